@@ -1,0 +1,65 @@
+//! Points and spans of time, as arguments: core never reads a clock.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// A wall-clock instant: microseconds since the Unix epoch, UTC.
+///
+/// Wall time may only ever move an effect *into* doubt, so a clock that jumps costs availability, never safety.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct At(pub u64);
+
+impl At {
+    pub fn from_millis(millis: u64) -> Self {
+        At(millis.saturating_mul(1_000))
+    }
+
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Self {
+        At(self.0.saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
+    }
+
+    /// How long after `earlier` this is; zero if it is before it.
+    pub fn since(self, earlier: At) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl fmt::Display for At {
+    /// RFC 3339 in UTC with milliseconds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = i64::try_from(self.0).unwrap_or(i64::MAX);
+        match jiff::Timestamp::from_microsecond(micros) {
+            Ok(stamp) => write!(f, "{stamp:.3}"),
+            Err(_) => write!(f, "{}us", self.0),
+        }
+    }
+}
+
+/// A span in the words of a person: `12 s`, `3 min`, `2 h`, `5 d`.
+pub fn in_words(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..=89 => format!("{seconds} s"),
+        90..=5_399 => format!("{} min", (seconds + 30) / 60),
+        5_400..=172_799 => format!("{} h", (seconds + 1_800) / 3_600),
+        _ => format!("{} d", (seconds + 43_200) / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_prints_as_rfc_3339_utc() {
+        assert_eq!(At::from_millis(1_700_000_000_123).to_string(), "2023-11-14T22:13:20.123Z");
+    }
+
+    #[test]
+    fn a_clock_that_went_back_gives_a_zero_span() {
+        assert_eq!(At(5).since(At(9)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,239 @@
+//! Where the bytes lie: the small trait that every engine implements, and the one write it has.
+//!
+//! A store knows rows, revisions and an append-only journal. It never interprets a body, so no lifecycle rule
+//! can be written a second time in SQL. Batching is its private matter; a commit returns only after it is durable.
+
+use crate::Error;
+use semel_core::digest::Digest;
+use semel_core::time::At;
+use serde::{Deserialize, Serialize};
+use std::future::Future;
+
+/// Counts the writes of one row; 0 means that there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Revision(pub u64);
+
+impl Revision {
+    pub const ABSENT: Revision = Revision(0);
+
+    #[must_use]
+    pub fn next(self) -> Revision {
+        Revision(self.0 + 1)
+    }
+}
+
+/// Names one commit, so that one whose answer was lost can be recognised when it is read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Nonce(pub u128);
+
+/// Names one live process. See [`crate::owner`] for how its death is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct OwnerId(pub u128);
+
+/// One row of the record table: an effect, and what a store may look it up by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The intent key. Several rows share it when the record holds several effects.
+    pub key: Digest,
+    /// Which effect of the record this is, from 1. Reads by key give the highest.
+    pub ordinal: u32,
+    pub revision: Revision,
+    pub index: Index,
+    pub body: Vec<u8>,
+    /// The recorded reply, if one is kept. Lives beside the row so that pruning need not rewrite facts.
+    pub reply: Option<Vec<u8>>,
+}
+
+/// The columns that scans use. The ledger derives them from the body at every write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    /// The effect's public id, unique over the ledger.
+    pub effect: u128,
+    /// Tenant and run, as one digest; `None` when the effect belongs to no named run.
+    pub run: Option<Digest>,
+    /// Same tenant, principal, authority, action and identity, whatever the scope.
+    pub family: Digest,
+    /// Same tenant and scope and action: where lookalikes are searched.
+    pub neighbourhood: Digest,
+    /// In flight or in doubt.
+    pub open: bool,
+    /// Who holds the open attempt; `None` unless in flight.
+    pub owner: Option<OwnerId>,
+    pub opened_at: At,
+    /// The last time the effect changed its state.
+    pub changed_at: At,
+}
+
+/// A value with a revision and nothing else: a turn, a fence, the epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    pub revision: Revision,
+    pub body: Vec<u8>,
+}
+
+/// What [`Store::read`] found for an intent key: the newest row, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Versioned {
+    /// Revision of the newest row; 0 = absent.
+    pub revision: Revision,
+    pub row: Option<Row>,
+    /// Revision of the epoch cell as of this read.
+    pub epoch: Revision,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Put {
+    /// Writes the row (key, ordinal). `expected` is the revision of the *newest* row of that key (0 = no row at all).
+    /// An ordinal one above the newest inserts a new row; the newest's own ordinal overwrites it.
+    /// The new row's revision is `expected + 1`.
+    Record { key: Digest, ordinal: u32, expected: Revision, index: Box<Index>, body: Vec<u8>, reply: ReplyChange },
+    /// Writes a cell at `expected` (0 = must be absent); its revision becomes `expected + 1`.
+    Cell { key: Digest, expected: Revision, body: Vec<u8> },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReplyChange {
+    Keep,
+    Set(Vec<u8>),
+    Drop,
+}
+
+/// What must still hold when the commit lands. Checked in the same transaction as the puts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Require {
+    /// Cells (run fence, epoch) and the revision each must have; 0 = absent.
+    pub cells: Vec<(Digest, Revision)>,
+    /// No *open* row with this family may exist under another intent key than this commit's record.
+    pub family_quiet: Option<Digest>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// On the disk before [`Store::commit`] returns.
+    Durable,
+    /// Survives the death of the process, not of the machine. For delivered marks only.
+    Lazy,
+}
+
+/// One line of the append-only history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalLine {
+    pub at: At,
+    /// The effect concerned; `None` for lines about a run or the ledger itself.
+    pub effect: Option<u128>,
+    /// Tenant and run, as in [`Index::run`].
+    pub run: Option<Digest>,
+    /// A stable word: `claimed`, `applied`, `lapsed`, ….
+    pub kind: String,
+    /// One JSON object.
+    pub data: String,
+}
+
+/// The one write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    pub nonce: Nonce,
+    /// At most two: a record and a turn.
+    pub puts: Vec<Put>,
+    pub require: Require,
+    pub journal: Vec<JournalLine>,
+    pub durability: Durability,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Committed {
+    /// Durable. The revisions of the puts are `expected + 1`.
+    Done,
+    /// Nothing was written.
+    Conflict(Conflict),
+    /// It may or may not have landed: read back by nonce.
+    Unknown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conflict {
+    /// The record has another revision than expected.
+    Record,
+    /// This cell has another revision than expected or required.
+    Cell(Digest),
+    /// An open row of the family exists under this other intent key.
+    Family(Digest),
+}
+
+/// What to scan for, always in order of insertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Run(Digest),
+    /// In flight or in doubt.
+    Open,
+    /// Open rows held by one process.
+    Owner(OwnerId),
+    /// Open rows of one neighbourhood.
+    OpenNeighbours(Digest),
+    /// All rows whose state last changed before this instant.
+    ChangedBefore(At),
+    /// Every row.
+    All,
+    /// Every effect of one record.
+    Record(Digest),
+    /// The row of one effect id.
+    Effect(u128),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cursor(pub u64);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<Cursor>,
+}
+
+/// Something may have changed, or the time is up; only a read tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    Changed,
+    TimedOut,
+}
+
+/// At most this many rows in one page: a scan must not hold a read transaction for long.
+pub const PAGE_ROWS_MAX: usize = 500;
+
+/// At most this many lines of the journal in one page.
+pub const JOURNAL_PAGE_MAX: usize = 1_000;
+
+pub trait Store: Send + Sync + 'static {
+    fn read(&self, key: Digest) -> impl Future<Output = Result<Versioned, Error>> + Send;
+
+    fn cell(&self, key: Digest) -> impl Future<Output = Result<Option<Cell>, Error>> + Send;
+
+    fn commit(&self, commit: Commit) -> impl Future<Output = Result<Committed, Error>> + Send;
+
+    /// Rows without their replies, `limit` at most (itself at most [`PAGE_ROWS_MAX`]), after the cursor.
+    fn scan(
+        &self,
+        by: By,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Page<Row>, Error>> + Send;
+
+    /// Lines after the cursor, oldest first, with their own cursors.
+    fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Page<(Cursor, JournalLine)>, Error>> + Send;
+
+    /// The recorded reply of one effect of a record.
+    fn reply(&self, key: Digest, ordinal: u32) -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + Send;
+
+    /// Resolves when the row or cell under `key` may have moved past `since`, or at the latest after `wait`.
+    /// It may be spurious; polling by reads is the truth.
+    fn changed(
+        &self,
+        key: Digest,
+        since: Revision,
+        wait: std::time::Duration,
+    ) -> impl Future<Output = Hint> + Send;
+}
