@@ -1,3 +1,4 @@
 //! placeholder
 pub mod digest;
+pub mod lifecycle;
 pub mod time;

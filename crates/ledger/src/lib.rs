@@ -1,1 +1,4 @@
 //! placeholder
+pub mod error;
+pub mod store;
+pub use error::Error;

@@ -87,6 +87,8 @@ pub enum Put {
     /// An ordinal one above the newest inserts a new row; the newest's own ordinal overwrites it.
     /// The new row's revision is `expected + 1`.
     Record { key: Digest, ordinal: u32, expected: Revision, index: Box<Index>, body: Vec<u8>, reply: ReplyChange },
+    /// Deletes the row (key, ordinal) and its reply, at the revision that very row has. Retention of facts only.
+    Forget { key: Digest, ordinal: u32, expected: Revision },
     /// Writes a cell at `expected` (0 = must be absent); its revision becomes `expected + 1`.
     Cell { key: Digest, expected: Revision, body: Vec<u8> },
 }

@@ -1,0 +1,4 @@
+//! placeholder
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("illegal")]
+pub struct Illegal;

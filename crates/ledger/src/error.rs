@@ -1,0 +1,48 @@
+//! What keeps the ledger from doing its job. Duplicates, drift and doubt are decisions and never stand here.
+
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot open the ledger {path}: {source}")]
+    Open { path: PathBuf, source: std::io::Error },
+    #[error("the ledger {path} is not safe to use: {why}")]
+    Unsafe { path: PathBuf, why: Unsafe },
+    #[error("the ledger {path} is damaged: {what}")]
+    Damaged { path: PathBuf, what: String },
+    #[error("the ledger {path} needs a semel that understands format {needs}; this one understands {has}")]
+    TooNew { path: PathBuf, needs: u32, has: u32 },
+    #[error("the secret beside the ledger {path} is not the one it was written with")]
+    WrongSecret { path: PathBuf },
+    #[error("the secret of the ledger {path} is missing")]
+    SecretMissing { path: PathBuf },
+    #[error("SQLite {found} is older than {needed}; its WAL can lose commits")]
+    SqliteTooOld { found: String, needed: &'static str },
+    #[error("the ledger cannot be written: {what}")]
+    NotWritten { what: String },
+    #[error("the ledger cannot be read: {what}")]
+    NotRead { what: String },
+    #[error("a commit may or may not have landed, and the ledger cannot be read back: {what}")]
+    Undetermined { what: String },
+    #[error(transparent)]
+    Illegal(#[from] semel_core::lifecycle::Illegal),
+    #[error("the record of effect {effect} was written by a newer semel; this one must not change it")]
+    NewerRecord { effect: String },
+    #[error("no effect {0} in this ledger")]
+    NoSuchEffect(String),
+}
+
+/// Why a path is refused. Each says what to do in `hint`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unsafe {
+    #[error("it is a symbolic link")]
+    Symlink,
+    #[error("others can write to {what} (mode {mode:o})")]
+    WritableByOthers { what: PathBuf, mode: u32 },
+    #[error("it belongs to another user (uid {uid})")]
+    ForeignOwner { uid: u32 },
+    #[error("it lies on a network filesystem ({kind}), where locks and shared memory cannot be trusted")]
+    NetworkFilesystem { kind: &'static str },
+    #[error("it is not a regular file")]
+    NotAFile,
+}
