@@ -1,0 +1,60 @@
+//! Classes: what a repeat gets.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Changes nothing. Always passes through, never answered from the record.
+    Read,
+    /// PUT-like: the same call again changes nothing.
+    Convergent,
+    /// Everything else.
+    Act,
+    /// A model call: a new sample is wanted, unless the answer was lost.
+    Generate,
+    /// Money, messages, publications, creations, bookings, deployments.
+    Consequential,
+}
+
+impl Class {
+    pub const ALL: [Class; 5] =
+        [Class::Read, Class::Convergent, Class::Act, Class::Generate, Class::Consequential];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::Read => "read",
+            Class::Convergent => "convergent",
+            Class::Act => "act",
+            Class::Generate => "generate",
+            Class::Consequential => "consequential",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.word() == word)
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What the upstream offers, and so what can be promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Nothing: at most once; a lost answer is visible as in doubt until someone resolves it.
+    Opaque,
+    /// A read-only question whose answer identifies our effect: exactly once, after the probe.
+    Probed,
+    /// It honours an idempotency key that we send: exactly once, within that key's life.
+    Keyed,
+    /// Effect and ledger commit in one database transaction: exactly once.
+    Transactional,
+    /// The same call again changes nothing: at least once, converges.
+    Convergent,
+}

@@ -1,0 +1,141 @@
+//! A rule with every choice made: what the rest of semel asks the policy for.
+
+use crate::class::Class;
+use crate::identity::Sorting;
+use crate::json::Path;
+use crate::policy::expression::{Expression, Template};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The effective rule for one action with its arguments. There always is one: the defaults are a rule too.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    pub origin: Origin,
+    pub class: Class,
+    /// Why it has that class, for `semel policy explain`.
+    pub class_because: String,
+    pub effect: Option<EffectWording>,
+    pub scope: Option<ScopeChoice>,
+    /// Which argument paths are identity, content and volatile, and how they are normalised.
+    pub sorting: Sorting,
+    pub key_required: bool,
+    pub caller_key: CallerKey,
+    pub again: Again,
+    pub failure: Failure,
+    /// How many re-sends semel itself may make for one effect.
+    pub budget: u32,
+    pub timeout: Option<Duration>,
+    pub wait: Duration,
+    /// How long a delivered effect answers repeats; `None` lets the situation decide (24 h or 1 h).
+    pub window: Option<Duration>,
+    pub late_after: Duration,
+    pub serialize_by: Option<Path>,
+    pub inject: Option<Inject>,
+    pub probe: Option<Probe>,
+    pub confirm: Option<Confirm>,
+    pub undo: Option<Call>,
+    pub dry_run: Option<DryRun>,
+    /// Exit codes that mean a refusal: certainly not applied.
+    pub refused_exit: Vec<i32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A rule of a file: `line` counts from 1.
+    File { path: PathBuf, line: usize },
+    Pack { name: String, line: usize },
+    /// No rule matched.
+    Default,
+}
+
+#[derive(Debug, Clone)]
+pub enum EffectWording {
+    Word(crate::answer::Effect),
+    /// CEL over `reply` that yields one of the words.
+    Expression(Expression),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScopeChoice {
+    Run,
+    Global,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallerKey {
+    /// The caller's key is the identity.
+    #[default]
+    Decides,
+    /// The rule's fields are the identity; a caller's key can only add sameness.
+    Joins,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Again {
+    #[default]
+    Agent,
+    Person,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Failure {
+    /// The door's table reads the upstream's answer.
+    #[default]
+    Table,
+    /// Every error of the action is ambiguous.
+    InDoubt,
+}
+
+/// Where the upstream's idempotency key goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inject {
+    pub into: InjectInto,
+    /// How long the upstream honours a key; `None` = not known to end.
+    pub valid_for: Option<Duration>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InjectInto {
+    Header(String),
+    Arg(String),
+    Flag(String),
+    Env(String),
+}
+
+/// One call of a tool, as a rule writes it.
+#[derive(Debug, Clone)]
+pub enum Call {
+    Mcp { tool: String, args: Vec<(String, Template)> },
+    Http { method: String, url: Template },
+    Command { argv: Vec<Template> },
+}
+
+/// Did it happen?
+#[derive(Debug, Clone)]
+pub struct Probe {
+    pub call: Call,
+    /// CEL over `resp`, `args`/`argv`, `attempt`. Without one a command's exit code answers: 0 yes, 1 no, else unknown.
+    pub found: Option<Expression>,
+    pub reply: Option<Expression>,
+    /// How long after the last possible sending a "no" begins to count.
+    pub quiet: Duration,
+    /// Ask before the first attempt, and skip what is already there.
+    pub before: bool,
+}
+
+/// It said yes: is it true?
+#[derive(Debug, Clone)]
+pub struct Confirm {
+    pub call: Call,
+    pub ok: Expression,
+    pub within: Duration,
+}
+
+/// How the tool is asked for its own dry run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DryRun {
+    Flag(String),
+    Arg(String, String),
+    Header(String, String),
+}
