@@ -1,4 +1,19 @@
-//! placeholder
+//! Decides: intent, canonical form, keys, policy, lifecycle, decision, answer.
+//!
+//! Core is pure. It refuses to know about IO, async, clocks, randomness and the environment: time and random
+//! names come in as arguments, and what must be done goes out as a value.
+pub mod answer;
+pub mod class;
+pub mod decide;
 pub mod digest;
+pub mod effect;
+pub mod identity;
+pub mod ids;
+pub mod intent;
+pub mod json;
 pub mod lifecycle;
+pub mod normalise;
+pub mod outcome;
+pub mod policy;
 pub mod time;
+pub mod wording;

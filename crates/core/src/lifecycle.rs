@@ -1,4 +1,378 @@
-//! placeholder
+//! The one function that changes an effect's state.
+//!
+//! Stated in `spec/lifecycle.md`. An illegal pair is refused, never ignored.
+
+use crate::answer::EffectWord;
+use crate::class::{Class, Tier};
+use crate::effect::{
+    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, InDoubt, LastSend, NotApplied, NotAppliedWhy, Reply,
+    Ruling, State, Verdict,
+};
+use crate::identity::Marks;
+use crate::ids::{AttemptNo, Nonce, OwnerId};
+use crate::outcome::Outcome;
+use crate::time::At;
+use std::time::Duration;
+
+/// Something that happened to an effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The right to make an attempt is taken.
+    Claimed(NewAttempt),
+    /// semel takes it again after a doubt; keyed, convergent and generate only.
+    Resent(NewAttempt),
+    /// The holder of an attempt brings its answer, perhaps late.
+    Settled { attempt: AttemptNo, outcome: Outcome, at: At },
+    /// The attempt in flight stopped being merely slow.
+    Lapsed { why: Lapse, at: At },
+    /// The sender of an attempt is proven unable to send any more.
+    SenderGone { attempt: AttemptNo, at: At },
+    /// A probe found it.
+    ProbedYes { word: EffectWord, reply: Reply, at: At },
+    /// A probe did not find it; counts only under rule 5.
+    ProbedNo { quiet: Duration, at: At },
+    RuledApplied { ruling: Ruling, word: EffectWord, reply: Reply },
+    RuledNotApplied { ruling: Ruling },
+    /// A ruling is taken back.
+    Reopened { ruling: Ruling },
+    Confirmed,
+    Refuted { what: String, at: At },
+    /// The answer reached a caller.
+    Delivered { at: At },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewAttempt {
+    pub nonce: Nonce,
+    pub owner: OwnerId,
+    pub at: At,
+    pub deadline: At,
+    pub last_send: LastSend,
+    pub call_id: Option<String>,
+    /// What this attempt sends. After a refusal a caller may have corrected it.
+    pub marks: Marks,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lapse {
+    HolderDied,
+    DeadlinePassed,
+}
+
+/// An effect after an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub effect: Effect,
+    pub alarm: Option<Alarm>,
+}
+
+/// What somebody must hear about, whatever else is going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alarm {
+    /// Two attempts of one effect succeeded: the loudest alarm there is.
+    DuplicateDetected,
+    /// A success arrived for an effect that was held to have not happened.
+    Contradicted,
+}
+
+impl Alarm {
+    pub fn word(self) -> &'static str {
+        match self {
+            Alarm::DuplicateDetected => "duplicate_detected",
+            Alarm::Contradicted => "contradicted",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("illegal")]
-pub struct Illegal;
+#[error("an effect that is {state} cannot be {event}")]
+pub struct Illegal {
+    pub state: &'static str,
+    pub event: &'static str,
+}
+
+impl State {
+    pub fn word(&self) -> &'static str {
+        match self {
+            State::InFlight { .. } => "in flight",
+            State::Applied(_) => "applied",
+            State::NotApplied(_) => "not applied",
+            State::InDoubt(_) => "in doubt",
+        }
+    }
+}
+
+impl Event {
+    /// The stable word of the journal.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Event::Claimed(_) => "claimed",
+            Event::Resent(_) => "resent",
+            Event::Settled { outcome: Outcome::Applied { .. }, .. } => "settled_applied",
+            Event::Settled { outcome: Outcome::NotApplied { .. }, .. } => "settled_not_applied",
+            Event::Settled { outcome: Outcome::InDoubt { .. }, .. } => "settled_in_doubt",
+            Event::Lapsed { .. } => "lapsed",
+            Event::SenderGone { .. } => "sender_gone",
+            Event::ProbedYes { .. } => "probed_yes",
+            Event::ProbedNo { .. } => "probed_no",
+            Event::RuledApplied { .. } => "ruled_applied",
+            Event::RuledNotApplied { .. } => "ruled_not_applied",
+            Event::Reopened { .. } => "reopened",
+            Event::Confirmed => "confirmed",
+            Event::Refuted { .. } => "refuted",
+            Event::Delivered { .. } => "delivered",
+        }
+    }
+}
+
+/// Applies an event to an effect.
+pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
+    let mut next = effect.clone();
+    let mut alarm = None;
+    match (&effect.state, event) {
+        (State::NotApplied(NotApplied { why, .. }), Event::Claimed(new))
+            if !matches!(why, NotAppliedWhy::Refuted(_)) =>
+        {
+            start(&mut next, new, false);
+        }
+        (State::InDoubt(_), Event::Resent(new)) => start(&mut next, new, true),
+
+        (State::InFlight { attempt: open }, Event::Settled { attempt, outcome, at }) if open == attempt => {
+            note(&mut next, *attempt, outcome, *at);
+            next.state = joined(&next, *attempt, outcome, *at);
+            alarm = duplicates(&next);
+        }
+        // An older attempt answers while a newer one is in flight: noted, and joined when that one settles or lapses.
+        (State::InFlight { .. }, Event::Settled { attempt, outcome, at }) if known(effect, *attempt) => {
+            note(&mut next, *attempt, outcome, *at);
+        }
+        (State::InFlight { attempt }, Event::Lapsed { why, at }) => {
+            let outcome = Outcome::InDoubt { why: String::new(), sender_gone: *why == Lapse::HolderDied };
+            note(&mut next, *attempt, &outcome, *at);
+            next.state = match joined(&next, *attempt, &outcome, *at) {
+                State::InDoubt(_) => State::InDoubt(InDoubt { since: *at, why: Doubt::from(*why) }),
+                decided => decided,
+            };
+        }
+
+        (State::InDoubt(_), Event::Settled { attempt, outcome, at }) if known(effect, *attempt) => {
+            note(&mut next, *attempt, outcome, *at);
+            if let Outcome::Applied { evidence, word, reply } = outcome {
+                next.state = applied(*at, *evidence, Some(*attempt), *word, *reply);
+                alarm = duplicates(&next);
+            }
+        }
+        (State::InDoubt(_), Event::ProbedYes { word, reply, at }) => {
+            next.state = applied(*at, Evidence::Probed, None, *word, *reply);
+        }
+        (State::InDoubt(_), Event::ProbedNo { quiet, at }) if effect.may_believe_no(*quiet, *at) => {
+            prove_not_applied(&mut next);
+            next.state = not_applied(*at, NotAppliedWhy::Probed, None);
+        }
+        (State::InDoubt(_), Event::RuledApplied { ruling, word, reply }) => {
+            next.state = State::Applied(Applied {
+                at: ruling.at,
+                evidence: Evidence::Ruled,
+                by: None,
+                word: *word,
+                reply: *reply,
+                ruling: Some(ruling.clone()),
+            });
+        }
+        // After a refutation a person may open the way again; nothing else does.
+        (
+            State::InDoubt(_) | State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }),
+            Event::RuledNotApplied { ruling },
+        ) => {
+            prove_not_applied(&mut next);
+            next.state = not_applied(ruling.at, NotAppliedWhy::Ruled, Some(ruling.clone()));
+        }
+        (State::InFlight { .. } | State::InDoubt(_), Event::SenderGone { attempt, at })
+            if known(effect, *attempt) =>
+        {
+            mark_gone(&mut next, *attempt, *at);
+        }
+
+        (State::Applied(was), Event::Settled { attempt, outcome, at }) if known(effect, *attempt) => {
+            note(&mut next, *attempt, outcome, *at);
+            if let Outcome::Applied { reply, word, .. } = outcome {
+                alarm = duplicates(&next);
+                if was.by.is_none() {
+                    // A probe or a person knew it first; now its own answer is known too.
+                    next.state =
+                        State::Applied(Applied { by: Some(*attempt), reply: *reply, word: *word, ..was.clone() });
+                }
+            }
+        }
+        (State::NotApplied(_), Event::Settled { attempt, outcome, at }) if known(effect, *attempt) => {
+            note(&mut next, *attempt, outcome, *at);
+            if let Outcome::Applied { evidence, word, reply } = outcome {
+                next.state = applied(*at, *evidence, Some(*attempt), *word, *reply);
+                alarm = Some(Alarm::Contradicted);
+            }
+        }
+
+        (State::Applied(Applied { ruling: Some(_), by: None, .. }), Event::Reopened { ruling })
+        | (State::NotApplied(NotApplied { ruling: Some(_), .. }), Event::Reopened { ruling }) => {
+            for attempt in next.attempts.iter_mut().filter(|a| a.verdict == Verdict::NotApplied) {
+                // Which of them the ruling had covered is not kept apart; doubt is the safe reading for all.
+                attempt.verdict = Verdict::Unproven;
+            }
+            next.delivered_at = None;
+            next.state =
+                State::InDoubt(InDoubt { since: ruling.at, why: Doubt::Reopened(ruling.reason.clone()) });
+        }
+        (State::Applied(was), Event::Confirmed) => {
+            next.state = State::Applied(Applied { evidence: Evidence::Confirmed, ..was.clone() });
+        }
+        (State::Applied(_), Event::Refuted { what, at }) => {
+            next.state = not_applied(*at, NotAppliedWhy::Refuted(what.clone()), None);
+        }
+        (State::Applied(_), Event::Delivered { at }) => {
+            next.delivered_at.get_or_insert(*at);
+        }
+        (state, event) => return Err(Illegal { state: state.word(), event: event.word() }),
+    }
+    Ok(Step { effect: next, alarm })
+}
+
+impl Effect {
+    /// The first claim of an intent that nobody has seen: `unseen --claim--> InFlight(attempt 1)`.
+    pub fn claimed(seed: crate::intent::Seed, new: &NewAttempt) -> Effect {
+        let mut effect = Effect {
+            id: seed.id,
+            occurrence: seed.occurrence,
+            facts: seed.facts,
+            marks: seed.marks,
+            attempts: Vec::new(),
+            state: State::InFlight { attempt: AttemptNo(1) },
+            opened_at: new.at,
+            delivered_at: None,
+        };
+        start(&mut effect, new, false);
+        effect
+    }
+
+    /// `unseen --epoch, import--> InDoubt`: the store may have forgotten a claim of this intent.
+    pub fn forgotten(seed: crate::intent::Seed, at: At) -> Effect {
+        Effect {
+            id: seed.id,
+            occurrence: seed.occurrence,
+            facts: seed.facts,
+            marks: seed.marks,
+            attempts: Vec::new(),
+            state: State::InDoubt(InDoubt { since: at, why: Doubt::Epoch }),
+            opened_at: at,
+            delivered_at: None,
+        }
+    }
+}
+
+impl From<Lapse> for Doubt {
+    fn from(lapse: Lapse) -> Self {
+        match lapse {
+            Lapse::HolderDied => Doubt::HolderDied,
+            Lapse::DeadlinePassed => Doubt::DeadlinePassed,
+        }
+    }
+}
+
+fn known(effect: &Effect, attempt: AttemptNo) -> bool {
+    effect.attempt(attempt).is_some()
+}
+
+fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
+    let number = AttemptNo(effect.newest_attempt().map_or(1, |attempt| attempt.number.0 + 1));
+    if effect.attempts.len() >= ATTEMPTS_KEPT
+        && let Some(oldest) = effect.attempts.iter().position(|a| a.verdict == Verdict::NotApplied)
+    {
+        effect.attempts.remove(oldest);
+    }
+    effect.attempts.push(Attempt {
+        number,
+        nonce: new.nonce,
+        owner: new.owner,
+        claimed_at: new.at,
+        deadline: new.deadline,
+        last_send: new.last_send,
+        verdict: Verdict::Open,
+        resend,
+        call_id: new.call_id.clone(),
+        gone_at: None,
+    });
+    effect.marks = new.marks.clone();
+    effect.state = State::InFlight { attempt: number };
+}
+
+/// Writes what is now proven of an attempt. A success is never taken back, a late failure overwrites no success.
+fn note(effect: &mut Effect, number: AttemptNo, outcome: &Outcome, at: At) {
+    let Some(attempt) = effect.attempts.iter_mut().find(|attempt| attempt.number == number) else { return };
+    match outcome {
+        Outcome::Applied { .. } => attempt.verdict = Verdict::Applied,
+        Outcome::NotApplied { .. } if attempt.verdict != Verdict::Applied => attempt.verdict = Verdict::NotApplied,
+        Outcome::InDoubt { sender_gone, .. } => {
+            if attempt.verdict == Verdict::Open {
+                attempt.verdict = Verdict::Unproven;
+            }
+            if *sender_gone {
+                attempt.gone_at.get_or_insert(at);
+            }
+        }
+        Outcome::NotApplied { .. } => {}
+    }
+}
+
+/// Rule 4: any success makes it applied; "not applied" needs every attempt proven so; anything else is in doubt.
+fn joined(effect: &Effect, settled: AttemptNo, outcome: &Outcome, at: At) -> State {
+    if let Outcome::Applied { evidence, word, reply } = outcome {
+        return applied(at, *evidence, Some(settled), *word, *reply);
+    }
+    if let Some(earlier) = effect.attempts.iter().find(|attempt| attempt.verdict == Verdict::Applied) {
+        // Its answer came while a newer attempt was in flight and was noted then; the reply was not kept.
+        return applied(at, Evidence::Reported, Some(earlier.number), EffectWord::Updated, Reply::Unknown);
+    }
+    let unproven = effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
+    match outcome {
+        Outcome::NotApplied { why, reply } if !unproven => {
+            State::NotApplied(NotApplied { at, why: why.clone(), reply: *reply, ruling: None })
+        }
+        Outcome::NotApplied { .. } => State::InDoubt(InDoubt {
+            since: at,
+            why: Doubt::Ambiguous("this attempt was refused, but an earlier one may have been carried out".into()),
+        }),
+        Outcome::InDoubt { why, .. } => {
+            State::InDoubt(InDoubt { since: at, why: Doubt::Ambiguous(why.clone()) })
+        }
+        Outcome::Applied { .. } => unreachable!("a success was answered above"),
+    }
+}
+
+fn applied(at: At, evidence: Evidence, by: Option<AttemptNo>, word: EffectWord, reply: Reply) -> State {
+    State::Applied(Applied { at, evidence, by, word, reply, ruling: None })
+}
+
+fn not_applied(at: At, why: NotAppliedWhy, ruling: Option<Ruling>) -> State {
+    State::NotApplied(NotApplied { at, why, reply: Reply::Unknown, ruling })
+}
+
+fn prove_not_applied(effect: &mut Effect) {
+    for attempt in effect.attempts.iter_mut().filter(|attempt| attempt.verdict == Verdict::Unproven) {
+        attempt.verdict = Verdict::NotApplied;
+    }
+}
+
+fn mark_gone(effect: &mut Effect, number: AttemptNo, at: At) {
+    if let Some(attempt) = effect.attempts.iter_mut().find(|attempt| attempt.number == number) {
+        attempt.gone_at.get_or_insert(at);
+    }
+}
+
+/// Two successes are two effects in the world, unless the upstream itself made the second one a no-op.
+fn duplicates(effect: &Effect) -> Option<Alarm> {
+    let repeatable = matches!(effect.facts.tier, Tier::Keyed | Tier::Convergent) || effect.facts.class == Class::Generate;
+    if repeatable {
+        return None;
+    }
+    let successes = effect.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Applied).count();
+    (successes > 1).then_some(Alarm::DuplicateDetected)
+}

@@ -28,6 +28,8 @@ pub enum Error {
     Illegal(#[from] semel_core::lifecycle::Illegal),
     #[error("the record of effect {effect} was written by a newer semel; this one must not change it")]
     NewerRecord { effect: String },
+    #[error("effect {effect} has been followed by another of its record, so it stands")]
+    Superseded { effect: String },
     #[error("no effect {0} in this ledger")]
     NoSuchEffect(String),
 }

@@ -1,4 +1,19 @@
-//! placeholder
+//! Remembers: claim, settle, resolve, journal, over stores that keep bytes.
+//!
+//! The ledger refuses to know about rules, waiting and upstreams. Every change of an effect goes through
+//! [`semel_core::lifecycle::next`], and every write through one [`store::Commit`].
+pub mod cancel;
+pub mod cells;
+pub mod claim;
+pub mod entropy;
 pub mod error;
+pub mod holders;
+pub mod journal;
+pub mod ledger;
+pub mod prune;
+pub mod record;
+pub mod rulings;
 pub mod store;
+
 pub use error::Error;
+pub use ledger::{Changed, Found, Ledger};

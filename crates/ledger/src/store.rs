@@ -5,6 +5,7 @@
 
 use crate::Error;
 use semel_core::digest::Digest;
+pub use semel_core::ids::{Nonce, OwnerId};
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
@@ -21,14 +22,6 @@ impl Revision {
         Revision(self.0 + 1)
     }
 }
-
-/// Names one commit, so that one whose answer was lost can be recognised when it is read back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Nonce(pub u128);
-
-/// Names one live process. See [`crate::owner`] for how its death is noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct OwnerId(pub u128);
 
 /// One row of the record table: an effect, and what a store may look it up by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +82,8 @@ pub enum Put {
     Record { key: Digest, ordinal: u32, expected: Revision, index: Box<Index>, body: Vec<u8>, reply: ReplyChange },
     /// Deletes the row (key, ordinal) and its reply, at the revision that very row has. Retention of facts only.
     Forget { key: Digest, ordinal: u32, expected: Revision },
+    /// Deletes the reply of the row (key, ordinal) and nothing else. Retention of replies only.
+    DropReply { key: Digest, ordinal: u32 },
     /// Writes a cell at `expected` (0 = must be absent); its revision becomes `expected + 1`.
     Cell { key: Digest, expected: Revision, body: Vec<u8> },
 }
@@ -198,6 +193,9 @@ pub enum Hint {
     Changed,
     TimedOut,
 }
+
+/// The one cell that every read reports on: the epoch of the store.
+pub const EPOCH_CELL: Digest = Digest([0; 32]);
 
 /// At most this many rows in one page: a scan must not hold a read transaction for long.
 pub const PAGE_ROWS_MAX: usize = 500;

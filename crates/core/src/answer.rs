@@ -1,0 +1,238 @@
+//! The answer: the same object on every door. Stated in `spec/answer.md`.
+
+use crate::class::Tier;
+use crate::effect::Evidence;
+use crate::identity::IntentDigest;
+use crate::ids::{AttemptNo, EffectId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    pub ok: bool,
+    pub effect: EffectWord,
+    pub outcome: OutcomeWord,
+    pub effect_id: Option<EffectId>,
+    pub attempt: Option<AttemptNo>,
+    pub tier: Tier,
+    pub evidence: Option<Evidence>,
+    pub reason: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<DryRun>,
+    /// Same identity as an earlier, delivered success; it ran because its class says so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub possible_repeat: bool,
+    pub data: Value,
+}
+
+/// Present when not ok. In this order: did it run; may I try again; what do I do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trouble {
+    pub code: Code,
+    pub what_happened: String,
+    pub is_it_safe_to_retry: Retry,
+    pub next_step: String,
+    pub human_next_step: String,
+    /// Argument paths that differ, for drift and lookalikes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differing: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DryRun {
+    pub would: Would,
+    pub intent_digest: IntentDigest,
+    pub rule: String,
+    pub changes: Vec<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Would {
+    Run,
+    Replay,
+    Wait,
+    Hold,
+    Refuse,
+}
+
+/// What happened to the world, in one word. `unknown` means in doubt and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectWord {
+    Created,
+    Updated,
+    Deleted,
+    Sent,
+    Noop,
+    None,
+    Unknown,
+    WouldCreate,
+    WouldUpdate,
+    WouldDelete,
+    WouldSend,
+    WouldNoop,
+}
+
+impl EffectWord {
+    /// The words that a rule, a flag or a tool may use.
+    pub const SAYABLE: [EffectWord; 6] = [
+        EffectWord::Created,
+        EffectWord::Updated,
+        EffectWord::Deleted,
+        EffectWord::Sent,
+        EffectWord::Noop,
+        EffectWord::None,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            EffectWord::Created => "created",
+            EffectWord::Updated => "updated",
+            EffectWord::Deleted => "deleted",
+            EffectWord::Sent => "sent",
+            EffectWord::Noop => "noop",
+            EffectWord::None => "none",
+            EffectWord::Unknown => "unknown",
+            EffectWord::WouldCreate => "would_create",
+            EffectWord::WouldUpdate => "would_update",
+            EffectWord::WouldDelete => "would_delete",
+            EffectWord::WouldSend => "would_send",
+            EffectWord::WouldNoop => "would_noop",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<EffectWord> {
+        EffectWord::SAYABLE.into_iter().find(|effect| effect.word() == word)
+    }
+
+    /// The same change, not made.
+    #[must_use]
+    pub fn would(self) -> EffectWord {
+        match self {
+            EffectWord::Created => EffectWord::WouldCreate,
+            EffectWord::Deleted => EffectWord::WouldDelete,
+            EffectWord::Sent => EffectWord::WouldSend,
+            EffectWord::Noop | EffectWord::None => EffectWord::WouldNoop,
+            _ => EffectWord::WouldUpdate,
+        }
+    }
+}
+
+impl fmt::Display for EffectWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What semel did with the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeWord {
+    Ran,
+    Replayed,
+    Joined,
+    Held,
+    Refused,
+    DryRun,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retry {
+    Yes,
+    No,
+    Wait,
+}
+
+/// Why a call was not answered with success. Stable for ever; one page each in `docs/errors`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    InFlight,
+    Drift,
+    InDoubt,
+    KeyRequired,
+    Cancelled,
+    BudgetSpent,
+    Refuted,
+    HeldForPerson,
+    UpstreamRefused,
+    NotStarted,
+    LedgerUnavailable,
+    PolicyInvalid,
+}
+
+impl Code {
+    pub const ALL: [Code; 12] = [
+        Code::InFlight,
+        Code::Drift,
+        Code::InDoubt,
+        Code::KeyRequired,
+        Code::Cancelled,
+        Code::BudgetSpent,
+        Code::Refuted,
+        Code::HeldForPerson,
+        Code::UpstreamRefused,
+        Code::NotStarted,
+        Code::LedgerUnavailable,
+        Code::PolicyInvalid,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Code::InFlight => "in_flight",
+            Code::Drift => "drift",
+            Code::InDoubt => "in_doubt",
+            Code::KeyRequired => "key_required",
+            Code::Cancelled => "cancelled",
+            Code::BudgetSpent => "budget_spent",
+            Code::Refuted => "refuted",
+            Code::HeldForPerson => "held_for_person",
+            Code::UpstreamRefused => "upstream_refused",
+            Code::NotStarted => "not_started",
+            Code::LedgerUnavailable => "ledger_unavailable",
+            Code::PolicyInvalid => "policy_invalid",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Code> {
+        Code::ALL.into_iter().find(|code| code.word() == word)
+    }
+
+    pub fn retry(self) -> Retry {
+        match self {
+            Code::InFlight => Retry::Wait,
+            Code::UpstreamRefused | Code::NotStarted | Code::LedgerUnavailable => Retry::Yes,
+            Code::Drift
+            | Code::InDoubt
+            | Code::KeyRequired
+            | Code::Cancelled
+            | Code::BudgetSpent
+            | Code::Refuted
+            | Code::HeldForPerson
+            | Code::PolicyInvalid => Retry::No,
+        }
+    }
+
+    /// The exit status of `semel run`; `None` where the command's own stands (or, for `not_started`, 125 to 127).
+    pub fn exit(self) -> Option<u8> {
+        match self {
+            Code::KeyRequired | Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => Some(120),
+            Code::InDoubt => Some(121),
+            Code::InFlight => Some(122),
+            Code::Drift => Some(123),
+            Code::LedgerUnavailable | Code::PolicyInvalid => Some(125),
+            Code::UpstreamRefused | Code::NotStarted => None,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}

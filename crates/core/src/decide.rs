@@ -1,0 +1,164 @@
+//! What to do with a call, given what the ledger knows. Pure: looks, never acts.
+
+use crate::class::{Class, Tier};
+use crate::effect::{Effect, NotApplied, NotAppliedWhy, State};
+use crate::ids::{AttemptNo, Reason};
+use crate::intent::{AskedBy, Intent, NamedBy};
+use crate::policy::rule::{Again, Rule};
+use crate::time::At;
+
+/// What else bears on the decision.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation {
+    pub now: At,
+    /// The intent's run was cancelled.
+    pub fenced: bool,
+    /// The store may have forgotten claims made before this instant, and nobody has accepted that yet.
+    pub forgotten_before: Option<At>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// A read: passes through, is never answered from the record.
+    Pass,
+    /// Take the claim and send.
+    Claim(Claiming),
+    /// Send the same effect again, after a doubt.
+    Resend,
+    /// Wait for the attempt in flight and give its answer.
+    Join(AttemptNo),
+    /// Look first: probe if there is a way to, else hold.
+    Look,
+    /// Never seen, but the store may have forgotten it: record the doubt, then look.
+    Unremembered,
+    /// Answer from the record.
+    Replay(Replay),
+    /// The given reason belongs to an earlier effect of the record, which answers.
+    ReplayEarlier(u32),
+    Refuse(Refusal),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claiming {
+    /// The record's first effect.
+    First,
+    /// Another attempt of an effect that certainly did not happen.
+    NextAttempt,
+    /// The record's next effect.
+    NextEffect { reason: Option<Reason>, possible_repeat: bool },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replay {
+    /// The answer never reached a caller; it is handed over.
+    Undelivered,
+    /// A transport sent the call again.
+    Reissue,
+    /// The same reason for repeating: the same occurrence.
+    SameOccurrence,
+    /// A repeat of a delivered success.
+    Repeat,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    Cancelled,
+    Drift { paths: Vec<String> },
+    Refuted,
+    BudgetSpent,
+    /// The rule leaves deliberate repeats to a person, or to nobody.
+    AgainNotAllowed(Again),
+}
+
+/// In this order: fence; open state (join or look; drift is refused); re-issue; class says run; drift; replay.
+pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: &Situation) -> Decision {
+    if rule.class == Class::Read {
+        return Decision::Pass;
+    }
+    if situation.fenced {
+        return Decision::Refuse(Refusal::Cancelled);
+    }
+    let Some(effect) = newest else {
+        return match situation.forgotten_before {
+            Some(before) if intent.born_at.is_none_or(|born| born <= before) => Decision::Unremembered,
+            _ => Decision::Claim(Claiming::First),
+        };
+    };
+    let drift = || Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) });
+    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    match &effect.state {
+        State::InFlight { .. } | State::InDoubt(_) if drifted => drift(),
+        State::InFlight { attempt } => Decision::Join(*attempt),
+        State::InDoubt(_) => in_doubt(effect, rule, situation.now),
+        State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => Decision::Refuse(Refusal::Refuted),
+        // Nothing happened, so a corrected call under the same key is no drift.
+        State::NotApplied(_) => Decision::Claim(Claiming::NextAttempt),
+        State::Applied(_) => {
+            applied(effect, intent, rule, situation.now).unwrap_or_else(|replay| match drifted {
+                true => drift(),
+                false => Decision::Replay(replay),
+            })
+        }
+    }
+}
+
+fn in_doubt(effect: &Effect, rule: &Rule, now: At) -> Decision {
+    if !may_resend(effect, rule, now) {
+        return Decision::Look;
+    }
+    if effect.resends() < rule.budget { Decision::Resend } else { Decision::Refuse(Refusal::BudgetSpent) }
+}
+
+/// Keyed (within the upstream key's life), convergent and generate only.
+fn may_resend(effect: &Effect, rule: &Rule, now: At) -> bool {
+    match rule.tier() {
+        Tier::Keyed => {
+            let first = effect.attempts.first().map_or(effect.opened_at, |attempt| attempt.claimed_at);
+            let valid_for = rule.inject.as_ref().and_then(|inject| inject.valid_for);
+            valid_for.is_none_or(|valid| now.since(first) + KEY_LIFE_MARGIN < valid)
+        }
+        _ => matches!(rule.class, Class::Convergent | Class::Generate),
+    }
+}
+
+/// Two clocks and a slow request may lie between us and the upstream's own count of its key's life.
+const KEY_LIFE_MARGIN: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// `Err` names the replay that applies unless the call has drifted.
+fn applied(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Result<Decision, Replay> {
+    let delivered = effect.delivered_at;
+    if let Some(reason) = &intent.again {
+        if effect.occurrence.reason.as_ref() == Some(reason) {
+            return Err(Replay::SameOccurrence);
+        }
+        if let Some((number, _)) = effect.occurrence.earlier.iter().find(|(_, earlier)| earlier == reason) {
+            return Ok(Decision::ReplayEarlier(*number));
+        }
+        if delivered.is_none() {
+            return Err(Replay::Undelivered);
+        }
+        return Ok(match (rule.again, intent.asked_by) {
+            (Again::Agent, _) | (Again::Person, AskedBy::Person) => Decision::Claim(Claiming::NextEffect {
+                reason: Some(reason.clone()),
+                possible_repeat: false,
+            }),
+            (again, _) => Decision::Refuse(Refusal::AgainNotAllowed(again)),
+        });
+    }
+    let Some(delivered) = delivered else { return Err(Replay::Undelivered) };
+    let same_call = |id: &String| effect.attempts.iter().any(|attempt| attempt.call_id.as_ref() == Some(id));
+    if intent.call_id.as_ref().is_some_and(same_call) {
+        return Err(Replay::Reissue);
+    }
+    if intent.named_by == NamedBy::CallerKey {
+        return Err(Replay::Repeat);
+    }
+    let next = |possible_repeat| Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat });
+    match rule.class {
+        Class::Act => Ok(next(true)),
+        Class::Convergent | Class::Generate => Ok(next(false)),
+        Class::Consequential if intent.window.is_some_and(|window| now >= delivered.plus(window)) => Ok(next(true)),
+        Class::Consequential => Err(Replay::Repeat),
+        Class::Read => Ok(Decision::Pass),
+    }
+}

@@ -1,0 +1,277 @@
+//! An effect: a change in the outside world, and its entry in the ledger. Its state answers one question: did it happen?
+
+use crate::answer::EffectWord;
+use crate::class::{Class, Tier};
+use crate::identity::{IntentDigest, Marks};
+use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
+use crate::time::At;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    pub id: EffectId,
+    pub occurrence: Occurrence,
+    pub facts: Facts,
+    pub marks: Marks,
+    /// Newest last. Attempts proven not applied are dropped from the front beyond [`ATTEMPTS_KEPT`].
+    pub attempts: Vec<Attempt>,
+    pub state: State,
+    pub opened_at: At,
+    /// The first time its answer reached a caller. Missing means undelivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<At>,
+}
+
+/// Enough to read a history by; an unproven attempt is never dropped.
+pub const ATTEMPTS_KEPT: usize = 16;
+
+/// Which effect of its record this is, and why it was wanted again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occurrence {
+    /// From 1.
+    pub number: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// Reasons of earlier deliberate repeats of this record, so that a retried one finds its own occurrence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<(u32, Reason)>,
+}
+
+/// An agent that repeats one thing deliberately more often than this has left the field of reasons.
+pub const EARLIER_REASONS_KEPT: usize = 32;
+
+/// What does not change while the effect lives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    pub action: String,
+    pub class: Class,
+    pub tier: Tier,
+    pub tenant: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    pub digest: IntentDigest,
+    /// A caller named it with a key of its own: it answers for ever and its fact is never pruned.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub caller_key: bool,
+    /// One redacted line for tables.
+    pub subject: String,
+    /// Where the rule stands, as `semel.toml:12`, or `default`.
+    pub rule: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub number: AttemptNo,
+    pub nonce: Nonce,
+    pub owner: OwnerId,
+    pub claimed_at: At,
+    /// When an unanswered attempt stops being merely slow.
+    pub deadline: At,
+    pub last_send: LastSend,
+    pub verdict: Verdict,
+    /// semel itself sent it again, after a doubt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resend: bool,
+    /// The model's id of the call. Never identity; the same id again means that a transport repeated itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// When its sender was proven unable to send any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone_at: Option<At>,
+}
+
+/// Until when the holder of an attempt may still send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LastSend {
+    /// It checks this instant at the last moment before sending.
+    By(At),
+    /// As long as it lives: a child process may act at any time.
+    WhileAlive,
+}
+
+/// What is proven of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Not answered yet.
+    Open,
+    /// Its answer was lost or ambiguous: it may have been carried out.
+    Unproven,
+    Applied,
+    NotApplied,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum State {
+    InFlight { attempt: AttemptNo },
+    Applied(Applied),
+    NotApplied(NotApplied),
+    InDoubt(InDoubt),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applied {
+    pub at: At,
+    pub evidence: Evidence,
+    /// The attempt that did it; unknown when a probe or a person said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AttemptNo>,
+    pub word: EffectWord,
+    pub reply: Reply,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotApplied {
+    pub at: At,
+    pub why: NotAppliedWhy,
+    pub reply: Reply,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InDoubt {
+    pub since: At,
+    pub why: Doubt,
+}
+
+/// How well we know that it happened, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// The upstream took it and has not done it yet.
+    Accepted,
+    /// The upstream said that it did it.
+    Reported,
+    /// A person or an agent decided so.
+    Ruled,
+    /// A probe found it.
+    Probed,
+    /// A probe after a reported success agreed.
+    Confirmed,
+}
+
+impl Evidence {
+    pub fn word(self) -> &'static str {
+        match self {
+            Evidence::Accepted => "accepted",
+            Evidence::Reported => "reported",
+            Evidence::Ruled => "ruled",
+            Evidence::Probed => "probed",
+            Evidence::Confirmed => "confirmed",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotAppliedWhy {
+    /// The upstream refused, in the words given.
+    Refused(String),
+    /// Zero bytes left, or a protocol-level refusal.
+    NeverSent(String),
+    AwaitingInput,
+    Cancelled,
+    /// A probe, believed under rule 5, did not find it.
+    Probed,
+    Ruled,
+    /// A success that a confirm disproved. Never re-run automatically.
+    Refuted(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// The process that held the attempt is gone.
+    HolderDied,
+    DeadlinePassed,
+    /// The answer does not tell, for this reason.
+    Ambiguous(String),
+    /// The store may have forgotten a claim of this intent.
+    Epoch,
+    Reopened(Reason),
+    /// A newer semel wrote a state that this one does not know.
+    WrittenByNewer,
+}
+
+/// What the ledger keeps of an upstream's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It was recorded. That retention has dropped it since is seen by its absence, so pruning rewrites no fact.
+    Kept,
+    /// Nobody knows it: a probe or a person answered.
+    Unknown,
+    /// Larger than the cap, so only the fact is kept.
+    TooLarge(u64),
+}
+
+/// What a person or an agent decided about a doubt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ruling {
+    pub by: String,
+    pub reason: Reason,
+    pub at: At,
+}
+
+impl Effect {
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, State::InFlight { .. } | State::InDoubt(_))
+    }
+
+    pub fn attempt(&self, number: AttemptNo) -> Option<&Attempt> {
+        self.attempts.iter().find(|attempt| attempt.number == number)
+    }
+
+    pub fn newest_attempt(&self) -> Option<&Attempt> {
+        self.attempts.last()
+    }
+
+    /// The attempt in flight, if there is one.
+    pub fn open_attempt(&self) -> Option<&Attempt> {
+        match self.state {
+            State::InFlight { attempt } => self.attempt(attempt),
+            _ => None,
+        }
+    }
+
+    pub fn resends(&self) -> u32 {
+        self.attempts.iter().filter(|attempt| attempt.resend).count() as u32
+    }
+
+    /// When this effect last changed its state.
+    pub fn changed_at(&self) -> At {
+        match &self.state {
+            State::InFlight { .. } => self.newest_attempt().map_or(self.opened_at, |attempt| attempt.claimed_at),
+            State::Applied(applied) => applied.at,
+            State::NotApplied(not_applied) => not_applied.at,
+            State::InDoubt(doubt) => doubt.since,
+        }
+    }
+
+    /// Rule 5: whether a probe's "no" counts now. It does only if every attempt that may have been carried out
+    /// is past its last moment for sending, or its holder is proven dead, and `quiet` has elapsed since.
+    pub fn may_believe_no(&self, quiet: Duration, now: At) -> bool {
+        let gone_since = |attempt: &Attempt| match (attempt.gone_at, attempt.last_send) {
+            (Some(gone), LastSend::By(last)) => Some(gone.min(last)),
+            (Some(gone), LastSend::WhileAlive) => Some(gone),
+            (None, LastSend::By(last)) => Some(last),
+            (None, LastSend::WhileAlive) => None,
+        };
+        let mut unproven = self.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Unproven).peekable();
+        if unproven.peek().is_none() {
+            // A claim that the store forgot: its sender is unknown, so it gets the time any sender has.
+            return now >= self.opened_at.plus(SEND_WITHIN + quiet);
+        }
+        unproven.all(|attempt| gone_since(attempt).is_some_and(|gone| now >= gone.plus(quiet)))
+    }
+}
+
+/// The last moment for sending comes this long after the claim. Everything that can be slow (resolving,
+/// connecting, TLS) happens before the claim, so a sender needs milliseconds; what is later was paused.
+pub const SEND_WITHIN: Duration = Duration::from_secs(10);

@@ -1,0 +1,240 @@
+//! What a caller wants done: scope, action, arguments, occurrence; and the keys that make two of them the same.
+
+use crate::effect::{Facts, Occurrence};
+use crate::digest::{Digest, Secret};
+use crate::identity::{self, IntentDigest, Marks};
+use crate::ids::{EffectId, IdempotencyKey, Reason, Run};
+use crate::json::Json;
+use crate::policy::rule::{CallerKey, Origin, Rule, ScopeChoice};
+use crate::time::At;
+use std::time::Duration;
+
+/// A call, as a door understood it.
+#[derive(Debug, Clone)]
+pub struct Ask<'a> {
+    /// From the credential, never from a header or body.
+    pub tenant: &'a str,
+    pub principal: &'a str,
+    pub authority: &'a str,
+    pub action: &'a str,
+    /// One object; its members are what rules call `args`, `argv`, `body`, ….
+    pub arguments: &'a Json,
+    pub run: Option<Run>,
+    pub key: Option<IdempotencyKey>,
+    pub again: Option<Reason>,
+    pub asked_by: AskedBy,
+    pub call_id: Option<String>,
+    /// Repeats on one live connection keep the longer window.
+    pub live_connection: bool,
+    /// Take turns on this resource, whatever the rule says.
+    pub serialize_by: Option<String>,
+}
+
+/// Who vouches for a deliberate repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedBy {
+    Agent,
+    Person,
+}
+
+/// An ask with its keys. Past this point nobody looks at raw arguments to decide.
+#[derive(Debug, Clone)]
+pub struct Intent {
+    pub tenant: String,
+    pub action: String,
+    pub run: Option<Run>,
+    pub scope: Scope,
+    pub digest: IntentDigest,
+    /// The intent key: the digest that makes two intents the same.
+    pub key: Digest,
+    /// Same tenant, principal, authority, action and identity, whatever the scope.
+    pub family: Digest,
+    /// Same tenant, scope and action: where lookalikes are searched.
+    pub neighbourhood: Digest,
+    /// Where the run's effects and its fence are found.
+    pub run_key: Option<Digest>,
+    /// The turn to take, if intents on one resource take turns.
+    pub turn: Option<Digest>,
+    /// Under `caller_key = "joins"`: where the caller's own key points to the intent it first came with.
+    pub alias: Option<Digest>,
+    pub marks: Marks,
+    pub named_by: NamedBy,
+    pub again: Option<Reason>,
+    pub asked_by: AskedBy,
+    pub call_id: Option<String>,
+    pub subject: String,
+    /// When the intent was born, as far as its key tells (UUIDv7).
+    pub born_at: Option<At>,
+    /// How long a delivered success of it answers repeats; `None` = for ever.
+    pub window: Option<Duration>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    Run(String),
+    Global,
+}
+
+/// What the identity is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedBy {
+    CallerKey,
+    Rule,
+    Arguments,
+}
+
+/// A rule wanted key fields that the call does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the rule identifies this action by {}, and the call does not have {}", .wanted.join(", "), .missing.join(", "))]
+pub struct KeyMissing {
+    pub wanted: Vec<String>,
+    pub missing: Vec<String>,
+}
+
+/// How long a delivered success answers repeats where nothing else is said (DESIGN: window).
+pub const WINDOW_NAMED: Duration = Duration::from_secs(24 * 3600);
+/// The same without a run, a rule's key or a live connection to tie the calls together.
+pub const WINDOW_UNNAMED: Duration = Duration::from_secs(3600);
+
+impl Intent {
+    pub fn of(ask: &Ask<'_>, rule: &Rule, secret: &Secret) -> Result<Intent, KeyMissing> {
+        let sorted = identity::sort(ask.arguments, &rule.sorting);
+        let missing: Vec<String> = sorted.missing_key_paths.iter().map(ToString::to_string).collect();
+        let rule_names = !rule.sorting.key.is_empty() && missing.is_empty();
+        let joins = rule.caller_key == CallerKey::Joins && rule_names;
+        let caller_key = ask.key.as_ref().filter(|_| !joins);
+        if rule.key_required && !rule_names && caller_key.is_none() {
+            let wanted = rule.sorting.key.iter().map(ToString::to_string).collect();
+            return Err(KeyMissing { wanted, missing });
+        }
+        let named_by = match (caller_key, rule_names) {
+            (Some(_), _) => NamedBy::CallerKey,
+            (None, true) => NamedBy::Rule,
+            (None, false) => NamedBy::Arguments,
+        };
+        let digest = match caller_key {
+            Some(key) => IntentDigest::of_caller_key(key.as_str()),
+            None => IntentDigest::of(ask.action, &sorted.identity),
+        };
+        let scope = match (&ask.run, rule.scope, named_by) {
+            // A caller's key is tenant-wide.
+            (_, _, NamedBy::CallerKey) | (_, Some(ScopeChoice::Global), _) => Scope::Global,
+            (Some(run), _, _) if run.named => Scope::Run(run.id.clone()),
+            _ => Scope::Global,
+        };
+        let scope_text = match &scope {
+            Scope::Run(run) => format!("run:{run}"),
+            Scope::Global => "global".to_owned(),
+        };
+        let parts = identity::IntentParts {
+            tenant: ask.tenant,
+            principal: ask.principal,
+            authority: ask.authority,
+            scope: &scope_text,
+        };
+        let in_run = matches!(scope, Scope::Run(_));
+        let window = match named_by {
+            NamedBy::CallerKey => None,
+            _ if rule.window.is_some() => rule.window,
+            NamedBy::Rule => Some(WINDOW_NAMED),
+            NamedBy::Arguments if in_run || ask.live_connection => Some(WINDOW_NAMED),
+            NamedBy::Arguments => Some(WINDOW_UNNAMED),
+        };
+        let resource = ask.serialize_by.clone().or_else(|| {
+            let values = rule.serialize_by.as_ref()?.find(ask.arguments);
+            (!values.is_empty())
+                .then(|| values.iter().map(|(_, value)| value.canonical()).collect::<Vec<_>>().join("\n"))
+        });
+        Ok(Intent {
+            tenant: ask.tenant.to_owned(),
+            action: ask.action.to_owned(),
+            digest,
+            key: identity::intent_key(secret, &parts, &digest),
+            family: identity::family_key(secret, &parts, &digest),
+            neighbourhood: identity::neighbourhood_key(secret, &parts, ask.action),
+            run_key: ask.run.as_ref().map(|run| run_key(secret, ask.tenant, &run.id)),
+            turn: resource.map(|text| secret.mac("turn", &[ask.tenant.as_bytes(), text.as_bytes()])),
+            alias: ask.key.as_ref().filter(|_| joins).map(|key| {
+                let parts = [ask.tenant, ask.principal, ask.authority, key.as_str()];
+                secret.mac("alias", &parts.map(str::as_bytes))
+            }),
+            marks: Marks::of(secret, ask.action, &sorted),
+            named_by,
+            run: ask.run.clone(),
+            scope,
+            again: ask.again.clone(),
+            asked_by: ask.asked_by,
+            call_id: ask.call_id.clone(),
+            subject: identity::subject(ask.arguments, &rule.sorting),
+            born_at: caller_key.and_then(|key| uuid_v7_time(key.as_str())),
+            window,
+        })
+    }
+
+    /// What a new effect of this intent begins with.
+    pub fn seed(&self, id: EffectId, occurrence: Occurrence, rule: &Rule) -> Seed {
+        Seed {
+            id,
+            occurrence,
+            marks: self.marks.clone(),
+            facts: Facts {
+                action: self.action.clone(),
+                class: rule.class,
+                tier: rule.tier(),
+                tenant: self.tenant.clone(),
+                run: self.run.clone(),
+                digest: self.digest,
+                caller_key: self.named_by == NamedBy::CallerKey,
+                subject: self.subject.clone(),
+                rule: rule.origin.to_string(),
+            },
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Seed {
+    pub id: EffectId,
+    pub occurrence: Occurrence,
+    pub facts: Facts,
+    pub marks: Marks,
+}
+
+/// Where a run's effects and its fence are found: tenant and run, as one digest.
+pub fn run_key(secret: &Secret, tenant: &str, run: &str) -> Digest {
+    secret.mac("run", &[tenant.as_bytes(), run.as_bytes()])
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Origin::Pack { name, line } => write!(f, "pack:{name}:{line}"),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// The time inside a UUIDv7, which is when its maker thought of it.
+fn uuid_v7_time(key: &str) -> Option<At> {
+    let digits: String = key.chars().filter(|c| *c != '-').collect();
+    let shaped = key.len() == 36 || key.len() == 32;
+    if !shaped || digits.len() != 32 || digits.as_bytes()[12] != b'7' {
+        return None;
+    }
+    let millis = u64::from_str_radix(&digits[..12], 16).ok()?;
+    Some(At::from_millis(millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_version_7_uuid_tells_its_age() {
+        assert_eq!(uuid_v7_time("01890a5d-ac96-774b-bcce-b302099a8057"), Some(At::from_millis(0x0189_0a5d_ac96)));
+        for not in ["order-1001", "01890a5d-ac96-474b-bcce-b302099a8057", ""] {
+            assert_eq!(uuid_v7_time(not), None, "{not}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What an upstream's answer means, as a door read it.
+
+use crate::answer::EffectWord;
+use crate::effect::{Evidence, NotAppliedWhy, Reply};
+
+/// The verdict on one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Applied { evidence: Evidence, word: EffectWord, reply: Reply },
+    NotApplied { why: NotAppliedWhy, reply: Reply },
+    /// It may have been carried out. `sender_gone` only with proof that nothing can be sent for it any more.
+    InDoubt { why: String, sender_gone: bool },
+}

@@ -1,0 +1,248 @@
+//! The sentences of an answer. First what happened, then whether to try again, then what to do; never advice to
+//! change the arguments.
+
+use crate::answer::{Code, Trouble};
+use crate::effect::{Doubt, Effect, Evidence, NotAppliedWhy, State};
+use crate::policy::rule::Again;
+use crate::time::{At, in_words};
+
+fn named(effect: &Effect) -> String {
+    match effect.facts.subject.as_str() {
+        "" => effect.facts.action.clone(),
+        subject => format!("{} ({subject})", effect.facts.action),
+    }
+}
+
+fn by_run(effect: &Effect) -> String {
+    effect.facts.run.as_ref().map_or_else(String::new, |run| format!(" by run {}", run.id))
+}
+
+/// When and by whom it was done, for a replay or a joined answer.
+pub fn done_before(effect: &Effect, now: At) -> String {
+    let State::Applied(applied) = &effect.state else { return String::new() };
+    let how = match applied.evidence {
+        Evidence::Accepted => "accepted, not confirmed,",
+        Evidence::Reported | Evidence::Confirmed => "done",
+        Evidence::Probed => "found to be done",
+        Evidence::Ruled => "ruled to be done",
+    };
+    let mut text = format!("{how} {} ago{}; it was not run again", in_words(now.since(applied.at)), by_run(effect));
+    if let Some(ruling) = &applied.ruling {
+        text.push_str(&format!(" ({}: {})", ruling.by, ruling.reason.as_str()));
+    }
+    text
+}
+
+pub fn why_in_doubt(doubt: &Doubt) -> String {
+    match doubt {
+        Doubt::HolderDied => "the process that ran it ended before its answer was recorded".into(),
+        Doubt::DeadlinePassed => "it did not answer before its deadline".into(),
+        Doubt::Ambiguous(why) if why.is_empty() => "its answer was lost".into(),
+        Doubt::Ambiguous(why) => why.clone(),
+        Doubt::Epoch => "the ledger may have lost the record of an earlier call".into(),
+        Doubt::Reopened(reason) => format!("its ruling was taken back: {}", reason.as_str()),
+        Doubt::WrittenByNewer => "a newer semel wrote its record".into(),
+    }
+}
+
+pub fn why_not_applied(why: &NotAppliedWhy) -> String {
+    match why {
+        NotAppliedWhy::Refused(what) => format!("refused: {what}"),
+        NotAppliedWhy::NeverSent(what) => format!("never sent: {what}"),
+        NotAppliedWhy::AwaitingInput => "awaiting input".into(),
+        NotAppliedWhy::Cancelled => "cancelled before it was sent".into(),
+        NotAppliedWhy::Probed => "a probe did not find it".into(),
+        NotAppliedWhy::Ruled => "ruled not to have happened".into(),
+        NotAppliedWhy::Refuted(what) => format!("reported as done, then disproved: {what}"),
+    }
+}
+
+pub fn in_doubt(effect: &Effect) -> Trouble {
+    let (since, why) = match &effect.state {
+        State::InDoubt(doubt) => (doubt.since, why_in_doubt(&doubt.why)),
+        _ => (effect.changed_at(), "its outcome is not known".into()),
+    };
+    let id = effect.id;
+    Trouble {
+        code: Code::InDoubt,
+        what_happened: format!("{} may have been carried out: {why} (since {since}).", named(effect)),
+        is_it_safe_to_retry: Code::InDoubt.retry(),
+        next_step: format!(
+            "Do not call it again. Check with a read-only tool whether it happened, or tell the user that {id} needs a decision."
+        ),
+        human_next_step: format!(
+            "semel ledger resolve {id} --applied --reason TEXT, or --not-applied if it certainly did not happen"
+        ),
+        differing: Vec::new(),
+    }
+}
+
+pub fn lookalike(effect: &Effect, differing: Vec<String>) -> Trouble {
+    let id = effect.id;
+    Trouble {
+        what_happened: format!(
+            "Not run: it looks like {}, whose outcome is not known; only {} differs.",
+            named(effect),
+            differing.join(", ")
+        ),
+        next_step: format!(
+            "If it is the same thing, do not send it again; check whether it happened. If it is another, tell the user that {id} must be decided first."
+        ),
+        differing,
+        ..in_doubt(effect)
+    }
+}
+
+pub fn in_flight(effect: &Effect, now: At) -> Trouble {
+    let started = effect.open_attempt().map_or(effect.opened_at, |attempt| attempt.claimed_at);
+    Trouble {
+        code: Code::InFlight,
+        what_happened: format!(
+            "The same call started {} ago{} and is still running.",
+            in_words(now.since(started)),
+            by_run(effect)
+        ),
+        is_it_safe_to_retry: Code::InFlight.retry(),
+        next_step: "Call it again in a few seconds, unchanged; you will get its result.".into(),
+        human_next_step: format!("semel ledger show {}", effect.id),
+        differing: Vec::new(),
+    }
+}
+
+pub fn turn_taken(holder: Option<&Effect>) -> Trouble {
+    let who = holder.map_or_else(|| "Another call".to_owned(), |effect| format!("{} {}", effect.id, named(effect)));
+    Trouble {
+        code: Code::InFlight,
+        what_happened: format!("Not run: {who} has its turn on the same resource."),
+        is_it_safe_to_retry: Code::InFlight.retry(),
+        next_step: "Call it again in a few seconds, unchanged.".into(),
+        human_next_step: "semel ledger".into(),
+        differing: Vec::new(),
+    }
+}
+
+pub fn drift(effect: &Effect, paths: Vec<String>) -> Trouble {
+    let what = if paths.is_empty() { "its arguments".to_owned() } else { paths.join(", ") };
+    Trouble {
+        code: Code::Drift,
+        what_happened: format!(
+            "Not run: the same key was used for {} and {what} differs from that call.",
+            named(effect)
+        ),
+        is_it_safe_to_retry: Code::Drift.retry(),
+        next_step: format!(
+            "If you meant the earlier call, use its result ({}). If you mean something new, it needs a key of its own; say so to the user.",
+            effect.id
+        ),
+        human_next_step: format!("semel ledger show {}", effect.id),
+        differing: paths,
+    }
+}
+
+pub fn cancelled(run: &str) -> Trouble {
+    Trouble {
+        code: Code::Cancelled,
+        what_happened: format!("Not run: the run {run} was cancelled."),
+        is_it_safe_to_retry: Code::Cancelled.retry(),
+        next_step: "Stop. Start nothing more in this run.".into(),
+        human_next_step: format!("semel cancel {run} --lift"),
+        differing: Vec::new(),
+    }
+}
+
+pub fn budget_spent(effect: &Effect) -> Trouble {
+    Trouble {
+        code: Code::BudgetSpent,
+        what_happened: format!(
+            "{} was sent {} times without a clear answer; no more attempts are allowed.",
+            named(effect),
+            effect.resends() + 1
+        ),
+        is_it_safe_to_retry: Code::BudgetSpent.retry(),
+        next_step: format!("Do not call it again. Tell the user that {} needs a decision.", effect.id),
+        human_next_step: format!("semel ledger show {}, then semel ledger resolve", effect.id),
+        differing: Vec::new(),
+    }
+}
+
+pub fn refuted(effect: &Effect) -> Trouble {
+    let why = match &effect.state {
+        State::NotApplied(not_applied) => why_not_applied(&not_applied.why),
+        _ => String::new(),
+    };
+    Trouble {
+        code: Code::Refuted,
+        what_happened: format!("{} did not happen, although it had been reported as done: {why}.", named(effect)),
+        is_it_safe_to_retry: Code::Refuted.retry(),
+        next_step: format!("Do not call it again. Tell the user that {} was disproved.", effect.id),
+        human_next_step: format!("semel ledger resolve {} --not-applied --reason TEXT lets it run again", effect.id),
+        differing: Vec::new(),
+    }
+}
+
+pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
+    let (who, human) = match again {
+        Again::Never => ("nobody", "Change `again` in the rule, if it should be possible.".to_owned()),
+        _ => ("a person", "Run the command with --again in a terminal and confirm it there.".to_owned()),
+    };
+    Trouble {
+        code: Code::HeldForPerson,
+        what_happened: format!(
+            "Not run again: {} is done ({}), and its rule lets {who} repeat it.",
+            named(effect),
+            effect.id
+        ),
+        is_it_safe_to_retry: Code::HeldForPerson.retry(),
+        next_step: "Use the recorded result. If it should happen once more, ask the user to do it.".into(),
+        human_next_step: human,
+        differing: Vec::new(),
+    }
+}
+
+pub fn upstream_refused(effect: &Effect) -> Trouble {
+    let why = match &effect.state {
+        State::NotApplied(not_applied) => why_not_applied(&not_applied.why),
+        _ => "refused".into(),
+    };
+    Trouble {
+        code: Code::UpstreamRefused,
+        what_happened: format!("It did not happen: {why}."),
+        is_it_safe_to_retry: Code::UpstreamRefused.retry(),
+        next_step: "Read the error. Calling it again may run it.".into(),
+        human_next_step: format!("semel ledger show {}", effect.id),
+        differing: Vec::new(),
+    }
+}
+
+pub fn not_started(why: &str) -> Trouble {
+    Trouble {
+        code: Code::NotStarted,
+        what_happened: format!("Nothing was started: {why}."),
+        is_it_safe_to_retry: Code::NotStarted.retry(),
+        next_step: "Mend the cause, then call it again.".into(),
+        human_next_step: "semel doctor".into(),
+        differing: Vec::new(),
+    }
+}
+
+pub fn key_required(missing: &crate::intent::KeyMissing) -> Trouble {
+    Trouble {
+        code: Code::KeyRequired,
+        what_happened: format!("Not run: {missing}."),
+        is_it_safe_to_retry: Code::KeyRequired.retry(),
+        next_step: format!("Call it with {} filled in, from the task at hand.", missing.missing.join(", ")),
+        human_next_step: "Give --key, or set key_required = false in the rule.".into(),
+        differing: Vec::new(),
+    }
+}
+
+pub fn ledger_unavailable(why: &str) -> Trouble {
+    Trouble {
+        code: Code::LedgerUnavailable,
+        what_happened: format!("Nothing was sent: the ledger is not available ({why})."),
+        is_it_safe_to_retry: Code::LedgerUnavailable.retry(),
+        next_step: "Call it again later, unchanged.".into(),
+        human_next_step: "semel doctor".into(),
+        differing: Vec::new(),
+    }
+}

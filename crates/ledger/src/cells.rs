@@ -1,0 +1,64 @@
+//! The three small things beside records: the turn on a resource, the fence of a run, the epoch of the store.
+
+use semel_core::digest::{Digest, Secret};
+use semel_core::ids::AttemptNo;
+use semel_core::time::At;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Who has the turn on a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    pub holder: Option<TurnHolder>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnHolder {
+    pub key: Digest,
+    pub occurrence: u32,
+    pub attempt: AttemptNo,
+}
+
+/// Whether a run may still start anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fence {
+    pub run: String,
+    pub cancelled: bool,
+    pub at: At,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+pub fn fence_key(secret: &Secret, run_key: Digest) -> Digest {
+    secret.mac("fence", &[&run_key.0])
+}
+
+/// When and why the store may have forgotten claims.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epoch {
+    pub number: u64,
+    pub since: At,
+    pub reason: String,
+    /// Somebody said that nothing older can be retried any more.
+    pub accepted: bool,
+}
+
+/// Agents resume within a day; after that an unseen intent counts as new again.
+pub const QUARANTINE: Duration = Duration::from_secs(24 * 3600);
+
+impl Epoch {
+    /// The instant before which claims may have been forgotten, while that still matters.
+    pub fn forgotten_before(&self, now: At) -> Option<At> {
+        (!self.accepted && now < self.since.plus(QUARANTINE)).then_some(self.since)
+    }
+}
+
+/// When retention last ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pruned {
+    pub at: At,
+}
+
+pub fn pruned_key(secret: &Secret) -> Digest {
+    secret.mac("pruned", &[])
+}

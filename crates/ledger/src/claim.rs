@@ -1,0 +1,350 @@
+//! Claim and settle: the right to make one attempt, and its answer.
+
+use crate::cells::{Turn, TurnHolder};
+use crate::entropy::{Entropy, effect_id, nonce};
+use crate::holders::Holders;
+use crate::ledger::{Change, Changed, Found, Ledger, RACES_MAX, Written, family_of, undetermined};
+use crate::record::{Known, encode, index_after, index_of_first};
+use crate::store::{Commit, Committed, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store};
+use crate::{Error, journal};
+use semel_core::decide::Claiming;
+use semel_core::digest::Digest;
+use semel_core::effect::{EARLIER_REASONS_KEPT, Effect, LastSend, Occurrence, State, Verdict};
+use semel_core::ids::{AttemptNo, OwnerId};
+use semel_core::intent::Intent;
+use semel_core::lifecycle::{self, Event, NewAttempt};
+use semel_core::outcome::Outcome;
+use semel_core::policy::rule::Rule;
+use semel_core::time::At;
+
+/// The right to make one attempt. Settling spends it; dropping it leaves the effect to lapse into doubt.
+#[must_use = "a claim that is not settled leaves its effect in doubt"]
+#[derive(Debug)]
+pub struct Claim {
+    found: Found,
+    attempt: AttemptNo,
+    owner: OwnerId,
+    turn: Option<(Digest, Revision)>,
+}
+
+impl Claim {
+    pub fn effect(&self) -> &Effect {
+        &self.found.newest.as_ref().expect("a claim always has its effect").effect
+    }
+
+    pub fn key(&self) -> Digest {
+        self.found.key
+    }
+
+    pub fn attempt(&self) -> AttemptNo {
+        self.attempt
+    }
+}
+
+/// What a claim is made with. Everything here was read before, and is required to be still so when it lands.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    pub intent: &'a Intent,
+    pub rule: &'a Rule,
+    pub found: &'a Found,
+    pub how: How,
+    pub now: At,
+    pub deadline: At,
+    pub last_send: LastSend,
+    /// The run's fence, at the revision at which it was seen open.
+    pub fence: Option<(Digest, Revision)>,
+    pub turn: Option<FreeTurn>,
+    /// Where the caller's own key is to point to this intent.
+    pub alias: Option<Digest>,
+}
+
+#[derive(Debug, Clone)]
+pub enum How {
+    Claim(Claiming),
+    Resend,
+}
+
+/// A turn that was seen free, at this revision.
+#[derive(Debug, Clone, Copy)]
+pub struct FreeTurn {
+    pub key: Digest,
+    pub revision: Revision,
+}
+
+#[derive(Debug)]
+pub enum Claimed {
+    Won(Claim),
+    /// Something moved since it was read: look again.
+    Moved,
+    /// An open effect with the same identity exists in another scope, under this key.
+    Family(Digest),
+}
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    pub async fn claim(&self, wanted: Wanted<'_>) -> Result<Claimed, Error> {
+        let owner = self.holders.me()?;
+        let new = NewAttempt {
+            nonce: nonce(&self.entropy),
+            owner,
+            at: wanted.now,
+            deadline: wanted.deadline,
+            last_send: wanted.last_send,
+            call_id: wanted.intent.call_id.clone(),
+            marks: wanted.intent.marks.clone(),
+        };
+        let (effect, event) = self.effect_after(&wanted, new)?;
+        let index = match &wanted.found.newest {
+            Some(known) => index_after(&known.index, &effect),
+            None => index_of_first(wanted.intent, &effect),
+        };
+        // A later call may come from another run than the first; the row belongs to the run of its newest attempt.
+        let index = crate::store::Index { run: self.run_of(&effect), ..index };
+        let attempt = effect.newest_attempt().expect("a claimed effect has an attempt").number;
+        let mut puts = vec![Put::Record {
+            key: wanted.found.key,
+            ordinal: effect.occurrence.number,
+            expected: wanted.found.revision,
+            index: Box::new(index.clone()),
+            body: encode(&effect),
+            reply: ReplyChange::Drop,
+        }];
+        if let Some(turn) = wanted.turn {
+            let holder = TurnHolder { key: wanted.found.key, occurrence: effect.occurrence.number, attempt };
+            puts.push(cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
+        }
+        if let Some(alias) = wanted.alias {
+            puts.push(cell(alias, Revision::ABSENT, &wanted.found.key));
+        }
+        let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
+        cells.extend(wanted.fence);
+        let commit = Commit {
+            nonce: event.nonce(),
+            puts,
+            require: Require { cells, family_quiet: Some(wanted.intent.family) },
+            journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
+            durability: Durability::Durable,
+        };
+        let claim = |found| {
+            let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
+            Claimed::Won(Claim { found, attempt, owner, turn })
+        };
+        match self.store.commit(commit).await? {
+            Committed::Done => Ok(claim(Found {
+                key: wanted.found.key,
+                revision: wanted.found.revision.next(),
+                epoch: wanted.found.epoch,
+                newest: Some(Known { effect, index, newer: false }),
+                reply: None,
+            })),
+            Committed::Conflict(conflict) => Ok(family_of(conflict).map_or(Claimed::Moved, Claimed::Family)),
+            // Rule 15: "held by me" is won.
+            Committed::Unknown => {
+                let found = self.find(wanted.found.key).await.map_err(undetermined)?;
+                let mine = found.effect().and_then(Effect::open_attempt).is_some_and(|a| a.nonce == event.nonce());
+                Ok(if mine { claim(found) } else { Claimed::Moved })
+            }
+        }
+    }
+
+    fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
+        let newest = wanted.found.newest.as_ref();
+        if newest.is_some_and(|known| known.newer) {
+            return Err(Error::NewerRecord { effect: newest.map(|k| k.effect.id.to_string()).unwrap_or_default() });
+        }
+        match (&wanted.how, newest) {
+            (How::Resend, Some(known)) => {
+                let event = Event::Resent(new);
+                Ok((lifecycle::next(&known.effect, &event)?.effect, Opening(event)))
+            }
+            (How::Claim(Claiming::NextAttempt), Some(known)) => {
+                let event = Event::Claimed(new);
+                Ok((lifecycle::next(&known.effect, &event)?.effect, Opening(event)))
+            }
+            (How::Claim(claiming), newest) => {
+                let occurrence = next_occurrence(newest.map(|known| &known.effect), claiming);
+                let id = effect_id(&self.entropy, wanted.now);
+                let effect = Effect::claimed(wanted.intent.seed(id, occurrence, wanted.rule), &new);
+                Ok((effect, Opening(Event::Claimed(new))))
+            }
+            (How::Resend, None) => Err(Error::NoSuchEffect(wanted.found.key.to_string())),
+        }
+    }
+
+    /// `unseen --epoch--> InDoubt`: writes down that a claim of this intent may have been forgotten.
+    pub async fn remember_doubt(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        found: &Found,
+        now: At,
+    ) -> Result<bool, Error> {
+        let occurrence = Occurrence { number: 1, reason: None, earlier: Vec::new() };
+        let effect = Effect::forgotten(intent.seed(effect_id(&self.entropy, now), occurrence, rule), now);
+        let line = journal::note("forgotten", Some(&effect), intent.run_key, serde_json::json!({}), now);
+        let commit = Commit {
+            nonce: nonce(&self.entropy),
+            puts: vec![Put::Record {
+                key: found.key,
+                ordinal: 1,
+                expected: found.revision,
+                index: Box::new(index_of_first(intent, &effect)),
+                body: encode(&effect),
+                reply: ReplyChange::Drop,
+            }],
+            require: Require::default(),
+            journal: vec![line],
+            durability: Durability::Durable,
+        };
+        Ok(matches!(self.store.commit(commit).await?, Committed::Done))
+    }
+
+    /// Records the answer of an attempt, whatever has happened to its effect meanwhile. Spends the claim;
+    /// if the ledger cannot be written, the claim comes back so that settling can be tried again.
+    pub async fn settle(
+        &self,
+        mut claim: Claim,
+        outcome: &Outcome,
+        reply: Option<&[u8]>,
+        now: At,
+    ) -> Result<Changed, Unsettled> {
+        match self.settle_once(&mut claim, outcome, reply, now).await {
+            Ok(changed) => Ok(changed),
+            Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
+        }
+    }
+
+    async fn settle_once(
+        &self,
+        claim: &mut Claim,
+        outcome: &Outcome,
+        reply: Option<&[u8]>,
+        now: At,
+    ) -> Result<Changed, Error> {
+        let attempt = claim.attempt;
+        let event = Event::Settled { attempt, outcome: outcome.clone(), at: now };
+        let occurrence = claim.effect().occurrence.number;
+        let mut found = claim.found.clone();
+        for _ in 0..RACES_MAX {
+            if found.effect().map(|effect| effect.occurrence.number) != Some(occurrence) {
+                // The record has gone on to another effect: the answer is evidence, and nothing else.
+                let data = serde_json::json!({"attempt": attempt, "occurrence": occurrence});
+                let run = found.newest.as_ref().and_then(|known| known.index.run);
+                self.note(journal::note("late_answer", found.effect(), run, data, now), Durability::Durable).await?;
+                return Ok(Changed { found, alarm: None });
+            }
+            let change = Change {
+                reply: reply_after(&found, outcome, reply),
+                // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
+                beside: claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None })),
+                ..Change::to(&event, now)
+            };
+            match self.write(&found, change).await? {
+                Written::Done(changed) => return Ok(changed),
+                Written::Moved => {
+                    claim.turn = None;
+                    found = self.find(found.key).await?;
+                    // Our own commit may have landed although its answer was lost.
+                    let recorded = found.effect().and_then(|effect| effect.attempt(attempt)).map(|a| a.verdict);
+                    if recorded == Some(verdict_of(outcome)) {
+                        return Ok(Changed { found, alarm: None });
+                    }
+                }
+            }
+        }
+        Err(Error::NotWritten { what: format!("record {} does not come to rest", found.key) })
+    }
+
+    /// The turn on a resource, if nobody has it; else who does.
+    pub async fn turn(&self, key: Digest, now: At) -> Result<Result<FreeTurn, (Revision, Box<Found>)>, Error> {
+        let (revision, turn) = self.cell::<Turn>(key).await?;
+        let Some(holder) = turn.and_then(|turn| turn.holder) else { return Ok(Ok(FreeTurn { key, revision })) };
+        let found = self.observe(holder.key, now).await?;
+        let busy = found.effect().is_some_and(|effect| {
+            effect.occurrence.number == holder.occurrence
+                && matches!(effect.state, State::InFlight { attempt } if attempt == holder.attempt)
+        });
+        Ok(if busy { Err((revision, Box::new(found))) } else { Ok(FreeTurn { key, revision }) })
+    }
+
+    /// Where a caller's own key points to, if it has been seen with another intent.
+    pub async fn alias(&self, alias: Digest) -> Result<Option<Digest>, Error> {
+        Ok(self.cell::<Digest>(alias).await?.1)
+    }
+
+    /// Marks an effect as delivered, as it was last seen. Losing the mark is safe: it means undelivered.
+    pub async fn delivered(&self, seen: &Found, now: At) -> Result<(), Error> {
+        let occurrence = seen.effect().map(|effect| effect.occurrence.number);
+        let mut found = seen.clone();
+        for _ in 0..RACES_MAX {
+            let Some(effect) = found.effect().filter(|effect| Some(effect.occurrence.number) == occurrence) else {
+                return Ok(());
+            };
+            if effect.delivered_at.is_some() || !matches!(effect.state, State::Applied(_)) {
+                return Ok(());
+            }
+            let event = Event::Delivered { at: now };
+            let change = Change { durability: Durability::Lazy, ..Change::to(&event, now) };
+            match self.write(&found, change).await? {
+                Written::Done(_) => return Ok(()),
+                Written::Moved => found = self.find(seen.key).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The ledger could not be written. The effect stays in flight, and lapses into doubt if nobody settles it.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer could not be recorded: {error}")]
+pub struct Unsettled {
+    pub claim: Box<Claim>,
+    pub error: Error,
+}
+
+fn verdict_of(outcome: &Outcome) -> Verdict {
+    match outcome {
+        Outcome::Applied { .. } => Verdict::Applied,
+        Outcome::NotApplied { .. } => Verdict::NotApplied,
+        Outcome::InDoubt { .. } => Verdict::Unproven,
+    }
+}
+
+fn reply_after(found: &Found, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {
+    let in_flight = matches!(found.effect().map(|effect| &effect.state), Some(State::InFlight { .. }));
+    match (reply, outcome) {
+        (None, _) | (_, Outcome::InDoubt { .. }) => ReplyChange::Keep,
+        // A late refusal must not take the place of a success's reply.
+        (Some(_), Outcome::NotApplied { .. }) if !in_flight => ReplyChange::Keep,
+        (Some(bytes), _) => ReplyChange::Set(bytes.to_vec()),
+    }
+}
+
+/// The event that opens an attempt.
+struct Opening(Event);
+
+impl Opening {
+    fn nonce(&self) -> semel_core::ids::Nonce {
+        match &self.0 {
+            Event::Claimed(new) | Event::Resent(new) => new.nonce,
+            _ => unreachable!("only claims and resends open an attempt"),
+        }
+    }
+}
+
+fn cell(key: Digest, expected: Revision, value: &impl serde::Serialize) -> Put {
+    Put::Cell { key, expected, body: serde_json::to_vec(value).expect("a cell has only string keys") }
+}
+
+fn next_occurrence(newest: Option<&Effect>, claiming: &Claiming) -> Occurrence {
+    let Some(newest) = newest else { return Occurrence { number: 1, reason: None, earlier: Vec::new() } };
+    let mut earlier = newest.occurrence.earlier.clone();
+    earlier.extend(newest.occurrence.reason.clone().map(|reason| (newest.occurrence.number, reason)));
+    if earlier.len() > EARLIER_REASONS_KEPT {
+        earlier.remove(0);
+    }
+    let reason = match claiming {
+        Claiming::NextEffect { reason, .. } => reason.clone(),
+        Claiming::First | Claiming::NextAttempt => None,
+    };
+    Occurrence { number: newest.occurrence.number + 1, reason, earlier }
+}

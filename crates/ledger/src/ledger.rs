@@ -1,0 +1,332 @@
+//! The ledger: current truth per intent, over any store.
+
+use crate::cells::{Epoch, Fence, fence_key};
+use crate::entropy::{Entropy, nonce};
+use crate::holders::Holders;
+use crate::record::{Known, decode, encode, index_after, run_digest};
+use crate::store::{
+    By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, JournalLine, Page, Put, ReplyChange, Require,
+    Revision, Row, Store,
+};
+use crate::{Error, journal};
+use semel_core::digest::{Digest, Secret};
+use semel_core::effect::{Effect, State};
+use semel_core::ids::EffectId;
+use semel_core::lifecycle::{self, Alarm, Event, Lapse};
+use semel_core::time::At;
+
+/// Remembers what was intended and what became of it. Knows no rules, waits for nobody, calls no upstream.
+#[derive(Debug)]
+pub struct Ledger<S, H, E> {
+    pub(crate) store: S,
+    pub(crate) holders: H,
+    pub(crate) entropy: E,
+    pub(crate) secret: Secret,
+}
+
+/// What the ledger knows of one intent key.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub key: Digest,
+    /// Revision of the newest effect; 0 = no effect at all.
+    pub revision: Revision,
+    pub epoch: Revision,
+    pub newest: Option<Known>,
+    pub reply: Option<Vec<u8>>,
+}
+
+impl Found {
+    pub fn effect(&self) -> Option<&Effect> {
+        self.newest.as_ref().map(|known| &known.effect)
+    }
+}
+
+/// A record after a transition that this call wrote, or saw written.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    pub found: Found,
+    pub alarm: Option<Alarm>,
+}
+
+/// Somebody else may win a race for one record this often in a row; more means that something spins.
+pub(crate) const RACES_MAX: usize = 64;
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    pub fn new(store: S, holders: H, entropy: E, secret: Secret) -> Self {
+        Ledger { store, holders, entropy, secret }
+    }
+
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    pub fn holders(&self) -> &H {
+        &self.holders
+    }
+
+    pub fn entropy(&self) -> &E {
+        &self.entropy
+    }
+
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    pub async fn find(&self, key: Digest) -> Result<Found, Error> {
+        let versioned = self.store.read(key).await?;
+        let (newest, reply) = match versioned.row {
+            None => (None, None),
+            Some(mut row) => {
+                let reply = row.reply.take();
+                (Some(decode(row)?), reply)
+            }
+        };
+        Ok(Found { key, revision: versioned.revision, epoch: versioned.epoch, newest, reply })
+    }
+
+    /// Finds a record and records what time and death have done to it since: lapses are derived on read.
+    ///
+    /// If the lapse cannot be written it still holds for the caller: the ledger's trouble must not hide a doubt.
+    pub async fn observe(&self, key: Digest, now: At) -> Result<Found, Error> {
+        let mut found = self.find(key).await?;
+        for _ in 0..RACES_MAX {
+            let Some(event) = self.overdue(&found, now)? else { return Ok(found) };
+            match self.write(&found, Change::to(&event, now)).await {
+                Ok(Written::Done(changed)) => found = changed.found,
+                Ok(Written::Moved) => found = self.find(key).await?,
+                Err(Error::NotWritten { .. }) => {
+                    if let Some(known) = &mut found.newest {
+                        known.effect = lifecycle::next(&known.effect, &event)?.effect;
+                    }
+                    return Ok(found);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::NotRead { what: format!("record {key} does not come to rest") })
+    }
+
+    /// What has happened to the newest effect without anybody writing it down.
+    fn overdue(&self, found: &Found, now: At) -> Result<Option<Event>, Error> {
+        let Some(known) = found.newest.as_ref().filter(|known| !known.newer) else { return Ok(None) };
+        let effect = &known.effect;
+        if let Some(attempt) = effect.open_attempt() {
+            if !self.holders.is_alive(attempt.owner)? {
+                return Ok(Some(Event::Lapsed { why: Lapse::HolderDied, at: now }));
+            }
+            let passed = now >= attempt.deadline;
+            return Ok(passed.then_some(Event::Lapsed { why: Lapse::DeadlinePassed, at: now }));
+        }
+        if !matches!(effect.state, State::InDoubt(_)) {
+            return Ok(None);
+        }
+        for attempt in effect.attempts.iter().filter(|a| a.gone_at.is_none()) {
+            if attempt.verdict == semel_core::effect::Verdict::Unproven && !self.holders.is_alive(attempt.owner)? {
+                return Ok(Some(Event::SenderGone { attempt: attempt.number, at: now }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Applies an event to the newest effect of a record, at the revision that was read.
+    pub(crate) async fn write(&self, found: &Found, change: Change<'_>) -> Result<Written, Error> {
+        let Change { event, reply, beside, durability, at } = change;
+        let known = found.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(found.key.to_string()))?;
+        if known.newer {
+            return Err(Error::NewerRecord { effect: known.effect.id.to_string() });
+        }
+        let step = lifecycle::next(&known.effect, event)?;
+        let index = index_after(&known.index, &step.effect);
+        let run = known.index.run;
+        let mut lines = vec![journal::line(event, &step.effect, run, at)];
+        lines.extend(step.alarm.map(|alarm| journal::alarm(alarm, &step.effect, run, at)));
+        let put = Put::Record {
+            key: found.key,
+            ordinal: step.effect.occurrence.number,
+            expected: found.revision,
+            index: Box::new(index.clone()),
+            body: encode(&step.effect),
+            reply: reply.clone(),
+        };
+        let commit = Commit {
+            nonce: nonce(&self.entropy),
+            puts: std::iter::once(put).chain(beside).collect(),
+            require: Require::default(),
+            journal: lines,
+            durability,
+        };
+        let kept = match reply {
+            ReplyChange::Keep => found.reply.clone(),
+            ReplyChange::Set(bytes) => Some(bytes),
+            ReplyChange::Drop => None,
+        };
+        match self.store.commit(commit).await? {
+            Committed::Done => Ok(Written::Done(Changed {
+                found: Found {
+                    key: found.key,
+                    revision: found.revision.next(),
+                    epoch: found.epoch,
+                    newest: Some(Known { effect: step.effect, index, newer: false }),
+                    reply: kept,
+                },
+                alarm: step.alarm,
+            })),
+            Committed::Conflict(_) => Ok(Written::Moved),
+            Committed::Unknown => {
+                let current = self.find(found.key).await.map_err(undetermined)?;
+                let landed = current.revision == found.revision.next() && current.effect() == Some(&step.effect);
+                match landed {
+                    true => Ok(Written::Done(Changed { found: current, alarm: step.alarm })),
+                    false => Ok(Written::Moved),
+                }
+            }
+        }
+    }
+
+    /// A line in the journal about something that changed no record.
+    pub async fn note(&self, line: JournalLine, durability: Durability) -> Result<(), Error> {
+        let commit = Commit {
+            nonce: nonce(&self.entropy),
+            puts: Vec::new(),
+            require: Require::default(),
+            journal: vec![line],
+            durability,
+        };
+        self.store.commit(commit).await.map(|_| ())
+    }
+
+    pub async fn by_id(&self, id: EffectId) -> Result<(Digest, Known), Error> {
+        let page = self.store.scan(By::Effect(id.0), None, 1).await?;
+        let row = page.items.into_iter().next().ok_or_else(|| Error::NoSuchEffect(id.to_string()))?;
+        Ok((row.key, decode(row)?))
+    }
+
+    pub async fn reply(&self, key: Digest, occurrence: u32) -> Result<Option<Vec<u8>>, Error> {
+        self.store.reply(key, occurrence).await
+    }
+
+    /// One effect of a record, by its place in it.
+    pub async fn occurrence(&self, key: Digest, number: u32) -> Result<Option<Known>, Error> {
+        let mut after = None;
+        loop {
+            let page = self.store.scan(By::Record(key), after, crate::store::PAGE_ROWS_MAX).await?;
+            if let Some(row) = page.items.into_iter().find(|row| row.ordinal == number) {
+                return decode(row).map(Some);
+            }
+            match page.next {
+                None => return Ok(None),
+                next => after = next,
+            }
+        }
+    }
+
+    pub async fn list(
+        &self,
+        by: By,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Digest, Known)>, Error> {
+        let page = self.store.scan(by, after, limit).await?;
+        let decoded = page.items.into_iter().map(|row: Row| Ok((row.key, decode(row)?)));
+        Ok(Page { items: decoded.collect::<Result<_, Error>>()?, next: page.next })
+    }
+
+    pub async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
+        self.store.journal(after, limit).await
+    }
+
+    /// The fence of a run, with the cell a claim must require.
+    pub async fn fence(&self, run_key: Digest) -> Result<(Digest, Revision, Option<Fence>), Error> {
+        let key = fence_key(&self.secret, run_key);
+        let (revision, fence) = self.cell(key).await?;
+        Ok((key, revision, fence))
+    }
+
+    pub async fn epoch(&self) -> Result<(Revision, Option<Epoch>), Error> {
+        self.cell(EPOCH_CELL).await
+    }
+
+    pub(crate) async fn cell<T: serde::de::DeserializeOwned>(
+        &self,
+        key: Digest,
+    ) -> Result<(Revision, Option<T>), Error> {
+        match self.store.cell(key).await? {
+            None => Ok((Revision::ABSENT, None)),
+            Some(cell) => {
+                let value = serde_json::from_slice(&cell.body)
+                    .map_err(|error| Error::NotRead { what: format!("cell {key}: {error}") })?;
+                Ok((cell.revision, Some(value)))
+            }
+        }
+    }
+
+    /// Writes a cell alone. `false` when somebody else wrote it first.
+    pub(crate) async fn put_cell(
+        &self,
+        key: Digest,
+        expected: Revision,
+        value: &impl serde::Serialize,
+        lines: Vec<JournalLine>,
+    ) -> Result<bool, Error> {
+        let body = serde_json::to_vec(value).expect("a cell has only string keys");
+        let commit = Commit {
+            nonce: nonce(&self.entropy),
+            puts: vec![Put::Cell { key, expected, body: body.clone() }],
+            require: Require::default(),
+            journal: lines,
+            durability: Durability::Durable,
+        };
+        match self.store.commit(commit).await? {
+            Committed::Done => Ok(true),
+            Committed::Conflict(_) => Ok(false),
+            Committed::Unknown => {
+                let cell = self.store.cell(key).await.map_err(undetermined)?;
+                Ok(cell.is_some_and(|cell| cell.revision == expected.next() && cell.body == body))
+            }
+        }
+    }
+
+    pub(crate) fn run_of(&self, effect: &Effect) -> Option<Digest> {
+        run_digest(&self.secret, effect)
+    }
+}
+
+/// One event on its way into a record.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    pub event: &'a Event,
+    pub reply: ReplyChange,
+    /// A turn to give back in the same commit.
+    pub beside: Option<Put>,
+    pub durability: Durability,
+    pub at: At,
+}
+
+impl<'a> Change<'a> {
+    pub fn to(event: &'a Event, at: At) -> Self {
+        Change { event, reply: ReplyChange::Keep, beside: None, durability: Durability::Durable, at }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Written {
+    Done(Changed),
+    /// The record has moved since it was read.
+    Moved,
+}
+
+pub(crate) fn undetermined(error: Error) -> Error {
+    Error::Undetermined { what: error.to_string() }
+}
+
+/// The conflict of a claim, where it matters which one it was.
+pub(crate) fn family_of(conflict: Conflict) -> Option<Digest> {
+    match conflict {
+        Conflict::Family(other) => Some(other),
+        Conflict::Record | Conflict::Cell(_) => None,
+    }
+}

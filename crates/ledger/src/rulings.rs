@@ -1,0 +1,99 @@
+//! What people and probes decide about a doubt.
+
+use crate::entropy::Entropy;
+use crate::holders::Holders;
+use crate::ledger::{Change, Changed, Found, Ledger, RACES_MAX, Written};
+use crate::store::{ReplyChange, Store};
+use crate::{Error, journal};
+use semel_core::answer::EffectWord;
+use semel_core::digest::Digest;
+use semel_core::effect::{Reply, Ruling};
+use semel_core::ids::EffectId;
+use semel_core::lifecycle::Event;
+use semel_core::time::At;
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It happened; its reply, where the person has it.
+    Applied { reply: Option<Vec<u8>> },
+    NotApplied,
+}
+
+/// What a probe found, as far as it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probed {
+    Yes { word: EffectWord, reply: Option<Vec<u8>> },
+    No { quiet: Duration },
+}
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    /// Rules on a doubt. An effect whose holder has died is first seen to be in doubt.
+    pub async fn resolve(&self, id: EffectId, verdict: Verdict, ruling: Ruling) -> Result<Changed, Error> {
+        let now = ruling.at;
+        let (event, reply) = match verdict {
+            Verdict::NotApplied => (Event::RuledNotApplied { ruling }, ReplyChange::Keep),
+            Verdict::Applied { reply } => {
+                let kept = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
+                let event = Event::RuledApplied { ruling, word: EffectWord::Updated, reply: kept };
+                (event, reply.map_or(ReplyChange::Keep, ReplyChange::Set))
+            }
+        };
+        self.change_newest(id, event, reply, now).await
+    }
+
+    /// Takes a ruling back, if nothing was claimed since.
+    pub async fn reopen(&self, id: EffectId, ruling: Ruling) -> Result<Changed, Error> {
+        let now = ruling.at;
+        self.change_newest(id, Event::Reopened { ruling }, ReplyChange::Drop, now).await
+    }
+
+    async fn change_newest(
+        &self,
+        id: EffectId,
+        event: Event,
+        reply: ReplyChange,
+        now: At,
+    ) -> Result<Changed, Error> {
+        let (key, _) = self.by_id(id).await?;
+        for _ in 0..RACES_MAX {
+            let found = self.observe(key, now).await?;
+            if found.effect().map(|effect| effect.id) != Some(id) {
+                return Err(Error::Superseded { effect: id.to_string() });
+            }
+            let change = Change { reply: reply.clone(), ..Change::to(&event, now) };
+            if let Written::Done(changed) = self.write(&found, change).await? {
+                return Ok(changed);
+            }
+        }
+        Err(Error::NotWritten { what: format!("effect {id} does not come to rest") })
+    }
+
+    /// Records what a probe found about the doubt that was seen. `None`: the record moved, or the "no" does not
+    /// count yet (rule 5).
+    pub async fn probed(&self, seen: &Found, probed: Probed, now: At) -> Result<Option<Changed>, Error> {
+        let (event, reply) = match probed {
+            Probed::No { quiet } => {
+                if !seen.effect().is_some_and(|effect| effect.may_believe_no(quiet, now)) {
+                    return Ok(None);
+                }
+                (Event::ProbedNo { quiet, at: now }, ReplyChange::Keep)
+            }
+            Probed::Yes { word, reply } => {
+                let kept = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
+                (Event::ProbedYes { word, reply: kept, at: now }, reply.map_or(ReplyChange::Keep, ReplyChange::Set))
+            }
+        };
+        let change = Change { reply, ..Change::to(&event, now) };
+        Ok(match self.write(seen, change).await? {
+            Written::Done(changed) => Some(changed),
+            Written::Moved => None,
+        })
+    }
+
+    /// Journals a call that semel kept from starting, so that a cancel can say what was prevented.
+    pub async fn prevented(&self, run_key: Option<Digest>, action: &str, subject: &str, now: At) -> Result<(), Error> {
+        let data = serde_json::json!({"action": action, "subject": subject});
+        self.note(journal::note("prevented", None, run_key, data, now), crate::store::Durability::Lazy).await
+    }
+}
