@@ -1,0 +1,59 @@
+//! Time, as the gate is given it.
+
+use semel_core::time::At;
+use std::future::Future;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+pub trait Clock: Send + Sync + 'static {
+    /// Wall time: for the ledger, and for people.
+    fn now(&self) -> At;
+
+    /// Monotonic time since some fixed moment of this process: for deadlines that must not jump.
+    fn elapsed(&self) -> Duration;
+
+    fn sleep(&self, span: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// The clocks of the machine. Sleeping blocks the thread: for programs that do one thing, without a runtime.
+#[derive(Debug, Clone)]
+pub struct SystemClock {
+    started: Instant,
+}
+
+impl SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "the one home of the monotonic clock")]
+    pub fn start() -> Self {
+        SystemClock { started: Instant::now() }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one home of the machine's clocks")]
+impl Clock for SystemClock {
+    fn now(&self) -> At {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        At(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    async fn sleep(&self, span: Duration) {
+        std::thread::sleep(span);
+    }
+}
+
+/// Drives a future whose every wait blocks inside its own poll, as all parts of a command-line program do.
+///
+/// No runtime is started. A future that is pending all the same is polled again after a short pause.
+#[allow(clippy::disallowed_methods, reason = "the blocking driver's own pause")]
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

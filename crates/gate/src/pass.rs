@@ -1,0 +1,464 @@
+//! The one path of a call through the gate.
+
+use crate::clock::Clock;
+use crate::reply::{Passed, answer_of_record, answer_of_refusal, answer_ran, held, joined_answer};
+use crate::upstream::{ProbeAnswer, Sending, Sent, Upstream, upstream_key};
+use crate::{Error, Gate};
+use semel_core::answer::OutcomeWord;
+use semel_core::class::Class;
+use semel_core::decide::{Claiming, Decision, Refusal, Situation, decide};
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
+use semel_core::ids::AttemptNo;
+use semel_core::intent::{Intent, NamedBy};
+use semel_core::outcome::Outcome;
+use semel_core::policy::Mode;
+use semel_core::policy::rule::Rule;
+use semel_core::time::At;
+use semel_core::wording;
+use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Wanted};
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::rulings::Probed;
+use semel_ledger::store::{By, Durability, Hint, Revision, Store};
+use semel_ledger::{Found, journal};
+use std::time::Duration;
+
+/// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
+const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
+
+/// A sender that was paused this close to its last moment does not send.
+const SEND_MARGIN: Duration = Duration::from_secs(1);
+
+/// How long settling is tried when the ledger cannot be written. Longer would only hide the trouble from the caller.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A holder's death wakes nobody, so waiters look again: soon at first, for the kill that just happened, then rarely.
+const LOOK_AGAIN_FIRST: Duration = Duration::from_millis(25);
+const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
+
+/// A call that loses this many races in a row gives up: something spins.
+const ROUNDS_MAX: usize = 10_000;
+
+/// What one call has been through so far.
+struct Call<'a, U> {
+    intent: &'a Intent,
+    rule: &'a Rule,
+    upstream: &'a mut U,
+    key: Digest,
+    /// When waiting ends, on the monotonic clock.
+    patience_ends: Duration,
+    look_again: Duration,
+    prepared: bool,
+    asked_before: bool,
+    /// The attempt that this call waited for.
+    joined: Option<(u32, AttemptNo)>,
+    /// The attempt that this call made itself, if its answer was not final.
+    sent: Option<Sent>,
+}
+
+impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+    /// Passes one call: joins, replays, holds, refuses, or claims, sends and settles.
+    pub async fn pass<U: Upstream>(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        upstream: &mut U,
+    ) -> Result<Passed, Error> {
+        if rule.class == Class::Read || self.mode == Mode::Observe {
+            return self.pass_through(intent, rule, upstream).await;
+        }
+        let key = match intent.alias {
+            Some(alias) => self.ledger.alias(alias).await?.unwrap_or(intent.key),
+            None => intent.key,
+        };
+        let mut call = Call {
+            intent,
+            rule,
+            upstream,
+            key,
+            patience_ends: self.clock.elapsed() + rule.wait,
+            look_again: LOOK_AGAIN_FIRST,
+            prepared: false,
+            asked_before: false,
+            joined: None,
+            sent: None,
+        };
+        for _ in 0..ROUNDS_MAX {
+            if let Some(passed) = self.round(&mut call).await? {
+                return Ok(passed);
+            }
+        }
+        Err(Error::Ledger(semel_ledger::Error::NotWritten { what: format!("record {key} does not come to rest") }))
+    }
+
+    /// One look at the ledger and one step. `None`: look again.
+    async fn round<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Option<Passed>, Error> {
+        let now = self.clock.now();
+        let (fence, fenced) = self.fence(call.intent).await?;
+        let found = self.ledger.observe(call.key, now).await?;
+        let situation = Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
+        if let Some(passed) = self.joined_result(call, &found, now) {
+            return Ok(Some(passed));
+        }
+        match decide(found.effect(), call.intent, call.rule, &situation) {
+            Decision::Pass => self.pass_through(call.intent, call.rule, call.upstream).await.map(Some),
+            Decision::Claim(_) if call.sent.is_some() => Ok(Some(self.own_attempt_failed(call, &found))),
+            Decision::Claim(claiming) => self.claim(call, &found, How::Claim(claiming), fence).await,
+            Decision::Resend => self.claim(call, &found, How::Resend, fence).await,
+            Decision::Join(attempt) => {
+                let effect = found.effect().expect("only a known effect is in flight");
+                call.joined = Some((effect.occurrence.number, attempt));
+                let waited = self.wait(call, found.key, found.revision).await;
+                Ok((!waited).then(|| held(effect, wording::in_flight(effect, now), OutcomeWord::Held)))
+            }
+            Decision::Look => self.look(call, &found, now).await,
+            Decision::Unremembered => {
+                self.ledger.remember_doubt(call.intent, call.rule, &found, now).await?;
+                Ok(None)
+            }
+            Decision::Replay(_) => Ok(Some(match call.sent.take() {
+                // This call's own attempt, whose fate was found out afterwards.
+                Some(sent) => answer_ran(found, sent, now),
+                None => answer_of_record(found, OutcomeWord::Replayed, now),
+            })),
+            Decision::ReplayEarlier(number) => {
+                let known = self.ledger.occurrence(found.key, number).await?;
+                let reply = self.ledger.reply(found.key, number).await?;
+                Ok(Some(answer_of_record(Found { newest: known, reply, ..found }, OutcomeWord::Replayed, now)))
+            }
+            Decision::Refuse(refusal) => {
+                if refusal == Refusal::Cancelled {
+                    let intent = call.intent;
+                    self.ledger.prevented(intent.run_key, &intent.action, &intent.subject, now).await?;
+                }
+                Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule, now)))
+            }
+        }
+    }
+
+    async fn fence(&self, intent: &Intent) -> Result<(Option<(Digest, Revision)>, bool), Error> {
+        let Some(run_key) = intent.run_key else { return Ok((None, false)) };
+        let (key, revision, fence) = self.ledger.fence(run_key).await?;
+        Ok((Some((key, revision)), fence.is_some_and(|fence| fence.cancelled)))
+    }
+
+    async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
+        if found.newest.is_some() || found.epoch == Revision::ABSENT {
+            return Ok(None);
+        }
+        let (_, epoch) = self.ledger.epoch().await?;
+        Ok(epoch.and_then(|epoch| epoch.forgotten_before(now)))
+    }
+
+    /// The answer of the attempt that this call waited for, once it has one.
+    fn joined_result<U>(&self, call: &Call<'_, U>, found: &Found, now: At) -> Option<Passed> {
+        let (occurrence, attempt) = call.joined?;
+        let effect = found.effect().filter(|effect| effect.occurrence.number == occurrence)?;
+        match &effect.state {
+            State::Applied(_) => Some(joined_answer(found.clone(), now)),
+            State::NotApplied(_) if effect.newest_attempt().is_some_and(|newest| newest.number == attempt) => {
+                Some(joined_answer(found.clone(), now))
+            }
+            _ => None,
+        }
+    }
+
+    /// Waits for a change of a row or cell. `false`: patience is at its end.
+    async fn wait<U>(&self, call: &mut Call<'_, U>, key: Digest, since: Revision) -> bool {
+        let left = call.patience_ends.saturating_sub(self.clock.elapsed());
+        if left.is_zero() {
+            return false;
+        }
+        let span = left.min(call.look_again);
+        call.look_again = match self.ledger.store().changed(key, since, span).await {
+            Hint::Changed => LOOK_AGAIN_FIRST,
+            Hint::TimedOut => (call.look_again * 2).min(LOOK_AGAIN_MAX),
+        };
+        true
+    }
+
+    async fn claim<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        found: &Found,
+        how: How,
+        fence: Option<(Digest, Revision)>,
+    ) -> Result<Option<Passed>, Error> {
+        if matches!(how, How::Claim(_)) {
+            if let Some(passed) = self.lookalike(call, found).await? {
+                return Ok(Some(passed));
+            }
+            if let Some(passed) = self.already_there(call, found).await {
+                return Ok(Some(passed));
+            }
+        }
+        if !call.prepared {
+            if let Err(not_started) = call.upstream.prepare().await {
+                return Ok(Some(Passed::not_started(found, not_started, call.rule)));
+            }
+            call.prepared = true;
+        }
+        let turn = match self.turn(call).await? {
+            Turn::None => None,
+            Turn::Free(free) => Some(free),
+            Turn::Waited => return Ok(None),
+            Turn::Taken(passed) => return Ok(Some(*passed)),
+        };
+        let possible_repeat =
+            matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
+        let resend = matches!(how, How::Resend);
+        let alias = match call.intent.alias {
+            Some(alias) if self.ledger.alias(alias).await?.is_none() => Some(alias),
+            _ => None,
+        };
+        let now = self.clock.now();
+        let claimed_from = self.clock.elapsed();
+        let wanted = Wanted {
+            intent: call.intent,
+            rule: call.rule,
+            found,
+            how,
+            now,
+            deadline: now.plus(call.rule.timeout.unwrap_or(DEADLINE_DEFAULT)),
+            last_send: match call.upstream.sends_while_alive() {
+                true => LastSend::WhileAlive,
+                false => LastSend::By(now.plus(SEND_WITHIN)),
+            },
+            fence,
+            turn,
+            alias,
+        };
+        match self.ledger.claim(wanted).await? {
+            Claimed::Moved => Ok(None),
+            Claimed::Family(other) => self.family_open(call, other, now).await,
+            Claimed::Won(claim) => {
+                let mut passed = self.attempt(call, claim, claimed_from).await?;
+                if let (Some(passed), true) = (&mut passed, possible_repeat && !resend) {
+                    passed.answer.possible_repeat = true;
+                }
+                Ok(passed)
+            }
+        }
+    }
+
+    /// Sends and settles. `None`: the outcome is in doubt, look again.
+    async fn attempt<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        claim: Claim,
+        claimed_from: Duration,
+    ) -> Result<Option<Passed>, Error> {
+        let attempt = claim.attempt();
+        let late = self.clock.elapsed().saturating_sub(claimed_from) + SEND_MARGIN > SEND_WITHIN;
+        let mut sent = if late {
+            let why = NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
+            let outcome = Outcome::NotApplied { why, reply: Reply::Unknown };
+            Sent { outcome, reply: None, data: serde_json::Value::Null }
+        } else {
+            let effect = claim.effect();
+            let key = upstream_key(self.ledger.secret(), claim.key(), effect.occurrence.number);
+            let sending = Sending { effect, attempt, idempotency_key: &key, timeout: call.rule.timeout };
+            call.upstream.send(sending).await
+        };
+        let mut claim = claim;
+        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
+        let mut pause = Duration::from_millis(5);
+        let changed = loop {
+            match self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await {
+                Ok(changed) => break changed,
+                Err(unsettled) if self.clock.elapsed() >= patience_ends => {
+                    return Ok(Some(Passed::unrecorded(unsettled.claim.effect(), sent, &unsettled.error)));
+                }
+                Err(unsettled) => claim = *unsettled.claim,
+            }
+            self.clock.sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(500));
+        };
+        let now = self.clock.now();
+        match changed.found.effect().map(|effect| &effect.state) {
+            Some(State::InDoubt(_)) => {
+                // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
+                sent.reply = None;
+                call.sent = Some(sent);
+                call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
+                Ok(None)
+            }
+            _ => Ok(Some(answer_ran(changed.found, sent, now))),
+        }
+    }
+
+    /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.
+    fn own_attempt_failed<U>(&self, call: &mut Call<'_, U>, found: &Found) -> Passed {
+        let sent = call.sent.take().expect("checked by the caller");
+        let effect = found.effect().expect("an attempt was made");
+        let mut passed = held(effect, wording::upstream_refused(effect), OutcomeWord::Ran);
+        passed.answer.effect = semel_core::answer::EffectWord::None;
+        passed.answer.data = sent.data;
+        passed
+    }
+
+    /// Rule 11: nothing with the identity of an open effect starts in another scope.
+    async fn family_open<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        other: Digest,
+        now: At,
+    ) -> Result<Option<Passed>, Error> {
+        let found = self.ledger.observe(other, now).await?;
+        let Some(effect) = found.effect().filter(|effect| effect.is_open()) else { return Ok(None) };
+        match effect.state {
+            State::InFlight { .. } => {
+                let waited = self.wait(call, other, found.revision).await;
+                Ok((!waited).then(|| held(effect, wording::in_flight(effect, now), OutcomeWord::Held)))
+            }
+            _ => Ok(Some(held(effect, wording::in_doubt(effect), OutcomeWord::Held))),
+        }
+    }
+
+    /// A lookalike of an in-doubt consequential effect in its scope is held, with the differing paths named.
+    async fn lookalike<U>(&self, call: &Call<'_, U>, found: &Found) -> Result<Option<Passed>, Error> {
+        if call.rule.class != Class::Consequential || call.intent.named_by != NamedBy::Arguments {
+            return Ok(None);
+        }
+        let neighbours = By::OpenNeighbours(call.intent.neighbourhood);
+        let page = self.ledger.list(neighbours, None, LOOKALIKES_MAX).await?;
+        for (key, known) in page.items.into_iter().filter(|(key, _)| *key != found.key) {
+            let now = self.clock.now();
+            let looks_like = known.effect.marks.looks_like(&call.intent.marks);
+            let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential) else {
+                continue;
+            };
+            let other = self.ledger.observe(key, now).await?;
+            if let Some(effect) = other.effect().filter(|e| matches!(e.state, State::InDoubt(_))) {
+                return Ok(Some(held(effect, wording::lookalike(effect, differing), OutcomeWord::Held)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `before = true`: asks first, and skips what is already there.
+    async fn already_there<U: Upstream>(&self, call: &mut Call<'_, U>, found: &Found) -> Option<Passed> {
+        let probe = call.rule.probe.as_ref().filter(|probe| probe.before && !call.asked_before)?;
+        call.asked_before = true;
+        match call.upstream.probe(probe, None).await {
+            ProbeAnswer::Yes { reply, .. } => Some(Passed::already_there(found, reply, call.rule)),
+            ProbeAnswer::No | ProbeAnswer::Unknown { .. } => None,
+        }
+    }
+
+    async fn turn<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Turn, Error> {
+        let Some(key) = call.intent.turn else { return Ok(Turn::None) };
+        let now = self.clock.now();
+        match self.ledger.turn(key, now).await? {
+            Ok(free) => Ok(Turn::Free(free)),
+            Err((revision, holder)) => {
+                let waited = self.wait(call, key, revision).await;
+                let effect = holder.effect();
+                Ok(match (waited, effect) {
+                    (true, _) | (false, None) => Turn::Waited,
+                    (false, Some(effect)) => {
+                        Turn::Taken(Box::new(held(effect, wording::turn_taken(Some(effect)), OutcomeWord::Held)))
+                    }
+                })
+            }
+        }
+    }
+
+    /// In doubt: probe if there is a way to, else hold. A "no" that does not count yet is asked again when it would.
+    async fn look<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        found: &Found,
+        now: At,
+    ) -> Result<Option<Passed>, Error> {
+        let effect = found.effect().expect("only a known effect is in doubt");
+        if call.sent.is_some() && call.upstream.sender_gone() {
+            self.ledger.sender_gone(found, now).await?;
+        }
+        let doubtful = |why: Option<String>| {
+            let mut passed = held(effect, wording::in_doubt(effect), OutcomeWord::Held);
+            passed.answer.data = call.sent.as_ref().map_or(serde_json::Value::Null, |sent| sent.data.clone());
+            passed.answer.reason = why.or(passed.answer.reason);
+            if call.sent.is_some() {
+                passed.answer.outcome = OutcomeWord::Ran;
+            }
+            passed
+        };
+        let Some(probe) = &call.rule.probe else { return Ok(Some(doubtful(None))) };
+        match call.upstream.probe(probe, Some(effect)).await {
+            ProbeAnswer::Yes { reply, word } => {
+                let word = word.unwrap_or(self.word_of(call.rule));
+                self.ledger.probed(found, Probed::Yes { word, reply }, self.clock.now()).await?;
+                Ok(None)
+            }
+            ProbeAnswer::No => {
+                let current = self.ledger.observe(found.key, self.clock.now()).await?;
+                let no = Probed::No { quiet: probe.quiet };
+                if self.ledger.probed(&current, no, self.clock.now()).await?.is_some() {
+                    return Ok(None);
+                }
+                let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
+                if self.clock.elapsed() + again > call.patience_ends {
+                    return Ok(Some(doubtful(Some("a probe did not find it, but it may still be carried out".into()))));
+                }
+                self.clock.sleep(again).await;
+                Ok(None)
+            }
+            ProbeAnswer::Unknown { why } => Ok(Some(doubtful(Some(format!("the probe could not tell: {why}"))))),
+        }
+    }
+
+    fn word_of(&self, rule: &Rule) -> semel_core::answer::EffectWord {
+        match &rule.effect {
+            Some(semel_core::policy::rule::EffectWording::Word(word)) => *word,
+            _ => semel_core::answer::EffectWord::Updated,
+        }
+    }
+
+    /// Reads, and everything in observe mode: nothing is claimed, nothing is blocked.
+    async fn pass_through<U: Upstream>(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        upstream: &mut U,
+    ) -> Result<Passed, Error> {
+        if self.mode == Mode::Observe && rule.class != Class::Read {
+            let now = self.clock.now();
+            // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
+            if let Ok(would) = self.would(intent, rule).await {
+                let data = serde_json::json!({
+                    "would": would.would, "action": intent.action, "subject": intent.subject,
+                });
+                let line = journal::note("observed", None, intent.run_key, data, now);
+                let _unrecorded_is_fine = self.ledger.note(line, Durability::Lazy).await;
+            }
+        }
+        if let Err(not_started) = upstream.prepare().await {
+            return Ok(Passed::not_started_alone(not_started, rule));
+        }
+        let key = upstream_key(self.ledger.secret(), intent.key, 1);
+        let effect = Effect::forgotten(
+            intent.seed(semel_core::ids::EffectId(0), first_occurrence(), rule),
+            self.clock.now(),
+        );
+        let sending =
+            Sending { effect: &effect, attempt: AttemptNo(1), idempotency_key: &key, timeout: rule.timeout };
+        let sent = upstream.send(sending).await;
+        Ok(Passed::passed_through(sent, rule))
+    }
+}
+
+/// Neighbours in doubt are few; a scope with more has other troubles.
+const LOOKALIKES_MAX: usize = 100;
+
+fn first_occurrence() -> semel_core::effect::Occurrence {
+    semel_core::effect::Occurrence { number: 1, reason: None, earlier: Vec::new() }
+}
+
+enum Turn {
+    None,
+    Free(FreeTurn),
+    Waited,
+    Taken(Box<Passed>),
+}

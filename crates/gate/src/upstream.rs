@@ -1,0 +1,71 @@
+//! The real tool behind, as the gate sees it.
+
+use semel_core::answer::EffectWord;
+use semel_core::digest::{Digest, Secret};
+use semel_core::effect::Effect;
+use semel_core::ids::AttemptNo;
+use semel_core::outcome::Outcome;
+use semel_core::policy::rule::Probe;
+use serde_json::Value;
+use std::future::Future;
+use std::time::Duration;
+
+/// A door brings one of these for every call. It carries out and reads answers; it never decides, retries or settles.
+pub trait Upstream: Send {
+    /// All that can fail without leaving a doubt: finding the program, resolving, connecting, TLS.
+    fn prepare(&mut self) -> impl Future<Output = Result<(), NotStarted>> + Send;
+
+    /// Carries out one attempt and reads its answer.
+    fn send(&mut self, sending: Sending<'_>) -> impl Future<Output = Sent> + Send;
+
+    /// Asks, read-only, whether it happened. `effect` is absent when asking before the first attempt.
+    fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> impl Future<Output = ProbeAnswer> + Send;
+
+    /// Whether a sender can act as long as it lives (a child process), rather than only within the send window.
+    fn sends_while_alive(&self) -> bool;
+
+    /// Whether everything that this upstream started is proven gone.
+    fn sender_gone(&mut self) -> bool;
+}
+
+/// Nothing was started, and this is why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotStarted {
+    pub why: String,
+    pub data: Value,
+}
+
+/// What an attempt is sent with.
+#[derive(Debug, Clone, Copy)]
+pub struct Sending<'a> {
+    pub effect: &'a Effect,
+    pub attempt: AttemptNo,
+    /// One per effect, not per attempt.
+    pub idempotency_key: &'a str,
+    pub timeout: Option<Duration>,
+}
+
+/// An attempt's answer, as the door read it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sent {
+    pub outcome: Outcome,
+    /// The reply to record. `None` when it is too large or there is none; the outcome says which.
+    pub reply: Option<Vec<u8>>,
+    /// What the answer object shows as `data`.
+    pub data: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProbeAnswer {
+    Yes { reply: Option<Vec<u8>>, word: Option<EffectWord> },
+    No,
+    /// An error, a truncated page, an expression that fails.
+    Unknown { why: String },
+}
+
+/// The idempotency key that goes upstream. It depends on the intent and the occurrence alone, so that it outlives
+/// attempts, restarts and even a lost ledger, as long as the secret is there.
+pub fn upstream_key(secret: &Secret, intent_key: Digest, occurrence: u32) -> String {
+    let digest = secret.mac("upstream", &[&intent_key.0, &occurrence.to_be_bytes()]);
+    format!("semel_{}", &digest.to_string()[..40])
+}
