@@ -1,4 +1,7 @@
 //! placeholder
 pub mod digest;
+pub mod identity;
+pub mod json;
 pub mod lifecycle;
+pub mod normalise;
 pub mod time;
