@@ -6,6 +6,7 @@ pub mod answer;
 pub mod class;
 pub mod decide;
 pub mod digest;
+<<<<<<< HEAD
 pub mod effect;
 pub mod identity;
 pub mod ids;
@@ -15,5 +16,11 @@ pub mod lifecycle;
 pub mod normalise;
 pub mod outcome;
 pub mod policy;
+=======
+pub mod identity;
+pub mod json;
+pub mod lifecycle;
+pub mod normalise;
+>>>>>>> json
 pub mod time;
 pub mod wording;

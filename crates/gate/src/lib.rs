@@ -1,1 +1,40 @@
-//! placeholder
+//! Acts: one path, [`Gate::pass`]; waiting, lapsing, probing, cancelling.
+//!
+//! The gate refuses to know protocols and SQL. Doors hand it an intent, a rule and an [`upstream::Upstream`]; it hands
+//! back an answer. It is written as async functions without a runtime: `semel run` drives it by polling parts that
+//! block, a server drives it on its own runtime.
+pub mod clock;
+mod error;
+mod pass;
+mod reply;
+pub mod upstream;
+mod would;
+
+pub use error::Error;
+pub use reply::{GivenReply, Passed};
+
+use clock::Clock;
+use semel_core::policy::Mode;
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::store::Store;
+use semel_ledger::{Found, Ledger};
+
+/// The engine: a ledger, a clock, and the one path between them.
+#[derive(Debug)]
+pub struct Gate<S, H, E, C> {
+    pub ledger: Ledger<S, H, E>,
+    pub clock: C,
+    pub mode: Mode,
+}
+
+impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+    pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
+        Gate { ledger, clock, mode }
+    }
+
+    /// Marks an answer as having reached its caller.
+    pub async fn delivered(&self, delivery: &Found) -> Result<(), Error> {
+        Ok(self.ledger.delivered(delivery, self.clock.now()).await?)
+    }
+}

@@ -1,0 +1,186 @@
+//! What makes two intents the same.
+//!
+//! Arguments are one object whose members are the roots that rules speak of: `args` for tools and HTTP bodies; `argv`,
+//! `cwd` and `stdin` for commands. A rule sorts their paths into identity, content and volatile; this module does the
+//! sorting and derives the digests. `spec/intent-key.md` is the normative text.
+
+mod keys;
+mod marks;
+mod redact;
+mod subject;
+
+pub use keys::{IntentDigest, IntentParts, family_key, intent_key, neighbourhood_key};
+pub use marks::{MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, PathKind, PathMark};
+pub use redact::{REDACTED, redact};
+pub use subject::{SUBJECT_CHARACTERS_MAX, subject};
+
+use crate::json::{Json, Object, Path};
+use crate::normalise::Normaliser;
+
+/// How a rule sorts argument paths. The default sorts nothing: everything is identity.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sorting {
+    /// The identity. Empty means all arguments but `content` and `volatile`.
+    pub key: Vec<Path>,
+    /// May be reworded by the model; compared and reported, never a new intent.
+    pub content: Vec<Path>,
+    /// Ignored.
+    pub volatile: Vec<Path>,
+    /// Never written or shown.
+    pub secret: Vec<Path>,
+    /// Applied first, in this order.
+    pub normalize: Vec<(Path, Vec<Normaliser>)>,
+}
+
+/// Arguments after sorting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sorted {
+    /// What the intent digest is taken of.
+    pub identity: Json,
+    /// What the fingerprint is taken of: all arguments but content and volatile ones.
+    pub fingerprinted: Json,
+    /// The content found, as an object of concrete path to value; `None` if there is none.
+    pub content: Option<Json>,
+    /// Key paths that name nothing. If there are any, `identity` is the same as `fingerprinted`, and whoever asked
+    /// decides whether to go on.
+    pub missing_key_paths: Vec<Path>,
+}
+
+pub fn sort(arguments: &Json, sorting: &Sorting) -> Sorted {
+    let mut all = arguments.clone();
+    for (path, normalisers) in &sorting.normalize {
+        path.change_in(&mut all, &mut |value| {
+            let taken = std::mem::replace(value, Json::Null);
+            *value = normalisers.iter().fold(taken, |value, normaliser| normaliser.apply(value));
+        });
+    }
+
+    let mut identity = Object::new();
+    let mut missing_key_paths = Vec::new();
+    for path in &sorting.key {
+        match value_at(path, &all) {
+            Some(value) => drop(identity.insert(path.to_string(), value)),
+            None => missing_key_paths.push(path.clone()),
+        }
+    }
+
+    let mut fingerprinted = all;
+    for path in &sorting.volatile {
+        path.remove_from(&mut fingerprinted);
+    }
+    let mut content = Object::new();
+    for (path, value) in sorting.content.iter().flat_map(|path| path.find(&fingerprinted)) {
+        content.insert(path, value.clone());
+    }
+    for path in &sorting.content {
+        path.remove_from(&mut fingerprinted);
+    }
+
+    let by_key = !sorting.key.is_empty() && missing_key_paths.is_empty();
+    Sorted {
+        identity: if by_key { Json::Object(identity) } else { fingerprinted.clone() },
+        fingerprinted,
+        content: (!content.is_empty()).then_some(Json::Object(content)),
+        missing_key_paths,
+    }
+}
+
+/// A null names nothing: `{"invoice": null}` twice is no evidence that both mean one invoice.
+fn value_at(path: &Path, arguments: &Json) -> Option<Json> {
+    let mut found: Vec<Json> = path.find(arguments).into_iter().map(|(_, value)| value.clone()).collect();
+    if found.iter().all(|value| *value == Json::Null) {
+        return None;
+    }
+    if path.has_wildcard() { Some(Json::Array(found)) } else { found.pop() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::{parse, tests::any_json};
+    use proptest::prelude::*;
+
+    pub(super) fn paths(texts: &[&str]) -> Vec<Path> {
+        texts.iter().map(|text| Path::parse(text).unwrap()).collect()
+    }
+
+    fn charge() -> Json {
+        parse(
+            r#"{"args":{"customer":" CUS_1 ","invoice":1001.0,"description":"March, again","at":"12:00","tags":["b","a"]}}"#,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn without_a_rule_everything_is_identity() {
+        let sorted = sort(&charge(), &Sorting::default());
+        assert_eq!(sorted.identity, charge());
+        assert_eq!(sorted.fingerprinted, charge());
+        assert_eq!(sorted.content, None);
+    }
+
+    #[test]
+    fn a_key_names_the_identity_and_the_rest_is_fingerprinted() {
+        let sorting = Sorting {
+            key: paths(&["args.customer", "args.invoice", "args.tags[*]"]),
+            content: paths(&["args.description"]),
+            volatile: paths(&["args.at"]),
+            normalize: vec![(
+                Path::parse("args.customer").unwrap(),
+                vec![Normaliser::Trim, Normaliser::Lower],
+            )],
+            ..Sorting::default()
+        };
+        let sorted = sort(&charge(), &sorting);
+        assert_eq!(
+            sorted.identity.canonical(),
+            r#"{"args.customer":"cus_1","args.invoice":1001,"args.tags[*]":["b","a"]}"#
+        );
+        assert_eq!(
+            sorted.fingerprinted.canonical(),
+            r#"{"args":{"customer":"cus_1","invoice":1001,"tags":["b","a"]}}"#
+        );
+        assert_eq!(sorted.content.unwrap().canonical(), r#"{"args.description":"March, again"}"#);
+        assert!(sorted.missing_key_paths.is_empty());
+    }
+
+    #[test]
+    fn a_missing_or_null_key_field_is_named_and_all_arguments_identify() {
+        let sorting = Sorting {
+            key: paths(&["args.customer", "args.order", "args.nil"]),
+            content: paths(&["args.description"]),
+            ..Sorting::default()
+        };
+        let arguments = parse(r#"{"args":{"customer":"c","nil":null,"description":"d"}}"#).unwrap();
+        let sorted = sort(&arguments, &sorting);
+        assert_eq!(sorted.missing_key_paths, paths(&["args.order", "args.nil"]));
+        assert_eq!(sorted.identity.canonical(), r#"{"args":{"customer":"c","nil":null}}"#);
+        assert_eq!(sorted.identity, sorted.fingerprinted);
+    }
+
+    #[test]
+    fn what_is_volatile_is_ignored_even_where_it_is_also_content() {
+        let both = paths(&["args.at"]);
+        let sorted =
+            sort(&charge(), &Sorting { content: both.clone(), volatile: both, ..Sorting::default() });
+        assert_eq!(sorted.content, None);
+    }
+
+    proptest! {
+        #[test]
+        fn volatile_values_change_nothing_and_content_only_itself(value in any_json(), other in any_json()) {
+            let sorting = Sorting {
+                content: paths(&["args.text"]), volatile: paths(&["args.at"]), ..Sorting::default()
+            };
+            let arguments = |at: &Json, text: &Json| {
+                Json::object([("args", Json::object([("at", at.clone()), ("text", text.clone()), ("n", Json::Null)]))])
+            };
+            let a = sort(&arguments(&value, &value), &sorting);
+            let b = sort(&arguments(&other, &value), &sorting);
+            let c = sort(&arguments(&value, &other), &sorting);
+            prop_assert_eq!(&a, &b);
+            prop_assert_eq!(&a.identity, &c.identity);
+            prop_assert_eq!(&a.fingerprinted, &c.fingerprinted);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The digests of an intent: one that anyone can recompute, and those that only this ledger can.
+
+use crate::digest::{Digest, Secret};
+use crate::json::Json;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// SHA-256 over version, action and identity. Public: the same on every machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct IntentDigest(pub Digest);
+
+/// Hexadecimal digits of the digest in an idempotency key: 160 bits, within the 64 characters that the shortest
+/// upstream limits allow.
+const KEY_DIGITS: usize = 40;
+
+impl IntentDigest {
+    pub fn of(action: &str, identity: &Json) -> IntentDigest {
+        IntentDigest(Digest::of(&[b"semel-intent-1", action.as_bytes(), identity.canonical().as_bytes()]))
+    }
+
+    /// The caller said what is the same; nothing else counts.
+    pub fn of_caller_key(key: &str) -> IntentDigest {
+        IntentDigest(Digest::of(&[b"semel-key-1", key.as_bytes()]))
+    }
+
+    /// What `semel key` prints and what can be sent upstream.
+    pub fn idempotency_key(&self) -> String {
+        format!("semel_{}", &self.0.to_string()[..KEY_DIGITS])
+    }
+}
+
+impl fmt::Display for IntentDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Whose intent it is, and inside which boundary equal intents are one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntentParts<'a> {
+    pub tenant: &'a str,
+    pub principal: &'a str,
+    pub authority: &'a str,
+    pub scope: &'a str,
+}
+
+/// The key of the record in the store.
+pub fn intent_key(secret: &Secret, parts: &IntentParts<'_>, intent: &IntentDigest) -> Digest {
+    let IntentParts { tenant, principal, authority, scope } = parts;
+    secret.mac(
+        "intent",
+        &[tenant.as_bytes(), principal.as_bytes(), authority.as_bytes(), scope.as_bytes(), &intent.0.0],
+    )
+}
+
+/// The intent whatever its scope: while one of a family is open, no other run may start it.
+pub fn family_key(secret: &Secret, parts: &IntentParts<'_>, intent: &IntentDigest) -> Digest {
+    let IntentParts { tenant, principal, authority, scope: _ } = parts;
+    secret.mac("family", &[tenant.as_bytes(), principal.as_bytes(), authority.as_bytes(), &intent.0.0])
+}
+
+/// The action whatever its arguments: where lookalikes are looked for.
+pub fn neighbourhood_key(secret: &Secret, parts: &IntentParts<'_>, action: &str) -> Digest {
+    let IntentParts { tenant, principal, authority, scope } = parts;
+    secret.mac(
+        "neighbourhood",
+        &[tenant.as_bytes(), principal.as_bytes(), authority.as_bytes(), scope.as_bytes(), action.as_bytes()],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse;
+
+    const PARTS: IntentParts<'static> =
+        IntentParts { tenant: "t", principal: "p", authority: "a", scope: "run:1" };
+
+    #[test]
+    fn an_idempotency_key_is_short_and_names_its_maker() {
+        let digest = IntentDigest::of("fn:charge", &parse("{}").unwrap());
+        let key = digest.idempotency_key();
+        assert_eq!(key.len(), 46);
+        assert!(digest.to_string().starts_with(key.strip_prefix("semel_").unwrap()));
+    }
+
+    #[test]
+    fn a_callers_key_is_never_a_derived_one() {
+        let identity = parse("\"x\"").unwrap();
+        assert_ne!(IntentDigest::of_caller_key("x"), IntentDigest::of("x", &identity));
+    }
+
+    #[test]
+    fn the_scope_tells_keys_apart_but_not_families() {
+        let secret = Secret::new([7; 32]);
+        let digest = IntentDigest::of_caller_key("k");
+        let other = IntentParts { scope: "run:2", ..PARTS };
+        assert_ne!(intent_key(&secret, &PARTS, &digest), intent_key(&secret, &other, &digest));
+        assert_eq!(family_key(&secret, &PARTS, &digest), family_key(&secret, &other, &digest));
+        assert_ne!(neighbourhood_key(&secret, &PARTS, "x"), neighbourhood_key(&secret, &other, "x"));
+    }
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        let secret = Secret::new([7; 32]);
+        let digest = IntentDigest::of_caller_key("k");
+        let shifted = IntentParts { tenant: "tp", principal: "", ..PARTS };
+        assert_ne!(intent_key(&secret, &PARTS, &digest), intent_key(&secret, &shifted, &digest));
+        let other = Secret::new([8; 32]);
+        assert_ne!(intent_key(&secret, &PARTS, &digest), intent_key(&other, &PARTS, &digest));
+    }
+}

@@ -1,0 +1,264 @@
+//! Marks: what a record keeps of its arguments, so that it can say which of them differ without keeping them.
+
+use super::Sorted;
+use crate::digest::{Digest, Secret};
+use crate::json::{Json, member_text};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Leaves marked one by one. Tool calls have a dozen; beyond this a record would grow by more than its answer gains.
+pub const PATHS_MAX: usize = 64;
+
+/// The longest path kept in a mark, for the same reason.
+pub const MARK_PATH_BYTES_MAX: usize = 256;
+
+/// What a difference is called when the leaves were too many to mark.
+const ARGUMENTS: &str = "arguments";
+const CONTENT: &str = "content";
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    /// Of all arguments but the content and volatile ones.
+    pub fingerprint: Digest,
+    pub content: Option<Digest>,
+    /// The fingerprinted leaves; empty if there are too many.
+    pub paths: Vec<PathMark>,
+    /// The leaves of the content; empty if there are none or too many.
+    pub content_paths: Vec<PathMark>,
+}
+
+/// One leaf: a value that holds no other, an empty array or object included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathMark {
+    pub path: String,
+    pub kind: PathKind,
+    pub mark: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathKind {
+    /// An id, an amount, a flag: another value is another thing.
+    Atom,
+    /// A string of several words: another value may be the same thing said otherwise.
+    Prose,
+}
+
+impl Marks {
+    pub fn of(secret: &Secret, action: &str, sorted: &Sorted) -> Marks {
+        let whole =
+            |purpose, json: &Json| secret.mac(purpose, &[action.as_bytes(), json.canonical().as_bytes()]);
+        let mark = |leaves: Option<Vec<(String, &Json)>>| {
+            let marked = leaves.into_iter().flatten().map(|(path, leaf)| PathMark {
+                kind: kind(&path, leaf),
+                mark: secret
+                    .mac("path", &[action.as_bytes(), path.as_bytes(), leaf.canonical().as_bytes()])
+                    .short(),
+                path,
+            });
+            marked.collect()
+        };
+        // The members of the content object are named by paths already.
+        let content_leaves = sorted.content.as_ref().and_then(Json::as_object).and_then(|content| {
+            let mut leaves = Vec::new();
+            content.iter().all(|(path, value)| collect_leaves(path, value, &mut leaves)).then_some(leaves)
+        });
+        let mut leaves = Vec::new();
+        let few = collect_leaves("", &sorted.fingerprinted, &mut leaves);
+        Marks {
+            fingerprint: whole("fingerprint", &sorted.fingerprinted),
+            content: sorted.content.as_ref().map(|content| whole("content", content)),
+            paths: mark(few.then_some(leaves)),
+            content_paths: mark(content_leaves),
+        }
+    }
+
+    /// The paths that differ, added and removed ones too; those of the content come last.
+    pub fn differing(&self, other: &Marks) -> Vec<String> {
+        let mut differing = self.differing_fingerprinted(other);
+        differing.extend(self.differing_content(other));
+        differing
+    }
+
+    /// Whether these are the arguments of a possible rewording: every atom is equal, at least one of them says what
+    /// it is about, and at most prose differs. The differing paths are given back; none differ if only the caller's
+    /// keys did.
+    pub fn looks_like(&self, other: &Marks) -> Option<Vec<String>> {
+        let differing = if self.fingerprint == other.fingerprint {
+            Vec::new()
+        } else if self.paths.is_empty() || other.paths.is_empty() {
+            return None;
+        } else {
+            self.differing_fingerprinted(other)
+        };
+        let is_atom = |mark: &PathMark| mark.kind == PathKind::Atom;
+        let mut all = self.paths.iter().chain(&other.paths);
+        if all.any(|mark| is_atom(mark) && differing.contains(&mark.path)) {
+            return None;
+        }
+        // The same program in the same directory is where a call happens, not what it is about.
+        let telling = |mark: &&PathMark| is_atom(mark) && mark.path != "cwd" && mark.path != "argv[0]";
+        if !self.paths.is_empty() && self.paths.iter().find(telling).is_none() {
+            return None;
+        }
+        let content = self.differing_content(other);
+        Some(differing.into_iter().chain(content).collect())
+    }
+
+    fn differing_fingerprinted(&self, other: &Marks) -> Vec<String> {
+        if self.fingerprint == other.fingerprint {
+            return Vec::new();
+        }
+        name_differences(&self.paths, &other.paths, ARGUMENTS)
+    }
+
+    fn differing_content(&self, other: &Marks) -> Vec<String> {
+        match (&self.content, &other.content) {
+            (mine, theirs) if mine == theirs => Vec::new(),
+            // Without content there are no paths, and without paths too many: only the digest tells which.
+            (Some(_), Some(_)) => name_differences(&self.content_paths, &other.content_paths, CONTENT),
+            (Some(_), None) => name_all(&self.content_paths),
+            (None, _) => name_all(&other.content_paths),
+        }
+    }
+}
+
+/// The leaves were marked unless there were too many, so no marks means that nothing can be named but the whole.
+fn name_differences(mine: &[PathMark], theirs: &[PathMark], whole: &str) -> Vec<String> {
+    if mine.is_empty() || theirs.is_empty() {
+        return vec![whole.to_owned()];
+    }
+    let mut marks: BTreeMap<&str, [Option<u64>; 2]> = BTreeMap::new();
+    for (side, list) in [mine, theirs].into_iter().enumerate() {
+        for mark in list {
+            marks.entry(&mark.path).or_default()[side] = Some(mark.mark);
+        }
+    }
+    let differing = marks.into_iter().filter(|(_, [a, b])| a != b);
+    differing.map(|(path, _)| if path.is_empty() { whole.to_owned() } else { path.to_owned() }).collect()
+}
+
+fn name_all(marks: &[PathMark]) -> Vec<String> {
+    if marks.is_empty() {
+        return vec![CONTENT.to_owned()];
+    }
+    marks.iter().map(|mark| mark.path.clone()).collect()
+}
+
+fn kind(path: &str, leaf: &Json) -> PathKind {
+    match leaf {
+        // A directory with a space in its name is still a place.
+        Json::String(text) if path != "cwd" && text.trim().contains(char::is_whitespace) => PathKind::Prose,
+        _ => PathKind::Atom,
+    }
+}
+
+/// False as soon as there are too many leaves, or one whose path is too long.
+fn collect_leaves<'a>(path: &str, json: &'a Json, leaves: &mut Vec<(String, &'a Json)>) -> bool {
+    match json {
+        Json::Object(object) if !object.is_empty() => object.iter().all(|(name, value)| {
+            let step = member_text(name);
+            let step = if path.is_empty() { step.strip_prefix('.').unwrap_or(&step) } else { &step };
+            collect_leaves(&format!("{path}{step}"), value, leaves)
+        }),
+        Json::Array(elements) if !elements.is_empty() => elements
+            .iter()
+            .enumerate()
+            .all(|(i, value)| collect_leaves(&format!("{path}[{i}]"), value, leaves)),
+        _ => {
+            leaves.push((path.to_owned(), json));
+            leaves.len() <= PATHS_MAX && path.len() <= MARK_PATH_BYTES_MAX
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Sorting, sort, tests::paths};
+    use super::*;
+    use crate::json::parse;
+
+    fn marks_with(arguments: &str, sorting: &Sorting) -> Marks {
+        Marks::of(&Secret::new([1; 32]), "fn:x", &sort(&parse(arguments).unwrap(), sorting))
+    }
+
+    fn marks(arguments: &str) -> Marks {
+        marks_with(arguments, &Sorting::default())
+    }
+
+    #[test]
+    fn differing_paths_are_named_added_and_removed_ones_too() {
+        let a = marks(r#"{"args":{"to":"ann","amount":1,"tags":["x"],"gone":{}}}"#);
+        let b = marks(r#"{"args":{"to":"ann","amount":2,"tags":["x","y"]}}"#);
+        assert_eq!(a.differing(&b), ["args.amount", "args.gone", "args.tags[1]"]);
+        assert_eq!(a.differing(&a), Vec::<String>::new());
+    }
+
+    #[test]
+    fn reworded_content_has_the_same_fingerprint_and_is_named() {
+        let sorting = Sorting { content: paths(&["args.body"]), ..Sorting::default() };
+        let a = marks_with(r#"{"args":{"to":"ann","body":"hello there"}}"#, &sorting);
+        let b = marks_with(r#"{"args":{"to":"ann","body":"hi there"}}"#, &sorting);
+        let none = marks_with(r#"{"args":{"to":"ann"}}"#, &sorting);
+        assert_eq!(a.fingerprint, b.fingerprint);
+        assert_ne!(a.content, b.content);
+        assert_eq!(a.differing(&b), ["args.body"]);
+        assert_eq!(a.differing(&none), ["args.body"]);
+        assert_eq!(none.differing(&a), ["args.body"]);
+    }
+
+    #[test]
+    fn too_many_leaves_are_not_marked_and_differ_as_a_whole() {
+        let list = |last: i32| {
+            let numbers: Vec<String> = (0..PATHS_MAX as i32).chain([last]).map(|n| n.to_string()).collect();
+            format!("{{\"args\":[{}]}}", numbers.join(","))
+        };
+        let (a, b) = (marks(&list(1)), marks(&list(2)));
+        assert!(a.paths.is_empty());
+        assert_eq!(a.differing(&b), ["arguments"]);
+        assert_eq!(a.looks_like(&b), None);
+        assert_eq!(a.looks_like(&a), Some(vec![]));
+        let long = format!("{{\"{}\":1}}", "n".repeat(MARK_PATH_BYTES_MAX + 1));
+        assert!(marks(&long).paths.is_empty());
+    }
+
+    #[test]
+    fn a_lookalike_says_the_same_thing_in_other_words() {
+        let mail = marks(r#"{"args":{"to":"ann@example.com","body":"Your order has shipped."}}"#);
+        let reworded = marks(r#"{"args":{"to":"ann@example.com","body":"Good news: the order shipped!"}}"#);
+        let longer =
+            marks(r#"{"args":{"to":"ann@example.com","body":"Your order has shipped.","note":"with love"}}"#);
+        let elsewhere = marks(r#"{"args":{"to":"bob@example.com","body":"Your order has shipped."}}"#);
+        let curt = marks(r#"{"args":{"to":"ann@example.com","body":"Shipped"}}"#);
+        assert_eq!(mail.looks_like(&reworded), Some(vec!["args.body".to_owned()]));
+        assert_eq!(mail.looks_like(&longer), Some(vec!["args.note".to_owned()]));
+        assert_eq!(mail.looks_like(&elsewhere), None);
+        assert_eq!(mail.looks_like(&curt), None);
+    }
+
+    #[test]
+    fn the_program_and_its_directory_alone_do_not_make_a_lookalike() {
+        let a = marks(r#"{"argv":["say","good morning all"],"cwd":"/my work"}"#);
+        let b = marks(r#"{"argv":["say","good night all"],"cwd":"/my work"}"#);
+        let moved = marks(r#"{"argv":["say","good morning all"],"cwd":"/my home"}"#);
+        assert_eq!(a.looks_like(&b), None);
+        assert_eq!(a.looks_like(&moved), None);
+        let commit = marks(r#"{"argv":["git","commit","-m","fix the bug"],"cwd":"/w"}"#);
+        let again = marks(r#"{"argv":["git","commit","-m","fix that bug"],"cwd":"/w"}"#);
+        assert_eq!(commit.looks_like(&again), Some(vec!["argv[3]".to_owned()]));
+    }
+
+    #[test]
+    fn marks_read_back_and_tell_nothing_without_the_secret() {
+        let marks = marks(r#"{"args":{"pin":"1234"}}"#);
+        let text = serde_json::to_string(&marks).unwrap();
+        assert!(!text.contains("1234"));
+        assert_eq!(serde_json::from_str::<Marks>(&text).unwrap(), marks);
+        let other = Marks::of(
+            &Secret::new([2; 32]),
+            "fn:x",
+            &sort(&parse(r#"{"args":{"pin":"1234"}}"#).unwrap(), &Sorting::default()),
+        );
+        assert_ne!(other.paths[0].mark, marks.paths[0].mark);
+    }
+}

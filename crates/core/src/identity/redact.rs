@@ -1,0 +1,343 @@
+//! Redaction: what must never be written, logged or shown, taken out before anything is.
+//!
+//! Names decide, and a few well-known shapes of text. It is a net, not a proof: a rule's `secret` paths are the means
+//! for what no name gives away.
+
+use crate::json::{Json, Path};
+
+pub const REDACTED: &str = "[redacted]";
+
+/// A copy fit to be seen.
+pub fn redact(arguments: &Json, secret: &[Path]) -> Json {
+    let mut shown = arguments.clone();
+    for path in secret {
+        path.change_in(&mut shown, &mut |value| *value = Json::str(REDACTED));
+    }
+    redact_by_name(&mut shown);
+    shown
+}
+
+fn redact_by_name(json: &mut Json) {
+    match json {
+        Json::String(text) => *text = redact_text(text),
+        Json::Array(elements) => {
+            redact_command_line(elements);
+            elements.iter_mut().for_each(redact_by_name);
+        }
+        Json::Object(object) => {
+            for (name, value) in object.iter_mut() {
+                if is_secret_name(name) {
+                    *value = Json::str(REDACTED);
+                } else {
+                    redact_by_name(value);
+                }
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+    }
+}
+
+/// Words that make a name secret. Singular on purpose: `max_tokens` is a setting.
+const WORDS: [&str; 15] = [
+    "authorization",
+    "cookie",
+    "cookies",
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "secret",
+    "secrets",
+    "token",
+    "apikey",
+    "credential",
+    "credentials",
+    "accesskey",
+    "privatekey",
+];
+const PAIRS: [(&str, &str); 3] = [("api", "key"), ("access", "key"), ("private", "key")];
+
+/// Whether one of the words of a name says that its value is a secret: `X-Api-Key`, `clientSecret`, `GITHUB_TOKEN`.
+fn is_secret_name(name: &str) -> bool {
+    let words = words_of(name);
+    words.iter().any(|word| WORDS.contains(&word.as_str()))
+        || words.windows(2).any(|pair| PAIRS.contains(&(pair[0].as_str(), pair[1].as_str())))
+}
+
+/// `clientSecret`, `client-secret` and `CLIENT_SECRET` are two words each; `APIKey` too.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let characters: Vec<char> = name.chars().collect();
+    for (i, character) in characters.iter().enumerate() {
+        let after_lower = i > 0 && (characters[i - 1].is_lowercase() || characters[i - 1].is_ascii_digit());
+        let before_lower = characters.get(i + 1).is_some_and(|next| next.is_lowercase());
+        let after_upper = i > 0 && characters[i - 1].is_uppercase();
+        let begins_word = character.is_uppercase() && (after_lower || after_upper && before_lower);
+        if begins_word || !character.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if character.is_alphanumeric() {
+            words.last_mut().expect("there is always a last word").extend(character.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// `--token X`, `--password=X`, `-u user:pass`, `NAME=value`, `Authorization: …`: in any array of strings, since
+/// command lines also travel inside arguments.
+fn redact_command_line(elements: &mut [Json]) {
+    let mut after = After::Nothing;
+    for element in elements {
+        let Json::String(text) = element else {
+            after = After::Nothing;
+            continue;
+        };
+        match std::mem::replace(&mut after, After::Nothing) {
+            // `--token --verbose` gave no token; the next flag is worth reading.
+            After::SecretFlag if !text.starts_with("--") => *text = REDACTED.to_owned(),
+            After::UserFlag if !text.starts_with('-') => *text = redact_password(text),
+            _ => (after, *text) = redact_argument(text),
+        }
+    }
+}
+
+enum After {
+    Nothing,
+    SecretFlag,
+    UserFlag,
+}
+
+fn redact_argument(text: &str) -> (After, String) {
+    if matches!(text, "-u" | "--user" | "--proxy-user" | "-U") {
+        return (After::UserFlag, text.to_owned());
+    }
+    if text.starts_with('-') && !text.contains(['=', ':', ' ']) && is_secret_name(text) {
+        return (After::SecretFlag, text.to_owned());
+    }
+    if let Some(glued) = text.strip_prefix("-u").filter(|rest| rest.contains(':')) {
+        return (After::Nothing, format!("-u{}", redact_password(glued)));
+    }
+    (After::Nothing, redact_named_value(text).unwrap_or_else(|| text.to_owned()))
+}
+
+/// `NAME=value`, `--flag=value` and `Header: value`, also a header behind a flag: `--header=Authorization: …`.
+fn redact_named_value(text: &str) -> Option<String> {
+    let at = text.find(['=', ':'])?;
+    let (name, value) = (&text[..at], &text[at + 1..]);
+    if value.is_empty() || name.contains(char::is_whitespace) {
+        return None;
+    }
+    if text.as_bytes()[at] == b':' {
+        // A colon also stands in URLs and times, whose "names" are no secrets. `-HAuthorization: x` is curl's.
+        let secret = is_secret_name(name) || name.strip_prefix("-H").is_some_and(is_secret_name);
+        return secret.then(|| format!("{name}: {REDACTED}"));
+    }
+    if is_secret_name(name) {
+        return Some(format!("{name}={REDACTED}"));
+    }
+    if matches!(name, "--user" | "--proxy-user") {
+        return Some(format!("{name}={}", redact_password(value)));
+    }
+    name.starts_with('-').then(|| redact_named_value(value)).flatten().map(|value| format!("{name}={value}"))
+}
+
+/// `user:pass`; without a colon it is a name alone.
+fn redact_password(text: &str) -> String {
+    text.split_once(':').map_or_else(|| text.to_owned(), |(user, _)| format!("{user}:{REDACTED}"))
+}
+
+/// Secrets inside a longer text: passwords in URLs, secret parameters of queries and forms, bearer tokens.
+fn redact_text(text: &str) -> String {
+    let text = redact_user_info(text);
+    let text = redact_parameters(&text);
+    redact_bearer(&text)
+}
+
+fn redact_user_info(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        shown.push_str(before);
+        let end = after.find(|c: char| matches!(c, '/' | '?' | '#' | '"' | '\'') || c.is_whitespace());
+        let (authority, beyond) = after.split_at(end.unwrap_or(after.len()));
+        match authority.rsplit_once('@') {
+            Some((user_info, host)) => shown.push_str(&format!("{}@{host}", redact_password(user_info))),
+            None => shown.push_str(authority),
+        }
+        rest = beyond;
+    }
+    shown + rest
+}
+
+fn redact_parameters(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['?', '&']) {
+        let (before, after) = rest.split_at(at + 1);
+        shown.push_str(before);
+        rest = after;
+        let end = after.find(|c: char| matches!(c, '&' | '#' | '"' | '\'') || c.is_whitespace());
+        let parameter = &after[..end.unwrap_or(after.len())];
+        if let Some((name, _)) = parameter.split_once('=').filter(|(name, _)| is_secret_name(name)) {
+            shown.push_str(&format!("{name}={REDACTED}"));
+            rest = &after[parameter.len()..];
+        }
+    }
+    shown + rest
+}
+
+fn redact_bearer(text: &str) -> String {
+    /// Shorter than any token: "Bearer of" is English.
+    const TOKEN_BYTES_MIN: usize = 8;
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("Bearer ") {
+        let (before, after) = rest.split_at(at + "Bearer ".len());
+        shown.push_str(before);
+        let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || "-._~+/=".contains(c)));
+        let (token, beyond) = after.split_at(end.unwrap_or(after.len()));
+        shown.push_str(if token.len() >= TOKEN_BYTES_MIN { REDACTED } else { token });
+        rest = beyond;
+    }
+    shown + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::paths;
+    use super::*;
+    use crate::json::{parse, tests::any_json};
+    use proptest::prelude::*;
+
+    fn shown(json: &str) -> String {
+        redact(&parse(json).unwrap(), &[]).canonical()
+    }
+
+    fn command(arguments: &[&str]) -> Vec<String> {
+        let argv = Json::Array(arguments.iter().map(|argument| Json::str(argument)).collect());
+        let shown = redact(&Json::object([("argv", argv)]), &[]);
+        shown
+            .get("argv")
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|a| a.as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn names_that_say_secret_are_redacted() {
+        for name in [
+            "authorization",
+            "Authorization",
+            "Proxy-Authorization",
+            "cookie",
+            "Set-Cookie",
+            "password",
+            "db_passwd",
+            "secret",
+            "clientSecret",
+            "client_secret",
+            "token",
+            "GITHUB_TOKEN",
+            "accessToken",
+            "api_key",
+            "apikey",
+            "api-key",
+            "X-Api-Key",
+            "APIKey",
+            "access_key",
+            "AWS_SECRET_ACCESS_KEY",
+            "privateKey",
+            "credentials",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in [
+            "max_tokens",
+            "author",
+            "keyboard",
+            "idempotency_key",
+            "tokenizer",
+            "secretary",
+            "key",
+            "customer",
+        ] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_replaced_at_any_depth_and_by_path() {
+        assert_eq!(
+            shown(r#"{"args":{"to":"ann","auth":{"token":{"a":1}},"list":[{"password":null}]}}"#),
+            r#"{"args":{"auth":{"token":"[redacted]"},"list":[{"password":"[redacted]"}],"to":"ann"}}"#
+        );
+        let json = parse(r#"{"args":{"pin":1234,"items":[{"ssn":"1"},{"ssn":"2"}]}}"#).unwrap();
+        assert_eq!(
+            redact(&json, &paths(&["args.pin", "args.items[*].ssn"])).canonical(),
+            r#"{"args":{"items":[{"ssn":"[redacted]"},{"ssn":"[redacted]"}],"pin":"[redacted]"}}"#
+        );
+    }
+
+    #[test]
+    fn secrets_on_a_command_line_are_redacted() {
+        for (arguments, expected) in [
+            (vec!["x", "--token", "abc", "y"], vec!["x", "--token", "[redacted]", "y"]),
+            (vec!["x", "--token", "--verbose"], vec!["x", "--token", "--verbose"]),
+            (vec!["x", "--password=abc=d"], vec!["x", "--password=[redacted]"]),
+            (vec!["curl", "-u", "ann:pw"], vec!["curl", "-u", "ann:[redacted]"]),
+            (vec!["curl", "-uann:pw"], vec!["curl", "-uann:[redacted]"]),
+            (vec!["curl", "--user=ann:pw"], vec!["curl", "--user=ann:[redacted]"]),
+            (vec!["git", "push", "-u", "origin"], vec!["git", "push", "-u", "origin"]),
+            (
+                vec!["curl", "-H", "Authorization: Basic eA=="],
+                vec!["curl", "-H", "Authorization: [redacted]"],
+            ),
+            (vec!["curl", "-HX-Api-Key: k"], vec!["curl", "-HX-Api-Key: [redacted]"]),
+            (vec!["curl", "--header=X-Api-Key: k"], vec!["curl", "--header=X-Api-Key: [redacted]"]),
+            (vec!["env", "GITHUB_TOKEN=abc", "gh"], vec!["env", "GITHUB_TOKEN=[redacted]", "gh"]),
+            (
+                vec!["docker", "-e", "DB_PASSWORD=x", "-e", "A=b"],
+                vec!["docker", "-e", "DB_PASSWORD=[redacted]", "-e", "A=b"],
+            ),
+            (vec!["x", "--max-tokens", "5"], vec!["x", "--max-tokens", "5"]),
+            (
+                vec!["curl", "-H", "Accept: */*", "http://h:80/t"],
+                vec!["curl", "-H", "Accept: */*", "http://h:80/t"],
+            ),
+        ] {
+            assert_eq!(command(&arguments), expected);
+        }
+    }
+
+    #[test]
+    fn secrets_inside_text_are_redacted() {
+        for (text, expected) in [
+            ("https://ann:pw@host/x", "https://ann:[redacted]@host/x"),
+            (
+                "git clone https://ann:p@w@host/x and https://b:c@d",
+                "git clone https://ann:[redacted]@host/x and https://b:[redacted]@d",
+            ),
+            ("https://ann@host/x", "https://ann@host/x"),
+            ("https://host/?a=1&api_key=abc&b=2#f", "https://host/?a=1&api_key=[redacted]&b=2#f"),
+            ("curl -H 'Authorization: Bearer abc.def-123'", "curl -H 'Authorization: Bearer [redacted]'"),
+            ("Bearer of bad news", "Bearer of bad news"),
+            ("mail ann@host?", "mail ann@host?"),
+        ] {
+            assert_eq!(redact_text(text), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic_and_twice_is_once(json in any_json(), text in "[a-z?&=:/@ \"'-]{0,40}") {
+            let json = Json::object([("a", json), ("argv", Json::Array(vec![Json::str("x"), Json::String(text)]))]);
+            let once = redact(&json, &[]);
+            prop_assert_eq!(redact(&once, &[]), once);
+        }
+    }
+}

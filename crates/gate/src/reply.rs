@@ -1,0 +1,224 @@
+//! From what the ledger knows to the answer that goes out.
+
+use crate::upstream::{NotStarted, Sent};
+use semel_core::answer::{Answer, EffectWord, OutcomeWord, Trouble};
+use semel_core::class::{Class, Tier};
+use semel_core::decide::Refusal;
+use semel_core::effect::{Effect, Evidence, Reply, State};
+use semel_core::intent::Intent;
+use semel_core::outcome::Outcome;
+use semel_core::policy::rule::Rule;
+use semel_core::time::At;
+use semel_core::wording;
+use semel_ledger::Found;
+use serde_json::Value;
+
+/// What a call got.
+#[derive(Debug, Clone)]
+pub struct Passed {
+    pub answer: Answer,
+    pub reply: GivenReply,
+    /// The success to mark once its answer has reached the caller.
+    pub delivery: Option<Found>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GivenReply {
+    /// It came from this call's own attempt: the door has it already.
+    Live,
+    /// It is handed over from the record.
+    Recorded(Vec<u8>),
+    /// There is none to give: not known, too large, or no longer kept.
+    None,
+}
+
+impl Passed {
+    pub(crate) fn not_started(found: &Found, not_started: NotStarted, rule: &Rule) -> Passed {
+        let mut passed = Passed::not_started_alone(not_started, rule);
+        passed.answer.effect_id = found.effect().map(|effect| effect.id);
+        passed
+    }
+
+    pub(crate) fn not_started_alone(not_started: NotStarted, rule: &Rule) -> Passed {
+        let trouble = wording::not_started(&not_started.why);
+        refused(None, rule.tier(), trouble, OutcomeWord::Refused, not_started.data)
+    }
+
+    pub(crate) fn already_there(found: &Found, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
+        let answer = Answer {
+            ok: true,
+            effect: EffectWord::Noop,
+            outcome: OutcomeWord::Replayed,
+            effect_id: found.effect().map(|effect| effect.id),
+            attempt: None,
+            tier: rule.tier(),
+            evidence: Some(Evidence::Probed),
+            reason: Some("a probe found it there before anything was sent".into()),
+            trouble: None,
+            dry_run: None,
+            possible_repeat: false,
+            data: Value::Null,
+        };
+        Passed { answer, reply: reply.map_or(GivenReply::None, GivenReply::Recorded), delivery: None }
+    }
+
+    /// It was sent, and its answer could not be written down: the truth in the ledger is in doubt.
+    pub(crate) fn unrecorded(effect: &Effect, sent: Sent, error: &semel_ledger::Error) -> Passed {
+        let mut trouble = wording::in_doubt(effect);
+        trouble.what_happened =
+            format!("It was sent and answered, but the answer could not be recorded: {error}. The ledger holds it in doubt.");
+        refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
+    }
+
+    /// A read, or a call in observe mode: nothing was recorded.
+    pub(crate) fn passed_through(sent: Sent, rule: &Rule) -> Passed {
+        let (ok, effect, reason) = match &sent.outcome {
+            Outcome::Applied { .. } if rule.class == Class::Read => (true, EffectWord::None, None),
+            Outcome::Applied { word, .. } => (true, *word, None),
+            Outcome::NotApplied { why, .. } => (false, EffectWord::None, Some(wording::why_not_applied(why))),
+            Outcome::InDoubt { why, .. } => (false, EffectWord::Unknown, Some(why.clone())),
+        };
+        let answer = Answer {
+            ok,
+            effect,
+            outcome: OutcomeWord::Ran,
+            effect_id: None,
+            attempt: None,
+            tier: rule.tier(),
+            evidence: ok.then_some(Evidence::Reported),
+            reason,
+            trouble: None,
+            dry_run: None,
+            possible_repeat: false,
+            data: sent.data,
+        };
+        Passed { answer, reply: GivenReply::Live, delivery: None }
+    }
+}
+
+/// The answer of this call's own attempt.
+pub(crate) fn answer_ran(found: Found, sent: Sent, now: At) -> Passed {
+    let effect = found.effect().expect("an attempt was made").clone();
+    match &effect.state {
+        State::Applied(applied) => {
+            let reason = match (applied.evidence, &sent.outcome) {
+                (Evidence::Probed, Outcome::InDoubt { why, .. }) => {
+                    Some(format!("its answer was unclear ({why}); a probe found that it happened"))
+                }
+                (Evidence::Accepted, _) => Some("accepted, not confirmed".into()),
+                _ => None,
+            };
+            let answer = Answer { data: sent.data, ..answer(&effect, true, applied.word, OutcomeWord::Ran, reason) };
+            let reply = if applied.evidence == Evidence::Probed { recorded(&found) } else { GivenReply::Live };
+            Passed { answer, reply, delivery: Some(found) }
+        }
+        State::NotApplied(_) => {
+            let trouble = match &sent.outcome {
+                Outcome::NotApplied { why: semel_core::effect::NotAppliedWhy::NeverSent(why), .. } => {
+                    wording::not_started(why)
+                }
+                _ => wording::upstream_refused(&effect),
+            };
+            let mut passed = refused(Some(&effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data);
+            passed.reply = GivenReply::Live;
+            passed
+        }
+        State::InFlight { .. } => held(&effect, wording::in_flight(&effect, now), OutcomeWord::Held),
+        State::InDoubt(_) => held(&effect, wording::in_doubt(&effect), OutcomeWord::Ran),
+    }
+}
+
+/// The answer of the attempt that this call waited for.
+pub(crate) fn joined_answer(found: Found, now: At) -> Passed {
+    let effect = found.effect().expect("an attempt was joined");
+    match &effect.state {
+        State::NotApplied(_) => {
+            let trouble = wording::upstream_refused(effect);
+            let mut passed = refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Joined, Value::Null);
+            passed.reply = recorded(&found);
+            passed
+        }
+        _ => answer_of_record(found, OutcomeWord::Joined, now),
+    }
+}
+
+/// Answers a success from the record, without acting.
+pub(crate) fn answer_of_record(found: Found, outcome: OutcomeWord, now: At) -> Passed {
+    let effect = found.effect().expect("only a known effect answers from the record");
+    let mut reason = wording::done_before(effect, now);
+    if let State::Applied(applied) = &effect.state {
+        match (applied.reply, &found.reply) {
+            (Reply::TooLarge(bytes), _) => reason.push_str(&format!("; its reply of {bytes} bytes was not kept")),
+            (Reply::Kept, None) => reason.push_str("; its reply is no longer kept"),
+            _ => {}
+        }
+    }
+    let answer = answer(effect, true, EffectWord::Noop, outcome, Some(reason));
+    Passed { answer, reply: recorded(&found), delivery: Some(found) }
+}
+
+pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent, rule: &Rule, _now: At) -> Passed {
+    let effect = found.effect();
+    let trouble = match (refusal, effect) {
+        (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths),
+        (Refusal::Refuted, Some(effect)) => wording::refuted(effect),
+        (Refusal::BudgetSpent, Some(effect)) => wording::budget_spent(effect),
+        (Refusal::AgainNotAllowed(again), Some(effect)) => wording::again_not_allowed(effect, again),
+        _ => wording::cancelled(intent.run.as_ref().map_or("", |run| &run.id)),
+    };
+    let outcome = match trouble.code {
+        semel_core::answer::Code::HeldForPerson => OutcomeWord::Held,
+        _ => OutcomeWord::Refused,
+    };
+    refused(effect, rule.tier(), trouble, outcome, Value::Null)
+}
+
+/// An answer about somebody's open effect.
+pub(crate) fn held(effect: &Effect, trouble: Trouble, outcome: OutcomeWord) -> Passed {
+    refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null)
+}
+
+fn refused(effect: Option<&Effect>, tier: Tier, trouble: Trouble, outcome: OutcomeWord, data: Value) -> Passed {
+    use semel_core::answer::Code;
+    let unknown = matches!(trouble.code, Code::InDoubt | Code::BudgetSpent);
+    let answer = Answer {
+        ok: false,
+        effect: if unknown { EffectWord::Unknown } else { EffectWord::None },
+        outcome,
+        effect_id: effect.map(|effect| effect.id),
+        attempt: effect.and_then(Effect::newest_attempt).map(|attempt| attempt.number),
+        tier,
+        evidence: None,
+        reason: None,
+        trouble: Some(trouble),
+        dry_run: None,
+        possible_repeat: false,
+        data,
+    };
+    Passed { answer, reply: GivenReply::None, delivery: None }
+}
+
+fn answer(effect: &Effect, ok: bool, word: EffectWord, outcome: OutcomeWord, reason: Option<String>) -> Answer {
+    let evidence = match &effect.state {
+        State::Applied(applied) => Some(applied.evidence),
+        _ => None,
+    };
+    Answer {
+        ok,
+        effect: word,
+        outcome,
+        effect_id: Some(effect.id),
+        attempt: effect.newest_attempt().map(|attempt| attempt.number),
+        tier: effect.facts.tier,
+        evidence,
+        reason,
+        trouble: None,
+        dry_run: None,
+        possible_repeat: false,
+        data: Value::Null,
+    }
+}
+
+fn recorded(found: &Found) -> GivenReply {
+    found.reply.clone().map_or(GivenReply::None, GivenReply::Recorded)
+}

@@ -1,0 +1,83 @@
+//! Dry run: what would happen, without sending or claiming anything.
+
+use crate::clock::Clock;
+use crate::{Error, Gate};
+use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
+use semel_core::decide::{Decision, Situation, decide};
+use semel_core::effect::State;
+use semel_core::intent::Intent;
+use semel_core::policy::rule::{EffectWording, Rule};
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::store::{Revision, Store};
+use serde_json::{Value, json};
+
+impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+    /// The decision, as a person would put it.
+    pub(crate) async fn would(&self, intent: &Intent, rule: &Rule) -> Result<DryRun, Error> {
+        let now = self.clock.now();
+        let fenced = match intent.run_key {
+            Some(run_key) => self.ledger.fence(run_key).await?.2.is_some_and(|fence| fence.cancelled),
+            None => false,
+        };
+        let found = self.ledger.find(intent.key).await?;
+        let forgotten_before = match (&found.newest, found.epoch) {
+            (None, epoch) if epoch != Revision::ABSENT => {
+                self.ledger.epoch().await?.1.and_then(|epoch| epoch.forgotten_before(now))
+            }
+            _ => None,
+        };
+        let holder_died = match found.effect().and_then(|effect| effect.open_attempt()) {
+            Some(attempt) => !self.ledger.holders().is_alive(attempt.owner)?,
+            None => false,
+        };
+        let (would, change) = match decide(found.effect(), intent, rule, &Situation { now, fenced, forgotten_before }) {
+            Decision::Pass => (Would::Run, format!("pass {} through, as a read", intent.action)),
+            Decision::Claim(_) => (Would::Run, format!("run {} ({})", intent.action, intent.subject)),
+            Decision::Resend => (Would::Run, format!("send {} again after an unclear answer", intent.action)),
+            Decision::Join(_) if holder_died => (Would::Hold, "hold it: the process that ran it is gone".into()),
+            Decision::Join(_) => (Would::Wait, "wait for the same call, which is running".into()),
+            Decision::Look if rule.probe.is_some() => (Would::Hold, "ask the probe whether it happened".into()),
+            Decision::Look | Decision::Unremembered => (Would::Hold, "hold it: it may have happened already".into()),
+            Decision::Replay(_) | Decision::ReplayEarlier(_) => {
+                (Would::Replay, "answer from the record; nothing changes".into())
+            }
+            Decision::Refuse(refusal) => (Would::Refuse, format!("refuse it: {refusal:?}")),
+        };
+        let changes = match would {
+            Would::Run => vec![json!({"action": intent.action, "what": change})],
+            _ => vec![json!({"what": change})],
+        };
+        Ok(DryRun { would, intent_digest: intent.digest, rule: rule.origin.to_string(), changes })
+    }
+
+    /// Answers a dry run. It sends no effect and writes nothing.
+    pub async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Answer, Error> {
+        let would = self.would(intent, rule).await?;
+        let found = self.ledger.find(intent.key).await?;
+        let word = match (&rule.effect, would.would) {
+            (_, Would::Replay | Would::Refuse | Would::Hold | Would::Wait) => EffectWord::Noop,
+            (Some(EffectWording::Word(word)), _) => *word,
+            _ if rule.class == semel_core::class::Class::Read => EffectWord::None,
+            _ => EffectWord::Updated,
+        };
+        let evidence = match found.effect().map(|effect| &effect.state) {
+            Some(State::Applied(applied)) => Some(applied.evidence),
+            _ => None,
+        };
+        Ok(Answer {
+            ok: true,
+            effect: word.would(),
+            outcome: OutcomeWord::DryRun,
+            effect_id: found.effect().map(|effect| effect.id),
+            attempt: None,
+            tier: rule.tier(),
+            evidence,
+            reason: None,
+            trouble: None,
+            dry_run: Some(would),
+            possible_repeat: false,
+            data: Value::Null,
+        })
+    }
+}
