@@ -6,7 +6,6 @@ pub mod answer;
 pub mod class;
 pub mod decide;
 pub mod digest;
-<<<<<<< HEAD
 pub mod effect;
 pub mod identity;
 pub mod ids;
@@ -16,11 +15,5 @@ pub mod lifecycle;
 pub mod normalise;
 pub mod outcome;
 pub mod policy;
-=======
-pub mod identity;
-pub mod json;
-pub mod lifecycle;
-pub mod normalise;
->>>>>>> json
 pub mod time;
 pub mod wording;

@@ -1,1 +1,5 @@
-//! placeholder
+//! Translates: request to intent, upstream answer to outcome, decision to response.
+//!
+//! Every door has the same files in the order in which data flows: `serve`, `intent`, `classify`, `render`. A door
+//! refuses to know transitions, retries and settling: it never decides.
+pub mod command;

@@ -10,7 +10,7 @@ use crate::{Error, journal};
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{EARLIER_REASONS_KEPT, Effect, LastSend, Occurrence, State, Verdict};
-use semel_core::ids::{AttemptNo, OwnerId};
+use semel_core::ids::AttemptNo;
 use semel_core::intent::Intent;
 use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
@@ -23,7 +23,6 @@ use semel_core::time::At;
 pub struct Claim {
     found: Found,
     attempt: AttemptNo,
-    owner: OwnerId,
     turn: Option<(Digest, Revision)>,
 }
 
@@ -126,7 +125,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         };
         let claim = |found| {
             let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
-            Claimed::Won(Claim { found, attempt, owner, turn })
+            Claimed::Won(Claim { found, attempt, turn })
         };
         match self.store.commit(commit).await? {
             Committed::Done => Ok(claim(Found {

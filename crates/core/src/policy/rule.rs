@@ -50,7 +50,7 @@ pub enum Origin {
 
 #[derive(Debug, Clone)]
 pub enum EffectWording {
-    Word(crate::answer::Effect),
+    Word(crate::answer::EffectWord),
     /// CEL over `reply` that yields one of the words.
     Expression(Expression),
 }

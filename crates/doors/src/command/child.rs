@@ -1,0 +1,248 @@
+//! Runs one child process: its own process group, live output, a timeout, forwarded signals. One loop, no threads.
+
+use super::stream::{Sink, Stream, Taken};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Between asking a child to end and ending it: enough for a database client to roll back.
+const TERMINATION_GRACE: Duration = Duration::from_secs(5);
+
+/// A child that has ended may leave a background process holding its output; we wait this long for the rest.
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
+
+/// Signals that come to semel and are meant for the command.
+#[derive(Debug)]
+pub struct Signals {
+    woken: UnixStream,
+    /// The last termination signal, 0 if none.
+    asked_to_end: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// From now on termination signals are noted instead of ending semel: an effect in flight must be settled.
+    pub fn listen() -> io::Result<Signals> {
+        let (woken, waker) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        waker.set_nonblocking(true)?;
+        let asked_to_end = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            signal_hook::flag::register_usize(signal, Arc::clone(&asked_to_end), signal as usize)?;
+            signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
+        }
+        signal_hook::low_level::pipe::register(SIGCHLD, waker)?;
+        Ok(Signals { woken, asked_to_end })
+    }
+
+    /// The signal that asked semel to end, if one did.
+    pub fn asked_to_end(&self) -> Option<i32> {
+        let signal = self.asked_to_end.load(Ordering::Relaxed);
+        (signal != 0).then_some(signal as i32)
+    }
+
+    fn drain(&self) {
+        let mut bytes = [0; 64];
+        while matches!(io::Read::read(&mut &self.woken, &mut bytes), Ok(count) if count > 0) {}
+    }
+}
+
+/// How to run it.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub command: Command,
+    /// Bytes for its standard input; `None` leaves what the command was given.
+    pub input: Option<&'a [u8]>,
+    pub stdout: Sink,
+    pub stderr: Sink,
+    pub kept_max: usize,
+    pub timeout: Option<Duration>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub timed_out: bool,
+    pub stdout: Taken,
+    pub stderr: Taken,
+}
+
+/// Starts the child, alone in a new process group. `started` runs right after, before anything else.
+pub fn run(
+    mut plan: Plan<'_>,
+    signals: &Signals,
+    elapsed: &dyn Fn() -> Duration,
+    started: impl FnOnce(),
+) -> io::Result<Ended> {
+    plan.command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if plan.input.is_some() {
+        plan.command.stdin(Stdio::piped());
+    }
+    let spawned = plan.command.spawn();
+    started();
+    let mut child = spawned?;
+    let group = Pid::from_raw(child.id().cast_signed());
+    let mut stdin = child.stdin.take();
+    if let Some(stdin) = &stdin {
+        rustix::io::ioctl_fionbio(stdin, true)?;
+    }
+    let mut input = plan.input.unwrap_or_default();
+    let out = child.stdout.take().expect("stdout was piped");
+    let err = child.stderr.take().expect("stderr was piped");
+    let mut stdout = Stream::new(out, plan.stdout, plan.kept_max);
+    let mut stderr = Stream::new(err, plan.stderr, plan.kept_max);
+    let mut buffer = vec![0; 64 * 1024];
+    let mut ending = Ending::new(plan.timeout.map(|timeout| elapsed() + timeout));
+    let mut status = None;
+    let mut ended_at = None;
+    loop {
+        if status.is_none() {
+            status = child.try_wait()?;
+        }
+        if status.is_some() {
+            let at = *ended_at.get_or_insert_with(elapsed);
+            let drained = stdout.at_end() && stderr.at_end();
+            if drained || elapsed() >= at + OUTPUT_GRACE {
+                break;
+            }
+        } else if let Some(group) = group {
+            ending.press(group, signals, elapsed());
+        }
+        if input.is_empty() {
+            stdin = None;
+        }
+        let wait = match ended_at {
+            Some(at) => Some((at + OUTPUT_GRACE).saturating_sub(elapsed())),
+            None => ending.next_act().map(|act| act.saturating_sub(elapsed())),
+        };
+        let ready = wait_for(signals, &stdout, &stderr, stdin.as_ref().map(AsFd::as_fd), wait)?;
+        if ready.signalled {
+            signals.drain();
+        }
+        if ready.stdout_readable {
+            stdout.take_in(&mut buffer)?;
+        }
+        if ready.stderr_readable {
+            stderr.take_in(&mut buffer)?;
+        }
+        if ready.stdout_writable {
+            stdout.pass_on();
+        }
+        if ready.stderr_writable {
+            stderr.pass_on();
+        }
+        if ready.stdin_writable
+            && let Some(pipe) = &mut stdin
+        {
+            match pipe.write(input) {
+                Ok(written) => input = &input[written..],
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                // The child does not want the rest; that is its business.
+                Err(_) => input = &[],
+            }
+        }
+    }
+    let status = status.expect("the loop ends only with a status");
+    Ok(Ended { status, timed_out: ending.timed_out, stdout: stdout.finish(), stderr: stderr.finish() })
+}
+
+#[derive(Debug, Default)]
+struct Ready {
+    signalled: bool,
+    stdout_readable: bool,
+    stderr_readable: bool,
+    stdout_writable: bool,
+    stderr_writable: bool,
+    stdin_writable: bool,
+}
+
+fn wait_for<R: io::Read + AsFd, Q: io::Read + AsFd>(
+    signals: &Signals,
+    stdout: &Stream<R>,
+    stderr: &Stream<Q>,
+    stdin: Option<rustix::fd::BorrowedFd<'_>>,
+    wait: Option<Duration>,
+) -> io::Result<Ready> {
+    let wanted = [
+        (Some(signals.woken.as_fd()), PollFlags::IN),
+        (stdout.readable(), PollFlags::IN),
+        (stderr.readable(), PollFlags::IN),
+        (stdout.writable(), PollFlags::OUT),
+        (stderr.writable(), PollFlags::OUT),
+        (stdin, PollFlags::OUT),
+    ];
+    let mut fds: Vec<PollFd<'_>> =
+        wanted.iter().filter_map(|(fd, flags)| fd.map(|fd| PollFd::from_borrowed_fd(fd, *flags))).collect();
+    let timeout = wait.map(|wait| Timespec {
+        tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: wait.subsec_nanos().into(),
+    });
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) => {}
+        Err(rustix::io::Errno::INTR) => return Ok(Ready { signalled: true, ..Ready::default() }),
+        Err(error) => return Err(error.into()),
+    }
+    let mut results = fds.iter().map(|fd| !fd.revents().is_empty());
+    let mut ready = |slot: usize| wanted[slot].0.is_some() && results.next().unwrap_or(false);
+    Ok(Ready {
+        signalled: ready(0),
+        stdout_readable: ready(1),
+        stderr_readable: ready(2),
+        stdout_writable: ready(3),
+        stderr_writable: ready(4),
+        stdin_writable: ready(5),
+    })
+}
+
+/// Brings a child to its end: forwards signals, and enforces the timeout.
+#[derive(Debug)]
+struct Ending {
+    times_out_at: Option<Duration>,
+    kill_at: Option<Duration>,
+    forwarded: Option<i32>,
+    timed_out: bool,
+}
+
+impl Ending {
+    fn new(times_out_at: Option<Duration>) -> Self {
+        Ending { times_out_at, kill_at: None, forwarded: None, timed_out: false }
+    }
+
+    fn next_act(&self) -> Option<Duration> {
+        self.kill_at.or(self.times_out_at)
+    }
+
+    fn press(&mut self, group: Pid, signals: &Signals, now: Duration) {
+        // A group that is gone already needs no signal; its end will be seen.
+        let send = |signal| drop(kill_process_group(group, signal));
+        if let Some(signal) = signals.asked_to_end()
+            && self.forwarded != Some(signal)
+        {
+            self.forwarded = Some(signal);
+            send(match signal {
+                SIGINT => Signal::INT,
+                SIGHUP => Signal::HUP,
+                SIGQUIT => Signal::QUIT,
+                _ => Signal::TERM,
+            });
+        }
+        if self.times_out_at.is_some_and(|at| now >= at) {
+            self.times_out_at = None;
+            self.timed_out = true;
+            self.kill_at = Some(now + TERMINATION_GRACE);
+            send(Signal::TERM);
+        }
+        if self.kill_at.is_some_and(|at| now >= at) {
+            self.kill_at = None;
+            send(Signal::KILL);
+        }
+    }
+}

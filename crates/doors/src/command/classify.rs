@@ -1,0 +1,117 @@
+//! What a command's end means: one table, and which line of it applied.
+
+use semel_core::class::Class;
+use semel_core::policy::rule::{Failure, Rule};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// The reading of an exit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    pub meaning: Meaning,
+    /// The line of the table, in words.
+    pub line: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    Succeeded,
+    /// The program itself proves that nothing was sent.
+    NeverSent,
+    Refused,
+    Ambiguous,
+}
+
+/// Exit codes of known programs. From their manuals; the rest of the table holds for every program.
+const PROGRAMS: &[(&[&str], &[i32], Meaning, &str)] = &[
+    (&["curl"], &[6], Meaning::NeverSent, "curl could not resolve the host"),
+    (&["curl"], &[5], Meaning::NeverSent, "curl could not resolve the proxy"),
+    (&["curl"], &[7], Meaning::NeverSent, "curl could not connect"),
+    (&["curl"], &[35, 60], Meaning::NeverSent, "curl's TLS handshake failed"),
+    (&["curl"], &[1, 2, 3, 4], Meaning::NeverSent, "curl did not understand the request"),
+    (&["curl"], &[18], Meaning::Ambiguous, "curl got a part of the answer only"),
+    (&["curl"], &[22], Meaning::Ambiguous, "curl got an HTTP error and did not say which"),
+    (&["curl"], &[28], Meaning::Ambiguous, "curl timed out"),
+    (&["curl"], &[52], Meaning::Ambiguous, "curl got no answer"),
+    (&["curl"], &[55], Meaning::Ambiguous, "curl failed while sending"),
+    (&["curl"], &[56], Meaning::Ambiguous, "curl failed while receiving"),
+    (&["curl"], &[16, 92, 95], Meaning::Ambiguous, "curl's HTTP stream broke"),
+    (&["wget"], &[4], Meaning::Ambiguous, "wget had a network failure"),
+    (&["wget"], &[5], Meaning::NeverSent, "wget's TLS verification failed"),
+    (&["wget"], &[8], Meaning::Ambiguous, "wget got an error answer and did not say which"),
+    (&["ssh", "scp", "sftp"], &[255], Meaning::Ambiguous, "the SSH connection failed"),
+    (&["rsync"], &[10, 11, 12, 23, 24, 30, 35], Meaning::Ambiguous, "rsync's transfer broke off"),
+    (&["git"], &[128], Meaning::Ambiguous, "git failed, perhaps after the remote took it"),
+    (&["psql", "mysql", "mariadb"], &[2], Meaning::Ambiguous, "the connection to the database was lost"),
+    (&["timeout"], &[124, 137], Meaning::Ambiguous, "the command timed out"),
+];
+
+/// Phrases on stderr that speak of a lost answer, in lower case.
+const LOST_ANSWER: &[&str] = &[
+    "timed out",
+    "timeout",
+    "deadline exceeded",
+    "connection reset",
+    "connection closed",
+    "connection aborted",
+    "connection lost",
+    "broken pipe",
+    "bad gateway",
+    "gateway time-out",
+    "service unavailable",
+    "unexpected eof",
+    "empty reply",
+    "server disconnected",
+    "server closed",
+    "remote end hung up",
+    "socket hang up",
+    "econnreset",
+    "etimedout",
+    "eof occurred",
+];
+
+pub fn read(program: &str, status: ExitStatus, timed_out: bool, stderr: &[u8], rule: &Rule) -> Reading {
+    let reading = |meaning, line: &str| Reading { meaning, line: line.to_owned() };
+    if timed_out {
+        return reading(Meaning::Ambiguous, "it outlived its timeout and was ended");
+    }
+    let Some(code) = status.code() else {
+        let signal = status.signal().unwrap_or_default();
+        return reading(Meaning::Ambiguous, &format!("it died by signal {signal}"));
+    };
+    if code == 0 {
+        return reading(Meaning::Succeeded, "exit 0");
+    }
+    let in_table = PROGRAMS
+        .iter()
+        .find(|(programs, codes, ..)| programs.contains(&program) && codes.contains(&code))
+        .map(|(_, _, meaning, line)| (*meaning, *line));
+    if let Some((Meaning::NeverSent, line)) = in_table {
+        return reading(Meaning::NeverSent, &format!("exit {code}: {line}"));
+    }
+    if rule.failure == Failure::InDoubt {
+        return reading(Meaning::Ambiguous, &format!("exit {code}, and the rule reads every failure as ambiguous"));
+    }
+    if rule.refused_exit.contains(&code) {
+        return reading(Meaning::Refused, &format!("exit {code}, which the rule lists as a refusal"));
+    }
+    if let Some((meaning, line)) = in_table {
+        return reading(meaning, &format!("exit {code}: {line}"));
+    }
+    if code == 124 {
+        return reading(Meaning::Ambiguous, "exit 124: it timed out");
+    }
+    // Shells report a child's death by signal as 128 + the signal's number.
+    if (129..=159).contains(&code) {
+        return reading(Meaning::Ambiguous, &format!("exit {code}: something in it died by signal {}", code - 128));
+    }
+    let text = String::from_utf8_lossy(stderr).to_lowercase();
+    if let Some(phrase) = LOST_ANSWER.iter().find(|phrase| text.contains(*phrase)) {
+        return reading(Meaning::Ambiguous, &format!("exit {code}, and its stderr says \"{phrase}\""));
+    }
+    if rule.class == Class::Consequential {
+        let line = format!("exit {code} of a consequential action, and refused_exit does not list it");
+        return reading(Meaning::Ambiguous, &line);
+    }
+    reading(Meaning::Refused, &format!("exit {code}"))
+}

@@ -1,0 +1,7 @@
+//! The command-line door: any command, wrapped by `semel run`.
+pub mod child;
+pub mod classify;
+pub mod intent;
+pub mod render;
+pub mod serve;
+mod stream;

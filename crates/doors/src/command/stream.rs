@@ -1,0 +1,136 @@
+//! One stream of a child's output: passed on live, and kept up to a cap.
+
+use rustix::fd::{AsFd, BorrowedFd};
+use std::io::{self, Read, Write};
+
+/// A pipe that polls as writable takes at least this much without blocking (POSIX `PIPE_BUF`).
+const PIPE_BUF: usize = 4096;
+
+/// How much may wait for a slow reader before we stop reading from the child, which then waits in its turn.
+const PENDING_BYTES_MAX: usize = 256 * 1024;
+
+/// Where a child's output goes while it runs.
+#[derive(Debug)]
+pub enum Sink {
+    Stdout(io::Stdout),
+    Stderr(io::Stderr),
+    /// Only kept, for `--json`.
+    Nowhere,
+}
+
+impl Sink {
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Sink::Stdout(out) => Some(out.as_fd()),
+            Sink::Stderr(err) => Some(err.as_fd()),
+            Sink::Nowhere => None,
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Straight to the descriptor: a buffer of our own could block at any moment.
+        match self.fd() {
+            Some(fd) => Ok(rustix::io::write(fd, bytes)?),
+            None => Ok(bytes.len()),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Stream<R> {
+    source: Option<R>,
+    sink: Sink,
+    kept: Vec<u8>,
+    kept_max: usize,
+    total: u64,
+    pending: Vec<u8>,
+    /// The reader went away: the child's output is still drained, so that it can finish.
+    broken: bool,
+}
+
+impl<R: Read + AsFd> Stream<R> {
+    pub fn new(source: R, sink: Sink, kept_max: usize) -> Self {
+        Stream { source: Some(source), sink, kept: Vec::new(), kept_max, total: 0, pending: Vec::new(), broken: false }
+    }
+
+    /// The descriptor to read from, while there is something to read and room for it.
+    pub fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.source.as_ref().filter(|_| self.pending.len() < PENDING_BYTES_MAX).map(AsFd::as_fd)
+    }
+
+    pub fn at_end(&self) -> bool {
+        self.source.is_none()
+    }
+
+    pub fn writable(&self) -> Option<BorrowedFd<'_>> {
+        self.sink.fd().filter(|_| !self.pending.is_empty() && !self.broken)
+    }
+
+    /// Reads what there is. Called only when the descriptor polls as readable.
+    pub fn take_in(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let Some(source) = &mut self.source else { return Ok(()) };
+        match source.read(buffer) {
+            Ok(0) => self.source = None,
+            Ok(count) => {
+                let bytes = &buffer[..count];
+                self.total += count as u64;
+                // One byte past the cap tells that there was more.
+                let room = (self.kept_max + 1).saturating_sub(self.kept.len());
+                self.kept.extend_from_slice(&bytes[..count.min(room)]);
+                if !self.broken && self.sink.fd().is_some() {
+                    self.pending.extend_from_slice(bytes);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Passes on a little. Called only when the sink polls as writable.
+    pub fn pass_on(&mut self) {
+        let length = self.pending.len().min(PIPE_BUF);
+        match self.sink.write(&self.pending[..length]) {
+            Ok(written) => drop(self.pending.drain(..written)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(_) => self.broken = true,
+        }
+        if self.broken {
+            self.pending = Vec::new();
+        }
+    }
+
+    pub fn finish(self) -> Taken {
+        Taken { kept: self.kept, total: self.total, pending: self.pending, sink: self.sink, broken: self.broken }
+    }
+}
+
+/// A stream after the child has ended.
+#[derive(Debug)]
+pub struct Taken {
+    /// At most the cap and one byte.
+    pub kept: Vec<u8>,
+    pub total: u64,
+    pending: Vec<u8>,
+    sink: Sink,
+    broken: bool,
+}
+
+impl Taken {
+    /// Hands over what a slow reader has not taken yet. `true`: the last byte was accepted.
+    pub fn deliver(&mut self) -> bool {
+        while !self.pending.is_empty() && !self.broken {
+            match self.sink.write(&self.pending) {
+                Ok(written) => drop(self.pending.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.broken = true,
+            }
+        }
+        !self.broken
+    }
+}
+
+/// Writes everything to a descriptor, for replays. `true`: the last byte was accepted.
+pub fn write_all(mut sink: impl Write, bytes: &[u8]) -> bool {
+    sink.write_all(bytes).and_then(|()| sink.flush()).is_ok()
+}
