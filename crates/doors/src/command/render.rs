@@ -1,0 +1,229 @@
+//! A command's output as a reply in the ledger, as `data` in an answer, and back on the terminal.
+
+use semel_core::answer::EffectWord;
+use semel_core::identity::REDACTED;
+use semel_core::json::Json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What a finished command left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    pub exit_code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+/// The logs of a deployment fit; a dump of a database does not, and is not worth replaying.
+pub const REPLY_BYTES_MAX: usize = 1024 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    exit_code: i32,
+    stdout_bytes: usize,
+}
+
+impl Output {
+    /// One line of JSON, then both streams as they were.
+    pub fn encode(&self) -> Vec<u8> {
+        let head = Head { exit_code: self.exit_code, stdout_bytes: self.stdout.len() };
+        let mut bytes = serde_json::to_vec(&head).expect("a head is plain data");
+        bytes.push(b'\n');
+        bytes.extend_from_slice(&self.stdout);
+        bytes.extend_from_slice(&self.stderr);
+        bytes
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Output> {
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        let head: Head = serde_json::from_slice(&bytes[..end]).ok()?;
+        let streams = &bytes[end + 1..];
+        let (stdout, stderr) = streams.split_at_checked(head.stdout_bytes)?;
+        Some(Output { exit_code: head.exit_code, stdout: stdout.to_vec(), stderr: stderr.to_vec() })
+    }
+
+    /// A reply that a person or a probe brought: it stands for the command's standard output.
+    pub fn of_stdout(stdout: Vec<u8>) -> Output {
+        Output { exit_code: 0, stdout, stderr: Vec::new() }
+    }
+
+    pub fn data(&self) -> Value {
+        let mut data = json!({"exit_code": self.exit_code});
+        put_text(&mut data, "stdout", &self.stdout);
+        put_text(&mut data, "stderr", &self.stderr);
+        data
+    }
+
+    /// Takes secrets out of what will be kept: values that the arguments marked as secret, headers and JSON members
+    /// whose names say so.
+    pub fn scrubbed(&self, secrets: &[String]) -> Output {
+        let scrub = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+            Ok(text) => scrub_text(text, secrets).into_bytes(),
+            Err(_) => bytes.to_vec(),
+        };
+        Output { exit_code: self.exit_code, stdout: scrub(&self.stdout), stderr: scrub(&self.stderr) }
+    }
+}
+
+/// Text as text; bytes that are none as base 64 under another name, so that nobody mistakes one for the other.
+fn put_text(data: &mut Value, name: &str, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => data[name] = Value::from(text),
+        Err(_) => data[format!("{name}_base64")] = Value::from(base64(bytes)),
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let digit = ALPHABET[(group >> (18 - 6 * place) & 63) as usize] as char;
+            text.push(if place <= chunk.len() { digit } else { '=' });
+        }
+    }
+    text
+}
+
+/// Header names whose values are never written.
+const SECRET_HEADERS: &[&str] = &[
+    "authorization:",
+    "proxy-authorization:",
+    "cookie:",
+    "set-cookie:",
+    "x-api-key:",
+    "api-key:",
+    "x-auth-token:",
+];
+
+fn scrub_text(text: &str, secrets: &[String]) -> String {
+    let mut scrubbed = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let lower = line.to_ascii_lowercase();
+        match SECRET_HEADERS.iter().find_map(|name| lower.find(name).map(|at| at + name.len())) {
+            Some(end) => {
+                scrubbed.push_str(&line[..end]);
+                scrubbed.push(' ');
+                scrubbed.push_str(REDACTED);
+                if line.ends_with('\n') {
+                    scrubbed.push('\n');
+                }
+            }
+            None => scrubbed.push_str(line),
+        }
+    }
+    for secret in secrets {
+        scrubbed = scrubbed.replace(secret.as_str(), REDACTED);
+    }
+    match semel_core::json::parse(scrubbed.trim()) {
+        // Only if something in it is secret: a replay should otherwise be the same to the byte.
+        Ok(json @ (Json::Object(_) | Json::Array(_))) => {
+            let clean = semel_core::identity::redact(&json, &[]);
+            if clean == json { scrubbed } else { format!("{}\n", clean.canonical()) }
+        }
+        _ => scrubbed,
+    }
+}
+
+/// The values that redaction takes out of the arguments, so that an echo of them is not written either.
+pub fn secret_values(arguments: &Json, secret_paths: &[semel_core::json::Path]) -> Vec<String> {
+    let mut values = Vec::new();
+    collect(arguments, &semel_core::identity::redact(arguments, secret_paths), &mut values);
+    values.retain(|value| value.len() >= SECRET_BYTES_MIN);
+    values
+}
+
+/// Shorter values would blank out half of an ordinary text.
+const SECRET_BYTES_MIN: usize = 6;
+
+fn collect(plain: &Json, redacted: &Json, values: &mut Vec<String>) {
+    match (plain, redacted) {
+        (Json::Array(plain), Json::Array(redacted)) => {
+            plain.iter().zip(redacted).for_each(|(plain, redacted)| collect(plain, redacted, values));
+        }
+        (Json::Object(plain), Json::Object(redacted)) => {
+            for (name, value) in plain.iter() {
+                if let Some(other) = redacted.get(name) {
+                    collect(value, other, values);
+                }
+            }
+        }
+        (Json::String(plain), Json::String(redacted)) if plain != redacted => {
+            // What stands where the marker stands, between the parts that both share.
+            let Some((before, after)) = redacted.split_once(REDACTED) else { return };
+            let rest = plain.strip_prefix(before).unwrap_or(plain);
+            values.push(rest.strip_suffix(after).unwrap_or(rest).to_owned());
+        }
+        _ => {}
+    }
+}
+
+/// What the tool itself says about its effect, if its output is an object that says so.
+pub fn said(stdout: &[u8]) -> Said {
+    let text = std::str::from_utf8(stdout).unwrap_or_default().trim();
+    if !text.starts_with('{') || text.len() > SAID_BYTES_MAX {
+        return Said::default();
+    }
+    let value: Value = serde_json::from_str(text).unwrap_or_default();
+    let status = value["status"].as_str().unwrap_or_default().to_ascii_lowercase();
+    Said {
+        effect: value["effect"].as_str().and_then(EffectWord::parse),
+        only_accepted: matches!(status.as_str(), "queued" | "accepted" | "pending" | "scheduled"),
+    }
+}
+
+/// A tool's own account is short; longer output is data.
+const SAID_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Said {
+    pub effect: Option<EffectWord>,
+    /// It took it and has not done it yet.
+    pub only_accepted: bool,
+}
+
+/// The door's own table: what a command with this verb does to the world.
+pub fn word_by_verb(argv: &[String]) -> EffectWord {
+    let verbs = argv.iter().take(4).map(|word| word.rsplit('/').next().unwrap_or(word));
+    for verb in verbs {
+        match verb {
+            "create" | "add" | "new" | "mkdir" | "touch" | "init" => return EffectWord::Created,
+            "delete" | "rm" | "remove" | "destroy" | "rmdir" | "uninstall" => return EffectWord::Deleted,
+            "send" | "mail" | "sendmail" | "notify" | "publish" => return EffectWord::Sent,
+            _ => {}
+        }
+    }
+    EffectWord::Updated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_reads_back_whatever_bytes_it_holds() {
+        let output = Output { exit_code: 3, stdout: b"a\n\xff\0b".to_vec(), stderr: b"\n".to_vec() };
+        assert_eq!(Output::decode(&output.encode()), Some(output));
+        assert_eq!(Output::decode(b"{\"exit_code\":0,\"stdout_bytes\":9}\nab"), None);
+        assert_eq!(Output::decode(b"nonsense"), None);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown_in_base_64() {
+        let output = Output { exit_code: 0, stdout: b"\xff\xfe\xfd\xfc".to_vec(), stderr: Vec::new() };
+        assert_eq!(output.data()["stdout_base64"], "//79/A==");
+    }
+
+    #[test]
+    fn secrets_are_taken_out_of_what_is_kept() {
+        let output = Output::of_stdout(b"> Authorization: Bearer abc\nyour key is hunter22\n".to_vec());
+        let clean = output.scrubbed(&["hunter22".into()]);
+        let text = String::from_utf8(clean.stdout).expect("text stays text");
+        assert_eq!(text, "> Authorization: [redacted]\nyour key is [redacted]\n");
+        let json = Output::of_stdout(br#"{"id": 1, "access_token": "abcdef"}"#.to_vec()).scrubbed(&[]);
+        assert!(!String::from_utf8_lossy(&json.stdout).contains("abcdef"));
+        let plain = Output::of_stdout(br#"{ "id": 1 }"#.to_vec());
+        assert_eq!(plain.scrubbed(&[]), plain);
+    }
+}
