@@ -112,7 +112,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let waited = self.wait(call, found.key, found.revision).await;
                 Ok((!waited).then(|| held(effect, wording::in_flight(effect, now), OutcomeWord::Held)))
             }
-            Decision::Look => self.look(call, &found, now).await,
+            Decision::Look => self.look(call, &found).await,
             Decision::Unremembered => {
                 self.ledger.remember_doubt(call.intent, call.rule, &found, now).await?;
                 Ok(None)
@@ -281,6 +281,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
                 call.sent = Some(sent);
+                call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
                 Ok(None)
             }
@@ -370,12 +371,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         &self,
         call: &mut Call<'_, U>,
         found: &Found,
-        now: At,
     ) -> Result<Option<Passed>, Error> {
         let effect = found.effect().expect("only a known effect is in doubt");
-        if call.sent.is_some() && call.upstream.sender_gone() {
-            self.ledger.sender_gone(found, now).await?;
-        }
         let doubtful = |why: Option<String>| {
             let mut passed = held(effect, wording::in_doubt(effect), OutcomeWord::Held);
             passed.answer.data = call.sent.as_ref().map_or(serde_json::Value::Null, |sent| sent.data.clone());

@@ -24,8 +24,8 @@ pub trait Upstream: Send {
     /// Whether a sender can act as long as it lives (a child process), rather than only within the send window.
     fn sends_while_alive(&self) -> bool;
 
-    /// Whether everything that this upstream started is proven gone.
-    fn sender_gone(&mut self) -> bool;
+    /// After an unclear answer: lets go of whatever keeps its senders from being seen as gone.
+    fn let_go(&mut self);
 }
 
 /// Nothing was started, and this is why.

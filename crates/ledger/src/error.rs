@@ -41,6 +41,8 @@ pub enum Unsafe {
     Symlink,
     #[error("others can write to {what} (mode {mode:o})")]
     WritableByOthers { what: PathBuf, mode: u32 },
+    #[error("others can read {what}, which holds recorded replies or the secret (mode {mode:o})")]
+    ReadableByOthers { what: PathBuf, mode: u32 },
     #[error("it belongs to another user (uid {uid})")]
     ForeignOwner { uid: u32 },
     #[error("it lies on a network filesystem ({kind}), where locks and shared memory cannot be trusted")]

@@ -1,7 +1,10 @@
 //! Who holds attempts, and whether they are still alive (rule 17).
 
 use crate::Error;
+use crate::owner::{OwnerLock, Owners};
 use semel_core::ids::OwnerId;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A holder is known to be dead by a lock that dies with it, not by time alone.
 pub trait Holders: Send + Sync + 'static {
@@ -10,4 +13,56 @@ pub trait Holders: Send + Sync + 'static {
 
     /// Whether that process, or a child that inherited its lock, is still there.
     fn is_alive(&self, owner: OwnerId) -> Result<bool, Error>;
+}
+
+/// Holders of a ledger that processes of one machine share: each locks a file of its own.
+#[derive(Debug)]
+pub struct FileHolders {
+    owners: Owners,
+    mine: Mutex<Option<OwnerLock>>,
+}
+
+impl FileHolders {
+    pub fn in_directory(directory: PathBuf) -> Self {
+        FileHolders { owners: Owners::Directory(directory), mine: Mutex::new(None) }
+    }
+
+    /// Children started from now on keep this process's claims alive with them.
+    pub fn inheritable(&self) -> Result<(), Error> {
+        self.lock().as_mut().map_or(Ok(()), OwnerLock::inheritable)
+    }
+
+    /// Children started from now on do not.
+    pub fn seal(&self) -> Result<(), Error> {
+        self.lock().as_mut().map_or(Ok(()), OwnerLock::seal)
+    }
+
+    /// Lets go of the lock, so that the end of the children that inherited it can be seen. A later claim takes a
+    /// new one.
+    pub fn let_go(&self) {
+        if let Some(lock) = self.lock().take() {
+            // Whether somebody still holds it is asked again by whoever wants to know.
+            let _held_by_a_child = lock.release();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<OwnerLock>> {
+        self.mine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Holders for FileHolders {
+    fn me(&self) -> Result<OwnerId, Error> {
+        let mut mine = self.lock();
+        match &*mine {
+            Some(lock) => Ok(lock.id()),
+            None => Ok(mine.insert(self.owners.take()?).id()),
+        }
+    }
+
+    fn is_alive(&self, owner: OwnerId) -> Result<bool, Error> {
+        // Asking the file about ourselves would find our own lock, but only by opening it.
+        let me = self.lock().as_ref().map(OwnerLock::id);
+        if me == Some(owner) { Ok(true) } else { self.owners.is_alive(owner) }
+    }
 }

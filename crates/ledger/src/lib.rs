@@ -7,13 +7,19 @@ pub mod cells;
 pub mod claim;
 pub mod entropy;
 pub mod error;
+pub mod failpoint;
 pub mod holders;
 pub mod journal;
 pub mod ledger;
+pub mod owner;
+pub mod place;
 pub mod prune;
 pub mod record;
 pub mod rulings;
+pub mod sqlite;
 pub mod store;
+
+mod precondition;
 
 pub use error::Error;
 pub use ledger::{Changed, Found, Ledger};

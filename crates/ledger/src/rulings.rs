@@ -7,8 +7,7 @@ use crate::store::{ReplyChange, Store};
 use crate::{Error, journal};
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
-use semel_core::effect::Verdict::Unproven;
-use semel_core::effect::{Attempt, Reply, Ruling};
+use semel_core::effect::{Reply, Ruling};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::Event;
 use semel_core::time::At;
@@ -90,25 +89,6 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             Written::Done(changed) => Some(changed),
             Written::Moved => None,
         })
-    }
-
-    /// Records that nothing can be sent any more for the unproven attempts that this process made.
-    pub async fn sender_gone(&self, seen: &Found, now: At) -> Result<(), Error> {
-        let me = self.holders.me()?;
-        let mut found = seen.clone();
-        for _ in 0..RACES_MAX {
-            let mine = found.effect().and_then(|effect| {
-                let gone = |a: &&Attempt| a.owner == me && a.gone_at.is_none() && a.verdict == Unproven;
-                effect.attempts.iter().find(gone).map(|attempt| attempt.number)
-            });
-            let Some(attempt) = mine else { return Ok(()) };
-            let event = Event::SenderGone { attempt, at: now };
-            found = match self.write(&found, Change::to(&event, now)).await? {
-                Written::Done(changed) => changed.found,
-                Written::Moved => self.find(seen.key).await?,
-            };
-        }
-        Ok(())
     }
 
     /// Journals a call that semel kept from starting, so that a cancel can say what was prevented.

@@ -74,12 +74,22 @@ pub struct Versioned {
     pub epoch: Revision,
 }
 
+/// The cell whose revision [`Store::read`] reports as the epoch. No digest of anything is all zeros.
+pub const EPOCH_CELL: Digest = Digest([0; 32]);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Put {
     /// Writes the row (key, ordinal). `expected` is the revision of the *newest* row of that key (0 = no row at all).
     /// An ordinal one above the newest inserts a new row; the newest's own ordinal overwrites it.
     /// The new row's revision is `expected + 1`.
-    Record { key: Digest, ordinal: u32, expected: Revision, index: Box<Index>, body: Vec<u8>, reply: ReplyChange },
+    Record {
+        key: Digest,
+        ordinal: u32,
+        expected: Revision,
+        index: Box<Index>,
+        body: Vec<u8>,
+        reply: ReplyChange,
+    },
     /// Deletes the row (key, ordinal) and its reply, at the revision that very row has. Retention of facts only.
     Forget { key: Digest, ordinal: u32, expected: Revision },
     /// Deletes the reply of the row (key, ordinal) and nothing else. Retention of replies only.
@@ -194,9 +204,6 @@ pub enum Hint {
     TimedOut,
 }
 
-/// The one cell that every read reports on: the epoch of the store.
-pub const EPOCH_CELL: Digest = Digest([0; 32]);
-
 /// At most this many rows in one page: a scan must not hold a read transaction for long.
 pub const PAGE_ROWS_MAX: usize = 500;
 
@@ -226,7 +233,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Page<(Cursor, JournalLine)>, Error>> + Send;
 
     /// The recorded reply of one effect of a record.
-    fn reply(&self, key: Digest, ordinal: u32) -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + Send;
+    fn reply(&self, key: Digest, ordinal: u32)
+    -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + Send;
 
     /// Resolves when the row or cell under `key` may have moved past `since`, or at the latest after `wait`.
     /// It may be spurious; polling by reads is the truth.

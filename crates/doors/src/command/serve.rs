@@ -319,8 +319,8 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         true
     }
 
-    fn sender_gone(&mut self) -> bool {
-        self.holders.tree_is_gone()
+    fn let_go(&mut self) {
+        self.holders.let_go();
     }
 }
 

@@ -1,0 +1,176 @@
+//! Who is alive. A holder's death is known by a lock that dies with it, never by time alone.
+//!
+//! The kernel drops a lock when the last descriptor of its file goes, so a child that inherited the descriptor
+//! keeps its parent's claims alive until the whole process tree is gone.
+
+use crate::Error;
+use crate::place::create_private;
+use crate::store::OwnerId;
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Proof, to every process that asks, that this one lives.
+#[derive(Debug)]
+#[must_use = "dropping the lock tells the others that this process is dead"]
+pub struct OwnerLock {
+    id: OwnerId,
+    held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    File { file: File, directory: PathBuf, inherited: bool },
+    InProcess(Arc<Mutex<BTreeSet<OwnerId>>>),
+    Released,
+}
+
+impl OwnerLock {
+    /// Locks a new file in `directory`, which is created 0700 if it is missing.
+    pub fn take(directory: &Path) -> Result<Self, Error> {
+        Self::try_take(directory).map_err(|source| cannot(directory, source))
+    }
+
+    fn try_take(directory: &Path) -> io::Result<Self> {
+        match DirBuilder::new().mode(0o700).create(directory) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        loop {
+            let id = fresh_id()?;
+            let path = file_of(directory, id);
+            let file = create_private(&path)?;
+            file.lock()?;
+            // Between creation and lock someone may have tidied the file away as that of a dead process. A lock
+            // without a name protects nothing, so try another one.
+            let named = fs::symlink_metadata(&path).is_ok_and(|found| same_file(&found, &file));
+            if named {
+                let held = Held::File { file, directory: directory.to_owned(), inherited: false };
+                return Ok(OwnerLock { id, held });
+            }
+        }
+    }
+
+    pub fn id(&self) -> OwnerId {
+        self.id
+    }
+
+    /// From now on child processes inherit the descriptor and keep the lock alive with them.
+    pub fn inheritable(&mut self) -> Result<(), Error> {
+        self.set_close_on_exec(false)
+    }
+
+    /// Children started from now on no longer inherit it. Those that have it keep it.
+    pub fn seal(&mut self) -> Result<(), Error> {
+        self.set_close_on_exec(true)
+    }
+
+    fn set_close_on_exec(&mut self, close: bool) -> Result<(), Error> {
+        let Held::File { file, directory, inherited } = &mut self.held else { return Ok(()) };
+        let flags = if close { rustix::io::FdFlags::CLOEXEC } else { rustix::io::FdFlags::empty() };
+        *inherited |= !close;
+        rustix::io::fcntl_setfd(&*file, flags).map_err(|error| cannot(directory, error.into()))
+    }
+
+    /// Lets go, and says whether a child still holds on.
+    pub fn release(mut self) -> Result<bool, Error> {
+        match std::mem::replace(&mut self.held, Held::Released) {
+            Held::File { file, directory, .. } => {
+                drop(file);
+                is_alive(&directory, self.id)
+            }
+            held => {
+                self.held = held;
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl Drop for OwnerLock {
+    fn drop(&mut self) {
+        match &self.held {
+            // Only the name of a lock that no child can hold may go: a missing file means a dead owner.
+            Held::File { directory, inherited: false, .. } => {
+                let _ = fs::remove_file(file_of(directory, self.id));
+            }
+            Held::File { .. } | Held::Released => {}
+            Held::InProcess(living) => {
+                living.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+            }
+        }
+    }
+}
+
+/// Whether the owner, or a child that inherited its lock, still lives. An error means that nobody knows.
+pub fn is_alive(directory: &Path, id: OwnerId) -> Result<bool, Error> {
+    let path = file_of(directory, id);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(cannot(directory, error)),
+    };
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(cannot(directory, error)),
+        Ok(()) => {
+            // Ids are never used twice, so the name can go while we hold the lock. Failing to tidy is no harm.
+            let _ = fs::remove_file(&path);
+            Ok(false)
+        }
+    }
+}
+
+/// Where the ledger asks who is alive: files for an engine that several processes share, a set for one in memory.
+#[derive(Debug, Clone)]
+pub enum Owners {
+    Directory(PathBuf),
+    InProcess(Arc<Mutex<BTreeSet<OwnerId>>>),
+}
+
+impl Owners {
+    pub fn in_process() -> Self {
+        Owners::InProcess(Arc::default())
+    }
+
+    pub fn take(&self) -> Result<OwnerLock, Error> {
+        match self {
+            Owners::Directory(directory) => OwnerLock::take(directory),
+            Owners::InProcess(living) => {
+                let id = fresh_id().map_err(|source| cannot(Path::new("memory"), source))?;
+                living.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+                Ok(OwnerLock { id, held: Held::InProcess(Arc::clone(living)) })
+            }
+        }
+    }
+
+    pub fn is_alive(&self, id: OwnerId) -> Result<bool, Error> {
+        match self {
+            Owners::Directory(directory) => is_alive(directory, id),
+            Owners::InProcess(living) => {
+                Ok(living.lock().unwrap_or_else(PoisonError::into_inner).contains(&id))
+            }
+        }
+    }
+}
+
+fn fresh_id() -> io::Result<OwnerId> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(OwnerId(u128::from_be_bytes(bytes)))
+}
+
+fn file_of(directory: &Path, id: OwnerId) -> PathBuf {
+    directory.join(format!("{:032x}", id.0))
+}
+
+fn same_file(found: &fs::Metadata, file: &File) -> bool {
+    file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (found.dev(), found.ino()))
+}
+
+fn cannot(directory: &Path, source: io::Error) -> Error {
+    Error::Open { path: directory.to_owned(), source }
+}

@@ -1,0 +1,283 @@
+//! Where a ledger lies, and whether it is safe to trust what is found there.
+//!
+//! Whoever can write beside the ledger can forge claims, and whoever can read it has the recorded replies. So a
+//! place is refused, never repaired: a mode that somebody else set is not ours to tighten in silence.
+
+use crate::Error;
+use crate::error::Unsafe;
+use semel_core::digest::{Digest, Secret};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A secret is 64 hexadecimal digits and a line end; what is much longer is some other file.
+const SECRET_BYTES_MAX: u64 = 256;
+
+/// The database file's path, and with it all that lies beside it under the same stem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    database: PathBuf,
+}
+
+impl Place {
+    pub fn at(database: impl Into<PathBuf>) -> Self {
+        Place { database: database.into() }
+    }
+
+    /// Creates the directory (0700) if it is missing, and refuses the place unless it is ours alone.
+    pub fn prepare(&self, allow_network_fs: bool) -> Result<(), Error> {
+        if self.beside().iter().any(|other| *other == self.database) || self.database.file_name().is_none() {
+            let source = io::Error::new(ErrorKind::InvalidInput, "this is no name for a database file");
+            return Err(self.cannot_open(source));
+        }
+        let directory = self.directory();
+        if !directory.exists() {
+            let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+            created.map_err(|source| self.cannot_open(source))?;
+        }
+        self.check_directory(allow_network_fs)?;
+        for file in [self.database().to_owned(), self.wal(), self.shm(), self.secret_file()] {
+            self.check_file(&file, Readers::Us)?;
+        }
+        self.check_file(&self.lock_file(), Readers::Anyone)?;
+        Ok(())
+    }
+
+    /// The secret, if there is one.
+    pub fn secret(&self) -> Result<Option<Secret>, Error> {
+        let path = self.secret_file();
+        if !self.check_file(&path, Readers::Us)? {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        let read = open_no_follow(OpenOptions::new().read(true), &path)
+            .and_then(|file| file.take(SECRET_BYTES_MAX).read_to_string(&mut text));
+        match read {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() != ErrorKind::InvalidData => return Err(self.cannot_open(error)),
+            _ => {}
+        }
+        let what = || "its secret is not 64 hexadecimal digits".to_owned();
+        let digits = Digest::parse(text.trim_end());
+        let bytes = digits.ok_or_else(|| Error::Damaged { path: path.clone(), what: what() })?.0;
+        Ok(Some(Secret::new(bytes)))
+    }
+
+    /// The secret, made now if there is none. However many processes race here, all get the same one.
+    pub fn found_secret(&self) -> Result<Secret, Error> {
+        if let Some(secret) = self.secret()? {
+            return Ok(secret);
+        }
+        self.publish_new_secret().map_err(|source| self.cannot_open(source))?;
+        self.secret()?.ok_or_else(|| Error::SecretMissing { path: self.database.clone() })
+    }
+
+    /// Writes a fresh secret aside and links it into place: the name appears with its whole content or not at
+    /// all, and a link never replaces the secret of a faster process.
+    fn publish_new_secret(&self) -> io::Result<()> {
+        let mut bytes = [0u8; 48];
+        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+        let (secret, suffix) = bytes.split_at(32);
+        let mut aside = OsString::from(self.secret_file());
+        aside.push(format!(".{:032x}", u128::from_be_bytes(suffix.try_into().expect("16 bytes remain"))));
+        let mut file = create_private(Path::new(&aside))?;
+        let secret = Digest(secret.try_into().expect("the first 32 bytes"));
+        let linked = writeln!(file, "{secret}")
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::hard_link(&aside, self.secret_file()));
+        fs::remove_file(&aside)?;
+        match linked {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            _ => self.sync_directory(),
+        }
+    }
+
+    pub fn directory(&self) -> &Path {
+        match self.database.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        }
+    }
+
+    pub fn database(&self) -> &Path {
+        &self.database
+    }
+
+    pub fn wal(&self) -> PathBuf {
+        self.with_suffix("-wal")
+    }
+
+    pub fn shm(&self) -> PathBuf {
+        self.with_suffix("-shm")
+    }
+
+    pub fn secret_file(&self) -> PathBuf {
+        self.database.with_extension("secret")
+    }
+
+    pub fn lock_file(&self) -> PathBuf {
+        self.database.with_extension("lock")
+    }
+
+    /// The directory of [`crate::owner`].
+    pub fn owners(&self) -> PathBuf {
+        self.database.with_extension("owners")
+    }
+
+    fn beside(&self) -> [PathBuf; 3] {
+        [self.secret_file(), self.lock_file(), self.owners()]
+    }
+
+    fn with_suffix(&self, suffix: &str) -> PathBuf {
+        let mut path = OsString::from(&self.database);
+        path.push(suffix);
+        PathBuf::from(path)
+    }
+
+    /// The same place by a path without symbolic links, so that SQLite can be told to follow none.
+    pub(crate) fn resolved(&self) -> Result<Place, Error> {
+        let directory = self.directory().canonicalize().map_err(|source| self.cannot_open(source))?;
+        Ok(Place::at(directory.join(self.database.file_name().unwrap_or_default())))
+    }
+
+    /// Opens a file of ours for locking or writing, created 0600 if it is missing.
+    pub(crate) fn open_or_create(&self, path: &Path) -> io::Result<File> {
+        match create_private(path) {
+            Ok(file) => self.sync_directory().map(|()| file),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                open_no_follow(OpenOptions::new().read(true).write(true), path)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn cannot_open(&self, source: io::Error) -> Error {
+        Error::Open { path: self.database.clone(), source }
+    }
+
+    /// A file's name is durable only once its directory is.
+    pub(crate) fn sync_directory(&self) -> io::Result<()> {
+        File::open(self.directory())?.sync_all()
+    }
+
+    fn check_directory(&self, allow_network_fs: bool) -> Result<(), Error> {
+        let directory = self.directory();
+        let found = fs::metadata(directory).map_err(|source| self.cannot_open(source))?;
+        if !found.is_dir() {
+            return Err(self.cannot_open(ErrorKind::NotADirectory.into()));
+        }
+        // A directory of root's is as safe as the system itself; whether we can write there shows soon enough.
+        if found.uid() != our_uid() && found.uid() != 0 {
+            return Err(self.refuse(directory, Unsafe::ForeignOwner { uid: found.uid() }));
+        }
+        let mode = found.mode() & 0o7777;
+        if mode & 0o022 != 0 {
+            let what = directory.to_owned();
+            return Err(self.refuse(directory, Unsafe::WritableByOthers { what, mode }));
+        }
+        match network_kind(directory).map_err(|source| self.cannot_open(source))? {
+            Some(kind) if !allow_network_fs => {
+                Err(self.refuse(directory, Unsafe::NetworkFilesystem { kind }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the file exists; an error if it does and must not be trusted.
+    fn check_file(&self, path: &Path, readers: Readers) -> Result<bool, Error> {
+        let found = match fs::symlink_metadata(path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(source) => return Err(self.cannot_open(source)),
+        };
+        let mode = found.mode() & 0o7777;
+        let why = if found.is_symlink() {
+            Unsafe::Symlink
+        } else if !found.is_file() {
+            Unsafe::NotAFile
+        } else if found.uid() != our_uid() {
+            // Root too: it would leave behind files that the ledger's owner can no longer open.
+            Unsafe::ForeignOwner { uid: found.uid() }
+        } else if mode & 0o022 != 0 {
+            Unsafe::WritableByOthers { what: path.to_owned(), mode }
+        } else if mode & 0o044 != 0 && readers == Readers::Us {
+            Unsafe::ReadableByOthers { what: path.to_owned(), mode }
+        } else {
+            return Ok(true);
+        };
+        Err(self.refuse(path, why))
+    }
+
+    fn refuse(&self, path: &Path, why: Unsafe) -> Error {
+        Error::Unsafe { path: path.to_owned(), why }
+    }
+}
+
+/// Who may read a file: the lock file holds nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    Us,
+    Anyone,
+}
+
+fn our_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Creates a file that must not exist yet, 0600 whatever the umask says.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    let file = open_no_follow(OpenOptions::new().read(true).write(true).create_new(true).mode(0o600), path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+fn open_no_follow(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path)
+}
+
+/// The name of a network filesystem, where neither locks nor shared memory reach the other hosts.
+/// Plain FUSE, overlay and virtiofs are not named: most of them are local, and the type does not tell.
+#[cfg(target_os = "linux")]
+fn network_kind(directory: &Path) -> io::Result<Option<&'static str>> {
+    let magic = rustix::fs::statfs(directory)?.f_type as u64 & 0xffff_ffff;
+    Ok(network_kind_of(magic))
+}
+
+#[cfg(target_os = "linux")]
+fn network_kind_of(magic: u64) -> Option<&'static str> {
+    match magic {
+        0x6969 => Some("NFS"),
+        0x517b => Some("SMB"),
+        0xff53_4d42 => Some("CIFS"),
+        0xfe53_4d42 => Some("SMB2"),
+        0x0102_1997 => Some("9p"),
+        0x5346_414f | 0x6b41_4653 => Some("AFS"),
+        0x7375_7245 => Some("Coda"),
+        0x00c3_6400 => Some("Ceph"),
+        0x0bd0_0bd0 => Some("Lustre"),
+        0x1983_0326 => Some("BeeGFS"),
+        0x4750_4653 => Some("GPFS"),
+        _ => None,
+    }
+}
+
+/// Elsewhere the type is not looked at; the documentation says to keep ledgers on a local disk.
+#[cfg(not(target_os = "linux"))]
+fn network_kind(_directory: &Path) -> io::Result<Option<&'static str>> {
+    Ok(None)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_filesystems_are_known_by_their_magic_and_local_ones_pass() {
+        let (nfs, nine_p, cifs) = (0x6969, 0x0102_1997, 0xff53_4d42);
+        assert_eq!([nfs, nine_p, cifs].map(network_kind_of), [Some("NFS"), Some("9p"), Some("CIFS")]);
+        let (ext, tmpfs, overlay, fuse) = (0xef53, 0x0102_1994, 0x794c_7630, 0x6573_5546);
+        assert_eq!([ext, tmpfs, overlay, fuse].map(network_kind_of), [None; 4]);
+    }
+}

@@ -1,0 +1,139 @@
+//! What must hold for a commit to land. Every engine asks this one function, so that none can differ.
+
+use crate::store::{Commit, Conflict, Index, Put, Revision};
+use semel_core::digest::Digest;
+
+/// What a row looks like to whoever wants to overwrite it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The engine's own number of the row, in order of insertion.
+    pub(crate) id: u64,
+    pub(crate) ordinal: u32,
+    pub(crate) revision: Revision,
+    pub(crate) index: Index,
+}
+
+/// An engine's state, as of the transaction in which the commit would land.
+pub(crate) trait View {
+    type Error;
+
+    fn newest(&mut self, key: Digest) -> Result<Option<Head>, Self::Error>;
+
+    fn row(&mut self, key: Digest, ordinal: u32) -> Result<Option<Head>, Self::Error>;
+
+    fn cell(&mut self, key: Digest) -> Result<Revision, Self::Error>;
+
+    /// The intent key of an open row of this family, other than `except`.
+    fn open_relative(
+        &mut self,
+        family: Digest,
+        except: Option<Digest>,
+    ) -> Result<Option<Digest>, Self::Error>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// It may land. For each put, the row that it overwrites or deletes; `None` inserts.
+    Clear(Vec<Option<Head>>),
+    Conflict(Conflict),
+    /// No state of the store could ever satisfy it: a mistake of the caller, which a retry would not mend.
+    Absurd(String),
+}
+
+/// Puts first, because a caller that lost a race wants to know that before anything else; then the required cells;
+/// then the family, the only check that costs a search.
+pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding, V::Error> {
+    if let Some(what) = absurd(commit) {
+        return Ok(Finding::Absurd(what));
+    }
+    let mut found = Vec::with_capacity(commit.puts.len());
+    for put in &commit.puts {
+        match put {
+            Put::Record { key, ordinal, expected, .. } => {
+                let newest = view.newest(*key)?;
+                let (at, last) =
+                    newest.as_ref().map_or((Revision::ABSENT, 0), |head| (head.revision, head.ordinal));
+                if at != *expected {
+                    return Ok(Finding::Conflict(Conflict::Record));
+                }
+                if *ordinal != last && *ordinal != last + 1 {
+                    let what = format!("effect {ordinal} of a record cannot follow effect {last}");
+                    return Ok(Finding::Absurd(what));
+                }
+                found.push(newest.filter(|head| head.ordinal == *ordinal));
+            }
+            Put::Forget { key, ordinal, expected } => match view.row(*key, *ordinal)? {
+                Some(head) if head.revision == *expected && head.index.open => {
+                    return Ok(Finding::Absurd("an open effect is never forgotten".to_owned()));
+                }
+                Some(head) if head.revision == *expected => found.push(Some(head)),
+                _ => return Ok(Finding::Conflict(Conflict::Record)),
+            },
+            Put::DropReply { key, ordinal } => match view.row(*key, *ordinal)? {
+                Some(head) if head.index.open => {
+                    return Ok(Finding::Absurd("the reply of an open effect is never dropped".to_owned()));
+                }
+                Some(head) => found.push(Some(head)),
+                None => return Ok(Finding::Conflict(Conflict::Record)),
+            },
+            Put::Cell { key, expected, .. } => {
+                if view.cell(*key)? != *expected {
+                    return Ok(Finding::Conflict(Conflict::Cell(*key)));
+                }
+                found.push(None);
+            }
+        }
+    }
+    for (key, required) in &commit.require.cells {
+        if view.cell(*key)? != *required {
+            return Ok(Finding::Conflict(Conflict::Cell(*key)));
+        }
+    }
+    if let Some(family) = commit.require.family_quiet {
+        if let Some(other) = view.open_relative(family, record_of(commit))? {
+            return Ok(Finding::Conflict(Conflict::Family(other)));
+        }
+    }
+    Ok(Finding::Clear(found))
+}
+
+/// Two puts of one commit are checked against the same state, so they must not be about the same thing.
+fn absurd(commit: &Commit) -> Option<String> {
+    let twice =
+        |index: usize, put: &Put| commit.puts[..index].iter().any(|other| target(other) == target(put));
+    if commit.puts.iter().enumerate().any(|(index, put)| twice(index, put)) {
+        return Some("one commit writes the same row twice".to_owned());
+    }
+    let zero = |put: &Put| matches!(put, Put::Record { ordinal: 0, .. });
+    commit.puts.iter().any(zero).then(|| "the effects of a record are counted from 1".to_owned())
+}
+
+#[derive(PartialEq)]
+enum Target {
+    Record(Digest),
+    Row(Digest, u32),
+    Cell(Digest),
+}
+
+fn target(put: &Put) -> Target {
+    match put {
+        Put::Record { key, .. } => Target::Record(*key),
+        Put::Forget { key, ordinal, .. } | Put::DropReply { key, ordinal } => Target::Row(*key, *ordinal),
+        Put::Cell { key, .. } => Target::Cell(*key),
+    }
+}
+
+pub(crate) fn record_of(commit: &Commit) -> Option<Digest> {
+    commit.puts.iter().find_map(|put| match put {
+        Put::Record { key, .. } => Some(*key),
+        _ => None,
+    })
+}
+
+/// Every key whose revision a commit moves, for whoever waits on one.
+pub(crate) fn moved(commit: &Commit) -> impl Iterator<Item = (Digest, Revision)> {
+    commit.puts.iter().map(|put| match put {
+        Put::Record { key, expected, .. } | Put::Cell { key, expected, .. } => (*key, expected.next()),
+        Put::Forget { key, .. } => (*key, Revision::ABSENT),
+    })
+}

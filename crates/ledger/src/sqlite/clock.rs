@@ -1,0 +1,19 @@
+//! The store's own clock. It measures commits and paces polls; no state of an effect ever depends on it.
+
+use std::time::{Duration, Instant};
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "measures the disk and paces polling; decides nothing about effects"
+)]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "waits for another process's lock, which no clock of ours can drive"
+)]
+pub(super) fn sleep(span: Duration) {
+    std::thread::sleep(span);
+}

@@ -1,0 +1,69 @@
+//! What an error of SQLite means for us: whether the batch can be retried, and whether the connection is still good.
+
+use crate::Error;
+use crate::place::Place;
+use rusqlite::ErrorCode;
+use std::io;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Someone else holds the write lock for too long.
+    Busy,
+    /// No room. SQLite writes the commit frame last and whole, so what did not fit did not land.
+    Full,
+    /// The file or the disk: whatever the connection remembers can no longer be trusted.
+    Disk,
+    /// The file under the path is no longer the one that was opened.
+    Moved,
+    /// The bytes make no sense.
+    Damaged,
+    /// This statement alone: a constraint, a missing table, a value of the wrong kind.
+    Statement,
+}
+
+impl Fault {
+    pub(super) fn of(error: &rusqlite::Error) -> Fault {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Fault::Busy,
+            Some(ErrorCode::DiskFull) => Fault::Full,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Fault::Damaged,
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied
+                | ErrorCode::FileLockingProtocolFailed
+                | ErrorCode::OutOfMemory,
+            ) => Fault::Disk,
+            _ => Fault::Statement,
+        }
+    }
+
+    /// Whether each commit of the batch may fare better alone.
+    pub(super) fn concerns_one_commit(self) -> bool {
+        self == Fault::Statement
+    }
+
+    pub(super) fn spoils_connection(self) -> bool {
+        matches!(self, Fault::Disk | Fault::Damaged)
+    }
+
+    pub(super) fn while_opening(place: &Place, error: &rusqlite::Error) -> Error {
+        match Fault::of(error) {
+            Fault::Damaged => damaged(place, error),
+            Fault::Busy => place.cannot_open(io::Error::new(io::ErrorKind::WouldBlock, error.to_string())),
+            _ => place.cannot_open(io::Error::other(error.to_string())),
+        }
+    }
+
+    pub(super) fn while_reading(place: &Place, error: &rusqlite::Error) -> Error {
+        match Fault::of(error) {
+            Fault::Damaged => damaged(place, error),
+            _ => Error::NotRead { what: error.to_string() },
+        }
+    }
+}
+
+fn damaged(place: &Place, error: &rusqlite::Error) -> Error {
+    Error::Damaged { path: place.database().to_owned(), what: error.to_string() }
+}

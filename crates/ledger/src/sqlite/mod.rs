@@ -1,0 +1,196 @@
+//! The embedded engine: one SQLite file in WAL mode, shared by any number of processes.
+//!
+//! It never opens the database file by any other way than SQLite: closing such a descriptor would drop the POSIX
+//! locks that SQLite holds on the file for the whole process.
+
+mod apply;
+mod checkpoint;
+mod clock;
+mod connection;
+mod fault;
+mod lane;
+mod linger;
+mod open;
+mod poller;
+mod read;
+mod readers;
+mod scan;
+mod schema;
+mod sidecar;
+mod waiters;
+mod writer;
+
+pub use open::{OpenOptions, Opened, Past};
+
+use crate::Error;
+use crate::place::Place;
+use crate::store::{
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Page, Revision, Row, Store, Versioned,
+};
+use fault::Fault;
+use lane::Lane;
+use poller::Poller;
+use readers::Readers;
+use rusqlite::Connection;
+use semel_core::digest::Digest;
+use std::sync::Arc;
+use std::time::Duration;
+use waiters::Waiters;
+
+/// How often a blocking waiter looks, at first and at last.
+const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+#[derive(Debug)]
+pub struct SqliteStore {
+    place: Place,
+    /// `None` in a store that only reads.
+    lane: Option<Arc<Lane>>,
+    readers: Readers,
+    waiters: Arc<Waiters>,
+    poller: Poller,
+    blocking: bool,
+    /// Connections and locks do not survive `fork`; a child must open the ledger itself.
+    process: u32,
+}
+
+impl SqliteStore {
+    /// Opens the ledger, or founds it where there is none.
+    pub fn open(options: OpenOptions) -> Result<Opened, Error> {
+        open::open(options)
+    }
+
+    /// Durable commits so far, each of them one fsync of the WAL however many callers shared it.
+    pub fn durable_commits(&self) -> u64 {
+        self.lane.as_ref().map_or(0, |lane| lane.durable_commits())
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Looks at every page and every index, and at what SQLite cannot know. Takes time in proportion to the ledger.
+    /// An empty list means that all is well.
+    pub fn integrity_check(&self) -> Result<Vec<String>, Error> {
+        self.with_reader(|connection| {
+            let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
+            let complaints = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+            let mut complaints: Vec<_> = complaints.into_iter().filter(|line| line != "ok").collect();
+            let own = [
+                (
+                    "open effects are missing from the tree of open effects",
+                    "SELECT count(*) FROM effect WHERE open AND id NOT IN (SELECT id FROM open WHERE tag = 0)",
+                ),
+                (
+                    "settled effects stand in the tree of open effects",
+                    "SELECT count(*) FROM open WHERE id NOT IN (SELECT id FROM effect WHERE effect.open)",
+                ),
+                (
+                    "effects of a record share their number",
+                    "SELECT count(*) FROM (SELECT 1 FROM effect GROUP BY key, ordinal HAVING count(*) > 1)",
+                ),
+                ("replies belong to no effect", "SELECT count(*) FROM reply WHERE id NOT IN (SELECT id FROM effect)"),
+            ];
+            for (what, count) in own {
+                let count: i64 = connection.query_row(count, [], |row| row.get(0))?;
+                if count > 0 {
+                    complaints.push(format!("{count} {what}"));
+                }
+            }
+            Ok(complaints)
+        })
+    }
+
+    fn with_reader<T>(&self, read: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+        self.same_process().map_err(|what| Error::NotRead { what })?;
+        // A command opens one connection and no more; nobody else in its process wants to write meanwhile.
+        if let Some(lane) = self.lane.as_ref().filter(|_| self.blocking) {
+            if let Some(writer) = lane.try_writer() {
+                if let Some(connection) = writer.connection().filter(|connection| connection.is_autocommit())
+                {
+                    match read(connection) {
+                        Err(error) if Fault::of(&error).spoils_connection() => {}
+                        result => return result.map_err(|error| Fault::while_reading(&self.place, &error)),
+                    }
+                }
+            }
+        }
+        self.readers.with(read)
+    }
+
+    fn same_process(&self) -> Result<(), String> {
+        if std::process::id() == self.process {
+            return Ok(());
+        }
+        Err("it was opened before this process was forked off; open it again".to_owned())
+    }
+
+    fn watch_blocking(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
+        let until = clock::now() + wait;
+        let mut nap = LOOK.0;
+        loop {
+            let seen = self.with_reader(|connection| read::revision(connection, key));
+            if seen.is_ok_and(|revision| revision > since) {
+                return Hint::Changed;
+            }
+            let left = until.saturating_duration_since(clock::now());
+            if left.is_zero() {
+                return Hint::TimedOut;
+            }
+            clock::sleep(nap.min(left));
+            nap = (nap * 2).min(LOOK.1);
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    async fn read(&self, key: Digest) -> Result<Versioned, Error> {
+        self.with_reader(|connection| read::newest(connection, key))
+    }
+
+    async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
+        self.with_reader(|connection| read::cell(connection, key))
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
+        self.same_process().map_err(|what| Error::NotWritten { what })?;
+        let Some(lane) = &self.lane else {
+            return Err(Error::NotWritten { what: "it was opened for reading only".to_owned() });
+        };
+        if self.blocking { lane.commit_blocking(commit) } else { lane.commit(commit).await }
+    }
+
+    async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
+        self.with_reader(|connection| scan::scan(connection, by, after, limit))
+    }
+
+    async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
+        self.with_reader(|connection| read::journal(connection, after, limit))
+    }
+
+    async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
+        self.with_reader(|connection| read::reply(connection, key, ordinal))
+    }
+
+    async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
+        if self.blocking || !self.poller.start() {
+            return self.watch_blocking(key, since, wait);
+        }
+        self.waiters.wait(key, since, wait).await
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // In a forked child the threads do not exist and must not be waited for.
+        if self.same_process().is_ok() {
+            self.poller.close();
+            if let Some(lane) = &self.lane {
+                lane.close();
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Opening a ledger, and founding one where there is none.
+
+use super::fault::Fault;
+use super::lane::Lane;
+use super::poller::Poller;
+use super::readers::Readers;
+use super::schema::{self, Access};
+use super::waiters::Waiters;
+use super::writer::Writer;
+use super::{SqliteStore, clock, connection};
+use crate::Error;
+use crate::place::{Place, create_private};
+use semel_core::digest::Secret;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A long WAL means fewer checkpoints (1.3 times the throughput of 4 MiB) and a slower first open after a crash.
+const SERVER_CHECKPOINT_PAGES: u32 = 8_000;
+
+/// A command is often the only process and then reads the whole WAL when it opens it: 1 MiB costs 0.6 ms.
+const COMMAND_CHECKPOINT_PAGES: u32 = 256;
+
+/// Founding takes milliseconds. Who waits longer waits for a stopped process.
+const FOUNDING_WAIT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    pub place: Place,
+    /// Trust a network filesystem's locks and shared memory after all.
+    pub allow_network_fs: bool,
+    /// No future of this store is ever pending and no thread is started: for a command that polls each once.
+    pub blocking: bool,
+    /// Create and change nothing.
+    pub read_only: bool,
+}
+
+impl OpenOptions {
+    pub fn at(place: Place) -> Self {
+        OpenOptions { place, allow_network_fs: false, blocking: false, read_only: false }
+    }
+}
+
+#[derive(Debug)]
+pub struct Opened {
+    pub store: SqliteStore,
+    pub secret: Secret,
+    pub past: Past,
+}
+
+/// What the ledger knows of the time before it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Past {
+    Kept,
+    /// This call founded the ledger, secret and all: there is nothing that it could have forgotten.
+    New,
+    /// The secret was there and the database was not: claims may be forgotten, and the epoch must be bumped.
+    MayBeLost,
+}
+
+pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
+    connection::refuse_old_sqlite()?;
+    if options.read_only {
+        return open_for_reading(&options);
+    }
+    options.place.prepare(options.allow_network_fs)?;
+    let place = options.place.resolved()?;
+    if has_content(&place)? {
+        if let Some(secret) = place.secret()? {
+            let connection =
+                connection::writer(&place).map_err(|error| Fault::while_opening(&place, &error))?;
+            if schema::recognise(&connection, &place, secret.check_value(), Access::Write)? {
+                return writing(place, connection, secret, Past::Kept, &options);
+            }
+        }
+    }
+    found(place, &options)
+}
+
+/// Under a lock, so that of several first processes exactly one founds the ledger, and none takes the secret that
+/// another made a moment ago for one that has lost its ledger.
+fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
+    let _turn = founding_lock(&place).map_err(|source| place.cannot_open(source))?;
+    let before = place.secret()?;
+    if before.is_none() && has_content(&place)? {
+        return Err(Error::SecretMissing { path: place.database().to_owned() });
+    }
+    let secret = place.found_secret()?;
+    match create_private(place.database()) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(place.cannot_open(error)),
+        _ => {}
+    }
+    let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
+    let connection = connection::writer(&place).map_err(failed)?;
+    let check = secret.check_value();
+    let mut past = Past::Kept;
+    if !schema::recognise(&connection, &place, check, Access::Write)? {
+        let founded = schema::found(&connection, check).map_err(failed)?;
+        place.sync_directory().map_err(|source| place.cannot_open(source))?;
+        past = match before {
+            _ if !founded => Past::Kept,
+            None => Past::New,
+            Some(_) => Past::MayBeLost,
+        };
+    }
+    writing(place, connection, secret, past, options)
+}
+
+fn writing(
+    place: Place,
+    connection: rusqlite::Connection,
+    secret: Secret,
+    past: Past,
+    options: &OpenOptions,
+) -> Result<Opened, Error> {
+    let pages = if options.blocking { COMMAND_CHECKPOINT_PAGES } else { SERVER_CHECKPOINT_PAGES };
+    let writer = Writer::new(place.clone(), connection, pages)?;
+    Ok(Opened { store: store(place, Some(writer), options.blocking), secret, past })
+}
+
+fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
+    let missing = || options.place.cannot_open(ErrorKind::NotFound.into());
+    if !options.place.directory().exists() {
+        return Err(missing());
+    }
+    options.place.prepare(options.allow_network_fs)?;
+    let place = options.place.resolved()?;
+    if !has_content(&place)? {
+        return Err(missing());
+    }
+    let secret = place.secret()?.ok_or_else(|| Error::SecretMissing { path: place.database().to_owned() })?;
+    let connection = connection::reader(&place).map_err(|error| Fault::while_opening(&place, &error))?;
+    if !schema::recognise(&connection, &place, secret.check_value(), Access::Read)? {
+        return Err(missing());
+    }
+    Ok(Opened { store: store(place, None, options.blocking), secret, past: Past::Kept })
+}
+
+fn store(place: Place, writer: Option<Writer>, blocking: bool) -> SqliteStore {
+    let waiters = Arc::new(Waiters::default());
+    SqliteStore {
+        lane: writer.map(|writer| Arc::new(Lane::new(writer, Arc::clone(&waiters)))),
+        readers: Readers::new(place.clone()),
+        poller: Poller::new(place.clone(), Arc::clone(&waiters)),
+        waiters,
+        blocking,
+        process: std::process::id(),
+        place,
+    }
+}
+
+/// An empty file is as good as none: that is how founding begins.
+fn has_content(place: &Place) -> Result<bool, Error> {
+    match fs::symlink_metadata(place.database()) {
+        Ok(found) => Ok(found.len() > 0),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(place.cannot_open(source)),
+    }
+}
+
+fn founding_lock(place: &Place) -> io::Result<File> {
+    const NAP: Duration = Duration::from_millis(1);
+    let file = place.open_or_create(&place.lock_file())?;
+    let mut waited = Duration::ZERO;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if waited >= FOUNDING_WAIT => {
+                return Err(io::Error::new(
+                    ErrorKind::WouldBlock,
+                    "another process holds ledger.lock and does not let go",
+                ));
+            }
+            Err(TryLockError::WouldBlock) => {
+                clock::sleep(NAP);
+                waited += NAP;
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The thread that looks after waiters: commits of other processes, and deadlines. It starts with the first one.
+
+use super::waiters::Waiters;
+use super::{clock, connection, read};
+use crate::place::Place;
+use rusqlite::Connection;
+use semel_core::digest::Digest;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// `PRAGMA data_version` costs some microseconds; at this pace a foreign commit is noticed before a human could.
+const NAP_MIN: Duration = Duration::from_millis(1);
+
+/// Where the pace slows down to while nothing changes.
+const NAP_MAX: Duration = Duration::from_millis(20);
+
+/// Looking must not take more than a twentieth of a core, however many keys are waited for.
+const REST_PER_LOOK: u32 = 20;
+
+#[derive(Debug)]
+pub(super) struct Poller {
+    place: Place,
+    waiters: Arc<Waiters>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Poller {
+    pub(super) fn new(place: Place, waiters: Arc<Waiters>) -> Self {
+        Poller { place, waiters, thread: Mutex::new(None) }
+    }
+
+    /// Without a thread nobody would be woken at the deadline, so the caller must know if there is none.
+    pub(super) fn start(&self) -> bool {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let look = Look { place: self.place.clone(), connection: None, version: None };
+            let waiters = Arc::clone(&self.waiters);
+            let builder = std::thread::Builder::new().name("semel-waiters".to_owned());
+            *thread = builder.spawn(move || watch(&waiters, look)).ok();
+        }
+        thread.is_some()
+    }
+
+    pub(super) fn close(&self) {
+        self.waiters.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(waiters: &Waiters, mut look: Look) {
+    let mut nap = NAP_MIN;
+    loop {
+        let mut state = waiters.state();
+        while state.is_empty() && !state.closed {
+            nap = NAP_MIN;
+            state = waiters.news.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if !state.has_unseen() && !state.closed {
+            let now = clock::now();
+            let left =
+                state.next_deadline().map_or(nap, |until| until.saturating_duration_since(now).min(nap));
+            state = waiters.news.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if state.closed {
+            return;
+        }
+        let expired = state.expired(clock::now());
+        let unseen = state.keys(true);
+        drop(state);
+        waiters.wake(expired);
+
+        let started = clock::now();
+        let moved = look.changed_since_last();
+        let keys = if moved { waiters.state().keys(false) } else { unseen };
+        if keys.is_empty() {
+            nap = (nap * 2).min(NAP_MAX);
+            continue;
+        }
+        if !look.at(waiters, &keys) {
+            // The database cannot be read now; deadlines still run, and callers that read will hear the reason.
+            clock::sleep(NAP_MIN);
+        }
+        nap = NAP_MIN.max(started.elapsed() * REST_PER_LOOK);
+    }
+}
+
+/// The thread's own connection, and the version of the database that it last saw.
+#[derive(Debug)]
+struct Look {
+    place: Place,
+    connection: Option<Connection>,
+    version: Option<i64>,
+}
+
+impl Look {
+    fn changed_since_last(&mut self) -> bool {
+        let version = self.connection().and_then(read::data_version);
+        if version.is_err() {
+            self.connection = None;
+        }
+        let version = version.ok();
+        std::mem::replace(&mut self.version, version) != version && version.is_some()
+    }
+
+    fn at(&mut self, waiters: &Waiters, keys: &[Digest]) -> bool {
+        keys.iter().all(|key| {
+            let seen = self.connection().and_then(|connection| read::revision(connection, *key));
+            match seen {
+                Ok(revision) => {
+                    let wakers = waiters.state().see(*key, revision);
+                    waiters.wake(wakers);
+                    true
+                }
+                Err(_) => {
+                    self.connection = None;
+                    false
+                }
+            }
+        })
+    }
+
+    fn connection(&mut self) -> rusqlite::Result<&Connection> {
+        if self.connection.is_none() {
+            self.connection = Some(connection::reader(&self.place)?);
+            self.version = None;
+        }
+        Ok(self.connection.as_ref().expect("opened above"))
+    }
+}

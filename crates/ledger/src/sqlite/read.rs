@@ -1,0 +1,121 @@
+//! Point reads. Each is one statement, hence one snapshot.
+
+use super::apply::{digest, index_columns, index_from, micros, optional_digest, prefix};
+use crate::store::{Cell, Cursor, EPOCH_CELL, JOURNAL_PAGE_MAX, JournalLine, Page, Revision, Row, Versioned};
+use rusqlite::{Connection, OptionalExtension, params};
+use semel_core::digest::Digest;
+use semel_core::time::At;
+
+/// The newest row of a record, its reply, and the epoch.
+pub(super) fn newest(connection: &Connection, key: Digest) -> rusqlite::Result<Versioned> {
+    connection
+        .prepare_cached(concat!(
+            "SELECT epoch.revision, reply.body, ordinal, effect.revision, effect.body, ",
+            index_columns!(),
+            " FROM (SELECT (SELECT revision FROM cell WHERE key = ?3) AS revision) AS epoch ",
+            "LEFT JOIN effect ON effect.id = (SELECT id FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ",
+            "ORDER BY id DESC LIMIT 1) LEFT JOIN reply ON reply.id = effect.id"
+        ))?
+        .query_row(params![prefix(&key), key.0, EPOCH_CELL.0], |found| {
+            let epoch = Revision(found.get::<_, Option<i64>>(0)?.unwrap_or(0) as u64);
+            let Some(ordinal) = found.get(2)? else {
+                return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch });
+            };
+            let revision = Revision(found.get::<_, i64>(3)? as u64);
+            let (index, body, reply) = (index_from(found, 5)?, found.get(4)?, found.get(1)?);
+            let row = Row { key, ordinal, revision, index, body, reply };
+            Ok(Versioned { revision, row: Some(row), epoch })
+        })
+}
+
+pub(super) fn cell(connection: &Connection, key: Digest) -> rusqlite::Result<Option<Cell>> {
+    connection
+        .prepare_cached("SELECT revision, body FROM cell WHERE key = ?1")?
+        .query_row([key.0], |found| {
+            Ok(Cell { revision: Revision(found.get::<_, i64>(0)? as u64), body: found.get(1)? })
+        })
+        .optional()
+}
+
+pub(super) fn reply(connection: &Connection, key: Digest, ordinal: u32) -> rusqlite::Result<Option<Vec<u8>>> {
+    connection
+        .prepare_cached(
+            "SELECT reply.body FROM effect CROSS JOIN reply ON reply.id = effect.id \
+             WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND ordinal = ?3",
+        )?
+        .query_row(params![prefix(&key), key.0, ordinal], |found| found.get(0))
+        .optional()
+}
+
+/// Of the record or the cell under this key, whichever there is.
+pub(super) fn revision(connection: &Connection, key: Digest) -> rusqlite::Result<Revision> {
+    connection
+        .prepare_cached(
+            "SELECT max(coalesce((SELECT revision FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 \
+             ORDER BY id DESC LIMIT 1), 0), coalesce((SELECT revision FROM cell WHERE key = ?2), 0))",
+        )?
+        .query_row(params![prefix(&key), key.0], |found| found.get::<_, i64>(0))
+        .map(|revision| Revision(revision as u64))
+}
+
+/// Moves when another connection commits.
+pub(super) fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row([], |found| found.get(0))
+}
+
+pub(super) fn journal(
+    connection: &Connection,
+    after: Option<Cursor>,
+    limit: usize,
+) -> rusqlite::Result<Page<(Cursor, JournalLine)>> {
+    let limit = limit.clamp(1, JOURNAL_PAGE_MAX);
+    let mut lines = connection.prepare_cached(
+        "SELECT id, at, effect, run, kind, data FROM journal WHERE id > ?1 ORDER BY id LIMIT ?2",
+    )?;
+    let line = |found: &rusqlite::Row<'_>| {
+        let line = JournalLine {
+            at: At(found.get::<_, i64>(1)? as u64),
+            effect: found.get::<_, Option<[u8; 16]>>(2)?.map(u128::from_be_bytes),
+            run: optional_digest(found, 3)?,
+            kind: found.get(4)?,
+            data: found.get(5)?,
+        };
+        Ok((Cursor(found.get::<_, i64>(0)? as u64), line))
+    };
+    let found = lines.query_map(params![from(after), limit as i64 + 1], line)?.collect::<Result<_, _>>()?;
+    Ok(page(found, limit, |(cursor, _)| *cursor))
+}
+
+/// Cuts what was read for one item more than the limit, which tells whether there is a next page.
+pub(super) fn page<T>(mut items: Vec<T>, limit: usize, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(cursor);
+    Page { items, next }
+}
+
+pub(super) fn from(after: Option<Cursor>) -> i64 {
+    after.map_or(0, |Cursor(id)| i64::try_from(id).unwrap_or(i64::MAX))
+}
+
+pub(super) const ROW_COLUMNS: &str = concat!(
+    "effect.id, effect.key, ordinal, effect.revision, effect.body, effect.",
+    "effect, effect.run, family, neighbourhood, effect.open, owner, opened_at, changed_at"
+);
+
+/// One row of [`ROW_COLUMNS`], without its reply.
+pub(super) fn row(found: &rusqlite::Row<'_>) -> rusqlite::Result<(Cursor, Row)> {
+    let row = Row {
+        key: digest(found, 1)?,
+        ordinal: found.get(2)?,
+        revision: Revision(found.get::<_, i64>(3)? as u64),
+        index: index_from(found, 5)?,
+        body: found.get(4)?,
+        reply: None,
+    };
+    Ok((Cursor(found.get::<_, i64>(0)? as u64), row))
+}
+
+pub(super) fn before(at: At) -> i64 {
+    micros(at)
+}

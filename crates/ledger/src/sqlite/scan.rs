@@ -1,0 +1,81 @@
+//! Scans: rows in order of insertion, a page at a time, each page a snapshot of its own.
+
+use super::apply::{OPEN, prefix, tag};
+use super::read::{ROW_COLUMNS, before, from, page, row};
+use crate::store::{By, Cursor, PAGE_ROWS_MAX, Page, Row};
+use rusqlite::{Connection, Params, params};
+
+/// A page of [`By::ChangedBefore`] looks at no more rows than this, found or not, so that no reader holds the WAL
+/// for long. It may therefore be short, or empty, and still have a next one.
+const EXAMINED_MAX: usize = 4_000;
+
+type Found = rusqlite::Result<Page<Row>>;
+
+pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit: usize) -> Found {
+    let limit = limit.clamp(1, PAGE_ROWS_MAX);
+    let (id, more) = (from(after), limit as i64 + 1);
+    let open = "FROM open CROSS JOIN effect ON effect.id = open.id \
+                WHERE open.tag = ?1 AND open.id > ?2 AND effect.open";
+    match by {
+        By::All => rows(connection, "FROM effect WHERE id > ?1", limit, params![id, more]),
+        By::Record(key) => {
+            let which = "FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND id > ?3";
+            rows(connection, which, limit, params![prefix(&key), key.0, id, more])
+        }
+        By::Run(run) => {
+            let which = "FROM effect WHERE substr(run, 1, 8) = ?1 AND run = ?2 AND id > ?3";
+            rows(connection, which, limit, params![prefix(&run), run.0, id, more])
+        }
+        By::Effect(effect) => {
+            let which = "FROM effect WHERE effect = ?1 AND id > ?2";
+            rows(connection, which, limit, params![effect.to_be_bytes(), id, more])
+        }
+        By::Open => rows(connection, open, limit, params![OPEN, id, more]),
+        By::Owner(owner) => {
+            // Walks all that is open, which is little: an owner is asked for once, after its death.
+            let which = format!("{open} AND owner = ?3");
+            rows(connection, &which, limit, params![OPEN, id, owner.0.to_be_bytes(), more])
+        }
+        By::OpenNeighbours(neighbourhood) => {
+            let which = format!("{open} AND neighbourhood = ?3");
+            rows(connection, &which, limit, params![tag(neighbourhood), id, neighbourhood.0, more])
+        }
+        By::ChangedBefore(at) => changed_before(connection, before(at), id, limit),
+    }
+}
+
+/// `which` is a source with its conditions; the last parameter is the number of rows wanted, one above the limit.
+fn rows(connection: &Connection, which: &str, limit: usize, values: impl Params) -> Found {
+    let last = which.matches('?').count() + 1;
+    let sql = format!("SELECT {ROW_COLUMNS} {which} ORDER BY effect.id LIMIT ?{last}");
+    let mut query = connection.prepare_cached(&sql)?;
+    let found = query.query_map(values, row)?.collect::<Result<Vec<_>, _>>()?;
+    let Page { items, next } = page(found, limit, |(cursor, _)| *cursor);
+    Ok(Page { items: items.into_iter().map(|(_, row)| row).collect(), next })
+}
+
+/// Retention's walk. Rows are inserted in the order in which they were opened, and none changes before it is
+/// opened, so behind a long stretch of rows that were opened too late there is nothing to find. A long stretch and
+/// not one row, because a clock may once have run ahead.
+fn changed_before(connection: &Connection, at: i64, after: i64, limit: usize) -> Found {
+    let snapshot = connection.unchecked_transaction()?;
+    let mut walk = snapshot
+        .prepare_cached("SELECT id, opened_at, changed_at FROM effect WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+    let mut fetch = snapshot.prepare_cached(&format!("SELECT {ROW_COLUMNS} FROM effect WHERE id = ?1"))?;
+    let (mut items, mut last, mut examined, mut opened_in_time) = (Vec::new(), after, 0, false);
+    let mut found = walk.query(params![after, EXAMINED_MAX as i64])?;
+    while let Some(next) = found.next()? {
+        if items.len() == limit {
+            return Ok(Page { items, next: Some(Cursor(last as u64)) });
+        }
+        let (id, opened_at, changed_at): (i64, i64, i64) = (next.get(0)?, next.get(1)?, next.get(2)?);
+        examined += 1;
+        last = id;
+        opened_in_time |= opened_at < at;
+        if changed_at < at {
+            items.push(fetch.query_row([id], row)?.1);
+        }
+    }
+    let goes_on = examined == EXAMINED_MAX && opened_in_time;
+    Ok(Page { items, next: goes_on.then_some(Cursor(last as u64)) })
+}

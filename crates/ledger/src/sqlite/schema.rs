@@ -1,0 +1,110 @@
+//! The tables, their version, and the check that this is our ledger, readable by us and written with our secret.
+//!
+//! What shapes them is the number of pages that one commit touches, because each costs 4 KiB of WAL:
+//!
+//! - Rows, replies and journal lines are appended. Of all trees only `effect_key` grows at random places, so it
+//!   holds eight bytes of the key instead of 32; the row itself settles which key it is. Uniqueness of
+//!   (key, ordinal) is therefore kept by the precondition check inside the write transaction.
+//! - What is looked up among *open* rows lies in one small tree, `open`, instead of three partial indexes: one
+//!   page a commit instead of three, and settled rows cost nothing there.
+//! - There is no index on `changed_at`. It would move with every settlement; retention walks in order of insertion
+//!   instead and stops where rows are too young (see `scan`).
+
+use super::fault::Fault;
+use crate::Error;
+use crate::place::Place;
+use rusqlite::{Connection, OptionalExtension, params};
+use semel_core::digest::Digest;
+
+/// The stored form that this code writes.
+pub(super) const FORMAT: u32 = 1;
+
+const TABLES: &str = "
+CREATE TABLE meta(
+  one INTEGER PRIMARY KEY CHECK(one = 1), format INTEGER NOT NULL, min_reader INTEGER NOT NULL,
+  min_writer INTEGER NOT NULL, secret_check BLOB NOT NULL, barrier INTEGER NOT NULL) STRICT;
+CREATE TABLE effect(
+  id INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL, revision INTEGER NOT NULL, open INTEGER NOT NULL,
+  opened_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, key BLOB NOT NULL, effect BLOB NOT NULL, run BLOB,
+  family BLOB NOT NULL, neighbourhood BLOB NOT NULL, owner BLOB, body BLOB NOT NULL) STRICT;
+CREATE INDEX effect_key ON effect(substr(key, 1, 8));
+CREATE UNIQUE INDEX effect_id ON effect(effect);
+CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;
+CREATE TABLE open(tag INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(tag, id)) STRICT, WITHOUT ROWID;
+CREATE TABLE reply(id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE journal(
+  id INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, effect BLOB, run BLOB, data TEXT NOT NULL) STRICT;
+CREATE TABLE cell(
+  key BLOB PRIMARY KEY, revision INTEGER NOT NULL, body BLOB NOT NULL) STRICT, WITHOUT ROWID;
+";
+
+/// What the caller wants to do with the ledger; a newer one may allow reading and forbid writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// Whether this is a ledger of ours. `false`: it is an empty database, which becomes one by [`found`].
+pub(super) fn recognise(
+    connection: &Connection,
+    place: &Place,
+    secret_check: Digest,
+    access: Access,
+) -> Result<bool, Error> {
+    let path = || place.database().to_owned();
+    let meta = connection
+        .prepare_cached("SELECT format, min_reader, min_writer, secret_check FROM meta")
+        .and_then(|mut query| {
+            query.query_row([], |row| {
+                let needs: (u32, u32) = (row.get(1)?, row.get(2)?);
+                Ok((needs, row.get::<_, Vec<u8>>(3)?))
+            })
+        });
+    let ((min_reader, min_writer), check) = match meta {
+        Ok(meta) => meta,
+        Err(error) if Fault::of(&error) == Fault::Statement => return is_empty(connection, place),
+        Err(rusqlite::Error::QueryReturnedNoRows) => {
+            return Err(Error::Damaged { path: path(), what: "it says nothing about its format".to_owned() });
+        }
+        Err(error) => return Err(Fault::while_opening(place, &error)),
+    };
+    let needs = if access == Access::Read { min_reader } else { min_reader.max(min_writer) };
+    if needs > FORMAT {
+        return Err(Error::TooNew { path: path(), needs, has: FORMAT });
+    }
+    if check != secret_check.0 {
+        return Err(Error::WrongSecret { path: path() });
+    }
+    Ok(true)
+}
+
+/// A database without our `meta` is either just being founded or none of ours.
+fn is_empty(connection: &Connection, place: &Place) -> Result<bool, Error> {
+    let tables: u32 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(|error| Fault::while_opening(place, &error))?;
+    if tables > 0 {
+        let what = "it is an SQLite database, but not a ledger of semel".to_owned();
+        return Err(Error::Damaged { path: place.database().to_owned(), what });
+    }
+    Ok(false)
+}
+
+/// Creates the tables unless another process just did. Returns whether it was us.
+pub(super) fn found(connection: &Connection, secret_check: Digest) -> rusqlite::Result<bool> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let there = connection
+        .query_row("SELECT 1 FROM sqlite_schema WHERE name = 'meta'", [], |_| Ok(()))
+        .optional()?
+        .is_some();
+    if !there {
+        connection.execute_batch(TABLES)?;
+        connection.execute(
+            "INSERT INTO meta(one, format, min_reader, min_writer, secret_check, barrier) VALUES(1, ?1, ?1, ?1, ?2, 0)",
+            params![FORMAT, secret_check.0],
+        )?;
+    }
+    connection.execute_batch("COMMIT")?;
+    Ok(!there)
+}

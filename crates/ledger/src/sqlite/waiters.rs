@@ -1,0 +1,200 @@
+//! Who waits for which key. Commits of this process wake them directly; for those of others one thread looks at
+//! the database now and then, one read a key however many wait for it. The same thread watches the deadlines, so
+//! that no runtime is needed.
+
+use super::clock;
+use crate::store::{Hint, Revision};
+use semel_core::digest::Digest;
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// More callers than this are told at once that their time is up. At some 150 bytes each this is 10 MB.
+const WAITERS_MAX: usize = 65_536;
+
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    state: Mutex<State>,
+    pub(super) news: Condvar,
+    count: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    keys: HashMap<Digest, Watched>,
+    deadlines: BTreeMap<(Instant, u64), Digest>,
+    next: u64,
+    pub(super) closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Watched {
+    /// As last seen; `None` until somebody has looked.
+    revision: Option<Revision>,
+    waiting: HashMap<u64, (Revision, Waker)>,
+}
+
+impl Waiters {
+    /// A future that resolves when `key` moves past `since`.
+    pub(super) fn wait(self: &Arc<Self>, key: Digest, since: Revision, wait: Duration) -> Changed {
+        Changed { waiters: Arc::clone(self), key, since, until: clock::now() + wait, id: None }
+    }
+
+    /// Cheap enough to ask after every commit.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// A commit of this process moved `key`.
+    pub(super) fn moved(&self, key: Digest, revision: Revision) {
+        let wakers = self.state().see(key, revision);
+        self.wake(wakers);
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakers may run code of the executor, so they are never called under the lock.
+    pub(super) fn wake(&self, wakers: Vec<Waker>) {
+        self.count.fetch_sub(wakers.len(), Ordering::Relaxed);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        let wakers = state.keys.drain().flat_map(|(_, watched)| watched.waiting.into_values());
+        let wakers = wakers.map(|(_, waker)| waker).collect();
+        state.deadlines.clear();
+        drop(state);
+        self.wake(wakers);
+        self.news.notify_all();
+    }
+}
+
+impl State {
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.keys().next().map(|(until, _)| *until)
+    }
+
+    /// Whether somebody waits for a key that nobody has looked at yet.
+    pub(super) fn has_unseen(&self) -> bool {
+        self.keys.values().any(|watched| watched.revision.is_none())
+    }
+
+    pub(super) fn keys(&self, unseen_only: bool) -> Vec<Digest> {
+        let wanted = |watched: &Watched| !unseen_only || watched.revision.is_none();
+        self.keys.iter().filter(|(_, watched)| wanted(watched)).map(|(key, _)| *key).collect()
+    }
+
+    /// Takes out those who waited for this revision, or for one that a deletion took away.
+    pub(super) fn see(&mut self, key: Digest, revision: Revision) -> Vec<Waker> {
+        let Some(watched) = self.keys.get_mut(&key) else { return Vec::new() };
+        let gone_back = watched.revision.is_some_and(|before| revision < before);
+        watched.revision = Some(revision);
+        // The deadlines of the woken are left to run out; they find nobody.
+        let woken = watched.waiting.extract_if(|_, (since, _)| gone_back || *since < revision);
+        let wakers = woken.map(|(_, (_, waker))| waker).collect();
+        if watched.waiting.is_empty() {
+            self.keys.remove(&key);
+        }
+        wakers
+    }
+
+    pub(super) fn expired(&mut self, now: Instant) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        while let Some(entry) = self.deadlines.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((_, id), key) = entry.remove_entry();
+            wakers.extend(self.remove(key, id));
+        }
+        wakers
+    }
+
+    fn remove(&mut self, key: Digest, id: u64) -> Option<Waker> {
+        let watched = self.keys.get_mut(&key)?;
+        let waker = watched.waiting.remove(&id).map(|(_, waker)| waker);
+        if watched.waiting.is_empty() {
+            self.keys.remove(&key);
+        }
+        waker
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Changed {
+    waiters: Arc<Waiters>,
+    key: Digest,
+    since: Revision,
+    until: Instant,
+    id: Option<u64>,
+}
+
+impl Changed {
+    fn register(&mut self, waker: &Waker) -> Option<Hint> {
+        if self.waiters.count.load(Ordering::Relaxed) >= WAITERS_MAX {
+            return Some(Hint::TimedOut);
+        }
+        let mut state = self.waiters.state();
+        if state.closed {
+            return Some(Hint::TimedOut);
+        }
+        let id = state.next;
+        let watched = state.keys.entry(self.key).or_default();
+        if watched.revision.is_some_and(|revision| revision > self.since) {
+            return Some(Hint::Changed);
+        }
+        let first = watched.waiting.is_empty();
+        watched.waiting.insert(id, (self.since, waker.clone()));
+        state.next += 1;
+        let soonest = state.next_deadline().is_none_or(|soonest| self.until < soonest);
+        state.deadlines.insert((self.until, id), self.key);
+        drop(state);
+        self.waiters.count.fetch_add(1, Ordering::Relaxed);
+        self.id = Some(id);
+        if first || soonest {
+            self.waiters.news.notify_one();
+        }
+        None
+    }
+}
+
+impl Future for Changed {
+    type Output = Hint;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Hint> {
+        let Some(id) = self.id else {
+            return self.register(context.waker()).map_or(Poll::Pending, Poll::Ready);
+        };
+        let mut state = self.waiters.state();
+        let entry = state.keys.get_mut(&self.key).and_then(|watched| watched.waiting.get_mut(&id));
+        if let Some((_, waker)) = entry {
+            waker.clone_from(context.waker());
+            return Poll::Pending;
+        }
+        state.deadlines.remove(&(self.until, id));
+        drop(state);
+        self.id = None;
+        Poll::Ready(if clock::now() >= self.until { Hint::TimedOut } else { Hint::Changed })
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            let mut state = self.waiters.state();
+            state.deadlines.remove(&(self.until, id));
+            if state.remove(self.key, id).is_some() {
+                self.waiters.count.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The one writer of a process: a batch of commits in one transaction, one fsync for all of them.
+
+use super::apply::Batch;
+use super::checkpoint::Checkpoints;
+use super::fault::Fault;
+use super::sidecar::Sidecar;
+use super::{clock, connection};
+use crate::Error;
+use crate::failpoint::{self, Injected};
+use crate::place::Place;
+use crate::precondition::Finding;
+use crate::store::{Commit, Committed, Durability};
+use rusqlite::Connection;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+pub(super) type Answer = Result<Committed, Error>;
+
+pub(super) struct Writer {
+    place: Place,
+    /// `None` after an error that a connection must not survive; the next batch opens another.
+    connection: Option<Connection>,
+    sidecar: Sidecar,
+    checkpoints: Checkpoints,
+    /// Device and inode of the file that was opened. Claims written to a file that was moved away are lost claims.
+    file: (u64, u64),
+    synchronous: Durability,
+    /// A COMMIT failed and its frames may still lie in the WAL: see [`Writer::bury`].
+    ghost: bool,
+}
+
+/// What one batch did, for whoever paces the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cost {
+    /// A durable commit took this long.
+    Synced(Duration),
+    Unsynced,
+}
+
+/// Why a batch stopped.
+struct Stop {
+    fault: Fault,
+    what: String,
+}
+
+impl Writer {
+    pub(super) fn new(
+        place: Place,
+        mut connection: Connection,
+        checkpoint_pages: u32,
+    ) -> Result<Self, Error> {
+        let sidecar = Sidecar::open(&place);
+        let file = identity(&place).map_err(|source| place.cannot_open(source))?;
+        let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages)
+            .map_err(|error| Fault::while_opening(&place, &error))?;
+        let connection = Some(connection);
+        let synchronous = Durability::Durable;
+        Ok(Writer { place, connection, sidecar, checkpoints, file, synchronous, ghost: false })
+    }
+
+    /// The connection, for a read while nobody writes.
+    pub(super) fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+
+    /// Writes what `drain` gives, which is asked only once the write lock is held, so that all who came in the
+    /// meantime share the commit. A batch of [`Durability::Lazy`] must give lazy commits only.
+    pub(super) fn write(
+        &mut self,
+        durability: Durability,
+        drain: impl FnOnce() -> Vec<Commit>,
+    ) -> (Vec<Commit>, Vec<Answer>, Cost) {
+        let begun = self.begin(durability);
+        let commits = drain();
+        let (answers, cost) = match begun {
+            Ok(()) => self.finish(&commits, durability),
+            Err(stop) => (self.refuse(&stop, commits.len()), Cost::Unsynced),
+        };
+        if !self.checkpoints.due() || durability == Durability::Lazy {
+            self.sidecar.end_turn();
+        }
+        (commits, answers, cost)
+    }
+
+    /// What can wait until the callers have their answers. The turn is kept meanwhile: another process that went
+    /// on writing would keep the WAL from ever starting over.
+    pub(super) fn tidy(&mut self) {
+        if let Some(connection) = &self.connection {
+            if self.checkpoints.due() && self.synchronous == Durability::Durable {
+                self.checkpoints.run(connection);
+            }
+        }
+        self.sidecar.end_turn();
+    }
+
+    fn begin(&mut self, durability: Durability) -> Result<(), Stop> {
+        failpoint::hit("sqlite.before_begin")?;
+        self.sidecar.take_turn();
+        self.renew()?;
+        if identity(&self.place).ok() != Some(self.file) {
+            let what = "its file was moved, deleted or replaced while it was open".to_owned();
+            return Err(Stop { fault: Fault::Moved, what });
+        }
+        let connection = self.connection.as_ref().expect("renewed above");
+        if !connection.is_autocommit() {
+            // A panic between BEGIN and COMMIT left this behind.
+            connection.execute_batch("ROLLBACK")?;
+        }
+        if self.synchronous != durability {
+            let level = if durability == Durability::Durable { "FULL" } else { "NORMAL" };
+            connection.execute_batch(&format!("PRAGMA synchronous={level}"))?;
+            self.synchronous = durability;
+        }
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        failpoint::hit("sqlite.after_begin")?;
+        Ok(())
+    }
+
+    fn finish(&mut self, commits: &[Commit], durability: Durability) -> (Vec<Answer>, Cost) {
+        match self.apply(commits) {
+            Ok(findings) => self.commit(findings, durability),
+            Err(stop) if stop.fault.concerns_one_commit() && commits.len() > 1 => {
+                self.roll_back();
+                let mut cost = Cost::Unsynced;
+                let alone = |commit: &Commit| {
+                    let one = std::slice::from_ref(commit);
+                    let (mut answers, this) = match self.begin(durability) {
+                        Ok(()) => self.finish(one, durability),
+                        Err(stop) => (self.refuse(&stop, 1), Cost::Unsynced),
+                    };
+                    if this != Cost::Unsynced {
+                        cost = this;
+                    }
+                    answers.pop().expect("one commit, one answer")
+                };
+                (commits.iter().map(alone).collect(), cost)
+            }
+            Err(stop) => (self.refuse(&stop, commits.len()), Cost::Unsynced),
+        }
+    }
+
+    fn apply(&mut self, commits: &[Commit]) -> Result<Vec<Finding>, Stop> {
+        let mut batch = Batch::new(self.connection.as_ref().expect("begun on it"));
+        let findings = commits.iter().map(|commit| batch.apply(commit)).collect::<Result<_, _>>()?;
+        failpoint::hit("sqlite.before_commit")?;
+        Ok(findings)
+    }
+
+    fn commit(&mut self, findings: Vec<Finding>, durability: Durability) -> (Vec<Answer>, Cost) {
+        if !findings.iter().any(|finding| matches!(finding, Finding::Clear(_))) {
+            self.roll_back();
+            return (
+                findings.into_iter().map(|finding| answer(finding, Committed::Done)).collect(),
+                Cost::Unsynced,
+            );
+        }
+        let connection = self.connection.as_ref().expect("begun on it");
+        let started = clock::now();
+        let landed = connection
+            .prepare_cached("COMMIT")
+            .and_then(|mut commit| commit.execute([]))
+            .map_err(Stop::from)
+            .and_then(|_| Ok(failpoint::hit("sqlite.commit_unknown")?))
+            .and_then(|()| Ok(failpoint::hit("sqlite.after_commit")?));
+        let took = started.elapsed();
+        let cost = if durability == Durability::Durable { Cost::Synced(took) } else { Cost::Unsynced };
+        match landed {
+            Ok(()) => (findings.into_iter().map(|finding| answer(finding, Committed::Done)).collect(), cost),
+            Err(stop) if stop.fault == Fault::Full => (self.refuse(&stop, findings.len()), Cost::Unsynced),
+            Err(_) => {
+                self.roll_back();
+                self.connection = None;
+                self.ghost = true;
+                // Whether it works now or at the next batch: the answer is already "unknown".
+                let _ = self.renew();
+                (findings.into_iter().map(|finding| answer(finding, Committed::Unknown)).collect(), cost)
+            }
+        }
+    }
+
+    /// Nothing of the batch was written.
+    fn refuse(&mut self, stop: &Stop, commits: usize) -> Vec<Answer> {
+        self.roll_back();
+        if stop.fault.spoils_connection() {
+            self.connection = None;
+        }
+        (0..commits).map(|_| Err(Error::NotWritten { what: stop.what.clone() })).collect()
+    }
+
+    fn roll_back(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
+            self.connection = None;
+        }
+    }
+
+    fn renew(&mut self) -> Result<(), Stop> {
+        if self.connection.is_none() {
+            let mut connection = connection::writer(&self.place)?;
+            self.checkpoints.watch_again(&mut connection)?;
+            self.synchronous = Durability::Durable;
+            self.connection = Some(connection);
+        }
+        if self.ghost {
+            self.bury()?;
+            self.ghost = false;
+        }
+        Ok(())
+    }
+
+    /// After a failed fsync the commit's frames may lie in the WAL, unseen now, and come back to life when it is
+    /// recovered after a crash. One durable write of our own goes over them, so that what a read shows from here
+    /// on is what stays.
+    fn bury(&self) -> Result<(), Stop> {
+        let connection = self.connection.as_ref().expect("renewed just before");
+        connection.execute("UPDATE meta SET barrier = barrier + 1", [])?;
+        Ok(())
+    }
+}
+
+fn answer(finding: Finding, landed: Committed) -> Answer {
+    match finding {
+        Finding::Clear(_) => Ok(landed),
+        Finding::Conflict(conflict) => Ok(Committed::Conflict(conflict)),
+        Finding::Absurd(what) => Err(Error::NotWritten { what }),
+    }
+}
+
+pub(super) fn identity(place: &Place) -> std::io::Result<(u64, u64)> {
+    std::fs::symlink_metadata(place.database()).map(|found| (found.dev(), found.ino()))
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Stop { fault: Fault::of(&error), what: error.to_string() }
+    }
+}
+
+impl From<Injected> for Stop {
+    fn from(injected: Injected) -> Self {
+        Stop { fault: Fault::Disk, what: injected.to_string() }
+    }
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("place", &self.place).finish_non_exhaustive()
+    }
+}
