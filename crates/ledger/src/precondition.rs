@@ -134,6 +134,6 @@ pub(crate) fn record_of(commit: &Commit) -> Option<Digest> {
 pub(crate) fn moved(commit: &Commit) -> impl Iterator<Item = (Digest, Revision)> {
     commit.puts.iter().map(|put| match put {
         Put::Record { key, expected, .. } | Put::Cell { key, expected, .. } => (*key, expected.next()),
-        Put::Forget { key, .. } => (*key, Revision::ABSENT),
+        Put::Forget { key, .. } | Put::DropReply { key, .. } => (*key, Revision::ABSENT),
     })
 }
