@@ -5,7 +5,7 @@ use crate::digest::{Digest, Secret};
 use crate::identity::{self, IntentDigest, Marks};
 use crate::ids::{EffectId, IdempotencyKey, Reason, Run};
 use crate::json::Json;
-use crate::policy::rule::{CallerKey, Origin, Rule, ScopeChoice};
+use crate::policy::rule::{CallerKey, Rule, ScopeChoice};
 use crate::time::At;
 use std::time::Duration;
 
@@ -203,16 +203,6 @@ pub struct Seed {
 /// Where a run's effects and its fence are found: tenant and run, as one digest.
 pub fn run_key(secret: &Secret, tenant: &str, run: &str) -> Digest {
     secret.mac("run", &[tenant.as_bytes(), run.as_bytes()])
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Origin::Pack { name, line } => write!(f, "pack:{name}:{line}"),
-            Origin::Default => f.write_str("default"),
-        }
-    }
 }
 
 /// The time inside a UUIDv7, which is when its maker thought of it.

@@ -1,4 +1,181 @@
+//! The policy: which rule holds for an action, and why.
+//!
+//! Texts come in as arguments; nothing here reads a file. A policy either loads whole or not at all.
+
+pub mod diagnostic;
+pub mod duration;
+pub mod explain;
+pub mod expression;
+pub mod file;
+pub mod glob;
+pub mod pack;
+pub mod recognise;
 pub mod rule;
-pub mod expression { #[derive(Debug,Clone)] pub struct Expression; #[derive(Debug,Clone)] pub struct Template; }
-#[derive(Debug,Clone,Copy,PartialEq,Eq)] pub enum Mode { Observe, Guard, Strict }
-impl rule::Rule { pub fn tier(&self) -> crate::class::Tier { crate::class::Tier::Opaque } }
+pub mod schema;
+pub mod template;
+
+mod build;
+mod lint;
+mod nearest;
+mod read;
+mod select;
+
+pub use diagnostic::Diagnostics;
+pub use file::{File, Mode, Reserved};
+pub use recognise::Annotations;
+pub use rule::Rule;
+
+use crate::class::Class;
+use crate::json::Json;
+use build::{Choices, Written};
+use diagnostic::Source;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A compiled policy. Its default is what holds without any file.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    pub mode: Mode,
+    pub retention: Retention,
+    /// Findings that did not keep the policy from loading.
+    pub warnings: Diagnostics,
+    /// Tables of the first file that has them, for the parts of semel that own them.
+    pub reserved: ReservedTables,
+    /// In the order in which they are tried: local files first, then packs.
+    rules: Vec<Written>,
+    defaults: Choices,
+}
+
+/// What a caller knows about a call when it asks for the rule.
+#[derive(Debug, Clone, Copy)]
+pub struct ActionFacts<'a> {
+    /// The full name, such as `mcp:github/create_issue` or `cli:kubectl`.
+    pub action: &'a str,
+    /// An object with the names that paths begin with: `args` for tools, `argv` (program first) for commands.
+    pub arguments: &'a Json,
+    pub annotations: Annotations,
+    /// Whether the operator trusts the annotations of this upstream. `readOnlyHint` and `idempotentHint` take
+    /// protection away, so an upstream that is not trusted cannot use them.
+    pub trusted: bool,
+    /// What the operator said for this one call (`--class`).
+    pub class_override: Option<Class>,
+}
+
+impl<'a> ActionFacts<'a> {
+    /// A call about which no more is known than its name and arguments.
+    pub fn new(action: &'a str, arguments: &'a Json) -> ActionFacts<'a> {
+        ActionFacts {
+            action,
+            arguments,
+            annotations: Annotations::default(),
+            trusted: false,
+            class_override: None,
+        }
+    }
+}
+
+/// How long what is kept, counted from settlement. Open effects, and facts of explicit keys, stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    pub replies: Duration,
+    pub facts: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(86_400);
+        // A month covers what people look up; a year and a month covers yearly jobs that repeat themselves.
+        Retention { replies: DAY * 30, facts: DAY * 400 }
+    }
+}
+
+/// Tables that the policy carries along and does not read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReservedTables {
+    pub upstream: Reserved,
+    pub mcp: Reserved,
+    pub serve: Reserved,
+}
+
+/// One file, read by someone else.
+#[derive(Debug, Clone)]
+pub struct PolicyFile {
+    /// As findings should name it.
+    pub path: PathBuf,
+    pub text: String,
+}
+
+impl Policy {
+    /// Compiles files in order of precedence: what an earlier one says wins, and its rules are tried first.
+    pub fn load(files: Vec<PolicyFile>) -> Result<Policy, Diagnostics> {
+        let mut found = Diagnostics::default();
+        let mut policy = Policy::default();
+        let mut mode = None;
+        let mut retention = build::RetentionChoices::default();
+        let mut packs: Vec<&'static pack::Pack> = Vec::new();
+        for PolicyFile { path, text } in &files {
+            let source = Source { path, text };
+            let read::Shape { file, whole } = read::read(source, &mut found);
+            let input = build::Input { source, whole };
+            build::version(source, &file, &mut found);
+            mode = mode.or(file.mode);
+            policy.defaults = policy.defaults.or(&build::defaults(input, &file.defaults, &mut found));
+            retention = retention.or(build::retention(input, &file.retention, &mut found));
+            for include in &file.include {
+                if let Some(pack) = pack::find(source, include, &mut found)
+                    && !packs.iter().any(|known| known.name == pack.name)
+                {
+                    packs.push(pack);
+                }
+            }
+            for table in &file.rule {
+                let origin =
+                    rule::Origin::File { path: path.clone(), line: source.line_of(table.span.start) };
+                if let Some(rule) = build::rule(input, origin, table, &mut found) {
+                    if whole {
+                        lint::rule(source, &table.value, &rule, &policy.rules, &mut found);
+                    }
+                    policy.rules.push(rule);
+                }
+            }
+            policy.reserved.keep_first(file);
+        }
+        for pack in packs {
+            policy.rules.extend(pack.rules(&mut found));
+        }
+        policy.mode = mode.unwrap_or_default();
+        policy.retention = retention.complete();
+        let paths: Vec<&Path> = files.iter().map(|file| file.path.as_path()).collect();
+        let found = found.sorted(&paths);
+        if found.has_errors() {
+            return Err(found);
+        }
+        policy.warnings = found;
+        Ok(policy)
+    }
+
+    /// The effective rule. There always is one.
+    pub fn rule_for(&self, facts: &ActionFacts<'_>) -> Rule {
+        self.select(facts, &mut |_, _| {})
+    }
+
+    /// Whether any rule matches by expression, and so whether asking may start the expression engine.
+    pub fn uses_expressions(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule.when, Some(build::Condition::Expression(_))))
+    }
+}
+
+impl ReservedTables {
+    fn keep_first(&mut self, file: File) {
+        for (mine, theirs) in
+            [(&mut self.upstream, file.upstream), (&mut self.mcp, file.mcp), (&mut self.serve, file.serve)]
+        {
+            for (name, table) in theirs {
+                mine.entry(name).or_insert(table);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

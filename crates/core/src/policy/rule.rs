@@ -1,9 +1,11 @@
 //! A rule with every choice made: what the rest of semel asks the policy for.
 
-use crate::class::Class;
+use crate::class::{Class, Tier};
 use crate::identity::Sorting;
 use crate::json::Path;
 use crate::policy::expression::{Expression, Template};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,11 +41,32 @@ pub struct Rule {
     pub refused_exit: Vec<i32>,
 }
 
+impl Rule {
+    /// What can be promised. A key that we send counts before a probe: it holds without a second question.
+    pub fn tier(&self) -> Tier {
+        if self.inject.is_some() {
+            Tier::Keyed
+        } else if self.probe.is_some() {
+            Tier::Probed
+        } else if self.class == Class::Convergent {
+            Tier::Convergent
+        } else {
+            Tier::Opaque
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// A rule of a file: `line` counts from 1.
-    File { path: PathBuf, line: usize },
-    Pack { name: String, line: usize },
+    File {
+        path: PathBuf,
+        line: usize,
+    },
+    Pack {
+        name: String,
+        line: usize,
+    },
     /// No rule matched.
     Default,
 }
@@ -55,13 +78,15 @@ pub enum EffectWording {
     Expression(Expression),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ScopeChoice {
     Run,
     Global,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum CallerKey {
     /// The caller's key is the identity.
     #[default]
@@ -70,7 +95,8 @@ pub enum CallerKey {
     Joins,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Again {
     #[default]
     Agent,
@@ -78,7 +104,8 @@ pub enum Again {
     Never,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Failure {
     /// The door's table reads the upstream's answer.
     #[default]
@@ -138,4 +165,30 @@ pub enum DryRun {
     Flag(String),
     Arg(String, String),
     Header(String, String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{ActionFacts, Policy};
+
+    #[test]
+    fn the_tier_is_the_strongest_promise_that_the_rule_allows() {
+        let arguments = crate::json::Json::Null;
+        let mut rule = Policy::default().rule_for(&ActionFacts::new("fn:poke", &arguments));
+        assert_eq!(rule.tier(), Tier::Opaque);
+        rule.class = Class::Convergent;
+        assert_eq!(rule.tier(), Tier::Convergent);
+        rule.probe = Some(Probe {
+            call: Call::Command { argv: Vec::new() },
+            found: None,
+            reply: None,
+            quiet: Duration::ZERO,
+            before: false,
+        });
+        assert_eq!(rule.tier(), Tier::Probed);
+        rule.inject =
+            Some(Inject { into: InjectInto::Header("Idempotency-Key".to_owned()), valid_for: None });
+        assert_eq!(rule.tier(), Tier::Keyed);
+    }
 }

@@ -1,0 +1,228 @@
+//! Calls that a rule makes on its own account: probe, confirm, undo.
+
+use super::check::{AFTERWARDS, Check, PROBING, json_of};
+use crate::policy::diagnostic::Code;
+use crate::policy::file::{Any, CallTable, ConfirmTable, Entries, ProbeTable, Spot};
+use crate::policy::rule::{Call, Confirm, Probe};
+use crate::policy::template::Template;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Long enough for a read replica that lags as replicas usually do.
+const QUIET_DEFAULT: Duration = Duration::from_secs(5);
+
+/// How long a confirmation is asked for when the rule does not say.
+const WITHIN_DEFAULT: Duration = Duration::from_secs(120);
+
+/// More arguments than this no probe needs.
+const ARGUMENTS_MAX: usize = 200;
+
+pub fn probe(check: &mut Check<'_>, table: &Spot<ProbeTable>) -> Option<Probe> {
+    let probe = &table.value;
+    let parts = Parts { cmd: &probe.cmd, mcp: &probe.mcp, args: &probe.args, http: &probe.http };
+    let call = parts.call(check, "probe", &table.span, &PROBING, true);
+    let found = probe.found.as_ref().map(|text| check.expression(text, &PROBING));
+    if found.is_none() && probe.cmd.is_none() {
+        check.absent(
+            table.span.clone(),
+            Code::BadCall,
+            "`probe` has no `found`",
+            "say when our effect is there, such as found = \"resp.items.exists(i, i.id == args.id)\"",
+        );
+    }
+    let reply = probe.reply.as_ref().map(|text| check.expression(text, &PROBING));
+    let quiet = check.time(probe.quiet.as_ref()).unwrap_or(QUIET_DEFAULT);
+    Some(Probe {
+        call: call?,
+        found: match found {
+            Some(found) => Some(found?),
+            None => None,
+        },
+        reply: match reply {
+            Some(reply) => Some(reply?),
+            None => None,
+        },
+        quiet,
+        before: probe.before.unwrap_or(false),
+    })
+}
+
+pub fn confirm(check: &mut Check<'_>, table: &Spot<ConfirmTable>) -> Option<Confirm> {
+    let confirm = &table.value;
+    let parts = Parts { cmd: &confirm.cmd, mcp: &confirm.mcp, args: &confirm.args, http: &confirm.http };
+    let call = parts.call(check, "confirm", &table.span, &AFTERWARDS, true);
+    let ok = match &confirm.ok {
+        Some(text) => check.expression(text, &AFTERWARDS),
+        None => {
+            check.absent(
+                table.span.clone(),
+                Code::BadCall,
+                "`confirm` has no `ok`",
+                "say when it is true, such as ok = \"resp.status == 'succeeded'\" or ok = \"resp.exit == 0\"",
+            );
+            None
+        }
+    };
+    let within = check.some_time(confirm.within.as_ref()).unwrap_or(WITHIN_DEFAULT);
+    Some(Confirm { call: call?, ok: ok?, within })
+}
+
+pub fn undo(check: &mut Check<'_>, table: &Spot<CallTable>) -> Option<Call> {
+    let undo = &table.value;
+    let parts = Parts { cmd: &undo.cmd, mcp: &undo.mcp, args: &undo.args, http: &undo.http };
+    parts.call(check, "undo", &table.span, &AFTERWARDS, false)
+}
+
+struct Parts<'a> {
+    cmd: &'a Option<Spot<Vec<Spot<String>>>>,
+    mcp: &'a Option<Spot<String>>,
+    args: &'a Option<Spot<Entries<Any>>>,
+    http: &'a Option<Spot<String>>,
+}
+
+impl Parts<'_> {
+    fn call(
+        &self,
+        check: &mut Check<'_>,
+        name: &str,
+        span: &Range<usize>,
+        roots: &[&str],
+        read_only: bool,
+    ) -> Option<Call> {
+        if let (None, Some(args)) = (self.mcp, self.args) {
+            let help = "arguments of a command stand in `cmd`, those of a request in its URL";
+            check.error(args.span.clone(), Code::BadCall, "`args` goes with `mcp` only", help);
+        }
+        match (self.cmd, self.mcp, self.http) {
+            (Some(cmd), None, None) => command(check, cmd, roots),
+            (None, Some(tool), None) => mcp(check, tool, self.args.as_ref(), roots),
+            (None, None, Some(request)) => http(check, request, roots, read_only),
+            _ => {
+                let given = [self.cmd.is_some(), self.mcp.is_some(), self.http.is_some()];
+                let count = given.into_iter().filter(|given| *given).count();
+                let message = if count == 0 {
+                    format!("`{name}` has none of cmd, mcp, http")
+                } else {
+                    format!("`{name}` has {count} of cmd, mcp, http")
+                };
+                check.absent(span.clone(), Code::BadCall, message, "give exactly one of them");
+                None
+            }
+        }
+    }
+}
+
+fn command(check: &mut Check<'_>, cmd: &Spot<Vec<Spot<String>>>, roots: &[&str]) -> Option<Call> {
+    if cmd.value.first().is_none_or(|program| program.value.trim().is_empty()) {
+        let help = "write the program and its arguments, such as [\"kubectl\", \"get\", \"{argv[3]}\"]";
+        check.error(cmd.span.clone(), Code::BadCall, "`cmd` names no program", help);
+        return None;
+    }
+    // What is run comes from the operator alone; only its arguments may come from a call.
+    if let Some(program) = cmd.value.first().filter(|program| program.value.contains('{')) {
+        let help = "the program is fixed; only its arguments can be filled in";
+        check.error(program.span.clone(), Code::BadCall, "the program cannot be a template", help);
+        return None;
+    }
+    too_many(check, cmd.value.len(), &cmd.span)?;
+    let argv: Vec<_> = cmd.value.iter().map(|text| check.template(text, roots)).collect();
+    Some(Call::Command { argv: argv.into_iter().collect::<Option<_>>()? })
+}
+
+fn mcp(
+    check: &mut Check<'_>,
+    tool: &Spot<String>,
+    args: Option<&Spot<Entries<Any>>>,
+    roots: &[&str],
+) -> Option<Call> {
+    let named =
+        tool.value.split_once('/').is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty());
+    if !named || tool.value.contains(['{', '}', '*']) {
+        let message = format!("{:?} does not name a tool", tool.value);
+        check.error(
+            tool.span.clone(),
+            Code::BadCall,
+            message,
+            "write server/tool, such as billing/list_charges",
+        );
+        return None;
+    }
+    let mut filled = Vec::new();
+    if let Some(args) = args {
+        too_many(check, args.value.0.len(), &args.span)?;
+        for (name, value) in &args.value.0 {
+            let template = value_template(check, &value.0, &name.span)?;
+            check.roots(&template, &name.span, roots);
+            filled.push((name.value.clone(), template));
+        }
+    }
+    Some(Call::Mcp { tool: tool.value.clone(), args: filled })
+}
+
+fn value_template(check: &mut Check<'_>, value: &toml::Value, span: &Range<usize>) -> Option<Template> {
+    let problem = match value {
+        toml::Value::String(text) => match Template::parse(text) {
+            Ok(template) => return Some(template),
+            Err(error) => format!("bad template: {error}"),
+        },
+        toml::Value::Array(items) => {
+            let items: Option<Vec<_>> = items.iter().map(|item| value_template(check, item, span)).collect();
+            return items.map(Template::list);
+        }
+        toml::Value::Table(table) => {
+            let members: Option<Vec<_>> = table
+                .iter()
+                .map(|(name, item)| Some((name.clone(), value_template(check, item, span)?)))
+                .collect();
+            return members.map(Template::table);
+        }
+        other => match json_of(other) {
+            Some(json) => return Some(Template::literal(json)),
+            None => "this value has no JSON form".to_owned(),
+        },
+    };
+    check.error(
+        span.clone(),
+        Code::BadTemplate,
+        problem,
+        "`{args.name}` is filled in; write `{{` for a brace",
+    );
+    None
+}
+
+fn http(check: &mut Check<'_>, request: &Spot<String>, roots: &[&str], read_only: bool) -> Option<Call> {
+    let help = "write a method and a URL, such as GET https://api.example.com/charges/{reply.id}";
+    let Some((method, url)) = request.value.split_once(' ') else {
+        check.error(request.span.clone(), Code::BadCall, "`http` needs a method and a URL", help);
+        return None;
+    };
+    let url = url.trim();
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+    if !known.contains(&method) {
+        check.error(request.span.clone(), Code::BadCall, format!("{method:?} is not a method"), help);
+        return None;
+    }
+    if read_only && !["GET", "HEAD"].contains(&method) {
+        let help = "a question is asked with GET or HEAD";
+        check.error(request.span.clone(), Code::BadCall, format!("{method} may change something"), help);
+        return None;
+    }
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    // The host comes from the operator alone: an argument that chose it could send the probe's credentials away.
+    if host.is_empty() || host.contains(['{', '}', '@', ' ']) {
+        check.error(request.span.clone(), Code::BadCall, "the URL needs a fixed scheme and host", help);
+        return None;
+    }
+    let url = check.template(&Spot { value: url.to_owned(), span: request.span.clone() }, roots)?;
+    Some(Call::Http { method: method.to_owned(), url })
+}
+
+fn too_many(check: &mut Check<'_>, count: usize, span: &Range<usize>) -> Option<()> {
+    if count <= ARGUMENTS_MAX {
+        return Some(());
+    }
+    let message = format!("more than {ARGUMENTS_MAX} arguments");
+    check.error(span.clone(), Code::BadCall, message, "a question that long is not read by anyone");
+    None
+}

@@ -1,0 +1,179 @@
+//! Parsing single values, with findings that point inside them.
+
+use crate::json::{Json, Number, Path, Step};
+use crate::policy::diagnostic::{Code, Diagnostics, Source};
+use crate::policy::expression::{CompileError, Expression};
+use crate::policy::file::Spot;
+use crate::policy::nearest::nearest;
+use crate::policy::template::Template;
+use std::ops::Range;
+
+/// What a call consists of, before it is made. `args` is a tool's, `argv` a command's, `body` a request's.
+pub const ARGUMENTS: [&str; 9] =
+    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action"];
+
+/// What is there when someone asks whether it happened.
+pub const PROBING: [&str; 12] =
+    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "resp", "attempt", "key"];
+
+/// What is there once it said that it did.
+pub const AFTERWARDS: [&str; 13] = [
+    "args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "resp", "attempt", "key",
+    "reply",
+];
+
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    pub source: Source<'a>,
+    /// Whether everything in it could be read.
+    pub whole: bool,
+}
+
+pub struct Check<'a> {
+    pub input: Input<'a>,
+    pub found: &'a mut Diagnostics,
+}
+
+impl Check<'_> {
+    pub fn error(
+        &mut self,
+        span: Range<usize>,
+        code: Code,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.found.error_help(self.input.source, span, code, message, help);
+    }
+
+    /// Something is not there. In a file with unreadable entries it may well have been meant to be, and the finding
+    /// about that entry is enough.
+    pub fn absent(
+        &mut self,
+        span: Range<usize>,
+        code: Code,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        if self.input.whole {
+            self.error(span, code, message, help);
+        }
+    }
+
+    pub fn path(&mut self, text: &Spot<String>) -> Option<Path> {
+        match Path::parse(&text.value) {
+            Ok(path) => Some(path),
+            Err(error) => {
+                let place = self.inside(text, error.offset);
+                let help = "write a path such as args.customer, args.items[*].id or argv[3]";
+                self.error(place, Code::BadPath, format!("bad path: {}", error.what), help);
+                None
+            }
+        }
+    }
+
+    pub fn expression(&mut self, text: &Spot<String>, variables: &[&str]) -> Option<Expression> {
+        let expression = match Expression::compile(&text.value) {
+            Ok(expression) => expression,
+            Err(error) => {
+                let place = match &error {
+                    CompileError::Syntax { at: Some((line, column)), .. } => {
+                        self.inside(text, offset_of(&text.value, *line, *column))
+                    }
+                    _ => text.span.clone(),
+                };
+                let help = "expressions are CEL, such as args.method == 'create' && has(args.title)";
+                self.error(place, Code::BadExpression, format!("bad expression: {error}"), help);
+                return None;
+            }
+        };
+        for name in expression.variables() {
+            if variables.contains(&name) {
+                continue;
+            }
+            let help = match nearest(name, variables.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are: {}", variables.join(", ")),
+            };
+            let place = match text.value.find(name) {
+                Some(at) => {
+                    let first = self.inside(text, at);
+                    if first == text.span { first } else { first.start..first.start + name.len() }
+                }
+                None => text.span.clone(),
+            };
+            self.error(place, Code::BadExpression, format!("`{name}` is not known here"), help);
+        }
+        Some(expression)
+    }
+
+    pub fn template(&mut self, text: &Spot<String>, roots: &[&str]) -> Option<Template> {
+        let template = match Template::parse(&text.value) {
+            Ok(template) => template,
+            Err(error) => {
+                let help = "`{args.name}` is filled in; write `{{` for a brace";
+                self.error(text.span.clone(), Code::BadTemplate, format!("bad template: {error}"), help);
+                return None;
+            }
+        };
+        self.roots(&template, &text.span, roots);
+        Some(template)
+    }
+
+    /// A place whose first name never exists would fail at the worst moment: when an outcome is in doubt.
+    pub fn roots(&mut self, template: &Template, span: &Range<usize>, roots: &[&str]) {
+        for place in template.places() {
+            let Some(Step::Member(root)) = place.steps().first() else { continue };
+            if roots.contains(&root.as_str()) {
+                continue;
+            }
+            let help = match nearest(root, roots.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are: {}", roots.join(", ")),
+            };
+            self.error(span.clone(), Code::BadTemplate, format!("`{root}` is not known here"), help);
+        }
+    }
+
+    /// The place of one character of a string, if the file spells the string as it is; else the whole string.
+    fn inside(&self, text: &Spot<String>, offset: usize) -> Range<usize> {
+        let Some(raw) = self.input.source.text.get(text.span.clone()) else { return text.span.clone() };
+        let mut opening = match raw {
+            _ if raw.starts_with("\"\"\"") || raw.starts_with("'''") => 3,
+            _ if raw.starts_with(['"', '\'']) => 1,
+            _ => 0,
+        };
+        if opening == 3 {
+            let rest = &raw[3..];
+            opening += if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
+        }
+        if !raw[opening..].starts_with(text.value.as_str()) {
+            return text.span.clone();
+        }
+        let offset = offset.min(text.value.len());
+        let length = text.value.get(offset..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+        let start = text.span.start + opening + offset;
+        start..start + length
+    }
+}
+
+fn offset_of(text: &str, line: usize, column: usize) -> usize {
+    let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+    let rest = &text[start..];
+    start + rest.char_indices().nth(column - 1).map_or(rest.len(), |(at, _)| at)
+}
+
+/// `None` for what JSON cannot hold: `inf` and `nan`.
+pub fn json_of(value: &toml::Value) -> Option<Json> {
+    Some(match value {
+        toml::Value::String(text) => Json::String(text.clone()),
+        toml::Value::Integer(number) => Json::Number(Number::from_i64(*number)),
+        toml::Value::Float(number) => Json::Number(Number::from_f64(*number)?),
+        toml::Value::Boolean(value) => Json::Bool(*value),
+        toml::Value::Datetime(time) => Json::String(time.to_string()),
+        toml::Value::Array(items) => Json::Array(items.iter().map(json_of).collect::<Option<_>>()?),
+        toml::Value::Table(table) => {
+            let members = table.iter().map(|(name, value)| Some((name.clone(), json_of(value)?)));
+            Json::Object(members.collect::<Option<_>>()?)
+        }
+    })
+}

@@ -1,0 +1,443 @@
+//! From the file's shape to compiled rules: every text is parsed here, once, and every finding has its place.
+
+mod call;
+mod check;
+
+use super::diagnostic::{Code, Diagnostics, Source};
+use super::expression::Expression;
+use super::file::{self, Entries, File, RuleTable, Spot, When};
+use super::glob::{self, Pattern};
+use super::nearest::nearest;
+use super::rule::{
+    Again, Call, CallerKey, Confirm, DryRun, EffectWording, Failure, Inject, InjectInto, Origin, Probe,
+    ScopeChoice,
+};
+use super::{Retention, duration};
+use crate::answer::EffectWord;
+use crate::class::Class;
+use crate::identity::Sorting;
+use crate::json::{Json, Path};
+use check::Check;
+pub use check::{ARGUMENTS, Input};
+use std::ops::Range;
+use std::time::Duration;
+
+/// The version of the format that this code reads.
+const VERSION: i64 = 1;
+
+/// More re-sends than this of one effect are a retry storm, not a budget.
+const BUDGET_MAX: i64 = 20;
+
+/// More paths than this in one list were generated, and every one is looked up on every call.
+const LIST_MAX: usize = 1_000;
+
+/// A rule as it was written: silent fields are still open.
+#[derive(Debug, Clone)]
+pub struct Written {
+    pub origin: Origin,
+    pub pattern: Pattern,
+    pub when: Option<Condition>,
+    pub class: Option<Class>,
+    pub effect: Option<EffectWording>,
+    pub sorting: Sorting,
+    pub key_required: bool,
+    pub choices: Choices,
+    pub serialize_by: Option<Path>,
+    pub inject: Option<Inject>,
+    pub probe: Option<Probe>,
+    pub confirm: Option<Confirm>,
+    pub undo: Option<Call>,
+    pub dry_run: Option<DryRun>,
+    pub refused_exit: Vec<i32>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Condition {
+    /// All of them hold: some value at the path equals.
+    Equal(Vec<(Path, Json)>),
+    Expression(Expression),
+}
+
+/// What both a rule and `[defaults]` can say.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    pub scope: Option<ScopeChoice>,
+    pub caller_key: Option<CallerKey>,
+    pub again: Option<Again>,
+    pub failure: Option<Failure>,
+    pub budget: Option<u32>,
+    pub timeout: Option<Duration>,
+    pub wait: Option<Duration>,
+    pub window: Option<Duration>,
+    pub late_after: Option<Duration>,
+}
+
+impl Choices {
+    /// These, and the others' where these are silent.
+    pub fn or(&self, others: &Choices) -> Choices {
+        Choices {
+            scope: self.scope.or(others.scope),
+            caller_key: self.caller_key.or(others.caller_key),
+            again: self.again.or(others.again),
+            failure: self.failure.or(others.failure),
+            budget: self.budget.or(others.budget),
+            timeout: self.timeout.or(others.timeout),
+            wait: self.wait.or(others.wait),
+            window: self.window.or(others.window),
+            late_after: self.late_after.or(others.late_after),
+        }
+    }
+}
+
+pub fn version(source: Source<'_>, file: &File, found: &mut Diagnostics) {
+    let Some(version) = &file.version else { return };
+    if version.value != VERSION {
+        found.error_help(
+            source,
+            version.span.clone(),
+            Code::UnsupportedVersion,
+            format!("version {} of the policy format is not known", version.value),
+            format!("this semel reads version {VERSION}"),
+        );
+    }
+}
+
+pub fn defaults(input: Input<'_>, table: &file::Defaults, found: &mut Diagnostics) -> Choices {
+    let mut check = Check { input, found };
+    Choices {
+        scope: table.scope,
+        caller_key: table.caller_key,
+        again: table.again,
+        failure: table.failure,
+        budget: check.budget(table.budget.as_ref()),
+        timeout: check.some_time(table.timeout.as_ref()),
+        wait: check.time(table.wait.as_ref()),
+        window: check.some_time(table.window.as_ref()),
+        late_after: check.some_time(table.late_after.as_ref()),
+    }
+}
+
+/// Each half on its own, as one file may say one of them and the next file the other.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RetentionChoices {
+    replies: Option<Duration>,
+    facts: Option<Duration>,
+}
+
+impl RetentionChoices {
+    pub fn or(self, others: RetentionChoices) -> RetentionChoices {
+        RetentionChoices { replies: self.replies.or(others.replies), facts: self.facts.or(others.facts) }
+    }
+
+    pub fn complete(self) -> Retention {
+        let otherwise = Retention::default();
+        let replies = self.replies.unwrap_or(otherwise.replies);
+        // A reply without its fact cannot exist, so longer-kept replies keep their facts.
+        Retention { replies, facts: self.facts.unwrap_or(otherwise.facts).max(replies) }
+    }
+}
+
+pub fn retention(input: Input<'_>, table: &file::Retention, found: &mut Diagnostics) -> RetentionChoices {
+    let mut check = Check { input, found };
+    RetentionChoices {
+        replies: check.some_time(table.replies.as_ref()),
+        facts: check.some_time(table.facts.as_ref()),
+    }
+}
+
+/// `None` only when there is no pattern to put the rule under; other faults are found all the same.
+pub fn rule(
+    input: Input<'_>,
+    origin: Origin,
+    Spot { value: table, span }: &Spot<RuleTable>,
+    found: &mut Diagnostics,
+) -> Option<Written> {
+    let mut check = Check { input, found };
+    let pattern = check.pattern(table.pattern.as_ref(), span.clone());
+    let rule = Written {
+        origin,
+        when: table.when.as_ref().and_then(|when| check.condition(when)),
+        class: table.class,
+        effect: table.effect.as_ref().and_then(|effect| check.effect(effect)),
+        sorting: check.sorting(table),
+        key_required: table.key_required.unwrap_or(false),
+        choices: Choices {
+            scope: table.scope,
+            caller_key: table.caller_key,
+            again: table.again,
+            failure: table.failure,
+            budget: check.budget(table.budget.as_ref()),
+            timeout: check.some_time(table.timeout.as_ref()),
+            wait: check.time(table.wait.as_ref()),
+            window: check.some_time(table.window.as_ref()),
+            late_after: check.some_time(table.late_after.as_ref()),
+        },
+        serialize_by: table.serialize_by.as_ref().and_then(|path| check.path(path)),
+        inject: table.inject.as_ref().and_then(|inject| check.inject(inject)),
+        probe: table.probe.as_ref().and_then(|probe| call::probe(&mut check, probe)),
+        confirm: table.confirm.as_ref().and_then(|confirm| call::confirm(&mut check, confirm)),
+        undo: table.undo.as_ref().and_then(|undo| call::undo(&mut check, undo)),
+        dry_run: table.dry_run.as_ref().and_then(|dry_run| check.dry_run(dry_run)),
+        refused_exit: check.exit_codes(&table.refused_exit),
+        pattern: pattern?,
+    };
+    Some(rule)
+}
+
+impl Check<'_> {
+    fn pattern(&mut self, text: Option<&Spot<String>>, rule: Range<usize>) -> Option<Pattern> {
+        let Some(text) = text else {
+            self.absent(
+                rule,
+                Code::MissingMatch,
+                "this rule has no `match`",
+                "add one, such as match = \"mcp:github/*\"",
+            );
+            return None;
+        };
+        match Pattern::parse(&text.value) {
+            Ok(pattern) => Some(pattern),
+            Err(error) => {
+                let help = match &error {
+                    glob::Error::Empty => "use \"*\" to match every action".to_owned(),
+                    glob::Error::Prefix => self.prefix_help(&text.value),
+                    glob::Error::TooLong => "split it into several rules".to_owned(),
+                    glob::Error::Syntax(_) => {
+                        "`*` matches anything, `{a,b}` alternatives, `[ab]` one of a set; `\\` escapes"
+                            .to_owned()
+                    }
+                };
+                let message = match &error {
+                    glob::Error::Syntax(why) => format!("bad pattern: {why}"),
+                    other => other.to_string(),
+                };
+                self.error(text.span.clone(), Code::BadMatch, message, help);
+                None
+            }
+        }
+    }
+
+    fn prefix_help(&self, text: &str) -> String {
+        let written = text.split(':').next().unwrap_or_default();
+        match nearest(written, glob::PREFIXES.map(|prefix| prefix.trim_end_matches(':'))) {
+            Some(prefix) if text.contains(':') => format!("did you mean `{prefix}:`?"),
+            _ if text.contains('/') => format!("for a tool of an MCP server write \"mcp:{text}\""),
+            _ => format!("for a command write \"cli:{text}\""),
+        }
+    }
+
+    fn condition(&mut self, when: &Spot<When>) -> Option<Condition> {
+        match &when.value {
+            When::Expression(text) => {
+                let text = Spot { value: text.clone(), span: when.span.clone() };
+                self.expression(&text, &check::ARGUMENTS).map(Condition::Expression)
+            }
+            When::Equal(Entries(entries)) => {
+                if entries.is_empty() {
+                    self.error(
+                        when.span.clone(),
+                        Code::BadWhen,
+                        "`when` is empty",
+                        "leave it out to match always",
+                    );
+                    return None;
+                }
+                let mut pairs = Vec::new();
+                for (path, value) in entries {
+                    let Some(value) = check::json_of(&value.0) else {
+                        self.error(
+                            path.span.clone(),
+                            Code::BadWhen,
+                            "this value has no JSON form",
+                            "inf and nan cannot occur in arguments",
+                        );
+                        continue;
+                    };
+                    pairs.extend(self.path(path).map(|path| (path, value)));
+                }
+                Some(Condition::Equal(pairs))
+            }
+        }
+    }
+
+    fn effect(&mut self, text: &Spot<String>) -> Option<EffectWording> {
+        const WORDS: [&str; 5] = ["created", "updated", "deleted", "sent", "noop"];
+        let word = text.value.trim();
+        if WORDS.contains(&word) {
+            return EffectWord::parse(word).map(EffectWording::Word);
+        }
+        if word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
+            let help = match (nearest(word, WORDS), word) {
+                (Some(near), _) => format!("did you mean `{near}`?"),
+                (None, "none") => "an action without an effect has class = \"read\"".to_owned(),
+                (None, _) => format!("one of {}, or CEL over `reply`", WORDS.join(", ")),
+            };
+            self.error(text.span.clone(), Code::BadEffect, format!("`{word}` is not an effect"), help);
+            return None;
+        }
+        self.expression(text, &check::AFTERWARDS).map(EffectWording::Expression)
+    }
+
+    fn sorting(&mut self, table: &RuleTable) -> Sorting {
+        let mut taken: Vec<(Path, &'static str)> = Vec::new();
+        let mut sorted = |check: &mut Check<'_>, name: &'static str, texts: &[Spot<String>]| {
+            check.length(texts);
+            let mut paths = Vec::new();
+            for text in texts.iter().take(LIST_MAX) {
+                let Some(path) = check.path(text) else { continue };
+                match taken.iter().find(|(known, _)| *known == path) {
+                    Some((_, other)) if *other == name => {}
+                    Some((_, other)) => check.error(
+                        text.span.clone(),
+                        Code::ConflictingPaths,
+                        format!("`{path}` is both `{other}` and `{name}`"),
+                        "a path is identity (key), content or volatile: choose one",
+                    ),
+                    None => taken.push((path.clone(), name)),
+                }
+                paths.push(path);
+            }
+            paths
+        };
+        let key = sorted(self, "key", &table.key);
+        let content = sorted(self, "content", &table.content);
+        let volatile = sorted(self, "volatile", &table.volatile);
+        self.length(&table.secret);
+        let secret = table.secret.iter().take(LIST_MAX).filter_map(|text| self.path(text)).collect();
+        let mut normalize = Vec::new();
+        for (path, words) in table.normalize.0.iter().take(LIST_MAX) {
+            normalize.extend(self.path(path).map(|path| (path, words.0.clone())));
+        }
+        Sorting { key, content, volatile, secret, normalize }
+    }
+
+    fn length(&mut self, texts: &[Spot<String>]) {
+        if let Some(first) = texts.get(LIST_MAX) {
+            self.error(
+                first.span.clone(),
+                Code::BadPath,
+                format!("more than {LIST_MAX} paths"),
+                "use `[*]` and `.*`",
+            );
+        }
+    }
+
+    fn inject(&mut self, table: &Spot<file::InjectTable>) -> Option<Inject> {
+        type Make = fn(String) -> InjectInto;
+        let inject = &table.value;
+        let valid_for = self.some_time(inject.valid_for.as_ref());
+        let choices: [(&str, &Option<Spot<String>>, Make); 4] = [
+            ("header", &inject.header, InjectInto::Header),
+            ("arg", &inject.arg, InjectInto::Arg),
+            ("flag", &inject.flag, InjectInto::Flag),
+            ("env", &inject.env, InjectInto::Env),
+        ];
+        let mut given =
+            choices.into_iter().filter_map(|(name, text, make)| Some((name, text.as_ref()?, make)));
+        let (Some((name, text, make)), None) = (given.next(), given.next()) else {
+            let help =
+                "name one place for the key, such as { header = \"Idempotency-Key\", valid_for = \"24h\" }";
+            let message = "`inject` needs exactly one of header, arg, flag, env";
+            self.absent(table.span.clone(), Code::BadInject, message, help);
+            return None;
+        };
+        let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let fits = match name {
+            "header" => plain(&text.value) && !text.value.contains(':'),
+            "flag" => plain(&text.value) && text.value.starts_with('-'),
+            "env" => plain(&text.value) && !text.value.contains('='),
+            _ => !text.value.is_empty(),
+        };
+        if !fits {
+            let message = format!("{:?} is not a name of a {name}", text.value);
+            self.error(
+                text.span.clone(),
+                Code::BadInject,
+                message,
+                "give the bare name, such as Idempotency-Key",
+            );
+            return None;
+        }
+        Some(Inject { into: make(text.value.clone()), valid_for })
+    }
+
+    fn dry_run(&mut self, table: &Spot<file::DryRunTable>) -> Option<DryRun> {
+        let dry_run = &table.value;
+        let value = || dry_run.value.as_ref().map_or_else(|| "true".to_owned(), |value| value.value.clone());
+        match (&dry_run.flag, &dry_run.arg, &dry_run.header) {
+            (Some(flag), None, None) if dry_run.value.is_none() && flag.value.starts_with('-') => {
+                Some(DryRun::Flag(flag.value.clone()))
+            }
+            (None, Some(arg), None) => Some(DryRun::Arg(arg.value.clone(), value())),
+            (None, None, Some(header)) => Some(DryRun::Header(header.value.clone(), value())),
+            _ => {
+                self.absent(
+                    table.span.clone(),
+                    Code::BadDryRun,
+                    "`dry_run` needs exactly one of flag, arg, header",
+                    "such as { flag = \"--dry-run=server\" } or { arg = \"dry_run\", value = \"true\" }",
+                );
+                None
+            }
+        }
+    }
+
+    fn budget(&mut self, budget: Option<&Spot<i64>>) -> Option<u32> {
+        let budget = budget?;
+        if !(0..=BUDGET_MAX).contains(&budget.value) {
+            self.error(
+                budget.span.clone(),
+                Code::BadBudget,
+                format!("a budget is from 0 to {BUDGET_MAX}, not {}", budget.value),
+                "it counts how often semel itself sends an effect again; 2 is usual",
+            );
+            return None;
+        }
+        u32::try_from(budget.value).ok()
+    }
+
+    fn exit_codes(&mut self, codes: &[Spot<i64>]) -> Vec<i32> {
+        let mut exits = Vec::new();
+        for code in codes.iter().take(LIST_MAX) {
+            match i32::try_from(code.value) {
+                Ok(exit @ 1..=255) => exits.push(exit),
+                _ => self.error(
+                    code.span.clone(),
+                    Code::BadExitCode,
+                    format!("{} is not an exit code of a refusal", code.value),
+                    "a refusal exits with 1 to 255",
+                ),
+            }
+        }
+        exits
+    }
+
+    /// A span that may be zero.
+    fn time(&mut self, text: Option<&Spot<String>>) -> Option<Duration> {
+        let text = text?;
+        match duration::parse(&text.value) {
+            Ok(span) => Some(span),
+            Err(error) => {
+                let help = "write a whole number and a unit: 250ms, 30s, 5m, 24h, 30d";
+                self.error(text.span.clone(), Code::BadDuration, format!("{:?}: {error}", text.value), help);
+                None
+            }
+        }
+    }
+
+    /// A span that is not zero.
+    fn some_time(&mut self, text: Option<&Spot<String>>) -> Option<Duration> {
+        let span = self.time(text)?;
+        if span.is_zero() {
+            let place = text.map_or(0..0, |text| text.span.clone());
+            self.error(
+                place,
+                Code::BadDuration,
+                "this duration cannot be zero",
+                "leave it out for the default",
+            );
+            return None;
+        }
+        Some(span)
+    }
+}

@@ -1,0 +1,152 @@
+//! Why a call gets the rule it gets: for `semel policy explain`.
+
+use super::rule::{Again, Call, CallerKey, EffectWording, Failure, InjectInto, Origin, Rule, ScopeChoice};
+use super::select::Tried;
+use super::{ActionFacts, Mode, Policy, duration};
+use crate::class::{Class, Tier};
+use crate::identity;
+use crate::json::Path;
+use serde::Serialize;
+
+/// The rule, what it means for this call, and why earlier rules did not take it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    pub action: String,
+    pub mode: Mode,
+    /// `semel.toml:12`, `pack:gh:8`, or `default`.
+    pub rule: String,
+    /// The rules that were tried before, in order.
+    pub earlier: Vec<Earlier>,
+    pub class: Class,
+    pub because: String,
+    pub tier: Tier,
+    pub identity: Identity,
+    /// Empty: the run where the caller names one, else global.
+    pub scope: Option<ScopeChoice>,
+    pub caller_key: CallerKey,
+    pub again: Again,
+    pub failure: Failure,
+    pub effect: Option<String>,
+    /// Empty: 24h in a named run, with key fields or on one connection, else 1h.
+    pub window: Option<String>,
+    pub wait: String,
+    pub timeout: Option<String>,
+    pub late_after: String,
+    pub budget: u32,
+    pub serialize_by: Option<String>,
+    pub inject: Option<String>,
+    pub probe: Option<String>,
+    pub confirm: Option<String>,
+    pub undo: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Earlier {
+    pub rule: String,
+    #[serde(rename = "match")]
+    pub pattern: String,
+    pub why_not: WhyNot,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "part")]
+pub enum WhyNot {
+    Match,
+    When { condition: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Identity {
+    /// Empty: all arguments but content and volatile ones.
+    pub key: Vec<String>,
+    pub key_required: bool,
+    /// Key paths that this call has no value for.
+    pub missing: Vec<String>,
+    pub content: Vec<String>,
+    pub volatile: Vec<String>,
+    pub secret: Vec<String>,
+}
+
+impl Policy {
+    /// The rule for a call together with the reasons.
+    pub fn explain(&self, facts: &ActionFacts<'_>) -> (Rule, Explanation) {
+        let mut earlier = Vec::new();
+        let rule = self.select(facts, &mut |written, tried| {
+            let why_not = match tried {
+                Tried::OtherAction => WhyNot::Match,
+                Tried::OtherArguments { condition } => WhyNot::When { condition },
+                Tried::Matched | Tried::Undecided { .. } => return,
+            };
+            let pattern = written.pattern.text().to_owned();
+            earlier.push(Earlier { rule: written.origin.to_string(), pattern, why_not });
+        });
+        let missing = identity::sort(facts.arguments, &rule.sorting).missing_key_paths;
+        let identity = Identity {
+            key: texts(&rule.sorting.key),
+            key_required: rule.key_required,
+            missing: texts(&missing),
+            content: texts(&rule.sorting.content),
+            volatile: texts(&rule.sorting.volatile),
+            secret: texts(&rule.sorting.secret),
+        };
+        let explanation = Explanation {
+            action: facts.action.to_owned(),
+            mode: self.mode,
+            rule: rule.origin.to_string(),
+            earlier,
+            class: rule.class,
+            because: rule.class_because.clone(),
+            tier: rule.tier(),
+            identity,
+            scope: rule.scope,
+            caller_key: rule.caller_key,
+            again: rule.again,
+            failure: rule.failure,
+            effect: rule.effect.as_ref().map(|effect| match effect {
+                EffectWording::Word(word) => format!("{word:?}").to_lowercase(),
+                EffectWording::Expression(expression) => expression.source().to_owned(),
+            }),
+            window: rule.window.map(duration::text),
+            wait: duration::text(rule.wait),
+            timeout: rule.timeout.map(duration::text),
+            late_after: duration::text(rule.late_after),
+            budget: rule.budget,
+            serialize_by: rule.serialize_by.as_ref().map(ToString::to_string),
+            inject: rule.inject.as_ref().map(|inject| match &inject.into {
+                InjectInto::Header(name) => format!("header {name}"),
+                InjectInto::Arg(name) => format!("arg {name}"),
+                InjectInto::Flag(name) => format!("flag {name}"),
+                InjectInto::Env(name) => format!("env {name}"),
+            }),
+            probe: rule.probe.as_ref().map(|probe| call_text(&probe.call)),
+            confirm: rule.confirm.as_ref().map(|confirm| call_text(&confirm.call)),
+            undo: rule.undo.as_ref().map(call_text),
+        };
+        (rule, explanation)
+    }
+}
+
+fn texts(paths: &[Path]) -> Vec<String> {
+    paths.iter().map(ToString::to_string).collect()
+}
+
+fn call_text(call: &Call) -> String {
+    match call {
+        Call::Mcp { tool, .. } => format!("mcp {tool}"),
+        Call::Http { method, url } => format!("http {method} {url}"),
+        Call::Command { argv } => {
+            let words: Vec<String> = argv.iter().map(ToString::to_string).collect();
+            format!("cmd {}", words.join(" "))
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Origin::Pack { name, line } => write!(f, "pack:{name}:{line}"),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The shape of `semel.toml`: which keys there are and what type each has. What they mean is `build`'s matter.
+
+use super::rule::{Again, CallerKey, Failure, ScopeChoice};
+use crate::class::Class;
+use crate::normalise::Normaliser;
+use schemars::JsonSchema;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct File {
+    /// The version of this format: 1.
+    pub version: Option<Spot<i64>>,
+    /// `observe` only reports, `guard` is the default, `strict` takes every action but a read as consequential.
+    pub mode: Option<Mode>,
+    /// Shipped sets of rules, such as `pack:kubectl`. They come after the rules of this file.
+    #[serde(default)]
+    pub include: Vec<Spot<String>>,
+    /// What holds where a rule is silent.
+    #[serde(default)]
+    pub defaults: Defaults,
+    /// The rules. The first one that matches wins.
+    #[serde(default)]
+    pub rule: Vec<Spot<RuleTable>>,
+    /// How long replies and facts are kept.
+    #[serde(default)]
+    pub retention: Retention,
+    /// Reserved: read by the doors, not by the policy.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub upstream: Reserved,
+    /// Reserved: read by the doors, not by the policy.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub mcp: Reserved,
+    /// Reserved: read by the server, not by the policy.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub serve: Reserved,
+}
+
+/// A table that another part of semel owns: carried along as it is, neither checked nor used here.
+pub type Reserved = toml::Table;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Decisions go to the journal only: no claims, nothing blocked.
+    Observe,
+    #[default]
+    Guard,
+    /// Every action that is not a read is consequential.
+    Strict,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct Defaults {
+    pub scope: Option<ScopeChoice>,
+    pub caller_key: Option<CallerKey>,
+    pub again: Option<Again>,
+    pub failure: Option<Failure>,
+    /// How many times semel itself may send again: at most 20.
+    pub budget: Option<Spot<i64>>,
+    pub timeout: Option<Spot<String>>,
+    pub wait: Option<Spot<String>>,
+    pub window: Option<Spot<String>>,
+    pub late_after: Option<Spot<String>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct RuleTable {
+    /// A pattern over the action's full name, such as `mcp:billing/charge_*`.
+    #[serde(rename = "match")]
+    pub pattern: Option<Spot<String>>,
+    /// A further condition: a table of path = value, or a CEL expression.
+    pub when: Option<Spot<When>>,
+    #[schemars(with = "Option<super::schema::ClassWord>")]
+    pub class: Option<Class>,
+    /// What a success does: `created`, `updated`, `deleted`, `sent`, `noop`, or CEL over `reply` that yields one.
+    pub effect: Option<Spot<String>>,
+    pub scope: Option<ScopeChoice>,
+    /// The paths that make two calls the same intent.
+    #[serde(default)]
+    pub key: Vec<Spot<String>>,
+    /// Paths that may be reworded without making another intent.
+    #[serde(default)]
+    pub content: Vec<Spot<String>>,
+    /// Paths that are ignored.
+    #[serde(default)]
+    pub volatile: Vec<Spot<String>>,
+    /// Paths whose values are never written or shown.
+    #[serde(default)]
+    pub secret: Vec<Spot<String>>,
+    /// Path = normalisers, applied before comparing.
+    #[serde(default)]
+    pub normalize: Entries<Normalisers>,
+    /// Calls with an equal value here take turns.
+    pub serialize_by: Option<Spot<String>>,
+    pub inject: Option<Spot<InjectTable>>,
+    /// Without the key fields the call is refused before it is sent.
+    pub key_required: Option<bool>,
+    pub caller_key: Option<CallerKey>,
+    /// Who may repeat a finished effect on purpose.
+    pub again: Option<Again>,
+    pub failure: Option<Failure>,
+    /// How many times semel itself may send again: at most 20.
+    pub budget: Option<Spot<i64>>,
+    /// How long an attempt may take.
+    pub timeout: Option<Spot<String>>,
+    /// How long a repeat of a running call waits for its answer.
+    pub wait: Option<Spot<String>>,
+    /// How long a delivered effect answers repeats.
+    pub window: Option<Spot<String>>,
+    /// An answer later than this counts as not delivered.
+    pub late_after: Option<Spot<String>>,
+    /// Exit codes that certainly mean "not applied".
+    #[serde(default)]
+    pub refused_exit: Vec<Spot<i64>>,
+    pub dry_run: Option<Spot<DryRunTable>>,
+    /// Did it happen?
+    pub probe: Option<Spot<ProbeTable>>,
+    /// It said yes: is it true?
+    pub confirm: Option<Spot<ConfirmTable>>,
+    /// How to take it back.
+    pub undo: Option<Spot<CallTable>>,
+}
+
+/// Where the upstream's idempotency key goes: exactly one of `header`, `arg`, `flag` and `env`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table such as { header = \"Idempotency-Key\" }")]
+pub struct InjectTable {
+    pub header: Option<Spot<String>>,
+    pub arg: Option<Spot<String>>,
+    pub flag: Option<Spot<String>>,
+    pub env: Option<Spot<String>>,
+    /// How long the upstream honours a key.
+    pub valid_for: Option<Spot<String>>,
+}
+
+/// How the tool is asked for its own dry run: exactly one of `flag`, `arg` and `header`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table such as { flag = \"--dry-run\" }")]
+pub struct DryRunTable {
+    pub flag: Option<Spot<String>>,
+    pub arg: Option<Spot<String>>,
+    pub header: Option<Spot<String>>,
+    /// The value of `arg` or `header`; `true` unless given.
+    pub value: Option<Spot<String>>,
+}
+
+/// One call: exactly one of `cmd`, `mcp` and `http`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct CallTable {
+    /// The program and its arguments; `{path}` is filled in.
+    pub cmd: Option<Spot<Vec<Spot<String>>>>,
+    /// `server/tool`.
+    pub mcp: Option<Spot<String>>,
+    /// The arguments of the `mcp` tool; `{path}` is filled in.
+    pub args: Option<Spot<Entries<Any>>>,
+    /// `METHOD https://…`; `{path}` is filled in.
+    pub http: Option<Spot<String>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct ProbeTable {
+    pub cmd: Option<Spot<Vec<Spot<String>>>>,
+    /// `server/tool`.
+    pub mcp: Option<Spot<String>>,
+    pub args: Option<Spot<Entries<Any>>>,
+    /// `GET https://…`
+    pub http: Option<Spot<String>>,
+    /// CEL over `resp`: is our effect there? A command may do without: 0 is yes, 1 is no, all else is unknown.
+    pub found: Option<Spot<String>>,
+    /// CEL over `resp`: the reply that was lost.
+    pub reply: Option<Spot<String>>,
+    /// How long after the last possible sending a "no" begins to count.
+    pub quiet: Option<Spot<String>>,
+    /// Ask before the first attempt, and skip what is already there.
+    pub before: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct ConfirmTable {
+    pub cmd: Option<Spot<Vec<Spot<String>>>>,
+    /// `server/tool`.
+    pub mcp: Option<Spot<String>>,
+    pub args: Option<Spot<Entries<Any>>>,
+    /// `GET https://…`
+    pub http: Option<Spot<String>>,
+    /// CEL over `resp`: is it true?
+    pub ok: Option<Spot<String>>,
+    /// How long to keep asking.
+    pub within: Option<Spot<String>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct Retention {
+    /// How long replies are kept.
+    pub replies: Option<Spot<String>>,
+    /// How long the fact that it happened is kept. Facts of explicit keys and open effects stay.
+    pub facts: Option<Spot<String>>,
+}
+
+/// `{ "args.method" = "create" }`, or CEL.
+#[derive(Debug, Clone)]
+pub enum When {
+    Equal(Entries<Any>),
+    Expression(String),
+}
+
+/// The words of one entry of `normalize`.
+#[derive(Debug, Clone, Default)]
+pub struct Normalisers(pub Vec<Normaliser>);
+
+/// A value of any type that TOML knows.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub struct Any(pub toml::Value);
+
+/// A value with the bytes of the file that it was read from.
+#[derive(Debug, Clone)]
+pub struct Spot<T> {
+    pub value: T,
+    pub span: Range<usize>,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spot<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = toml::Spanned::<T>::deserialize(deserializer)?;
+        let span = spanned.span();
+        Ok(Spot { value: spanned.into_inner(), span })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Spot<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// A table with free names, each with its place.
+#[derive(Debug, Clone)]
+pub struct Entries<T>(pub Vec<(Spot<String>, T)>);
+
+impl<T> Default for Entries<T> {
+    fn default() -> Self {
+        Entries(Vec::new())
+    }
+}
+
+struct EntriesVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
+    type Value = Entries<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Entries(entries))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EntriesVisitor(PhantomData))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Entries<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("TableOf{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        BTreeMap::<String, T>::json_schema(generator)
+    }
+}
+
+impl<'de> Deserialize<'de> for When {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WhenVisitor;
+
+        // Not an untagged enum: that would lose the places and the message.
+        impl<'de> Visitor<'de> for WhenVisitor {
+            type Value = When;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of path = value, or a CEL expression as a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<When, E> {
+                Ok(When::Expression(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<When, A::Error> {
+                EntriesVisitor(PhantomData).visit_map(map).map(When::Equal)
+            }
+        }
+        deserializer.deserialize_any(WhenVisitor)
+    }
+}
+
+impl JsonSchema for When {
+    fn schema_name() -> Cow<'static, str> {
+        "When".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A table of path = value, or a CEL expression.",
+            "anyOf": [{ "type": "string" }, { "type": "object" }]
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Normalisers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Normalisers)
+    }
+}
+
+impl JsonSchema for Normalisers {
+    fn schema_name() -> Cow<'static, str> {
+        "Normalisers".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "array",
+            "items": { "enum": ["trim", "lower", "collapse_space", "sort", "number", "email"] }
+        })
+    }
+}
+
+impl JsonSchema for Any {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Any".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::Schema::from(true)
+    }
+}

@@ -1,0 +1,141 @@
+//! The patterns of rules, over the names of actions.
+
+use globset::{Glob, GlobBuilder, GlobMatcher};
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Longer than any sane pattern, short enough that compiling one costs nothing noticeable.
+const PATTERN_CHARS_MAX: usize = 500;
+
+/// The ways in that an action name can start with.
+pub const PREFIXES: [&str; 5] = ["mcp:", "http:", "cli:", "llm:", "fn:"];
+
+/// `*` matches anything, `/` and spaces included; `?` one character; `[…]` one of a set; `{a,b}` alternatives.
+/// Case counts.
+#[derive(Clone)]
+pub struct Pattern {
+    text: String,
+    exact: Matcher,
+    /// `cli:kubectl` means kubectl with any arguments, and `cli:git push *` covers a bare `git push`.
+    wider: Option<Matcher>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("`match` is empty, so it would never match")]
+    Empty,
+    #[error("a pattern has at most {PATTERN_CHARS_MAX} characters")]
+    TooLong,
+    #[error("an action starts with `mcp:`, `http:`, `cli:`, `llm:` or `fn:`")]
+    Prefix,
+    #[error("{0}")]
+    Syntax(String),
+}
+
+impl Pattern {
+    pub fn parse(text: &str) -> Result<Pattern, Error> {
+        if text.trim().is_empty() {
+            return Err(Error::Empty);
+        }
+        if text.chars().count() > PATTERN_CHARS_MAX {
+            return Err(Error::TooLong);
+        }
+        // A wildcard may stand where the prefix does, as in `*` or `{mcp,fn}:*`.
+        let prefixed = PREFIXES.iter().any(|prefix| text.starts_with(prefix));
+        if !prefixed && !text.starts_with(['*', '?', '{', '[']) {
+            return Err(Error::Prefix);
+        }
+        let wider = match text.strip_prefix("cli:") {
+            Some(command) if !command.contains(' ') => Some(Matcher::parse(&format!("{text} *"))?),
+            Some(command) => match command.strip_suffix(" *") {
+                Some(bare) => Some(Matcher::parse(&format!("cli:{bare}"))?),
+                None => None,
+            },
+            None => None,
+        };
+        Ok(Pattern { text: text.to_owned(), exact: Matcher::parse(text)?, wider })
+    }
+
+    pub fn matches(&self, subject: &str) -> bool {
+        self.exact.matches(subject) || self.wider.as_ref().is_some_and(|wider| wider.matches(subject))
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Checked at load, compiled when a name first gets past the literal beginning: a short command loads dozens of
+/// rules of packs and needs one.
+#[derive(Clone)]
+struct Matcher {
+    prefix: String,
+    glob: Glob,
+    compiled: OnceLock<GlobMatcher>,
+}
+
+impl Matcher {
+    fn parse(text: &str) -> Result<Matcher, Error> {
+        let glob = GlobBuilder::new(text)
+            .literal_separator(false)
+            .backslash_escape(true)
+            .build()
+            .map_err(|error| Error::Syntax(error.kind().to_string()))?;
+        let literal = text.find(['*', '?', '[', ']', '{', '}', '\\']).unwrap_or(text.len());
+        Ok(Matcher { prefix: text[..literal].to_owned(), glob, compiled: OnceLock::new() })
+    }
+
+    fn matches(&self, subject: &str) -> bool {
+        subject.starts_with(&self.prefix)
+            && self.compiled.get_or_init(|| self.glob.compile_matcher()).is_match(subject)
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pattern({:?})", self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_action_names() {
+        for (pattern, subject, expected) in [
+            ("mcp:billing/charge_*", "mcp:billing/charge_card", true),
+            ("mcp:billing/charge_*", "mcp:billing/refund", false),
+            ("mcp:billing/charge_*", "mcp:Billing/charge_card", false),
+            ("mcp:*/{get,list}[-_]*", "mcp:github/list_issues", true),
+            ("mcp:*/{get,list}[-_]*", "mcp:github/getIssue", false),
+            ("http:POST api.stripe.com/v1/charges", "http:POST api.stripe.com/v1/charges", true),
+            ("http:POST api.stripe.com/v1/charges", "http:POST api.stripe.com/v1/charges/ch_1", false),
+            ("http:POST api.stripe.com/*", "http:POST api.stripe.com/v1/charges/ch_1", true),
+            ("http:{POST,PUT} *", "http:PUT example.org/a/b", true),
+            ("mcp:a/?", "mcp:a/b", true),
+            ("mcp:a/?", "mcp:a/bc", false),
+            ("*", "fn:charge", true),
+            ("cli:kubectl", "cli:kubectl", true),
+            ("cli:kubectl", "cli:kubectl rollout restart deploy/web", true),
+            ("cli:kubectl", "cli:kubectl-argo get", false),
+            ("cli:kubectl rollout restart *", "cli:kubectl rollout restart deploy/web", true),
+            ("cli:kubectl rollout restart *", "cli:kubectl rollout undo deploy/web", false),
+            ("cli:git push *", "cli:git push", true),
+            ("cli:git push *", "cli:git pushy", false),
+            ("cli:git push", "cli:git push origin", false),
+            ("cli:echo *", "cli:echo two\nlines", true),
+        ] {
+            assert_eq!(Pattern::parse(pattern).unwrap().matches(subject), expected, "{pattern} on {subject}");
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_says_why() {
+        assert_eq!(Pattern::parse(" ").unwrap_err(), Error::Empty);
+        assert_eq!(Pattern::parse("github/create").unwrap_err(), Error::Prefix);
+        assert_eq!(Pattern::parse(&"*".repeat(501)).unwrap_err(), Error::TooLong);
+        assert!(matches!(Pattern::parse("mcp:a/{b").unwrap_err(), Error::Syntax(_)));
+        assert!(matches!(Pattern::parse("mcp:a/[b").unwrap_err(), Error::Syntax(_)));
+    }
+}

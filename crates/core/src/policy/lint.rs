@@ -1,0 +1,142 @@
+//! What is allowed and probably not meant.
+
+use super::build::Written;
+use super::diagnostic::{Code, Diagnostics, Source};
+use super::file::{RuleTable, Spot};
+use super::nearest::nearest;
+use super::rule::Origin;
+use crate::class::Class;
+use crate::json::{Path, Step};
+
+/// Looks at a rule that was built, with the rules before it.
+pub fn rule(
+    source: Source<'_>,
+    table: &RuleTable,
+    rule: &Written,
+    earlier: &[Written],
+    found: &mut Diagnostics,
+) {
+    let matched = table.pattern.as_ref().map_or(0..0, |text| text.span.clone());
+    if let Some(before) =
+        earlier.iter().find(|before| before.when.is_none() && before.pattern.text() == rule.pattern.text())
+    {
+        found.warning(
+            source,
+            matched.clone(),
+            Code::Shadowed,
+            "this rule never applies: an earlier one has the same `match` and no `when`",
+            match &before.origin {
+                Origin::File { path, line } => format!("it stands at {}:{line}", path.display()),
+                Origin::Pack { name, line } => format!("it stands in pack:{name}, line {line}"),
+                Origin::Default => "it is the default".to_owned(),
+            },
+        );
+    }
+    for text in &table.key {
+        if let Some(name) = last_name(text).filter(|name| looks_volatile(name)) {
+            found.warning(
+                source,
+                text.span.clone(),
+                Code::VolatileKey,
+                format!("`{name}` looks different on every call, so no two calls would be the same intent"),
+                "list it under `volatile`, unless it really names the thing",
+            );
+        }
+    }
+    for text in [&table.key, &table.content, &table.volatile, &table.secret].into_iter().flatten() {
+        root(source, text, found);
+    }
+    if rule.class == Some(Class::Consequential) && rule.probe.is_none() && rule.inject.is_none() {
+        found.warning(
+            source,
+            matched.clone(),
+            Code::Unprobed,
+            "a lost answer of this consequential action stays in doubt until a person decides",
+            "add [rule.probe], or `inject` if the upstream takes an idempotency key",
+        );
+    }
+    if let (Some(inject), Some(table)) = (&rule.inject, &table.inject)
+        && inject.valid_for.is_none()
+    {
+        found.warning(
+            source,
+            table.span.clone(),
+            Code::KeyWithoutEnd,
+            "without `valid_for` the upstream's key counts as honoured for ever",
+            "say how long the upstream remembers keys, such as valid_for = \"24h\"",
+        );
+    }
+    if rule.class == Some(Class::Read) {
+        let idle = [
+            ("key", !rule.sorting.key.is_empty()),
+            ("inject", rule.inject.is_some()),
+            ("probe", rule.probe.is_some()),
+            ("confirm", rule.confirm.is_some()),
+            ("undo", rule.undo.is_some()),
+            ("again", rule.choices.again.is_some()),
+            ("failure", rule.choices.failure.is_some()),
+            ("budget", rule.choices.budget.is_some()),
+            ("window", rule.choices.window.is_some()),
+        ];
+        let idle: Vec<String> =
+            idle.iter().filter(|(_, given)| *given).map(|(name, _)| format!("`{name}`")).collect();
+        if !idle.is_empty() {
+            found.warning(
+                source,
+                matched,
+                Code::WithoutEffect,
+                format!("reads pass through, so {} does nothing here", idle.join(", ")),
+                "leave it out, or choose another class",
+            );
+        }
+    }
+}
+
+fn last_name(text: &Spot<String>) -> Option<String> {
+    let path = Path::parse(&text.value).ok()?;
+    path.steps().iter().rev().find_map(|step| match step {
+        Step::Member(name) => Some(name.clone()),
+        _ => None,
+    })
+}
+
+/// Names that in practice carry a clock or a random number.
+fn looks_volatile(name: &str) -> bool {
+    const NAMES: [&str; 17] = [
+        "timestamp",
+        "time",
+        "now",
+        "nonce",
+        "requestid",
+        "traceid",
+        "spanid",
+        "correlationid",
+        "callid",
+        "uuid",
+        "random",
+        "seed",
+        "requestedat",
+        "createdat",
+        "sentat",
+        "attempt",
+        "retrycount",
+    ];
+    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    NAMES.contains(&plain.as_str())
+}
+
+/// A first name that no door uses is most likely misspelt; an error would forbid doors to come.
+fn root(source: Source<'_>, text: &Spot<String>, found: &mut Diagnostics) {
+    let known = super::build::ARGUMENTS;
+    let Ok(path) = Path::parse(&text.value) else { return };
+    let Some(Step::Member(root)) = path.steps().first() else { return };
+    if known.contains(&root.as_str()) {
+        return;
+    }
+    let help = match nearest(root, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("for an argument of a tool write `args.{path}`"),
+    };
+    let message = format!("no call has `{root}`, so this path finds nothing");
+    found.warning(source, text.span.clone(), Code::UnknownRoot, message, help);
+}

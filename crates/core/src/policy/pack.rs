@@ -1,0 +1,64 @@
+//! Packs: rules that ship with semel, for services and programs that many people use.
+
+use super::build::{self, Written};
+use super::diagnostic::{Code, Diagnostics, Source};
+use super::file::Spot;
+use super::nearest::nearest;
+use super::read;
+use super::rule::Origin;
+use std::path::Path;
+
+#[derive(Debug)]
+pub struct Pack {
+    pub name: &'static str,
+    /// The file's name, for findings; a pack with findings does not pass the tests.
+    pub path: &'static str,
+    pub text: &'static str,
+}
+
+macro_rules! packs {
+    ($($name:literal),*) => {
+        &[$(Pack {
+            name: $name,
+            path: concat!("pack:", $name),
+            text: include_str!(concat!("../../../../packs/", $name, ".toml")),
+        }),*]
+    };
+}
+
+pub const PACKS: &[Pack] = packs!["gh", "git", "kubectl"];
+
+impl Pack {
+    pub(super) fn rules(&self, found: &mut Diagnostics) -> Vec<Written> {
+        let source = Source { path: Path::new(self.path), text: self.text };
+        let read::Shape { file, whole } = read::read(source, found);
+        let rules = file.rule.iter().filter_map(|table| {
+            let line = source.line_of(table.span.start);
+            let origin = Origin::Pack { name: self.name.to_owned(), line };
+            build::rule(build::Input { source, whole }, origin, table, found)
+        });
+        rules.collect()
+    }
+}
+
+/// The pack that an `include` entry names.
+pub(super) fn find(
+    source: Source<'_>,
+    include: &Spot<String>,
+    found: &mut Diagnostics,
+) -> Option<&'static Pack> {
+    let name = include.value.strip_prefix("pack:");
+    if let Some(pack) = PACKS.iter().find(|pack| name == Some(pack.name)) {
+        return Some(pack);
+    }
+    let names = PACKS.iter().map(|pack| pack.name);
+    let help = match nearest(name.unwrap_or(&include.value), names.clone()) {
+        Some(near) => format!("did you mean `pack:{near}`?"),
+        None => {
+            format!("there are: {}", names.map(|name| format!("pack:{name}")).collect::<Vec<_>>().join(", "))
+        }
+    };
+    let message = format!("there is no pack {:?}", include.value);
+    found.error_help(source, include.span.clone(), Code::UnknownPack, message, help);
+    None
+}

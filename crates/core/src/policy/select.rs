@@ -1,0 +1,171 @@
+//! Choosing the rule for one call: the first that matches, completed by the defaults.
+
+use super::build::{Choices, Condition, Written};
+use super::rule::{Origin, Rule};
+use super::{ActionFacts, Mode, Policy, recognise};
+use crate::class::Class;
+use crate::json::Json;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// Shorter than the 30 s and 60 s after which common clients give up on a call.
+const WAIT_DEFAULT: Duration = Duration::from_secs(25);
+
+/// An answer later than this probably met nobody: the same clients, the same reason.
+const LATE_AFTER_DEFAULT: Duration = Duration::from_secs(25);
+
+/// Two re-sends are what the SDKs of the large APIs do.
+const BUDGET_DEFAULT: u32 = 2;
+
+/// How one rule fared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tried {
+    Matched,
+    /// `match` does not cover the action.
+    OtherAction,
+    /// `match` does, `when` does not hold.
+    OtherArguments {
+        condition: String,
+    },
+    /// `when` could not be evaluated.
+    Undecided {
+        why: String,
+    },
+}
+
+impl Policy {
+    pub(super) fn select(&self, facts: &ActionFacts<'_>, trace: &mut dyn FnMut(&Written, Tried)) -> Rule {
+        let subject = subject(facts);
+        for written in &self.rules {
+            let tried = written.try_on(&subject, facts);
+            trace(written, tried.clone());
+            match tried {
+                Tried::Matched => return self.complete(written, facts),
+                Tried::Undecided { why } => return self.undecided(written, &why, facts),
+                Tried::OtherAction | Tried::OtherArguments { .. } => {}
+            }
+        }
+        let (class, because) = self.class(None, facts);
+        self.plain(Origin::Default, class, because)
+    }
+
+    /// Nobody knows whether the rule applies, so neither its leave nor its identity is used: all arguments
+    /// count, and a repeat is never blind.
+    fn undecided(&self, written: &Written, why: &str, facts: &ActionFacts<'_>) -> Rule {
+        let (class, because) = match facts.class_override {
+            Some(_) => self.class(None, facts),
+            None => (Class::Consequential, format!("the rule's condition could not be evaluated: {why}")),
+        };
+        Rule { budget: 0, ..self.plain(written.origin.clone(), class, because) }
+    }
+
+    /// A rule that says nothing.
+    fn plain(&self, origin: Origin, class: Class, class_because: String) -> Rule {
+        effective(origin, class, class_because, &self.defaults)
+    }
+
+    fn complete(&self, written: &Written, facts: &ActionFacts<'_>) -> Rule {
+        let (class, because) = self.class(written.class, facts);
+        let choices = written.choices.or(&self.defaults);
+        Rule {
+            effect: written.effect.clone(),
+            sorting: written.sorting.clone(),
+            key_required: written.key_required,
+            serialize_by: written.serialize_by.clone(),
+            inject: written.inject.clone(),
+            probe: written.probe.clone(),
+            confirm: written.confirm.clone(),
+            undo: written.undo.clone(),
+            dry_run: written.dry_run.clone(),
+            refused_exit: written.refused_exit.clone(),
+            ..effective(written.origin.clone(), class, because, &choices)
+        }
+    }
+
+    fn class(&self, of_rule: Option<Class>, facts: &ActionFacts<'_>) -> (Class, String) {
+        let (class, because) = match (facts.class_override, of_rule) {
+            (Some(class), _) => (class, "the caller named it".to_owned()),
+            (None, Some(class)) => (class, "the rule says so".to_owned()),
+            (None, None) => recognise::class(facts.action, facts.annotations, facts.trusted),
+        };
+        if self.mode == Mode::Strict && class != Class::Read && class != Class::Consequential {
+            let because = format!("mode is strict (otherwise {class}: {because})");
+            return (Class::Consequential, because);
+        }
+        (class, because)
+    }
+}
+
+fn effective(origin: Origin, class: Class, class_because: String, choices: &Choices) -> Rule {
+    Rule {
+        origin,
+        class,
+        class_because,
+        effect: None,
+        scope: choices.scope,
+        sorting: Default::default(),
+        key_required: false,
+        caller_key: choices.caller_key.unwrap_or_default(),
+        again: choices.again.unwrap_or_default(),
+        failure: choices.failure.unwrap_or_default(),
+        budget: choices.budget.unwrap_or(BUDGET_DEFAULT),
+        timeout: choices.timeout,
+        wait: choices.wait.unwrap_or(WAIT_DEFAULT),
+        window: choices.window,
+        late_after: choices.late_after.unwrap_or(LATE_AFTER_DEFAULT),
+        serialize_by: None,
+        inject: None,
+        probe: None,
+        confirm: None,
+        undo: None,
+        dry_run: None,
+        refused_exit: Vec::new(),
+    }
+}
+
+impl Written {
+    fn try_on(&self, subject: &str, facts: &ActionFacts<'_>) -> Tried {
+        if !self.pattern.matches(subject) {
+            return Tried::OtherAction;
+        }
+        match &self.when {
+            None => Tried::Matched,
+            Some(Condition::Equal(pairs)) => {
+                let differs = pairs.iter().find(|(path, expected)| {
+                    !path.find(facts.arguments).iter().any(|(_, value)| *value == expected)
+                });
+                match differs {
+                    None => Tried::Matched,
+                    Some((path, expected)) => {
+                        Tried::OtherArguments { condition: format!("{path} = {}", expected.canonical()) }
+                    }
+                }
+            }
+            Some(Condition::Expression(expression)) => {
+                let action = Json::String(facts.action.to_owned());
+                let mut variables = vec![("action", &action)];
+                variables.extend(facts.arguments.as_object().into_iter().flat_map(|object| object.iter()));
+                match expression.eval_bool(&variables) {
+                    Ok(true) => Tried::Matched,
+                    Ok(false) => Tried::OtherArguments { condition: expression.source().to_owned() },
+                    Err(error) => Tried::Undecided { why: error.to_string() },
+                }
+            }
+        }
+    }
+}
+
+/// What patterns are matched against: the action, or for commands the program's name and all its arguments.
+fn subject<'a>(facts: &ActionFacts<'a>) -> Cow<'a, str> {
+    let argv = facts.arguments.get("argv").and_then(Json::as_array);
+    let (true, Some([program, arguments @ ..])) = (facts.action.starts_with("cli:"), argv) else {
+        return Cow::Borrowed(facts.action);
+    };
+    let program = program.as_str().unwrap_or_default();
+    let mut subject = format!("cli:{}", program.rsplit(['/', '\\']).next().unwrap_or_default());
+    for argument in arguments {
+        subject.push(' ');
+        subject.push_str(argument.as_str().unwrap_or_default());
+    }
+    Cow::Owned(subject)
+}

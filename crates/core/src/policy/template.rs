@@ -1,0 +1,288 @@
+//! Texts with places: `https://x/{reply.id}`. `{{` and `}}` stand for the braces themselves.
+
+use crate::json::{Json, Path};
+use std::fmt;
+
+/// Longer texts than this are not URLs or arguments that a person wrote.
+const TEMPLATE_CHARS_MAX: usize = 4_000;
+
+#[derive(Debug, Clone)]
+pub struct Template(Shape);
+
+#[derive(Debug, Clone)]
+enum Shape {
+    Text(Vec<Part>),
+    /// A number, a boolean: whatever a policy writes where no text stands.
+    Literal(Json),
+    List(Vec<Template>),
+    Table(Vec<(String, Template)>),
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    Text(String),
+    Place(Path),
+}
+
+/// What a value must not break out of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    Plain,
+    /// Everything but unreserved characters is percent-encoded, so a value stays inside its segment or parameter.
+    Url,
+    /// One argument of a command: a value may not turn it into an option.
+    Argument,
+}
+
+/// The template asks for a value that is not there, or not fit to be put there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{path}` {why}")]
+pub struct MissingPath {
+    pub path: String,
+    pub why: Why,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    Absent,
+    Several,
+    /// `.` or `..` as a URL segment would leave the path that the policy wrote.
+    Dots,
+    /// The argument would begin with a dash.
+    Option,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::Absent => "is not there",
+            Why::Several => "names more than one value",
+            Why::Dots => "is a dot segment, which would change the path of the URL",
+            Why::Option => "begins with a dash, which would make it an option",
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    #[error("a template has at most {TEMPLATE_CHARS_MAX} characters")]
+    TooLong,
+    #[error("`{{` is not closed")]
+    Open,
+    #[error("`}}` was not opened")]
+    Close,
+    #[error("`{{{path}}}` is not a path: {why}")]
+    Path { path: String, why: String },
+}
+
+impl Template {
+    pub fn parse(text: &str) -> Result<Template, ParseError> {
+        if text.chars().count() > TEMPLATE_CHARS_MAX {
+            return Err(ParseError::TooLong);
+        }
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..at]);
+            let brace = &rest[at..=at];
+            let after = &rest[at + 1..];
+            if let Some(doubled) = after.strip_prefix(brace) {
+                literal.push_str(brace);
+                rest = doubled;
+                continue;
+            }
+            if brace == "}" {
+                return Err(ParseError::Close);
+            }
+            let end = after.find('}').ok_or(ParseError::Open)?;
+            let path = Path::parse(&after[..end])
+                .map_err(|why| ParseError::Path { path: after[..end].to_owned(), why: why.to_string() })?;
+            if !literal.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Place(path));
+            rest = &after[end + 1..];
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Text(literal));
+        }
+        Ok(Template(Shape::Text(parts)))
+    }
+
+    pub fn literal(value: Json) -> Template {
+        Template(Shape::Literal(value))
+    }
+
+    pub fn list(items: Vec<Template>) -> Template {
+        Template(Shape::List(items))
+    }
+
+    pub fn table(members: Vec<(String, Template)>) -> Template {
+        Template(Shape::Table(members))
+    }
+
+    /// The places that it fills in, in order.
+    pub fn places(&self) -> Vec<&Path> {
+        match &self.0 {
+            Shape::Text(parts) => parts
+                .iter()
+                .filter_map(|part| match part {
+                    Part::Place(path) => Some(path),
+                    Part::Text(_) => None,
+                })
+                .collect(),
+            Shape::Literal(_) => Vec::new(),
+            Shape::List(items) => items.iter().flat_map(Template::places).collect(),
+            Shape::Table(members) => members.iter().flat_map(|(_, item)| item.places()).collect(),
+        }
+    }
+
+    /// As text, for a URL, a header or an argument of a command.
+    pub fn render(&self, root: &Json, encoding: Encoding) -> Result<String, MissingPath> {
+        let Shape::Text(parts) = &self.0 else {
+            return Ok(text_of(&self.value(root)?));
+        };
+        let mut out = String::new();
+        for part in parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Place(path) => {
+                    let text = text_of(single(path, root)?);
+                    let refuse = |why| Err(MissingPath { path: path.to_string(), why });
+                    match encoding {
+                        Encoding::Url if text == "." || text == ".." => return refuse(Why::Dots),
+                        Encoding::Url => percent_encode(&text, &mut out),
+                        Encoding::Argument if out.is_empty() && text.starts_with('-') => {
+                            return refuse(Why::Option);
+                        }
+                        Encoding::Argument | Encoding::Plain => out.push_str(&text),
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// As JSON, for an argument of a tool: a template that is one place alone keeps the type of its value.
+    pub fn value(&self, root: &Json) -> Result<Json, MissingPath> {
+        match &self.0 {
+            Shape::Text(parts) => match parts.as_slice() {
+                [Part::Place(path)] => single(path, root).cloned(),
+                _ => self.render(root, Encoding::Plain).map(Json::String),
+            },
+            Shape::Literal(json) => Ok(json.clone()),
+            Shape::List(items) => {
+                items.iter().map(|item| item.value(root)).collect::<Result<_, _>>().map(Json::Array)
+            }
+            Shape::Table(members) => members
+                .iter()
+                .map(|(name, item)| Ok((name.clone(), item.value(root)?)))
+                .collect::<Result<_, _>>()
+                .map(Json::Object),
+        }
+    }
+}
+
+impl fmt::Display for Template {
+    /// As it was written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Shape::Text(parts) => parts.iter().try_for_each(|part| match part {
+                Part::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
+                Part::Place(path) => write!(f, "{{{path}}}"),
+            }),
+            Shape::Literal(json) => f.write_str(&json.canonical()),
+            Shape::List(items) => {
+                let items: Vec<String> = items.iter().map(ToString::to_string).collect();
+                write!(f, "[{}]", items.join(", "))
+            }
+            Shape::Table(members) => {
+                let members: Vec<String> =
+                    members.iter().map(|(name, item)| format!("{name} = {item}")).collect();
+                write!(f, "{{ {} }}", members.join(", "))
+            }
+        }
+    }
+}
+
+/// Null counts as absent: the word "null" inside a URL is an accident.
+fn single<'a>(path: &Path, root: &'a Json) -> Result<&'a Json, MissingPath> {
+    match path.find(root).as_slice() {
+        [(_, Json::Null)] | [] => Err(MissingPath { path: path.to_string(), why: Why::Absent }),
+        [(_, value)] => Ok(value),
+        _ => Err(MissingPath { path: path.to_string(), why: Why::Several }),
+    }
+}
+
+fn text_of(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        other => other.canonical(),
+    }
+}
+
+fn percent_encode(text: &str, out: &mut String) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push(char::from(HEX[usize::from(byte >> 4)]));
+            out.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    fn root() -> Json {
+        json::parse(
+            r#"{"args": {"customer": "a b/c", "n": 7, "dots": "..", "flag": "--all", "gone": null},
+                "reply": {"id": "ch_1"}, "argv": ["kubectl", "get"]}"#,
+        )
+        .unwrap()
+    }
+
+    fn render(text: &str, encoding: Encoding) -> Result<String, MissingPath> {
+        Template::parse(text).unwrap().render(&root(), encoding)
+    }
+
+    #[test]
+    fn places_are_filled_in() {
+        assert_eq!(render("https://x/{reply.id}", Encoding::Url), Ok("https://x/ch_1".to_owned()));
+        assert_eq!(render("{args.customer}", Encoding::Plain), Ok("a b/c".to_owned()));
+        assert_eq!(render("q={args.customer}&n={args.n}", Encoding::Url), Ok("q=a%20b%2Fc&n=7".to_owned()));
+        assert_eq!(render("{{literal}} {argv[1]}", Encoding::Plain), Ok("{literal} get".to_owned()));
+        assert_eq!(render("", Encoding::Plain), Ok(String::new()));
+    }
+
+    #[test]
+    fn a_lone_place_keeps_its_type_and_a_mixed_text_does_not() {
+        let value = |text: &str| Template::parse(text).unwrap().value(&root()).unwrap();
+        assert_eq!(value("{args.n}"), json::parse("7").unwrap());
+        assert_eq!(value("n{args.n}"), json::parse("\"n7\"").unwrap());
+    }
+
+    #[test]
+    fn what_is_missing_or_would_break_out_is_named() {
+        let missing = |path: &str, why| Err(MissingPath { path: path.to_owned(), why });
+        assert_eq!(render("{args.other}", Encoding::Plain), missing("args.other", Why::Absent));
+        assert_eq!(render("{args.gone}", Encoding::Plain), missing("args.gone", Why::Absent));
+        assert_eq!(render("/a/{args.dots}/b", Encoding::Url), missing("args.dots", Why::Dots));
+        assert_eq!(render("{args.flag}", Encoding::Argument), missing("args.flag", Why::Option));
+        assert_eq!(render("--of={args.flag}", Encoding::Argument), Ok("--of=--all".to_owned()));
+    }
+
+    #[test]
+    fn unbalanced_braces_are_refused() {
+        assert_eq!(Template::parse("{args.a").unwrap_err(), ParseError::Open);
+        assert_eq!(Template::parse("a}").unwrap_err(), ParseError::Close);
+        assert!(matches!(Template::parse("{}").unwrap_err(), ParseError::Path { .. }));
+    }
+}

@@ -1,0 +1,696 @@
+//! The policy as a whole: files in, rules and findings out.
+
+use super::diagnostic::{Code, Severity};
+use super::rule::*;
+use super::*;
+use crate::class::Tier;
+use crate::json;
+use proptest::prelude::*;
+
+/// The example of the policy's documentation, without its packs.
+const EXAMPLE: &str = r#"version = 1
+mode = "guard"
+
+[defaults]
+window = "24h"
+wait = "25s"
+
+[[rule]]
+match = "mcp:billing/charge_*"
+class = "consequential"
+effect = "created"
+scope = "global"
+key = ["args.customer", "args.invoice"]       # identity
+content = ["args.description"]                # may be reworded
+volatile = ["args.requested_at"]
+normalize = { "args.customer" = ["trim", "lower"] }
+serialize_by = "args.customer"
+inject = { header = "Idempotency-Key", valid_for = "24h" }   # or { arg = }, { flag = "--idempotency-key" }, { env = }
+key_required = false                          # true: without the key fields, refused before sending
+caller_key = "joins"                          # the caller's own key adds sameness, never difference
+again = "person"
+failure = "in_doubt"
+budget = 3
+timeout = "30s"
+[rule.probe]                                   # did it happen?
+mcp = "billing/list_charges"
+args = { customer = "{args.customer}" }
+found = "resp.charges.exists(c, c.invoice == args.invoice)"
+reply = "resp.charges.filter(c, c.invoice == args.invoice)[0]"
+quiet = "5s"
+before = false                                 # true: ask first, and skip what is already there (effect noop)
+[rule.confirm]                                 # it said yes: is it true?
+http = "GET https://billing.internal/charges/{reply.id}"
+ok = "resp.status == 'succeeded'"
+within = "2m"
+[rule.undo]                                    # how to take it back, as an effect of its own
+mcp = "billing/refund"
+args = { charge = "{reply.id}" }
+
+[retention]
+replies = "30d"
+facts = "400d"                                 # facts of explicit keys and open effects stay
+"#;
+
+fn load(text: &str) -> Result<Policy, Diagnostics> {
+    Policy::load(vec![PolicyFile { path: "semel.toml".into(), text: text.to_owned() }])
+}
+
+fn loaded(text: &str) -> Policy {
+    load(text).unwrap_or_else(|found| panic!("{found}"))
+}
+
+/// The findings of a text, as text.
+fn findings(text: &str) -> String {
+    match load(text) {
+        Ok(policy) => policy.warnings.to_string(),
+        Err(found) => found.to_string(),
+    }
+}
+
+fn codes(text: &str) -> Vec<(Code, usize)> {
+    let found = match load(text) {
+        Ok(policy) => policy.warnings,
+        Err(found) => found,
+    };
+    found.iter().map(|finding| (finding.code, finding.line)).collect()
+}
+
+fn rule_of(policy: &Policy, action: &str, arguments: &str) -> Rule {
+    policy.rule_for(&ActionFacts::new(action, &json::parse(arguments).expect(arguments)))
+}
+
+fn command(policy: &Policy, line: &str) -> Rule {
+    let argv = line.split(' ').map(Json::str).collect();
+    let arguments = Json::object([("argv", Json::Array(argv))]);
+    let program = line.split([' ']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    policy.rule_for(&ActionFacts::new(&format!("cli:{program}"), &arguments))
+}
+
+#[test]
+fn the_documented_example_loads_and_every_field_arrives() {
+    let policy = loaded(EXAMPLE);
+    assert!(policy.warnings.is_empty(), "{}", policy.warnings);
+    assert_eq!(policy.mode, Mode::Guard);
+    assert_eq!(policy.retention, Retention::default());
+    let rule = rule_of(&policy, "mcp:billing/charge_card", r#"{"args": {}}"#);
+    assert_eq!(rule.origin, Origin::File { path: "semel.toml".into(), line: 8 });
+    assert_eq!(rule.class, Class::Consequential);
+    assert_eq!(rule.tier(), Tier::Keyed);
+    assert!(matches!(rule.effect, Some(EffectWording::Word(crate::answer::EffectWord::Created))));
+    assert_eq!(rule.scope, Some(ScopeChoice::Global));
+    let texts = |paths: &[json::Path]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(texts(&rule.sorting.key), ["args.customer", "args.invoice"]);
+    assert_eq!(texts(&rule.sorting.content), ["args.description"]);
+    assert_eq!(texts(&rule.sorting.volatile), ["args.requested_at"]);
+    assert_eq!(rule.sorting.normalize.len(), 1);
+    assert_eq!(rule.serialize_by.map(|path| path.to_string()), Some("args.customer".to_owned()));
+    let valid_for = Some(Duration::from_secs(86_400));
+    assert_eq!(
+        rule.inject,
+        Some(Inject { into: InjectInto::Header("Idempotency-Key".to_owned()), valid_for })
+    );
+    assert_eq!(
+        (rule.caller_key, rule.again, rule.failure),
+        (CallerKey::Joins, Again::Person, Failure::InDoubt)
+    );
+    assert_eq!((rule.budget, rule.timeout), (3, Some(Duration::from_secs(30))));
+    assert_eq!((rule.window, rule.wait), (Some(Duration::from_secs(86_400)), Duration::from_secs(25)));
+    let probe = rule.probe.expect("a probe");
+    assert!(
+        matches!(&probe.call, Call::Mcp { tool, args } if tool == "billing/list_charges" && args.len() == 1)
+    );
+    assert!(probe.found.is_some() && probe.reply.is_some() && !probe.before);
+    assert_eq!(probe.quiet, Duration::from_secs(5));
+    let confirm = rule.confirm.expect("a confirm");
+    assert!(matches!(&confirm.call, Call::Http { method, .. } if method == "GET"));
+    assert_eq!(confirm.within, Duration::from_secs(120));
+    assert!(matches!(&rule.undo, Some(Call::Mcp { tool, .. }) if tool == "billing/refund"));
+}
+
+#[test]
+fn without_a_policy_every_action_still_has_a_rule() {
+    let policy = Policy::default();
+    let rule = rule_of(&policy, "mcp:github/create_issue", "{}");
+    assert_eq!(
+        (rule.origin.clone(), rule.class, rule.tier()),
+        (Origin::Default, Class::Consequential, Tier::Opaque)
+    );
+    assert_eq!(
+        (rule.budget, rule.wait, rule.late_after),
+        (2, Duration::from_secs(25), Duration::from_secs(25))
+    );
+    assert_eq!(rule.window, None);
+    assert!(!policy.uses_expressions());
+    assert_eq!(rule_of(&policy, "mcp:github/get_issue", "{}").class, Class::Read);
+    assert_eq!(command(&policy, "rm -rf x").class, Class::Act);
+}
+
+#[test]
+fn the_first_match_wins_and_local_rules_come_before_packs() {
+    let policy = loaded(
+        r#"
+include = ["pack:kubectl"]
+[[rule]]
+match = "cli:kubectl get secrets *"
+class = "act"
+[[rule]]
+match = "mcp:github/issue_write"
+when = { "args.method" = "create" }
+class = "consequential"
+[[rule]]
+match = "mcp:github/issue_write"
+when = "args.method in ['update', 'close']"
+class = "convergent"
+[[rule]]
+match = "mcp:github/issue_write"
+class = "act"
+"#,
+    );
+    assert_eq!(command(&policy, "kubectl get secrets -A").class, Class::Act);
+    assert_eq!(command(&policy, "kubectl get pods").class, Class::Read);
+    let write = |arguments: &str| rule_of(&policy, "mcp:github/issue_write", arguments);
+    assert_eq!(write(r#"{"args": {"method": "create"}}"#).class, Class::Consequential);
+    assert_eq!(write(r#"{"args": {"method": "close"}}"#).class, Class::Convergent);
+    assert_eq!(write(r#"{"args": {"method": "pin"}}"#).class, Class::Act);
+    assert!(policy.uses_expressions());
+}
+
+#[test]
+fn a_condition_that_fails_gives_no_leave() {
+    let policy = loaded(
+        r#"
+[[rule]]
+match = "mcp:a/b"
+when = "args.kind == 'harmless'"
+class = "read"
+key = ["args.kind"]
+"#,
+    );
+    let rule = rule_of(&policy, "mcp:a/b", r#"{"args": {}}"#);
+    assert_eq!(rule.class, Class::Consequential);
+    assert_eq!(rule.budget, 0);
+    assert!(rule.sorting.key.is_empty());
+    assert_eq!(
+        rule.class_because,
+        "the rule's condition could not be evaluated: `args.kind == 'harmless'` failed: No such key: kind"
+    );
+    assert_eq!(rule_of(&policy, "mcp:a/b", r#"{"args": {"kind": "harmless"}}"#).class, Class::Read);
+}
+
+#[test]
+fn strict_takes_every_action_but_a_read_as_consequential() {
+    let policy = loaded("mode = \"strict\"\n[[rule]]\nmatch = \"mcp:a/put\"\nclass = \"convergent\"\n");
+    for (action, class) in [
+        ("mcp:a/get_x", Class::Read),
+        ("mcp:a/put", Class::Consequential),
+        ("mcp:a/other", Class::Consequential),
+        ("llm:openai/chat.completions", Class::Consequential),
+        ("http:PUT x/y", Class::Consequential),
+        ("http:GET x/y", Class::Read),
+    ] {
+        assert_eq!(rule_of(&policy, action, "{}").class, class, "{action}");
+    }
+    assert_eq!(
+        rule_of(&policy, "mcp:a/put", "{}").class_because,
+        "mode is strict (otherwise convergent: the rule says so)"
+    );
+}
+
+#[test]
+fn what_the_caller_names_comes_before_the_rule() {
+    let policy = loaded("[[rule]]\nmatch = \"cli:make\"\nclass = \"act\"\n");
+    let arguments = json::parse(r#"{"argv": ["make", "deploy"]}"#).unwrap();
+    let facts = ActionFacts {
+        class_override: Some(Class::Consequential),
+        ..ActionFacts::new("cli:make", &arguments)
+    };
+    assert_eq!(policy.rule_for(&facts).class, Class::Consequential);
+}
+
+#[test]
+fn an_earlier_file_wins_and_a_later_one_fills_in() {
+    let file = |path: &str, text: &str| PolicyFile { path: path.into(), text: text.to_owned() };
+    let policy = Policy::load(vec![
+        file("project.toml", "[defaults]\nwait = \"1s\"\n[retention]\nreplies = \"1d\"\n[upstream.a]\nurl = \"x\"\n"),
+        file("user.toml", "mode = \"observe\"\n[defaults]\nwait = \"2s\"\nbudget = 5\n[retention]\nreplies = \"2d\"\nfacts = \"3d\"\n[upstream.a]\nurl = \"y\"\n[mcp.b]\ncommand = [\"c\"]\n"),
+    ])
+    .unwrap();
+    let rule = rule_of(&policy, "fn:x", "{}");
+    assert_eq!((rule.wait, rule.budget), (Duration::from_secs(1), 5));
+    assert_eq!(policy.mode, Mode::Observe);
+    let day = Duration::from_secs(86_400);
+    assert_eq!(policy.retention, Retention { replies: day, facts: day * 3 });
+    assert_eq!(policy.reserved.upstream["a"]["url"].as_str(), Some("x"));
+    assert!(policy.reserved.mcp.contains_key("b"));
+}
+
+#[test]
+fn several_errors_are_found_at_once_each_with_its_place() {
+    let text = r#"version = 2
+mode = "gard"
+inlcude = ["pack:gh"]
+[[rule]]
+macth = "mcp:a/b"
+class = "consequental"
+budget = "3"
+[[rule]]
+match = "mcp:a/{b"
+key = ["args..x"]
+window = "1 day"
+budget = 99
+when = 'args.a == == 2'
+"#;
+    assert_eq!(
+        findings(text),
+        "\
+error[unsupported_version]: version 2 of the policy format is not known
+ --> semel.toml:1:11
+  |
+1 | version = 2
+  |           ^
+  |
+  = help: this semel reads version 1
+
+error[unknown_word]: unknown word `gard`
+ --> semel.toml:2:8
+  |
+2 | mode = \"gard\"
+  |        ^^^^^^
+  |
+  = help: did you mean `guard`?
+
+error[unknown_key]: unknown key `inlcude`
+ --> semel.toml:3:1
+  |
+3 | inlcude = [\"pack:gh\"]
+  | ^^^^^^^
+  |
+  = help: did you mean `include`?
+
+error[unknown_key]: unknown key `macth`
+ --> semel.toml:5:1
+  |
+5 | macth = \"mcp:a/b\"
+  | ^^^^^
+  |
+  = help: did you mean `match`?
+
+error[unknown_word]: unknown word `consequental`
+ --> semel.toml:6:9
+  |
+6 | class = \"consequental\"
+  |         ^^^^^^^^^^^^^^
+  |
+  = help: did you mean `consequential`?
+
+error[wrong_type]: invalid type: string \"3\", expected a whole number
+ --> semel.toml:7:10
+  |
+7 | budget = \"3\"
+  |          ^^^
+
+error[bad_match]: bad pattern: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
+ --> semel.toml:9:9
+  |
+9 | match = \"mcp:a/{b\"
+  |         ^^^^^^^^^^
+  |
+  = help: `*` matches anything, `{a,b}` alternatives, `[ab]` one of a set; `\\` escapes
+
+error[bad_path]: bad path: a name is expected, such as `args` or `argv`; other names are written [\"in quotes\"]
+  --> semel.toml:10:14
+   |
+10 | key = [\"args..x\"]
+   |              ^
+   |
+   = help: write a path such as args.customer, args.items[*].id or argv[3]
+
+error[bad_duration]: \"1 day\": ` day` is not a unit of time
+  --> semel.toml:11:10
+   |
+11 | window = \"1 day\"
+   |          ^^^^^^^
+   |
+   = help: write a whole number and a unit: 250ms, 30s, 5m, 24h, 30d
+
+error[bad_budget]: a budget is from 0 to 20, not 99
+  --> semel.toml:12:10
+   |
+12 | budget = 99
+   |          ^^
+   |
+   = help: it counts how often semel itself sends an effect again; 2 is usual
+
+error[bad_expression]: bad expression: extraneous input '=='
+  --> semel.toml:13:19
+   |
+13 | when = 'args.a == == 2'
+   |                   ^
+   |
+   = help: expressions are CEL, such as args.method == 'create' && has(args.title)"
+    );
+}
+
+#[test]
+fn a_syntax_error_is_reported_alone() {
+    assert_eq!(
+        findings("version = 1\nmode = guard\n[[rule]]\nmacth = 1\n"),
+        "\
+error[toml_syntax]: string values must be quoted, expected literal string
+ --> semel.toml:2:8
+  |
+2 | mode = guard
+  |        ^^^^^"
+    );
+}
+
+#[test]
+fn faults_of_one_rule_are_named() {
+    let rule = |lines: &str| format!("[[rule]]\nmatch = \"mcp:a/b\"\n{lines}\n");
+    let table = [
+        ("key = [\"args.a\"]\nvolatile = [\"args.a\"]", Code::ConflictingPaths, 4),
+        ("content = [\"args.a\"]\nvolatile = ['args[\"a\"]']", Code::ConflictingPaths, 4),
+        ("[rule.probe]\nfound = \"true\"", Code::BadCall, 3),
+        ("[rule.probe]\ncmd = [\"x\"]\nmcp = \"a/b\"\nfound = \"true\"", Code::BadCall, 3),
+        ("[rule.probe]\nmcp = \"a/b\"", Code::BadCall, 3),
+        ("[rule.probe]\nmcp = \"list\"\nfound = \"true\"", Code::BadCall, 4),
+        ("[rule.probe]\nhttp = \"POST https://x/y\"\nfound = \"true\"", Code::BadCall, 4),
+        ("[rule.probe]\nhttp = \"GET https://{args.host}/y\"\nfound = \"true\"", Code::BadCall, 4),
+        ("[rule.probe]\nhttp = \"x/y\"\nfound = \"true\"", Code::BadCall, 4),
+        ("[rule.probe]\ncmd = [\"{args.program}\"]", Code::BadCall, 4),
+        ("[rule.probe]\ncmd = []", Code::BadCall, 4),
+        ("[rule.probe]\ncmd = [\"x\", \"{args.a\"]", Code::BadTemplate, 4),
+        ("[rule.probe]\ncmd = [\"x\", \"{arg.a}\"]", Code::BadTemplate, 4),
+        ("[rule.probe]\ncmd = [\"x\"]\nfound = \"respo.exit == 0\"", Code::BadExpression, 5),
+        ("[rule.confirm]\ncmd = [\"x\"]", Code::BadCall, 3),
+        ("[rule.undo]", Code::BadCall, 3),
+        ("inject = { valid_for = \"1d\" }", Code::BadInject, 3),
+        ("inject = { header = \"a\", arg = \"b\" }", Code::BadInject, 3),
+        ("inject = { header = \"A: b\", valid_for = \"1d\" }", Code::BadInject, 3),
+        ("inject = { flag = \"key\", valid_for = \"1d\" }", Code::BadInject, 3),
+        ("inject = { heeder = \"x\" }", Code::UnknownKey, 3),
+        ("dry_run = { flag = \"dry\" }", Code::BadDryRun, 3),
+        ("effect = \"create\"", Code::BadEffect, 3),
+        ("effect = \"unknown\"", Code::BadEffect, 3),
+        ("budget = -1", Code::BadBudget, 3),
+        ("window = \"0s\"", Code::BadDuration, 3),
+        ("timeout = 30", Code::WrongType, 3),
+        ("refused_exit = [0]", Code::BadExitCode, 3),
+        ("when = {}", Code::BadWhen, 3),
+        ("when = \"\"", Code::BadExpression, 3),
+        ("when = 5", Code::WrongType, 3),
+        ("normalize = { \"args.a\" = [\"trimm\"] }", Code::UnknownWord, 3),
+        ("again = \"nobody\"", Code::UnknownWord, 3),
+    ];
+    for (lines, code, line) in table {
+        let found = load(&rule(lines)).expect_err(lines);
+        let first = found.iter().find(|finding| finding.severity == Severity::Error).unwrap();
+        assert_eq!((first.code, first.line), (code, line), "{lines}\n{found}");
+    }
+    assert_eq!(codes("version = 1\n[[rule]]\nclass = \"act\"\n"), [(Code::MissingMatch, 2)]);
+    assert_eq!(codes("[[rule]]\nmatch = \"\"\n"), [(Code::BadMatch, 2)]);
+    assert_eq!(codes("[[rule]]\nmatch = \"mpc:a/b\"\n"), [(Code::BadMatch, 2)]);
+    assert_eq!(codes("rule = 3\n"), [(Code::WrongType, 1)]);
+    assert_eq!(
+        codes("[defaults]\nbudjet = 3\nwait = \"x\"\n"),
+        [(Code::UnknownKey, 2), (Code::BadDuration, 3)]
+    );
+}
+
+#[test]
+fn an_unknown_pack_names_the_nearest() {
+    assert_eq!(
+        findings("include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]\n"),
+        "\
+error[unknown_pack]: there is no pack \"pack:kubctl\"
+ --> semel.toml:1:12
+  |
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
+  |            ^^^^^^^^^^^^^
+  |
+  = help: did you mean `pack:kubectl`?
+
+error[unknown_pack]: there is no pack \"gh\"
+ --> semel.toml:1:27
+  |
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
+  |                           ^^^^
+  |
+  = help: did you mean `pack:gh`?
+
+error[unknown_pack]: there is no pack \"pack:stripe\"
+ --> semel.toml:1:33
+  |
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
+  |                                 ^^^^^^^^^^^^^
+  |
+  = help: there are: pack:gh, pack:git, pack:kubectl"
+    );
+}
+
+#[test]
+fn what_is_probably_not_meant_is_a_warning_and_loads() {
+    let policy = loaded(
+        r#"
+[[rule]]
+match = "mcp:a/pay"
+class = "consequential"
+key = ["args.request_id", "arg.customer"]
+[[rule]]
+match = "mcp:a/pay"
+inject = { header = "K" }
+[[rule]]
+match = "mcp:a/get"
+class = "read"
+failure = "in_doubt"
+"#,
+    );
+    let found: Vec<_> = policy.warnings.iter().map(|finding| (finding.code, finding.line)).collect();
+    assert_eq!(
+        found,
+        [
+            (Code::Unprobed, 3),
+            (Code::VolatileKey, 5),
+            (Code::UnknownRoot, 5),
+            (Code::Shadowed, 7),
+            (Code::KeyWithoutEnd, 8),
+            (Code::WithoutEffect, 10),
+        ]
+    );
+    assert!(policy.warnings.iter().all(|finding| finding.severity == Severity::Warning));
+}
+
+#[test]
+fn packs_load_without_findings_and_say_what_they_should() {
+    let policy = loaded("include = [\"pack:kubectl\", \"pack:git\", \"pack:gh\"]\n");
+    assert!(policy.warnings.is_empty(), "{}", policy.warnings);
+    let table = [
+        (
+            Class::Read,
+            "kubectl get pods|kubectl get|/usr/local/bin/kubectl logs web-1|kubectl rollout status deploy/web|\
+             kubectl config current-context|git status|git log --oneline|git ls-remote origin|gh issue list|\
+             gh pr view 12|gh pr checks|gh search issues semel|gh auth status",
+        ),
+        (
+            Class::Convergent,
+            "kubectl apply -f web.yaml|kubectl scale deploy/web --replicas=3|kubectl set image deploy/web web=w:2|\
+             git push|git push origin main|git fetch",
+        ),
+        (
+            Class::Act,
+            "kubectl delete pods --all|kubectl exec web-1 -- get x|kubectl -n prod get pods|kubectl|\
+             kubectl config use-context prod|git commit -m x|git branch|git -C x push|gh api repos/a/b|\
+             gh issue close 3|kubectl-argo get x",
+        ),
+        (
+            Class::Consequential,
+            "kubectl rollout restart deploy/web|kubectl create job x --from=cronjob/y|kubectl run x --image=y|\
+             git send-email x.patch|gh issue create --title T --body B|gh issue create|gh pr create --fill|\
+             gh release create v1|gh release create v1 -R a/b|gh pr merge 12|gh issue comment 3 --body hi|\
+             gh workflow run deploy.yml|gh repo create x",
+        ),
+    ];
+    for (class, lines) in table {
+        for line in lines.split('|') {
+            assert_eq!(command(&policy, line.trim()).class, class, "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_pack_for_gh_tells_the_body_apart_where_it_can() {
+    let policy = loaded("include = [\"pack:gh\"]\n");
+    let content = |line: &str| -> Vec<String> {
+        command(&policy, line).sorting.content.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(content("gh issue create --title T --body B"), ["argv[6]"]);
+    assert_eq!(content("gh pr create --repo a/b --title T --body B --draft"), ["argv[8]"]);
+    assert!(content("gh issue create --body B --title T").is_empty());
+    assert!(content("gh issue create --title T --label x --body B").is_empty());
+    assert_eq!(command(&policy, "gh release create v1 --notes x").tier(), Tier::Probed);
+    assert_eq!(command(&policy, "gh release create v1 --repo a/b").tier(), Tier::Opaque);
+    assert_eq!(command(&policy, "gh release create").tier(), Tier::Opaque);
+}
+
+#[test]
+fn the_probe_of_a_release_answers_no_only_when_it_was_told_so() {
+    let policy = loaded("include = [\"pack:gh\"]\n");
+    let found = command(&policy, "gh release create v1").probe.unwrap().found.unwrap();
+    let answer = |resp: &str| found.eval_bool(&[("resp", &json::parse(resp).unwrap())]).ok();
+    assert_eq!(answer(r#"{"exit": 0, "stderr": ""}"#), Some(true));
+    assert_eq!(answer(r#"{"exit": 1, "stderr": "release not found"}"#), Some(false));
+    assert_eq!(answer(r#"{"exit": 1, "stderr": "error connecting to api.github.com"}"#), None);
+}
+
+#[test]
+fn an_explanation_says_which_rule_and_why_not_the_others() {
+    let policy = loaded(
+        r#"
+[[rule]]
+match = "mcp:other/*"
+class = "read"
+[[rule]]
+match = "mcp:github/*"
+when = { "args.method" = "create" }
+class = "convergent"
+[[rule]]
+match = "mcp:github/issue_write"
+key = ["args.title", "args.repo"]
+window = "90m"
+"#,
+    );
+    let arguments = json::parse(r#"{"args": {"method": "update", "title": "x"}}"#).unwrap();
+    let (rule, explanation) = policy.explain(&ActionFacts::new("mcp:github/issue_write", &arguments));
+    assert_eq!(rule.class, Class::Act);
+    assert_eq!(
+        serde_json::to_value(explanation).unwrap(),
+        serde_json::json!({
+            "action": "mcp:github/issue_write",
+            "mode": "guard",
+            "rule": "semel.toml:9",
+            "earlier": [
+                { "rule": "semel.toml:2", "match": "mcp:other/*", "why_not": { "part": "match" } },
+                { "rule": "semel.toml:5", "match": "mcp:github/*",
+                  "why_not": { "part": "when", "condition": "args.method = \"create\"" } },
+            ],
+            "class": "act",
+            "because": "its name has the verb `write`",
+            "tier": "opaque",
+            "identity": {
+                "key": ["args.title", "args.repo"], "key_required": false, "missing": ["args.repo"],
+                "content": [], "volatile": [], "secret": [],
+            },
+            "scope": null,
+            "caller_key": "decides",
+            "again": "agent",
+            "failure": "table",
+            "effect": null,
+            "window": "90m",
+            "wait": "25s",
+            "timeout": null,
+            "late_after": "25s",
+            "budget": 2,
+            "serialize_by": null,
+            "inject": null,
+            "probe": null,
+            "confirm": null,
+            "undo": null,
+        })
+    );
+}
+
+#[test]
+fn every_key_of_the_example_is_in_the_schema() {
+    fn names(schema: &serde_json::Value, into: &mut Vec<String>) {
+        match schema {
+            serde_json::Value::Object(members) => {
+                for (name, value) in members {
+                    if name == "properties" {
+                        into.extend(value.as_object().into_iter().flat_map(|object| object.keys().cloned()));
+                    }
+                    names(value, into);
+                }
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| names(item, into)),
+            _ => {}
+        }
+    }
+    fn keys(value: &toml::Value, into: &mut Vec<String>) {
+        match value {
+            toml::Value::Table(table) => {
+                for (name, value) in table {
+                    into.push(name.clone());
+                    // Names below these are the user's own.
+                    if !["args", "normalize", "when"].contains(&name.as_str()) {
+                        keys(value, into);
+                    }
+                }
+            }
+            toml::Value::Array(items) => items.iter().for_each(|item| keys(item, into)),
+            _ => {}
+        }
+    }
+    let schema = schema::schema();
+    assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
+    assert_eq!(schema["additionalProperties"], false);
+    let (mut known, mut used) = (Vec::new(), Vec::new());
+    names(&schema, &mut known);
+    keys(&toml::from_str(EXAMPLE).unwrap(), &mut used);
+    used.extend(["include", "when", "secret", "late_after", "refused_exit", "dry_run"].map(str::to_owned));
+    for name in used {
+        assert!(known.contains(&name), "{name}");
+    }
+}
+
+/// Lines of a policy, whole and damaged, so that random texts reach further than the syntax.
+fn any_text() -> impl Strategy<Value = String> {
+    let lines: Vec<&'static str> = EXAMPLE.lines().collect();
+    let line = prop_oneof![
+        6 => proptest::sample::select(lines.clone()).prop_map(str::to_owned),
+        2 => (proptest::sample::select(lines), 0..60usize, "\\PC{0,3}").prop_map(|(line, at, noise)| {
+            let at = line.char_indices().nth(at).map_or(line.len(), |(at, _)| at);
+            format!("{}{noise}{}", &line[..at], &line[at..])
+        }),
+        1 => "[a-z_]{1,8} = (\"\\PC{0,8}\"|[0-9]{1,20}|\\{ [a-z]{1,3} = [0-9] \\}|\\[\"[a-z.{}]{0,9}\"\\])",
+        1 => "\\PC{0,20}",
+    ];
+    proptest::collection::vec(line, 0..25).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_makes_loading_or_rendering_panic(text in any_text()) {
+        match load(&text) {
+            Ok(policy) => {
+                let _ = policy.warnings.render(true);
+                let _ = rule_of(&policy, "mcp:billing/charge_card", r#"{"args": {"customer": 1}}"#);
+            }
+            Err(found) => {
+                prop_assert!(found.has_errors());
+                prop_assert!(!found.render(false).is_empty());
+                prop_assert!(found.iter().all(|finding| finding.line > 0 && finding.column > 0));
+            }
+        }
+    }
+
+    #[test]
+    fn no_name_makes_recognition_panic(name in "\\PC{0,40}", trusted in any::<bool>()) {
+        let (_, because) = recognise::class(&name, Annotations::default(), trusted);
+        prop_assert!(!because.is_empty());
+    }
+
+    #[test]
+    fn no_text_makes_an_expression_or_a_template_panic(text in "[a-z.()\\[\\]{}'\"0-9=!&|?:+ -]{0,40}") {
+        let arguments = json::parse(r#"{"a": [1, "x", {"b": null}]}"#).unwrap();
+        if let Ok(expression) = expression::Expression::compile(&text) {
+            let _ = expression.eval(&[("a", &arguments)]);
+        }
+        if let Ok(template) = template::Template::parse(&text) {
+            let _ = template.render(&arguments, template::Encoding::Url);
+            let _ = template.value(&arguments);
+        }
+    }
+}
