@@ -222,7 +222,9 @@ impl Ending {
 
     fn press(&mut self, group: Pid, signals: &Signals, now: Duration) {
         // A group that is gone already needs no signal; its end will be seen.
-        let send = |signal| drop(kill_process_group(group, signal));
+        let send = |signal| {
+            let _gone_already = kill_process_group(group, signal);
+        };
         if let Some(signal) = signals.asked_to_end()
             && self.forwarded != Some(signal)
         {

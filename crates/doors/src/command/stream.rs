@@ -1,7 +1,7 @@
 //! One stream of a child's output: passed on live, and kept up to a cap.
 
 use rustix::fd::{AsFd, BorrowedFd};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
 /// A pipe that polls as writable takes at least this much without blocking (POSIX `PIPE_BUF`).
 const PIPE_BUF: usize = 4096;
@@ -128,9 +128,4 @@ impl Taken {
         }
         !self.broken
     }
-}
-
-/// Writes everything to a descriptor, for replays. `true`: the last byte was accepted.
-pub fn write_all(mut sink: impl Write, bytes: &[u8]) -> bool {
-    sink.write_all(bytes).and_then(|()| sink.flush()).is_ok()
 }

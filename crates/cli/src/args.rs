@@ -1,0 +1,370 @@
+//! The command line of semel: what a person or an agent may say.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "semel",
+    version,
+    about = "Each intended effect runs at most once, whoever retries.",
+    after_help = "Examples:\n  \
+        semel run --key invoice-1001 -- ./charge.sh cus_42 4900\n  \
+        semel ledger\n  \
+        semel ledger resolve ef_01K… --applied --reason \"seen in the dashboard\"\n  \
+        semel demo",
+    disable_help_subcommand = true,
+    propagate_version = true
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Print one JSON document on stdout.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say nothing on stderr but errors.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Colour in terminals, always or never.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Use this policy file instead of the semel.toml found upward from here.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Use this ledger file.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub ledger: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a command so that its effect happens at most once.
+    Run(Box<Run>),
+    /// Read the ledger and settle doubts. Alone: what needs a person.
+    Ledger(Ledger),
+    /// Stop a run: nothing more starts in it.
+    Cancel(Cancel),
+    /// Print the idempotency key of an action with its arguments.
+    Key(Key),
+    /// Check and explain the policy.
+    Policy(Policy),
+    /// Explain an error code.
+    Explain(Explain),
+    /// Check paths, permissions, versions and the ledger.
+    Doctor(Doctor),
+    /// Show what semel does, on a ledger and a payment server of its own.
+    Demo(Demo),
+    /// Print shell completions.
+    Completions(Completions),
+    /// Write man pages into a directory.
+    Man(Man),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel run --key deploy-web-1.8.2 -- ./deploy.sh web 1.8.2\n  \
+    semel run --probe './paid.sh 1001' --class consequential -- ./charge.sh 1001\n  \
+    semel run --again 'second shipment' -- ./ship.sh 1001\n\n\
+    Exit codes: the command's own; 120 refused, 121 in doubt (do not retry), 122 in flight (wait),\n\
+    123 drift, 125 semel failed, 126 not executable, 127 not found. See `semel explain CODE`.")]
+pub struct Run {
+    /// A key that names this request; the same key again is the same effect.
+    #[arg(long, alias = "idempotency-key", value_name = "KEY")]
+    pub key: Option<String>,
+    /// The action's name, if it should not be the program's.
+    #[arg(long, value_name = "NAME")]
+    pub action: Option<String>,
+    /// The run this call belongs to.
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// Do it once more on purpose; the same reason again is the same repetition.
+    #[arg(long, value_name = "WHY")]
+    pub again: Option<String>,
+    /// read, convergent, act, generate or consequential.
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<String>,
+    /// What it does when it works: created, updated, deleted, sent, noop or none.
+    #[arg(long, value_name = "EFFECT")]
+    pub effect: Option<String>,
+    /// End the command after this time; what it did by then is in doubt.
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<String>,
+    /// A command that asks whether it happened: exit 0 yes, 1 no, other unknown. Split as a shell would, run without one.
+    #[arg(long, value_name = "CMD")]
+    pub probe: Option<String>,
+    /// How long after the last possible sending a probe's no begins to count.
+    #[arg(long, value_name = "TIME", requires = "probe")]
+    pub probe_quiet: Option<String>,
+    /// Take turns with other calls on this resource.
+    #[arg(long, value_name = "RESOURCE")]
+    pub serialize_by: Option<String>,
+    /// How long to wait for the same call elsewhere before answering "in flight".
+    #[arg(long, value_name = "TIME")]
+    pub wait: Option<String>,
+    /// Read piped input to its end first, or hand it through unread.
+    #[arg(long, value_name = "HOW", default_value = "read")]
+    pub stdin: StdinChoice,
+    /// Say what would happen, and do nothing.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StdinChoice {
+    Read,
+    Pass,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Ledger {
+    /// Only this run.
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// As Markdown, to give back to a model that has forgotten what it did.
+    #[arg(long)]
+    pub markdown: bool,
+    #[command(subcommand)]
+    pub command: Option<LedgerCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// List effects, newest first.
+    List(List),
+    /// Show one effect with its attempts and history.
+    Show { effect: String },
+    /// Print the recorded reply of an effect, by id or by idempotency key.
+    Get(Get),
+    /// Follow the journal.
+    Tail(Tail),
+    /// Say what became of an effect that is in doubt.
+    Resolve(Resolve),
+    /// Take a ruling back.
+    Reopen {
+        effect: String,
+        #[arg(long, alias = "note", value_name = "TEXT")]
+        reason: String,
+    },
+    /// Print everything, one JSON document a line.
+    Export {
+        /// Leave recorded replies out.
+        #[arg(long)]
+        no_replies: bool,
+    },
+    /// Drop replies and facts that are older than the policy keeps them.
+    Prune {
+        /// Drop replies older than this instead.
+        #[arg(long, value_name = "TIME")]
+        replies: Option<String>,
+    },
+    /// Show or change the epoch: whether the ledger may have forgotten claims.
+    Epoch {
+        #[command(subcommand)]
+        command: Option<EpochCommand>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct List {
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// in_flight, in_doubt, applied or not_applied.
+    #[arg(long, value_name = "STATE")]
+    pub state: Option<String>,
+    /// Only actions that contain this.
+    #[arg(long, value_name = "TEXT")]
+    pub action: Option<String>,
+    /// Only effects younger than this.
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    pub limit: usize,
+    /// Do not shorten subjects.
+    #[arg(long)]
+    pub wide: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Get {
+    /// An effect id.
+    pub effect: Option<String>,
+    /// The idempotency key that the call came with.
+    #[arg(long, conflicts_with = "effect", required_unless_present = "effect")]
+    pub key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Tail {
+    /// Begin with the last N lines.
+    #[arg(long, short = 'n', default_value_t = 10, value_name = "N")]
+    pub lines: usize,
+    /// Stop at the end instead of waiting for more.
+    #[arg(long)]
+    pub no_follow: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "verdict", required = true)]
+pub struct Verdict {
+    /// It happened.
+    #[arg(long, alias = "happened", group = "verdict")]
+    pub applied: bool,
+    /// It certainly did not happen.
+    #[arg(long, alias = "did-not-happen", group = "verdict")]
+    pub not_applied: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Resolve {
+    pub effect: String,
+    #[command(flatten)]
+    pub verdict: Verdict,
+    /// How you know.
+    #[arg(long, alias = "note", value_name = "TEXT")]
+    pub reason: String,
+    /// What it answered, for whoever asks next; `-` reads stdin.
+    #[arg(long, value_name = "FILE", conflicts_with = "not_applied")]
+    pub reply: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum EpochCommand {
+    /// The ledger was restored or may have lost claims: hold what may be older than now.
+    Bump {
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Nothing older will be retried: end the quarantine.
+    Accept,
+    /// The secret is lost: make a new one, and start a new epoch.
+    NewSecret {
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Cancel {
+    pub run: String,
+    /// Let the run start things again.
+    #[arg(long)]
+    pub lift: bool,
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Key {
+    /// The action, such as mcp:billing/charge or fn:charge.
+    pub action: String,
+    /// Its arguments, as one JSON value; `-` reads stdin.
+    #[arg(long, value_name = "JSON")]
+    pub args: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Policy {
+    #[command(subcommand)]
+    pub command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Check the policy files.
+    Check { files: Vec<PathBuf> },
+    /// Say which rule, class and key an action has, and why.
+    Explain(PolicyExplain),
+    /// Print the JSON Schema of semel.toml.
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub struct PolicyExplain {
+    /// The action, such as mcp:github/create_issue. Not needed after `--`.
+    #[arg(required_unless_present = "command")]
+    pub action: Option<String>,
+    /// Its arguments, as one JSON object.
+    #[arg(long, value_name = "JSON")]
+    pub args: Option<String>,
+    /// A command line, instead of an action.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The code; none lists them all.
+    pub code: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Read every page of the ledger too.
+    #[arg(long)]
+    pub full: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Without pauses, for tests.
+    #[arg(long)]
+    pub fast: bool,
+    #[command(subcommand)]
+    pub part: Option<DemoPart>,
+}
+
+/// The processes that the demo starts.
+#[derive(Debug, Subcommand)]
+#[command(hide = true)]
+pub enum DemoPart {
+    /// The payment server.
+    #[command(hide = true)]
+    Bank(DemoBank),
+    /// The payment tool: one charge, or one question.
+    #[command(hide = true)]
+    Pay(DemoPay),
+}
+
+#[derive(Debug, Args)]
+pub struct DemoBank {
+    /// Where charges are written down, one line each.
+    #[arg(long)]
+    pub log: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct DemoPay {
+    /// The server's address.
+    #[arg(long)]
+    pub bank: String,
+    /// One request, as JSON.
+    pub request: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Man {
+    pub directory: PathBuf,
+}

@@ -1,0 +1,88 @@
+//! The environment, read once. Flag over environment over project file over user file.
+
+use anyhow::{Context, bail};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What the surroundings say.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    pub home: Option<PathBuf>,
+    pub state_dir: Option<PathBuf>,
+    pub xdg_state: Option<PathBuf>,
+    pub xdg_config: Option<PathBuf>,
+    pub ledger: Option<String>,
+    pub policy: Option<PathBuf>,
+    pub config: Option<PathBuf>,
+    pub run_id: Option<String>,
+    pub baggage: Option<String>,
+    pub failpoints: Option<String>,
+    pub allow_network_fs: bool,
+    pub search: OsString,
+    pub cwd: PathBuf,
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one home of the environment")]
+impl Environment {
+    pub fn read() -> anyhow::Result<Self> {
+        let text = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Ok(Environment {
+            home: path("HOME"),
+            state_dir: path("SEMEL_STATE_DIR"),
+            xdg_state: path("XDG_STATE_HOME").filter(|path| path.is_absolute()),
+            xdg_config: path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()),
+            ledger: text("SEMEL_LEDGER"),
+            policy: path("SEMEL_POLICY"),
+            config: path("SEMEL_CONFIG"),
+            run_id: text("SEMEL_RUN_ID"),
+            baggage: text("BAGGAGE"),
+            failpoints: text("SEMEL_FAILPOINTS"),
+            allow_network_fs: text("SEMEL_ALLOW_NETWORK_FS").is_some_and(|value| value != "0"),
+            search: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
+            cwd: std::env::current_dir().context("the working directory is gone")?,
+        })
+    }
+
+    /// Where the ledger lies.
+    pub fn ledger_file(&self, flag: Option<&Path>) -> anyhow::Result<PathBuf> {
+        if let Some(path) = flag {
+            return Ok(self.cwd.join(path));
+        }
+        if let Some(ledger) = &self.ledger {
+            return self.ledger_from_url(ledger);
+        }
+        let directory = match (&self.state_dir, &self.xdg_state, &self.home) {
+            (Some(directory), _, _) => self.cwd.join(directory),
+            (None, Some(state), _) => state.join("semel"),
+            (None, None, Some(home)) => home.join(".local/state/semel"),
+            (None, None, None) => bail!("neither SEMEL_STATE_DIR nor HOME is set, so the ledger has no place"),
+        };
+        Ok(directory.join("ledger.db"))
+    }
+
+    /// `SEMEL_LEDGER` is a path, or the address of an engine. Only the embedded one exists so far.
+    fn ledger_from_url(&self, text: &str) -> anyhow::Result<PathBuf> {
+        match text.split_once("://").map_or((text.split_once(':'), false), |parts| (Some(parts), true)) {
+            (Some(("sqlite" | "file", path)), _) if !path.is_empty() => Ok(self.cwd.join(path)),
+            (Some((engine, _)), true) => {
+                bail!("SEMEL_LEDGER names the engine {engine}, which this semel does not have; it has sqlite:PATH")
+            }
+            _ => Ok(self.cwd.join(text)),
+        }
+    }
+
+    pub fn user_config_dir(&self) -> Option<PathBuf> {
+        self.xdg_config.clone().or_else(|| Some(self.home.as_ref()?.join(".config"))).map(|path| path.join("semel"))
+    }
+
+    /// The run a call belongs to: flag, `SEMEL_RUN_ID`, W3C baggage `semel.run_id`, else none.
+    pub fn run_id(&self, flag: Option<&str>) -> Option<String> {
+        let from_baggage = || {
+            let entries = self.baggage.as_ref()?.split(',');
+            let entry = entries.filter_map(|entry| entry.trim().split_once('=')).find(|(name, _)| *name == "semel.run_id");
+            entry.map(|(_, value)| value.split(';').next().unwrap_or_default().trim().to_owned())
+        };
+        flag.map(str::to_owned).or_else(|| self.run_id.clone()).or_else(from_baggage).filter(|run| !run.is_empty())
+    }
+}

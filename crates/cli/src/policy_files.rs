@@ -1,0 +1,58 @@
+//! Which policy files hold here, and whether they may be trusted.
+
+use crate::config::Environment;
+use anyhow::Context;
+use semel_core::policy::{Diagnostics, Policy, PolicyFile};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A policy is written by hand; a larger file is something else.
+const POLICY_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Why there is no policy to go by.
+#[derive(Debug)]
+pub enum Unusable {
+    /// A file cannot be read, or must not be trusted.
+    File(anyhow::Error),
+    /// What it says does not hold together.
+    Content(Diagnostics),
+}
+
+/// Loads the flag's or the environment's file alone, or else the project's over the user's.
+pub fn load(environment: &Environment, flag: Option<&Path>) -> Result<Policy, Unusable> {
+    let files = read(environment, flag).map_err(Unusable::File)?;
+    if files.is_empty() {
+        return Ok(Policy::default());
+    }
+    Policy::load(files).map_err(Unusable::Content)
+}
+
+pub fn read(environment: &Environment, flag: Option<&Path>) -> anyhow::Result<Vec<PolicyFile>> {
+    let explicit = flag.map(Path::to_owned).or_else(|| environment.policy.clone());
+    if let Some(path) = explicit {
+        return Ok(vec![read_one(&environment.cwd.join(path))?]);
+    }
+    let project = environment.cwd.ancestors().map(|directory| directory.join("semel.toml")).find(|path| path.is_file());
+    let user = environment.config.clone().map(|path| environment.cwd.join(path)).or_else(|| {
+        environment.user_config_dir().map(|directory| directory.join("semel.toml")).filter(|path| path.is_file())
+    });
+    project.into_iter().chain(user).map(|path| read_one(&path)).collect()
+}
+
+pub fn read_one(path: &PathBuf) -> anyhow::Result<PolicyFile> {
+    let about = || format!("cannot read the policy {}", path.display());
+    let metadata = path.metadata().with_context(about)?;
+    let me = rustix::process::geteuid().as_raw();
+    // A rule can name commands, so a file that somebody else may write is somebody else's program.
+    if metadata.uid() != me && metadata.uid() != 0 {
+        anyhow::bail!("the policy {} belongs to another user (uid {})", path.display(), metadata.uid());
+    }
+    if metadata.mode() & 0o002 != 0 {
+        anyhow::bail!("everybody can write the policy {} (mode {:o})", path.display(), metadata.mode() & 0o777);
+    }
+    if metadata.len() > POLICY_BYTES_MAX {
+        anyhow::bail!("the policy {} has {} bytes; at most {POLICY_BYTES_MAX} are read", path.display(), metadata.len());
+    }
+    let text = std::fs::read_to_string(path).with_context(about)?;
+    Ok(PolicyFile { path: path.clone(), text })
+}
