@@ -75,7 +75,11 @@ impl Marks {
 
     /// The paths that differ, added and removed ones too; those of the content come last.
     pub fn differing(&self, other: &Marks) -> Vec<String> {
-        let mut differing = self.differing_fingerprinted(other);
+        let mut differing = match self.compare(other) {
+            Comparison::Equal => Vec::new(),
+            Comparison::Unknown => vec![ARGUMENTS.to_owned()],
+            Comparison::Paths(paths) => paths.into_iter().map(shown).collect(),
+        };
         differing.extend(self.differing_content(other));
         differing
     }
@@ -84,49 +88,65 @@ impl Marks {
     /// it is about, and at most prose differs. The differing paths are given back; none differ if only the caller's
     /// keys did.
     pub fn looks_like(&self, other: &Marks) -> Option<Vec<String>> {
-        let differing = if self.fingerprint == other.fingerprint {
-            Vec::new()
-        } else if self.paths.is_empty() || other.paths.is_empty() {
-            return None;
-        } else {
-            self.differing_fingerprinted(other)
+        let differing = match self.compare(other) {
+            Comparison::Equal => Vec::new(),
+            Comparison::Unknown => return None,
+            Comparison::Paths(paths) => paths,
         };
         let is_atom = |mark: &PathMark| mark.kind == PathKind::Atom;
         let mut all = self.paths.iter().chain(&other.paths);
-        if all.any(|mark| is_atom(mark) && differing.contains(&mark.path)) {
+        if all.any(|mark| is_atom(mark) && differing.contains(&mark.path.as_str())) {
             return None;
         }
         // The same program in the same directory is where a call happens, not what it is about.
-        let telling = |mark: &&PathMark| is_atom(mark) && mark.path != "cwd" && mark.path != "argv[0]";
-        if !self.paths.is_empty() && self.paths.iter().find(telling).is_none() {
+        let telling =
+            |mark: &PathMark| is_atom(mark) && !matches!(mark.path.as_str(), "" | "cwd" | "argv[0]");
+        if !self.paths.is_empty() && !self.paths.iter().any(telling) {
             return None;
         }
-        let content = self.differing_content(other);
-        Some(differing.into_iter().chain(content).collect())
+        Some(differing.into_iter().map(shown).chain(self.differing_content(other)).collect())
     }
 
-    fn differing_fingerprinted(&self, other: &Marks) -> Vec<String> {
+    fn compare<'a>(&'a self, other: &'a Marks) -> Comparison<'a> {
         if self.fingerprint == other.fingerprint {
-            return Vec::new();
+            return Comparison::Equal;
         }
-        name_differences(&self.paths, &other.paths, ARGUMENTS)
+        compare_paths(&self.paths, &other.paths)
     }
 
     fn differing_content(&self, other: &Marks) -> Vec<String> {
-        match (&self.content, &other.content) {
-            (mine, theirs) if mine == theirs => Vec::new(),
-            // Without content there are no paths, and without paths too many: only the digest tells which.
-            (Some(_), Some(_)) => name_differences(&self.content_paths, &other.content_paths, CONTENT),
-            (Some(_), None) => name_all(&self.content_paths),
-            (None, _) => name_all(&other.content_paths),
+        if self.content == other.content {
+            return Vec::new();
+        }
+        let paths = match (&self.content, &other.content) {
+            (Some(_), Some(_)) => match compare_paths(&self.content_paths, &other.content_paths) {
+                Comparison::Paths(paths) => paths,
+                Comparison::Equal | Comparison::Unknown => Vec::new(),
+            },
+            // All content of the one side was added by it.
+            _ => {
+                self.content_paths.iter().chain(&other.content_paths).map(|mark| mark.path.as_str()).collect()
+            }
+        };
+        if paths.is_empty() {
+            vec![CONTENT.to_owned()]
+        } else {
+            paths.into_iter().map(str::to_owned).collect()
         }
     }
 }
 
-/// The leaves were marked unless there were too many, so no marks means that nothing can be named but the whole.
-fn name_differences(mine: &[PathMark], theirs: &[PathMark], whole: &str) -> Vec<String> {
+enum Comparison<'a> {
+    Equal,
+    /// They differ, and one side had too many leaves to say where.
+    Unknown,
+    Paths(Vec<&'a str>),
+}
+
+/// Leaves are always marked unless there are too many, so a side without marks can only be compared as a whole.
+fn compare_paths<'a>(mine: &'a [PathMark], theirs: &'a [PathMark]) -> Comparison<'a> {
     if mine.is_empty() || theirs.is_empty() {
-        return vec![whole.to_owned()];
+        return Comparison::Unknown;
     }
     let mut marks: BTreeMap<&str, [Option<u64>; 2]> = BTreeMap::new();
     for (side, list) in [mine, theirs].into_iter().enumerate() {
@@ -134,15 +154,12 @@ fn name_differences(mine: &[PathMark], theirs: &[PathMark], whole: &str) -> Vec<
             marks.entry(&mark.path).or_default()[side] = Some(mark.mark);
         }
     }
-    let differing = marks.into_iter().filter(|(_, [a, b])| a != b);
-    differing.map(|(path, _)| if path.is_empty() { whole.to_owned() } else { path.to_owned() }).collect()
+    Comparison::Paths(marks.into_iter().filter(|(_, [a, b])| a != b).map(|(path, _)| path).collect())
 }
 
-fn name_all(marks: &[PathMark]) -> Vec<String> {
-    if marks.is_empty() {
-        return vec![CONTENT.to_owned()];
-    }
-    marks.iter().map(|mark| mark.path.clone()).collect()
+/// The root itself has no path.
+fn shown(path: &str) -> String {
+    if path.is_empty() { ARGUMENTS.to_owned() } else { path.to_owned() }
 }
 
 fn kind(path: &str, leaf: &Json) -> PathKind {
@@ -246,6 +263,15 @@ mod tests {
         let commit = marks(r#"{"argv":["git","commit","-m","fix the bug"],"cwd":"/w"}"#);
         let again = marks(r#"{"argv":["git","commit","-m","fix that bug"],"cwd":"/w"}"#);
         assert_eq!(commit.looks_like(&again), Some(vec!["argv[3]".to_owned()]));
+    }
+
+    #[test]
+    fn no_arguments_are_like_nothing() {
+        let (none, some) = (marks("{}"), marks(r#"{"note":"hello there"}"#));
+        assert_eq!(none.looks_like(&some), None);
+        assert_eq!(some.looks_like(&none), None);
+        assert_eq!(none.looks_like(&none), None);
+        assert_eq!(none.differing(&some), ["arguments", "note"]);
     }
 
     #[test]

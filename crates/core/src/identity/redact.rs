@@ -3,7 +3,7 @@
 //! Names decide, and a few well-known shapes of text. It is a net, not a proof: a rule's `secret` paths are the means
 //! for what no name gives away.
 
-use crate::json::{Json, Path};
+use crate::json::{Json, Path, parse};
 
 pub const REDACTED: &str = "[redacted]";
 
@@ -19,7 +19,7 @@ pub fn redact(arguments: &Json, secret: &[Path]) -> Json {
 
 fn redact_by_name(json: &mut Json) {
     match json {
-        Json::String(text) => *text = redact_text(text),
+        Json::String(text) => *text = redact_embedded(text).unwrap_or_else(|| redact_text(text)),
         Json::Array(elements) => {
             redact_command_line(elements);
             elements.iter_mut().for_each(redact_by_name);
@@ -35,6 +35,17 @@ fn redact_by_name(json: &mut Json) {
         }
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
+}
+
+/// JSON inside a string (`curl -d '{"password": …}'`, piped input), rewritten only if it held a secret.
+fn redact_embedded(text: &str) -> Option<String> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let inner = parse(text).ok()?;
+    let mut shown = inner.clone();
+    redact_by_name(&mut shown);
+    (shown != inner).then(|| shown.canonical())
 }
 
 /// Words that make a name secret. Singular on purpose: `max_tokens` is a setting.
@@ -94,8 +105,9 @@ fn redact_command_line(elements: &mut [Json]) {
             continue;
         };
         match std::mem::replace(&mut after, After::Nothing) {
-            // `--token --verbose` gave no token; the next flag is worth reading.
-            After::SecretFlag if !text.starts_with("--") => *text = REDACTED.to_owned(),
+            // After `--token --password x` it is still the last that matters.
+            After::SecretFlag if is_secret_flag(text) => after = After::SecretFlag,
+            After::SecretFlag => *text = REDACTED.to_owned(),
             After::UserFlag if !text.starts_with('-') => *text = redact_password(text),
             _ => (after, *text) = redact_argument(text),
         }
@@ -112,13 +124,17 @@ fn redact_argument(text: &str) -> (After, String) {
     if matches!(text, "-u" | "--user" | "--proxy-user" | "-U") {
         return (After::UserFlag, text.to_owned());
     }
-    if text.starts_with('-') && !text.contains(['=', ':', ' ']) && is_secret_name(text) {
+    if is_secret_flag(text) {
         return (After::SecretFlag, text.to_owned());
     }
     if let Some(glued) = text.strip_prefix("-u").filter(|rest| rest.contains(':')) {
         return (After::Nothing, format!("-u{}", redact_password(glued)));
     }
     (After::Nothing, redact_named_value(text).unwrap_or_else(|| text.to_owned()))
+}
+
+fn is_secret_flag(text: &str) -> bool {
+    text.starts_with('-') && !text.contains(['=', ':', ' ']) && is_secret_name(text)
 }
 
 /// `NAME=value`, `--flag=value` and `Header: value`, also a header behind a flag: `--header=Authorization: …`.
@@ -178,11 +194,13 @@ fn redact_parameters(text: &str) -> String {
         let (before, after) = rest.split_at(at + 1);
         shown.push_str(before);
         rest = after;
-        let end = after.find(|c: char| matches!(c, '&' | '#' | '"' | '\'') || c.is_whitespace());
-        let parameter = &after[..end.unwrap_or(after.len())];
-        if let Some((name, _)) = parameter.split_once('=').filter(|(name, _)| is_secret_name(name)) {
+        // The value is looked for only behind a secret name, and then passed over: no text is read twice.
+        let Some(equals) = after.find(|c: char| "=?&#\"'".contains(c) || c.is_whitespace()) else { break };
+        let (name, value) = after.split_at(equals);
+        if let Some(value) = value.strip_prefix('=').filter(|_| is_secret_name(name)) {
+            let end = value.find(|c: char| matches!(c, '&' | '#' | '"' | '\'') || c.is_whitespace());
             shown.push_str(&format!("{name}={REDACTED}"));
-            rest = &after[parameter.len()..];
+            rest = &value[end.unwrap_or(value.len())..];
         }
     }
     shown + rest
@@ -208,7 +226,7 @@ fn redact_bearer(text: &str) -> String {
 mod tests {
     use super::super::tests::paths;
     use super::*;
-    use crate::json::{parse, tests::any_json};
+    use crate::json::tests::any_json;
     use proptest::prelude::*;
 
     fn shown(json: &str) -> String {
@@ -287,7 +305,7 @@ mod tests {
     fn secrets_on_a_command_line_are_redacted() {
         for (arguments, expected) in [
             (vec!["x", "--token", "abc", "y"], vec!["x", "--token", "[redacted]", "y"]),
-            (vec!["x", "--token", "--verbose"], vec!["x", "--token", "--verbose"]),
+            (vec!["x", "--token", "--password", "p"], vec!["x", "--token", "--password", "[redacted]"]),
             (vec!["x", "--password=abc=d"], vec!["x", "--password=[redacted]"]),
             (vec!["curl", "-u", "ann:pw"], vec!["curl", "-u", "ann:[redacted]"]),
             (vec!["curl", "-uann:pw"], vec!["curl", "-uann:[redacted]"]),
@@ -327,8 +345,12 @@ mod tests {
             ("curl -H 'Authorization: Bearer abc.def-123'", "curl -H 'Authorization: Bearer [redacted]'"),
             ("Bearer of bad news", "Bearer of bad news"),
             ("mail ann@host?", "mail ann@host?"),
+            ("?token=a?b", "?token=[redacted]"),
+            ("a=1&password=x y", "a=1&password=[redacted] y"),
+            (r#"{ "user": "ann", "password": "pw" }"#, r#"{"password":"[redacted]","user":"ann"}"#),
+            (r#"{ "user": "ann" }"#, r#"{ "user": "ann" }"#),
         ] {
-            assert_eq!(redact_text(text), expected);
+            assert_eq!(redact(&Json::str(text), &[]).as_str(), Some(expected));
         }
     }
 
