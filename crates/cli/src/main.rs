@@ -1,1 +1,59 @@
-fn main() {}
+//! Wires: arguments, configuration, commands. Decides nothing.
+
+mod args;
+mod commands;
+mod config;
+mod house;
+mod output;
+mod policy_files;
+
+use args::{Cli, Command};
+use clap::Parser;
+use config::Environment;
+use output::Output;
+use std::process::ExitCode;
+
+/// Usage, configuration or internal error of a command that wraps nothing.
+const EXIT_FAILED: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let output = Output::new(&cli.global);
+    let environment = match Environment::read() {
+        Ok(environment) => environment,
+        Err(error) => {
+            output.error(&error);
+            return ExitCode::from(if matches!(cli.command, Command::Run(_)) { 125 } else { EXIT_FAILED });
+        }
+    };
+    if let Some(spec) = &environment.failpoints
+        && let Err(error) = semel_ledger::failpoint::install(spec)
+    {
+        output.error(&anyhow::anyhow!("SEMEL_FAILPOINTS: {error}"));
+        return ExitCode::from(125);
+    }
+    let house = commands::Context { global: cli.global, environment, output };
+    let done = match cli.command {
+        Command::Run(run) => return ExitCode::from(commands::run::run(&house, &run)),
+        _ => Ok(ExitCode::SUCCESS),
+    };
+    done.unwrap_or_else(|error: anyhow::Error| {
+        output.error(&error);
+        ExitCode::from(EXIT_FAILED)
+    })
+}
+
+/// A call that could not be understood. Of `semel run` it starts nothing, and says so as every wrapper does: 125.
+fn usage(error: &clap::Error) -> ExitCode {
+    let _nobody_listens = error.print();
+    let help = !error.use_stderr();
+    let wraps = std::env::args_os().nth(1).is_some_and(|word| word == "run");
+    ExitCode::from(match (help, wraps) {
+        (true, _) => 0,
+        (false, true) => 125,
+        (false, false) => EXIT_FAILED,
+    })
+}

@@ -1,0 +1,119 @@
+//! stdout is data, stderr is talk. Everything a command prints goes through here.
+
+use crate::args::{Color, Global};
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+
+/// How this process talks.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    pub json: bool,
+    pub quiet: bool,
+}
+
+impl Output {
+    pub fn new(global: &Global) -> Self {
+        match global.color {
+            // anstream itself looks at NO_COLOR, CLICOLOR_FORCE, TERM and whether it is a terminal.
+            Color::Auto => {}
+            Color::Always => anstream::ColorChoice::Always.write_global(),
+            Color::Never => anstream::ColorChoice::Never.write_global(),
+        }
+        Output { json: global.json, quiet: global.quiet }
+    }
+
+    /// Data for whoever reads stdout. `false`: the reader went away.
+    pub fn data(self, text: impl Display) -> bool {
+        let mut out = anstream::stdout();
+        writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+    }
+
+    /// One JSON document.
+    pub fn document(self, value: &impl Serialize) -> bool {
+        let text = serde_json::to_string_pretty(value).expect("documents have string keys");
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+    }
+
+    /// One line of a stream of JSON documents.
+    pub fn line(self, value: &impl Serialize) -> bool {
+        let text = serde_json::to_string(value).expect("documents have string keys");
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+    }
+
+    /// A list, as every list is printed under `--json`.
+    pub fn list(self, items: &[impl Serialize], next: Option<u64>) -> bool {
+        self.document(&serde_json::json!({"schema_version": 1, "items": items, "next": next}))
+    }
+
+    /// Something for people, on stderr.
+    pub fn say(self, text: impl Display) {
+        if !self.quiet {
+            self.warn(text);
+        }
+    }
+
+    /// Something for people that even a quiet caller must see.
+    pub fn warn(self, text: impl Display) {
+        let _nobody_listens = writeln!(anstream::stderr(), "{text}");
+    }
+
+    /// An error with its hint: as text, or as one JSON document on stderr.
+    pub fn error(self, error: &anyhow::Error) {
+        if self.json {
+            let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+            let document = serde_json::json!({"error": error.to_string(), "causes": causes, "hint": hint(error)});
+            let _nobody_listens = writeln!(std::io::stderr(), "{document}");
+            return;
+        }
+        use owo_colors::OwoColorize;
+        let mut err = anstream::stderr();
+        let _nobody_listens = writeln!(err, "{} {error:#}", "error:".red().bold());
+        if let Some(hint) = hint(error) {
+            let _nobody_listens = writeln!(err, "{} {hint}", "hint: ".cyan().bold());
+        }
+    }
+}
+
+/// What to do about an error of the ledger.
+pub fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| cause.downcast_ref::<semel_ledger::Error>()).and_then(ledger_hint)
+}
+
+pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
+    use semel_ledger::Error;
+    use semel_ledger::error::Unsafe;
+    Some(match error {
+        Error::Unsafe { why, path } => match why {
+            Unsafe::Symlink => "name the real file, or remove the link".into(),
+            Unsafe::WritableByOthers { what, .. } | Unsafe::ReadableByOthers { what, .. } => {
+                let mode = if what.is_dir() { "700" } else { "600" };
+                format!("chmod {mode} {}", what.display())
+            }
+            Unsafe::ForeignOwner { .. } => "set SEMEL_STATE_DIR to a directory of your own".into(),
+            Unsafe::NetworkFilesystem { .. } => {
+                "set SEMEL_STATE_DIR to a local disk; SEMEL_ALLOW_NETWORK_FS=1 overrides at your own risk".into()
+            }
+            Unsafe::NotAFile => format!("move {} out of the way", path.display()),
+        },
+        Error::SecretMissing { path } => format!(
+            "restore {} from your backup, or start a new epoch: semel ledger epoch new-secret --reason TEXT",
+            path.with_extension("secret").display()
+        ),
+        Error::WrongSecret { .. } => "restore the ledger and its secret from the same backup".into(),
+        Error::Damaged { .. } => {
+            "keep the file, restore a backup, then: semel ledger epoch bump --reason restored".into()
+        }
+        Error::TooNew { .. } => "use the newer semel that wrote it".into(),
+        Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
+        Error::Open { .. } => "semel doctor".into(),
+        Error::NoSuchEffect(_) => "semel ledger list".into(),
+        _ => return None,
+    })
+}
+
+pub fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
