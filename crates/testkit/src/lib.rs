@@ -1,3 +1,6 @@
-//! placeholder
+//! Shared tests: the store suite, the seeded simulation with its counting world, and an independent model.
+//!
+//! Nothing here is shipped.
 
 pub mod model;
+pub mod store_suite;
