@@ -29,7 +29,7 @@ pub enum Decision {
     Join(AttemptNo),
     /// Look first: probe if there is a way to, else hold.
     Look,
-    /// Never seen, or last seen not applied, but the store may have forgotten a claim: record the doubt, then look.
+    /// Nothing known stands against a claim, but the store may have forgotten one: record the doubt, then look.
     Unremembered,
     /// Answer from the record.
     Replay(Replay),
@@ -99,13 +99,19 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
         }
         // Nothing happened, so a corrected call under the same key is no drift.
         State::NotApplied(_) => Decision::Claim(Claiming::NextAttempt),
-        State::Applied(_) => {
-            applied(effect, intent, rule, situation.now).unwrap_or_else(|replay| match drifted {
-                true => drift(),
-                false => Decision::Replay(replay),
-            })
-        }
+        State::Applied(_) => match applied(effect, intent, rule, situation.now) {
+            Err(_) if drifted => drift(),
+            Err(replay) => Decision::Replay(replay),
+            // Rule 9: the next effect too may have been claimed, and the claim lost.
+            Ok(Decision::Claim(_)) if next_may_be_lost(effect, rule, situation) => Decision::Unremembered,
+            Ok(decision) => decision,
+        },
     }
+}
+
+fn next_may_be_lost(effect: &Effect, rule: &Rule, situation: &Situation) -> bool {
+    let harmless = matches!(rule.class, Class::Convergent | Class::Generate);
+    !harmless && situation.forgotten_before.is_some_and(|before| effect.changed_at() <= before)
 }
 
 fn in_doubt(effect: &Effect, rule: &Rule, now: At) -> Decision {
@@ -119,9 +125,11 @@ fn in_doubt(effect: &Effect, rule: &Rule, now: At) -> Decision {
 fn may_resend(effect: &Effect, rule: &Rule, now: At) -> bool {
     match rule.tier() {
         Tier::Keyed => {
-            let first = effect.attempts.first().map_or(effect.opened_at, |attempt| attempt.claimed_at);
-            let valid_for = rule.inject.as_ref().and_then(|inject| inject.valid_for);
-            valid_for.is_none_or(|valid| now.since(first) + KEY_LIFE_MARGIN < valid)
+            let Some(valid) = rule.inject.as_ref().and_then(|inject| inject.valid_for) else { return true };
+            // Nobody knows how old the key is if its first claim was forgotten, or if the clock went back.
+            effect.attempts.first().is_some_and(|first| {
+                now >= first.claimed_at && now.since(first.claimed_at) + KEY_LIFE_MARGIN < valid
+            })
         }
         _ => matches!(rule.class, Class::Convergent | Class::Generate),
     }

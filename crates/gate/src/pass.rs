@@ -143,10 +143,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok((Some((key, revision)), fence.is_some_and(|fence| fence.cancelled)))
     }
 
-    /// Rule 9: whether a claim of this record may have been lost. What is absent or not applied cannot tell.
+    /// Rule 9: whether a claim of this record may have been lost. A record without an open effect cannot tell.
     pub(crate) async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
-        let trusted = found.effect().is_some_and(|effect| !matches!(effect.state, State::NotApplied(_)));
-        if trusted || found.epoch == Revision::ABSENT {
+        if found.effect().is_some_and(Effect::is_open) || found.epoch == Revision::ABSENT {
             return Ok(None);
         }
         let (_, epoch) = self.ledger.epoch().await?;

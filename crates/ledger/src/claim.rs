@@ -171,8 +171,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
     }
 
-    /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`: writes down that a claim of this intent may have
-    /// been forgotten.
+    /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`, and the same for the effect that would follow an
+    /// applied one: writes down that a claim of this intent may have been forgotten.
     pub async fn remember_doubt(
         &self,
         intent: &Intent,
@@ -180,18 +180,21 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         found: &Found,
         now: At,
     ) -> Result<bool, Error> {
-        if found.newest.is_some() {
+        let newest = found.effect();
+        if newest.is_some_and(|effect| matches!(effect.state, State::NotApplied(_))) {
             let written = self.write(found, Change::to(&Event::Forgotten { at: now }, now)).await?;
             return Ok(matches!(written, Written::Done(_)));
         }
-        let occurrence = Occurrence { number: 1, reason: None, earlier: Vec::new() };
+        let claiming = Claiming::NextEffect { reason: intent.again.clone(), possible_repeat: false };
+        let occurrence = next_occurrence(newest, &claiming);
+        let ordinal = occurrence.number;
         let effect = Effect::forgotten(intent.seed(effect_id(&self.entropy, now), occurrence, rule), now);
         let line = journal::note("forgotten", Some(&effect), intent.run_key, serde_json::json!({}), now);
         let commit = Commit {
             nonce: nonce(&self.entropy),
             puts: vec![Put::Record {
                 key: found.key,
-                ordinal: 1,
+                ordinal,
                 expected: found.revision,
                 index: Box::new(index_of_first(intent, &effect)),
                 body: encode(&effect),

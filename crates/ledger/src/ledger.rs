@@ -162,7 +162,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let commit = Commit {
             nonce: nonce(&self.entropy),
             puts: std::iter::once(put).chain(beside).collect(),
-            require: Require { cells: require_of(event, found), family_quiet: None },
+            // The record as it was read is the record of one epoch: a failover brings back older rows, and later
+            // ones get the revisions and attempt numbers that were lost. Whoever is refused reads again.
+            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], family_quiet: None },
             journal: lines,
             durability,
         };
@@ -304,18 +306,6 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     pub(crate) fn run_of(&self, effect: &Effect) -> Option<Digest> {
         run_digest(&self.secret, effect)
-    }
-}
-
-/// What was asked or decided about a doubt holds for the epoch in which the doubt was read: a failover brings back
-/// older doubts, attempt numbers and all. Answers and lapses hold in every epoch.
-fn require_of(event: &Event, found: &Found) -> Vec<(Digest, Revision)> {
-    match event {
-        Event::ProbedYes { .. }
-        | Event::ProbedNo { .. }
-        | Event::RuledApplied { .. }
-        | Event::RuledNotApplied { .. } => vec![(EPOCH_CELL, found.epoch)],
-        _ => Vec::new(),
     }
 }
 

@@ -3,4 +3,5 @@
 //! Nothing here is shipped.
 
 pub mod model;
+pub mod simulation;
 pub mod store_suite;
