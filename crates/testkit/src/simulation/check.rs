@@ -39,10 +39,16 @@ fn at_most_once(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
         let one = given.iter().find(|given| given.key == place.0);
         one.is_some_and(|given| stage.plan.templates[given.template].kind == Kind::Convergent)
     };
+    // A failover loses occurrences with their numbers. Once a person has ruled on the first of them, the next one that
+    // somebody wants takes a number that was used before, and is another effect all the same.
+    let failover = stage.tally.counts().contains_key("failover");
+    let renumbered = lock(&stage.ruled_at).filter(|_| failover);
     for (place, done) in stage.world.places() {
-        if done.len() > 1 && !convergent(place) {
+        let counts = |at| place.1 == 1 || renumbered.is_none_or(|ruled| at < ruled);
+        let times = done.iter().filter(|done| counts(done.at)).count();
+        if times > 1 && !convergent(place) {
             let kind = kind_of(stage, place);
-            wrong.push(format!("at most once: effect {} of {kind:?} happened {} times", place.1, done.len()));
+            wrong.push(format!("at most once: effect {} of {kind:?} happened {times} times", place.1));
         }
     }
 }
@@ -108,6 +114,9 @@ fn replies_agree(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
             continue;
         }
         let (Some(place), Some(reply)) = (answer.place, &answer.reply) else { continue };
+        if place.1 > 1 && stage.tally.counts().contains_key("failover") {
+            continue;
+        }
         match first.get(&place) {
             None => drop(first.insert(place, reply.clone())),
             Some(known) if known == reply => {}
@@ -155,6 +164,28 @@ fn rows(stage: &Stage) -> BTreeMap<Place, Effect> {
             ((key, ordinal), decode(row).expect("a row reads back").effect)
         })
         .collect()
+}
+
+/// The journal, the world and the answers, side by side.
+pub fn story(stage: &Stage) -> Vec<String> {
+    let ids: BTreeMap<u128, Place> = rows(stage).into_iter().map(|(place, effect)| (effect.id.0, place)).collect();
+    let short = |place: &Place| format!("{}/{}", &place.0.to_string()[..6], place.1);
+    let mut story = vec![format!("{:?}", stage.plan.fates)];
+    story.extend(stage.plan.templates.iter().map(|template| {
+        let rule = &template.rule;
+        format!("{:?} {:?} timeout {:?} inject {:?}", template.kind, rule.class, rule.timeout, rule.inject)
+    }));
+    story.extend(journal(stage).iter().map(|line| {
+        let place = line.effect.and_then(|id| ids.get(&id)).map(short).unwrap_or_default();
+        format!("{} {place} {} {}", line.at, line.kind, line.data)
+    }));
+    for (place, done) in stage.world.places() {
+        story.push(format!("world {}: {done:?}", short(&place)));
+    }
+    for given in lock(&stage.given).iter() {
+        story.push(format!("given {given:?}"));
+    }
+    story
 }
 
 fn journal(stage: &Stage) -> Vec<JournalLine> {

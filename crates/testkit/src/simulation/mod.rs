@@ -17,7 +17,7 @@ pub mod tally;
 pub mod upstream;
 pub mod world;
 
-use plan::{Kind, Plan};
+use plan::Plan;
 use random::Random;
 use stage::Stage;
 use std::collections::BTreeMap;
@@ -43,6 +43,8 @@ pub struct Report {
     pub seed: u64,
     /// What the checks object to, in words.
     pub violations: Vec<String>,
+    /// What happened, for whoever has to find out why.
+    pub story: Vec<String>,
     /// How often what was seen.
     pub counts: BTreeMap<&'static str, u64>,
 }
@@ -50,11 +52,7 @@ pub struct Report {
 /// Runs one seed, as designed or with one part broken.
 pub fn simulate(seed: u64, broken: Option<Broken>) -> Report {
     let random = Random::of(seed);
-    let only = broken.map(|broken| match broken {
-        Broken::HiddenResend | Broken::EpochMissed | Broken::FenceIgnored => Kind::Opaque,
-        Broken::LivePronouncedDead | Broken::LyingProbe => Kind::Probed,
-    });
-    let plan = Plan::draw(&random, only, broken.is_some());
+    let plan = Plan::draw(&random, broken);
     let stage = Arc::new(Stage::set(plan, random, broken));
     let mut violations = Vec::new();
     for act in [Stage::storm, Stage::calm, Stage::ruled] {
@@ -66,5 +64,6 @@ pub fn simulate(seed: u64, broken: Option<Broken>) -> Report {
         stage.everybody_leaves();
     }
     violations.extend(check::all(&stage));
-    Report { seed, violations, counts: stage.tally.counts() }
+    let story = if violations.is_empty() { Vec::new() } else { check::story(&stage) };
+    Report { seed, violations, story, counts: stage.tally.counts() }
 }

@@ -1,5 +1,6 @@
 //! Who wants what, how often, and in which words. Drawn from the seed before anything runs.
 
+use super::Broken;
 use super::random::Random;
 use super::upstream::{Fates, QUIET};
 use semel_core::class::Class;
@@ -70,10 +71,15 @@ pub struct Call {
 }
 
 impl Plan {
-    pub fn draw(random: &Random, only: Option<Kind>, hard: bool) -> Plan {
+    pub fn draw(random: &Random, broken: Option<Broken>) -> Plan {
+        let hard = broken.is_some();
+        let only = broken.map(|broken| match broken {
+            Broken::HiddenResend | Broken::EpochMissed | Broken::FenceIgnored => Kind::Opaque,
+            Broken::LivePronouncedDead | Broken::LyingProbe => Kind::Probed,
+        });
         let faultless = !hard && random.percent(20);
         let jumpy = !hard && !faultless && random.percent(25);
-        let failover = !faultless && !jumpy && (hard || random.percent(35));
+        let failover = !faultless && !jumpy && (broken == Some(Broken::EpochMissed) || !hard && random.percent(35));
         let children = random.percent(25);
         let often = |chance: u64| if faultless { 0 } else { chance };
         let fates = Fates {

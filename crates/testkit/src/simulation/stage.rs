@@ -43,9 +43,11 @@ pub struct Stage {
     pub trouble: Trouble,
     pub given: Mutex<Vec<Given>>,
     pub drains: Mutex<Vec<Drain>>,
-    /// Doubts that the ledger has shown at any time.
+    /// The process that runs in each slot, and what keeps its claims alive.
     pub living: Mutex<BTreeMap<usize, (Process, SharedHolders)>>,
     pub progress: Mutex<BTreeMap<(usize, usize), usize>>,
+    /// When the person began to rule.
+    pub ruled_at: Mutex<Option<Duration>>,
     last_process: AtomicU32,
 }
 
@@ -63,7 +65,6 @@ pub struct Given {
     pub reply: Option<Vec<u8>>,
     /// How often the world had been changed when the answer was given.
     pub done_then: usize,
-    pub calm: bool,
 }
 
 /// A cancel that promised that nothing more would be sent, and how long the promise held.
@@ -95,6 +96,7 @@ impl Stage {
             drains: Mutex::default(),
             living: Mutex::default(),
             progress: Mutex::default(),
+            ruled_at: Mutex::default(),
             last_process: AtomicU32::new(OUTSIDE),
             clock,
         }
@@ -121,6 +123,7 @@ impl Stage {
     pub fn ruled(self: &Arc<Self>) {
         let stage = Arc::clone(self);
         self.orders.start(OUTSIDE, async move {
+            *lock(&stage.ruled_at) = Some(stage.clock.elapsed());
             stage.rule().await;
             stage.call_everything();
         });
@@ -174,7 +177,7 @@ impl Stage {
             let Some(call) = calls.get(next) else { return };
             self.clock.nap(call.pause).await;
             for _ in 0..3 {
-                match self.call(call, gate, holders, self.plan.fates, false).await {
+                match self.call(call, gate, holders, self.plan.fates).await {
                     Some(given) if given.ok => break,
                     // Refused, held, unreachable: an agent that does not give up yet.
                     _ => self.clock.nap(self.random.millis(100, 4_000)).await,
@@ -190,7 +193,6 @@ impl Stage {
         gate: &SimulatedGate,
         holders: &SharedHolders,
         fates: Fates,
-        calm: bool,
     ) -> Option<Given> {
         let template = &self.plan.templates[call.template];
         let intent = template.intent(call);
@@ -215,7 +217,7 @@ impl Stage {
                 return None;
             }
         };
-        let given = self.note(call.template, intent.key, &passed, upstream.got, calm);
+        let given = self.note(call.template, intent.key, &passed, upstream.got);
         if call.arrives
             && let Some(delivery) = &passed.delivery
         {
@@ -225,7 +227,7 @@ impl Stage {
         Some(given)
     }
 
-    fn note(&self, template: usize, key: Digest, passed: &Passed, live: Option<Vec<u8>>, calm: bool) -> Given {
+    fn note(&self, template: usize, key: Digest, passed: &Passed, live: Option<Vec<u8>>) -> Given {
         let answer = &passed.answer;
         let occurrence = passed.delivery.as_ref().and_then(|found| found.effect()).map(|e| e.occurrence.number);
         let place = occurrence.map(|number| (key, number));
@@ -262,7 +264,6 @@ impl Stage {
             code,
             reply,
             done_then,
-            calm,
         };
         lock(&self.given).push(given.clone());
         given
@@ -280,7 +281,7 @@ impl Stage {
             // Whatever was still on its way has arrived.
             stage.clock.nap(Duration::from_secs(120)).await;
             for call in stage.plan.processes.iter().flatten().flatten() {
-                stage.call(&call.plain(), &gate, &holders, Fates::default(), true).await;
+                stage.call(&call.plain(), &gate, &holders, Fates::default()).await;
             }
         });
     }
