@@ -8,7 +8,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Claiming, Decision, Refusal, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State, Verdict};
+use semel_core::effect::{Doubt, Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State, Verdict};
 use semel_core::ids::AttemptNo;
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::outcome::Outcome;
@@ -53,8 +53,8 @@ struct Call<'a, U> {
     asked_before: bool,
     /// The attempt that this call waited for.
     joined: Option<(u32, AttemptNo)>,
-    /// The attempt that this call made itself, if its answer was not final.
-    sent: Option<Sent>,
+    /// The attempt that this call made itself, if its answer was not final, and the effect that it was made for.
+    sent: Option<(u32, Sent)>,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
@@ -89,7 +89,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 return Ok(passed);
             }
         }
-        Err(Error::Ledger(semel_ledger::Error::NotWritten { what: format!("record {key} does not come to rest") }))
+        Err(Error::Ledger(semel_ledger::Error::NotWritten {
+            what: format!("record {key} does not come to rest"),
+        }))
     }
 
     /// One look at the ledger and one step. `None`: look again.
@@ -97,13 +99,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let now = self.clock.now();
         let (fence, fenced) = self.fence(call.intent).await?;
         let found = self.ledger.observe(call.key, now).await?;
-        let situation = Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
-        if let Some(passed) = self.joined_result(call, &found, now) {
+        let situation =
+            Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
+        if let Some(passed) = self.known_result(call, &found, now).await? {
             return Ok(Some(passed));
         }
         match decide(found.effect(), call.intent, call.rule, &situation) {
             Decision::Pass => self.pass_through(call.intent, call.rule, call.upstream).await.map(Some),
-            Decision::Claim(_) if call.sent.is_some() => Ok(Some(self.own_attempt_failed(call, &found))),
             Decision::Claim(claiming) => self.claim(call, &found, How::Claim(claiming), fence).await,
             Decision::Resend => self.claim(call, &found, How::Resend, fence).await,
             Decision::Join(attempt) => {
@@ -117,15 +119,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 self.ledger.remember_doubt(call.intent, call.rule, &found, now).await?;
                 Ok(None)
             }
-            Decision::Replay(_) => Ok(Some(match call.sent.take() {
-                // This call's own attempt, whose fate was found out afterwards.
-                Some(sent) => answer_ran(found, sent, now),
-                None => answer_of_record(found, OutcomeWord::Replayed, now),
-            })),
+            Decision::Replay(_) => Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now))),
             Decision::ReplayEarlier(number) => {
                 let known = self.ledger.occurrence(found.key, number).await?;
                 let reply = self.ledger.reply(found.key, number).await?;
-                Ok(Some(answer_of_record(Found { newest: known, reply, ..found }, OutcomeWord::Replayed, now)))
+                Ok(Some(answer_of_record(
+                    Found { newest: known, reply, ..found },
+                    OutcomeWord::Replayed,
+                    now,
+                )))
             }
             Decision::Refuse(refusal) => {
                 if refusal == Refusal::Cancelled {
@@ -143,26 +145,58 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok((Some((key, revision)), fence.is_some_and(|fence| fence.cancelled)))
     }
 
-    /// Rule 9: whether a claim of this record may have been lost. A record without an open effect cannot tell.
+    /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.
     pub(crate) async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
-        if found.effect().is_some_and(Effect::is_open) || found.epoch == Revision::ABSENT {
+        let whole =
+            |effect: &Effect| effect.epoch >= found.epoch.0 || matches!(effect.state, State::InFlight { .. });
+        if found.effect().is_some_and(whole) || found.epoch == Revision::ABSENT {
             return Ok(None);
         }
         let (_, epoch) = self.ledger.epoch().await?;
         Ok(epoch.and_then(|epoch| epoch.forgotten_before(now)))
     }
 
-    /// The answer of the attempt that this call waited for, once it has one.
-    fn joined_result<U>(&self, call: &Call<'_, U>, found: &Found, now: At) -> Option<Passed> {
-        let (occurrence, attempt) = call.joined?;
-        let effect = found.effect().filter(|effect| effect.occurrence.number == occurrence)?;
-        match &effect.state {
-            State::Applied(_) => Some(joined_answer(found.clone(), now)),
-            State::NotApplied(_) if effect.newest_attempt().is_some_and(|newest| newest.number == attempt) => {
-                Some(joined_answer(found.clone(), now))
+    /// The answer of the attempt that this call made or waited for, once it is known. What the class says about
+    /// repeats is not asked: this is the same call, not a repeat.
+    async fn known_result<U>(
+        &self,
+        call: &mut Call<'_, U>,
+        found: &Found,
+        now: At,
+    ) -> Result<Option<Passed>, Error> {
+        let made = call.sent.as_ref().map(|(occurrence, _)| *occurrence);
+        let Some(occurrence) = made.or(call.joined.map(|(occurrence, _)| occurrence)) else {
+            return Ok(None);
+        };
+        let newest = found.effect().map_or(0, |effect| effect.occurrence.number);
+        if newest > occurrence {
+            // The record has gone on meanwhile; an older effect takes no more marks.
+            let newest = self.ledger.occurrence(found.key, occurrence).await?;
+            if !newest.as_ref().is_some_and(|known| matches!(known.effect.state, State::Applied(_))) {
+                return Ok(None);
             }
-            _ => None,
+            let reply = self.ledger.reply(found.key, occurrence).await?;
+            let older = Found { newest, reply, ..found.clone() };
+            let passed = match call.sent.take() {
+                Some((_, sent)) => answer_ran(older, sent, now),
+                None => joined_answer(older, now),
+            };
+            return Ok(Some(Passed { delivery: None, ..passed }));
         }
+        let Some(effect) = found.effect().filter(|_| newest == occurrence) else { return Ok(None) };
+        let joined = |effect: &Effect| {
+            call.joined.is_some_and(|(_, joined)| effect.newest_attempt().is_some_and(|a| a.number == joined))
+        };
+        Ok(match (&effect.state, call.sent.take()) {
+            (State::Applied(_), Some((_, sent))) => Some(answer_ran(found.clone(), sent, now)),
+            (State::NotApplied(_), Some((_, sent))) => Some(self.own_attempt_failed(sent, effect)),
+            (State::Applied(_), None) => Some(joined_answer(found.clone(), now)),
+            (State::NotApplied(_), None) if joined(effect) => Some(joined_answer(found.clone(), now)),
+            (_, sent) => {
+                call.sent = sent;
+                None
+            }
+        })
     }
 
     /// Waits for a change of a row or cell. `false`: patience is at its end.
@@ -206,8 +240,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Turn::Waited => return Ok(None),
             Turn::Taken(passed) => return Ok(Some(*passed)),
         };
-        let possible_repeat =
-            matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
+        let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
         let resend = matches!(how, How::Resend);
         let alias = match call.intent.alias {
             Some(alias) if self.ledger.alias(alias).await?.is_none() => Some(alias),
@@ -259,7 +292,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         let late = past || self.clock.elapsed().saturating_sub(claimed_from) + SEND_MARGIN > SEND_WITHIN;
         let mut sent = if late {
-            let why = NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
+            let why =
+                NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
             let outcome = Outcome::NotApplied { why, reply: Reply::Unknown };
             Sent { outcome, reply: None, data: serde_json::Value::Null }
         } else {
@@ -292,7 +326,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
-                call.sent = Some(sent);
+                call.sent = Some((claimed.occurrence.number, sent));
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
                 Ok(None)
@@ -302,9 +336,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.
-    fn own_attempt_failed<U>(&self, call: &mut Call<'_, U>, found: &Found) -> Passed {
-        let sent = call.sent.take().expect("checked by the caller");
-        let effect = found.effect().expect("an attempt was made");
+    fn own_attempt_failed(&self, sent: Sent, effect: &Effect) -> Passed {
         let mut passed = held(effect, wording::upstream_refused(effect), OutcomeWord::Ran);
         passed.answer.effect = semel_core::answer::EffectWord::None;
         passed.answer.data = sent.data;
@@ -339,7 +371,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         for (key, known) in page.items.into_iter().filter(|(key, _)| *key != found.key) {
             let now = self.clock.now();
             let looks_like = known.effect.marks.looks_like(&call.intent.marks);
-            let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential) else {
+            let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential)
+            else {
                 continue;
             };
             let other = self.ledger.observe(key, now).await?;
@@ -370,9 +403,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let effect = holder.effect();
                 Ok(match (waited, effect) {
                     (true, _) | (false, None) => Turn::Waited,
-                    (false, Some(effect)) => {
-                        Turn::Taken(Box::new(held(effect, wording::turn_taken(Some(effect)), OutcomeWord::Held)))
-                    }
+                    (false, Some(effect)) => Turn::Taken(Box::new(held(
+                        effect,
+                        wording::turn_taken(Some(effect)),
+                        OutcomeWord::Held,
+                    ))),
                 })
             }
         }
@@ -387,7 +422,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let effect = found.effect().expect("only a known effect is in doubt");
         let doubtful = |why: Option<String>| {
             let mut passed = held(effect, wording::in_doubt(effect), OutcomeWord::Held);
-            passed.answer.data = call.sent.as_ref().map_or(serde_json::Value::Null, |sent| sent.data.clone());
+            passed.answer.data =
+                call.sent.as_ref().map_or(serde_json::Value::Null, |(_, sent)| sent.data.clone());
             passed.answer.reason = why.or(passed.answer.reason);
             if call.sent.is_some() {
                 passed.answer.outcome = OutcomeWord::Ran;
@@ -397,7 +433,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let Some(probe) = &call.rule.probe else { return Ok(Some(doubtful(None))) };
         // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
         let asked_at = self.clock.now();
-        let forgotten = !effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
+        let forgotten = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch)
+            || !effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
         let quiet = match forgotten && call.upstream.sends_while_alive() {
             // Nobody knows which process it was; it gets the time after which any is more than merely slow.
             true => probe.quiet.max(DEADLINE_DEFAULT),
@@ -415,12 +452,16 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
                 if self.clock.elapsed() + again > call.patience_ends {
-                    return Ok(Some(doubtful(Some("a probe did not find it, but it may still be carried out".into()))));
+                    return Ok(Some(doubtful(Some(
+                        "a probe did not find it, but it may still be carried out".into(),
+                    ))));
                 }
                 self.clock.sleep(again).await;
                 Ok(None)
             }
-            ProbeAnswer::Unknown { why } => Ok(Some(doubtful(Some(format!("the probe could not tell: {why}"))))),
+            ProbeAnswer::Unknown { why } => {
+                Ok(Some(doubtful(Some(format!("the probe could not tell: {why}")))))
+            }
         }
     }
 
@@ -456,6 +497,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let effect = Effect::forgotten(
             intent.seed(semel_core::ids::EffectId(0), first_occurrence(), rule),
             self.clock.now(),
+            0,
         );
         let sending =
             Sending { effect: &effect, attempt: AttemptNo(1), idempotency_key: &key, timeout: rule.timeout };

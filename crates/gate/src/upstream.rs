@@ -57,10 +57,15 @@ pub struct Sent {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeAnswer {
-    Yes { reply: Option<Vec<u8>>, word: Option<EffectWord> },
+    Yes {
+        reply: Option<Vec<u8>>,
+        word: Option<EffectWord>,
+    },
     No,
     /// An error, a truncated page, an expression that fails.
-    Unknown { why: String },
+    Unknown {
+        why: String,
+    },
 }
 
 /// The idempotency key that goes upstream. It depends on the intent and the occurrence alone, so that it outlives

@@ -5,8 +5,8 @@ use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{Known, decode, encode, index_after, run_digest};
 use crate::store::{
-    By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, JournalLine, Page, Put, ReplyChange, Require,
-    Revision, Row, Store,
+    By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, JournalLine, Page, Put, ReplyChange,
+    Require, Revision, Row, Store,
 };
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
@@ -132,7 +132,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             return Ok(None);
         }
         for attempt in effect.attempts.iter().filter(|a| a.gone_at.is_none()) {
-            if attempt.verdict == semel_core::effect::Verdict::Unproven && !self.holders.is_alive(attempt.owner)? {
+            if attempt.verdict == semel_core::effect::Verdict::Unproven
+                && !self.holders.is_alive(attempt.owner)?
+            {
                 return Ok(Some(Event::SenderGone { attempt: attempt.number, at: now }));
             }
         }
@@ -188,7 +190,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             Committed::Conflict(_) => Ok(Written::Moved),
             Committed::Unknown => {
                 let current = self.find(found.key).await.map_err(undetermined)?;
-                let landed = current.revision == found.revision.next() && current.effect() == Some(&step.effect);
+                let landed =
+                    current.revision == found.revision.next() && current.effect() == Some(&step.effect);
                 match landed {
                     true => Ok(Written::Done(Changed { found: current, alarm: step.alarm, late: None })),
                     false => Ok(Written::Moved),

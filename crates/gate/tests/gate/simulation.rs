@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 /// Enough to meet every kind of trouble many times, and few enough for every test run.
 const SEEDS: u64 = 2_000;
 
-#[allow(clippy::disallowed_methods, reason = "how many seeds to run is asked of the environment, in tests alone")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "how many seeds to run is asked of the environment, in tests alone"
+)]
 fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }

@@ -57,12 +57,17 @@ fn answers_are_true(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effec
     let by_id: BTreeMap<EffectId, Place> = rows.iter().map(|(place, effect)| (effect.id, *place)).collect();
     for answer in given {
         if answer.ok && answer.done_then == 0 {
-            wrong.push(format!("success is true: {:?} was answered for what had not happened", answer.outcome));
+            wrong.push(format!(
+                "success is true: {:?} was answered for what had not happened",
+                answer.outcome
+            ));
         }
         let denied = matches!(answer.code, Some(Code::UpstreamRefused));
         let place = answer.effect.and_then(|id| by_id.get(&id));
         let convergent = stage.plan.templates[answer.template].kind == Kind::Convergent;
-        if let Some(place) = place.filter(|_| denied && !convergent) {
+        // A failover loses later attempts, so the record cannot tell them apart.
+        let failover = stage.tally.counts().contains_key("failover");
+        if let Some(place) = place.filter(|_| denied && !convergent && !failover) {
             // What a later attempt did is no lie; the ledger then says applied, with a later answer.
             let later = rows.get(place).is_some_and(|effect| effect.attempts.len() > 1);
             if !later && !stage.world.done(*place).is_empty() {
@@ -168,7 +173,8 @@ fn rows(stage: &Stage) -> BTreeMap<Place, Effect> {
 
 /// The journal, the world and the answers, side by side.
 pub fn story(stage: &Stage) -> Vec<String> {
-    let ids: BTreeMap<u128, Place> = rows(stage).into_iter().map(|(place, effect)| (effect.id.0, place)).collect();
+    let ids: BTreeMap<u128, Place> =
+        rows(stage).into_iter().map(|(place, effect)| (effect.id.0, place)).collect();
     let short = |place: &Place| format!("{}/{}", &place.0.to_string()[..6], place.1);
     let mut story = vec![format!("{:?}", stage.plan.fates)];
     story.extend(stage.plan.templates.iter().map(|template| {

@@ -79,7 +79,8 @@ impl Plan {
         });
         let faultless = !hard && random.percent(20);
         let jumpy = !hard && !faultless && random.percent(25);
-        let failover = !faultless && !jumpy && (broken == Some(Broken::EpochMissed) || !hard && random.percent(35));
+        let failover =
+            !faultless && !jumpy && (broken == Some(Broken::EpochMissed) || !hard && random.percent(35));
         let children = random.percent(25);
         let often = |chance: u64| if faultless { 0 } else { chance };
         let fates = Fates {
@@ -95,7 +96,9 @@ impl Plan {
         };
         let kinds = [Kind::Opaque, Kind::Probed, Kind::Keyed, Kind::Convergent];
         let templates = (0..1 + random.below(3))
-            .map(|n| Template::draw(random, n, only.unwrap_or_else(|| *random.pick(&kinds)), faultless, jumpy))
+            .map(|n| {
+                Template::draw(random, n, only.unwrap_or_else(|| *random.pick(&kinds)), faultless, jumpy)
+            })
             .collect::<Vec<_>>();
         let processes = (0..2 + random.below(2))
             .map(|_| {

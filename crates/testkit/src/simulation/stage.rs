@@ -6,8 +6,8 @@ use super::executor::{OUTSIDE, Orders, Process};
 use super::holders::{Locks, SharedHolders, SimulatedHolders};
 use super::plan::{Call, Plan, TENANT, secret};
 use super::random::Random;
-use super::storm;
 use super::store::{ShakyStore, Trouble};
+use super::storm;
 use super::tally::Tally;
 use super::upstream::{Fates, SimulatedUpstream};
 use super::world::{Place, World};
@@ -229,7 +229,8 @@ impl Stage {
 
     fn note(&self, template: usize, key: Digest, passed: &Passed, live: Option<Vec<u8>>) -> Given {
         let answer = &passed.answer;
-        let occurrence = passed.delivery.as_ref().and_then(|found| found.effect()).map(|e| e.occurrence.number);
+        let occurrence =
+            passed.delivery.as_ref().and_then(|found| found.effect()).map(|e| e.occurrence.number);
         let place = occurrence.map(|number| (key, number));
         let code = answer.trouble.as_ref().map(|trouble| trouble.code);
         let done_then = match place {

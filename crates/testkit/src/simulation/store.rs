@@ -117,7 +117,11 @@ impl Store for ShakyStore {
         self.inner.scan(by, after, limit).await
     }
 
-    async fn journal(&self, after: Option<Cursor>, limit: usize) -> Result<Page<(Cursor, JournalLine)>, Error> {
+    async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
         self.before_read().await;
         self.inner.journal(after, limit).await
     }

@@ -176,13 +176,20 @@ impl Upstream for SimulatedUpstream {
         if self.random.percent(self.fates.never_sent) {
             self.tally.count("never sent");
             let why = NotAppliedWhy::NeverSent("connection refused".into());
-            return Sent { outcome: Outcome::NotApplied { why, reply: Reply::Unknown }, reply: None, data: Value::Null };
+            return Sent {
+                outcome: Outcome::NotApplied { why, reply: Reply::Unknown },
+                reply: None,
+                data: Value::Null,
+            };
         }
         let place = (self.key, sending.effect.occurrence.number);
-        let run = sending.effect.newest_attempt().and_then(|attempt| attempt.run.as_ref()).map(|run| run.id.clone());
-        let key = self
-            .honours
-            .map(|valid_for| HonouredKey { key: sending.idempotency_key.to_owned(), valid_for });
+        let run = sending
+            .effect
+            .newest_attempt()
+            .and_then(|attempt| attempt.run.as_ref())
+            .map(|run| run.id.clone());
+        let key =
+            self.honours.map(|valid_for| HonouredKey { key: sending.idempotency_key.to_owned(), valid_for });
         self.world.acted(run.clone(), self.clock.elapsed());
         let slot = Slot::default();
         self.dispatch(place, key.clone(), run.clone(), slot.clone());
@@ -203,15 +210,21 @@ impl Upstream for SimulatedUpstream {
                 Sent { outcome, reply: Some(reply), data: json!({"serial": serial}) }
             }
             Some(Word::Refused) => {
-                let outcome =
-                    Outcome::NotApplied { why: NotAppliedWhy::Refused("declined".into()), reply: Reply::Kept };
+                let outcome = Outcome::NotApplied {
+                    why: NotAppliedWhy::Refused("declined".into()),
+                    reply: Reply::Kept,
+                };
                 Sent { outcome, reply: Some(b"declined".to_vec()), data: json!("declined") }
             }
             Some(Word::Unclear) | None => {
                 let why = if word.is_some() { "502" } else { "no answer" };
                 // It was sent once and is not sent again by this sender; a child that runs on is another matter.
                 let sender_gone = !self.child && self.random.percent(50);
-                Sent { outcome: Outcome::InDoubt { why: why.into(), sender_gone }, reply: None, data: Value::Null }
+                Sent {
+                    outcome: Outcome::InDoubt { why: why.into(), sender_gone },
+                    reply: None,
+                    data: Value::Null,
+                }
             }
         }
     }
