@@ -359,6 +359,7 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         resend,
         call_id: new.call_id.clone(),
         run: new.run.clone(),
+        epoch: new.epoch,
         gone_at: None,
     });
     effect.marks = new.marks.clone();
