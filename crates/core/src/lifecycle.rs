@@ -271,6 +271,11 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
             next.state = State::Applied(Applied { evidence: Evidence::Confirmed, ..was.clone() });
         }
         (State::Applied(_), Event::Refuted { what, at }) => {
+            // The success is disproved: it takes part in no join any more, and its delivered mark means nothing.
+            for attempt in next.attempts.iter_mut().filter(|attempt| attempt.verdict == Verdict::Applied) {
+                attempt.verdict = Verdict::NotApplied;
+            }
+            next.delivered_at = None;
             next.state = not_applied(*at, NotAppliedWhy::Refuted(what.clone()), None);
         }
         (State::Applied(_), Event::Delivered { at }) => {
