@@ -10,6 +10,8 @@ use std::time::Duration;
 /// Every point that [`hit`] knows. A specification that names another is refused, so that a typing mistake in a
 /// crash test cannot pass as "survived".
 pub const NAMES: &[&str] = &[
+    "found.after_tables",
+    "found.after_secret",
     "sqlite.before_begin",
     "sqlite.after_begin",
     "sqlite.before_commit",
