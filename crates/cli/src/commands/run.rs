@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::args::{Run as Args, StdinChoice};
-use crate::house::{self, TENANT};
+use crate::house::{self, LocalGate, TENANT};
 use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files::{self, Unusable};
 use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Retry, Trouble};
@@ -17,10 +17,11 @@ use semel_core::wording;
 use semel_doors::command::intent::CommandLine;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::command::serve::{CommandUpstream, Options, Show};
-use semel_gate::clock::{SystemClock, block_on};
+use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_gate::upstream::Upstream;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::holders::FileHolders;
+use semel_ledger::prune::Retention;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Write};
 use std::time::Duration;
@@ -98,15 +99,21 @@ pub fn run(context: &Context, args: &Args) -> u8 {
             context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
         }
     }
-    let retention = semel_ledger::prune::Retention {
-        replies: policy.retention.replies,
-        facts: policy.retention.facts,
-    };
-    // Retention is housekeeping: its trouble must not change the answer of a command that ran.
-    if let Err(error) = block_on(gate.ledger.prune_if_due(retention, semel_gate::clock::Clock::now(&gate.clock))) {
-        context.output.say(format_args!("semel: retention did not run: {error}"));
-    }
+    // Its name goes with the lock, unless something that the command left behind still holds on to it.
+    gate.ledger.holders().let_go();
+    keep_house(context, &gate, &policy);
     code
+}
+
+/// Retention runs by itself. Its trouble must not change the answer of a command that ran.
+fn keep_house(context: &Context, gate: &LocalGate, policy: &Policy) {
+    let retention =
+        Retention { replies: policy.retention.replies, facts: policy.retention.facts };
+    match block_on(gate.ledger.prune_if_due(retention, gate.clock.now())) {
+        Ok(Some(_)) => gate.ledger.holders().sweep(),
+        Ok(None) => {}
+        Err(error) => context.output.say(format_args!("semel: retention did not run: {error}")),
+    }
 }
 
 /// A call of `semel run`, understood and checked before anything is opened.
@@ -263,7 +270,7 @@ trait Live {
     fn deliver(&mut self) -> bool;
 }
 
-impl<C: semel_gate::clock::Clock> Live for CommandUpstream<'_, C> {
+impl<C: Clock> Live for CommandUpstream<'_, C> {
     fn deliver(&mut self) -> bool {
         CommandUpstream::deliver(self)
     }
@@ -323,7 +330,7 @@ fn talk(context: &Context, answer: &Answer) {
     }
 }
 
-fn dry_run<C: semel_gate::clock::Clock>(
+fn dry_run<C: Clock>(
     context: &Context,
     rule: &Rule,
     mut answer: Answer,
