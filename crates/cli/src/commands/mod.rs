@@ -1,4 +1,5 @@
 //! One file per command.
+mod piped;
 pub mod run;
 
 use crate::args::Global;

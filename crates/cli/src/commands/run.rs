@@ -1,5 +1,6 @@
 //! `semel run`: any command, at most once.
 
+use super::piped::{self, Piped};
 use super::Context;
 use crate::args::{Run as Args, StdinChoice};
 use crate::house::{self, LocalGate, TENANT};
@@ -23,14 +24,11 @@ use semel_gate::{GivenReply, Passed};
 use semel_ledger::holders::FileHolders;
 use semel_ledger::prune::Retention;
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 /// semel itself failed; nothing was started.
 const EXIT_SEMEL_FAILED: u8 = 125;
-
-/// Piped input names the action, so it is read whole; more than this belongs into a file.
-const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How long after the last possible sending a probe's "no" begins to count, where nobody said.
 const PROBE_QUIET: Duration = Duration::from_secs(5);
@@ -54,7 +52,7 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     let clock = SystemClock::start();
     let options = || Options {
         show: if context.output.json { Show::InAnswer } else { Show::Live },
-        pass_input: args.stdin == StdinChoice::Pass,
+        pass_input: asked.pass_input,
         search: context.environment.search.clone(),
         effect: asked.effect,
     };
@@ -119,6 +117,8 @@ fn keep_house(context: &Context, gate: &LocalGate, policy: &Policy) {
 /// A call of `semel run`, understood and checked before anything is opened.
 struct Asked {
     line: CommandLine,
+    /// The caller's standard input is handed through unread.
+    pass_input: bool,
     key: Option<IdempotencyKey>,
     run: Option<Run>,
     again: Option<Reason>,
@@ -155,10 +155,14 @@ impl Asked {
         let (class, effect) = (class.transpose()?, effect.transpose()?);
         // Arguments are checked before input is read, which may take long.
         CommandLine::new(&args.command, &context.environment.cwd, None)?;
-        let input = if args.stdin == StdinChoice::Read { piped_input(context)? } else { None };
-        let line = CommandLine::new(&args.command, &context.environment.cwd, input)?;
+        let input = match args.stdin {
+            StdinChoice::Read => piped::read(key.is_some(), &SystemClock::start())?,
+            StdinChoice::Pass => Piped::Unread,
+        };
+        let pass_input = input == Piped::Unread;
+        let line = CommandLine::new(&args.command, &context.environment.cwd, input.bytes())?;
         let serialize_by = args.serialize_by.clone();
-        Ok(Asked { line, key, run, again, class, effect, timeout, wait, probe, serialize_by })
+        Ok(Asked { line, pass_input, key, run, again, class, effect, timeout, wait, probe, serialize_by })
     }
 
     /// The policy's rule, with what this one call says about itself.
@@ -206,29 +210,6 @@ fn probe(text: &str, quiet: Duration) -> anyhow::Result<Probe> {
         quiet,
         before: false,
     })
-}
-
-/// Input that is piped in is part of what is asked for. A terminal is not, and neither is nothing.
-fn piped_input(context: &Context) -> anyhow::Result<Option<Vec<u8>>> {
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        return Ok(None);
-    }
-    let Ok(metadata) = rustix::fs::fstat(&stdin) else { return Ok(None) };
-    let kind = rustix::fs::FileType::from_raw_mode(metadata.st_mode);
-    if matches!(kind, rustix::fs::FileType::CharacterDevice | rustix::fs::FileType::Directory) {
-        return Ok(None);
-    }
-    let mut input = Vec::new();
-    let read = stdin.lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut input);
-    if let Err(error) = read {
-        anyhow::bail!("standard input cannot be read: {error}; --stdin pass hands it through unread");
-    }
-    if input.len() as u64 > INPUT_BYTES_MAX {
-        anyhow::bail!("standard input has more than {INPUT_BYTES_MAX} bytes; --stdin pass hands it through unread");
-    }
-    let _ = context;
-    Ok((!input.is_empty()).then_some(input))
 }
 
 /// A rule may leave deliberate repeats to a person: one who sits at a terminal and says yes.
