@@ -1,4 +1,5 @@
 //! One file per command.
+pub mod demo;
 pub mod run;
 
 use crate::args::Global;
