@@ -354,9 +354,20 @@ pub struct DemoBank {
 pub struct DemoPay {
     /// The server's address.
     #[arg(long)]
-    pub bank: String,
-    /// One request, as JSON.
-    pub request: String,
+    pub bank: std::net::SocketAddr,
+    #[command(subcommand)]
+    pub request: PayRequest,
+}
+
+/// Each field is an argument of its own, so that a rule can tell the order from the memo.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PayRequest {
+    /// Take money, in cents.
+    Charge { order: String, amount: u64, memo: String },
+    /// Exit 0 if there is such a charge, 1 if not, 2 if nobody knows.
+    Find { order: String },
+    /// How many charges an order has.
+    Count { order: String },
 }
 
 #[derive(Debug, Args)]

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     let house = commands::Context { global: cli.global, environment, output };
     let done = match cli.command {
         Command::Run(run) => return ExitCode::from(commands::run::run(&house, &run)),
+        Command::Demo(demo) => commands::demo::demo(&house, &demo),
         _ => Ok(ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error: anyhow::Error| {

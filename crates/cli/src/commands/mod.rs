@@ -1,4 +1,5 @@
 //! One file per command.
+pub mod demo;
 mod piped;
 pub mod run;
 

@@ -11,6 +11,7 @@ use semel_core::class::{Class, Tier};
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::Json;
+use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::rule::{Again, Call, DryRun, Probe, Rule};
 use semel_core::policy::template::Template;
 use semel_core::policy::{ActionFacts, Policy, duration};
@@ -362,7 +363,7 @@ fn policy_invalid(context: &Context, unusable: &Unusable) -> u8 {
     let (what, details) = match unusable {
         Unusable::File(error) => (format!("{error:#}"), None),
         Unusable::Content(found) => {
-            let first = found.iter().next().map(|d| format!("{}:{}:{}: {}", d.file.display(), d.line, d.column, d.message));
+            let first = found.iter().find(|d| d.severity == Severity::Error).map(|d| format!("{}:{}:{}: {}", d.file.display(), d.line, d.column, d.message));
             (first.unwrap_or_default(), Some(found))
         }
     };
