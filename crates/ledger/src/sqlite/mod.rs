@@ -17,6 +17,7 @@ mod readers;
 mod scan;
 mod schema;
 mod sidecar;
+mod statements;
 mod waiters;
 mod writer;
 
