@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::lane::Lane;
 use super::poller::Poller;
 use super::readers::Readers;
-use super::schema::{self, Access};
+use super::schema::{self, Access, Recognised};
 use super::waiters::Waiters;
 use super::writer::Writer;
 use super::{SqliteStore, clock, connection};
@@ -55,7 +55,8 @@ pub enum Past {
     Kept,
     /// This call founded the ledger, secret and all: there is nothing that it could have forgotten.
     New,
-    /// The secret was there and the database was not: claims may be forgotten, and the epoch must be bumped.
+    /// The secret was there and the database was not: claims may be forgotten. Every opening says so until the
+    /// epoch's cell is written.
     MayBeLost,
 }
 
@@ -66,13 +67,13 @@ pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
     }
     options.place.prepare(options.allow_network_fs)?;
     let place = options.place.resolved()?;
-    if has_content(&place)? {
-        if let Some(secret) = place.secret()? {
-            let connection =
-                connection::writer(&place).map_err(|error| Fault::while_opening(&place, &error))?;
-            if schema::recognise(&connection, &place, secret.check_value(), Access::Write)? {
-                return writing(place, connection, secret, Past::Kept, &options);
-            }
+    if has_content(&place)?
+        && let Some(secret) = place.secret()?
+    {
+        let connection = connection::writer(&place).map_err(|error| Fault::while_opening(&place, &error))?;
+        let recognised = schema::recognise(&connection, &place, secret.check_value(), Access::Write)?;
+        if let Recognised::Ours { lost } = recognised {
+            return writing(place, connection, secret, past(lost), &options);
         }
     }
     found(place, &options)
@@ -94,17 +95,19 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
     let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
     let connection = connection::writer(&place).map_err(failed)?;
     let check = secret.check_value();
-    let mut past = Past::Kept;
-    if !schema::recognise(&connection, &place, check, Access::Write)? {
-        let founded = schema::found(&connection, check).map_err(failed)?;
-        place.sync_directory().map_err(|source| place.cannot_open(source))?;
-        past = match before {
-            _ if !founded => Past::Kept,
-            None => Past::New,
-            Some(_) => Past::MayBeLost,
-        };
-    }
+    let past = match schema::recognise(&connection, &place, check, Access::Write)? {
+        Recognised::Ours { lost } => past(lost),
+        Recognised::Empty => {
+            schema::found(&connection, check, before.is_some()).map_err(failed)?;
+            place.sync_directory().map_err(|source| place.cannot_open(source))?;
+            if before.is_some() { Past::MayBeLost } else { Past::New }
+        }
+    };
     writing(place, connection, secret, past, options)
+}
+
+fn past(lost: bool) -> Past {
+    if lost { Past::MayBeLost } else { Past::Kept }
 }
 
 fn writing(
@@ -131,10 +134,12 @@ fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
     }
     let secret = place.secret()?.ok_or_else(|| Error::SecretMissing { path: place.database().to_owned() })?;
     let connection = connection::reader(&place).map_err(|error| Fault::while_opening(&place, &error))?;
-    if !schema::recognise(&connection, &place, secret.check_value(), Access::Read)? {
-        return Err(missing());
+    match schema::recognise(&connection, &place, secret.check_value(), Access::Read)? {
+        Recognised::Empty => Err(missing()),
+        Recognised::Ours { lost } => {
+            Ok(Opened { store: store(place, None, options.blocking), secret, past: past(lost) })
+        }
     }
-    Ok(Opened { store: store(place, None, options.blocking), secret, past: Past::Kept })
 }
 
 fn store(place: Place, writer: Option<Writer>, blocking: bool) -> SqliteStore {
