@@ -28,7 +28,7 @@ impl Place {
 
     /// Creates the directory (0700) if it is missing, and refuses the place unless it is ours alone.
     pub fn prepare(&self, allow_network_fs: bool) -> Result<(), Error> {
-        if self.beside().iter().any(|other| *other == self.database) || self.database.file_name().is_none() {
+        if self.beside().contains(&self.database) || self.database.file_name().is_none() {
             let source = io::Error::new(ErrorKind::InvalidInput, "this is no name for a database file");
             return Err(self.cannot_open(source));
         }

@@ -104,15 +104,13 @@ impl SqliteStore {
     fn with_reader<T>(&self, read: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         self.same_process().map_err(|what| Error::NotRead { what })?;
         // A command opens one connection and no more; nobody else in its process wants to write meanwhile.
-        if let Some(lane) = self.lane.as_ref().filter(|_| self.blocking) {
-            if let Some(writer) = lane.try_writer() {
-                if let Some(connection) = writer.connection().filter(|connection| connection.is_autocommit())
-                {
-                    match read(connection) {
-                        Err(error) if Fault::of(&error).spoils_connection() => {}
-                        result => return result.map_err(|error| Fault::while_reading(&self.place, &error)),
-                    }
-                }
+        if let Some(lane) = self.lane.as_ref().filter(|_| self.blocking)
+            && let Some(writer) = lane.try_writer()
+            && let Some(connection) = writer.connection().filter(|connection| connection.is_autocommit())
+        {
+            match read(connection) {
+                Err(error) if Fault::of(&error).spoils_connection() => {}
+                result => return result.map_err(|error| Fault::while_reading(&self.place, &error)),
             }
         }
         self.readers.with(read)
