@@ -67,7 +67,7 @@ impl<'c> Batch<'c> {
             }
             Put::DropReply { .. } => {
                 let id = head.expect("a row whose reply goes was found by the check").id as i64;
-                self.connection.prepare_cached("DELETE FROM reply WHERE id = ?1")?.execute([id])?;
+                self.statements.get(Sql::DropReply)?.execute([id])?;
                 Ok(())
             }
             Put::Cell { key, expected, body } => {

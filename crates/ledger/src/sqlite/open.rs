@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::lane::Lane;
 use super::poller::Poller;
 use super::readers::Readers;
-use super::schema::{self, Access, Recognised};
+use super::schema::{self, Access};
 use super::waiters::Waiters;
 use super::writer::Writer;
 use super::{SqliteStore, clock, connection};
@@ -71,13 +71,13 @@ pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
     }
     options.place.prepare(options.allow_network_fs)?;
     let place = options.place.resolved()?;
-    if has_content(&place)?
-        && let Some(secret) = place.secret()?
-    {
-        let connection = connection::writer(&place).map_err(|error| Fault::while_opening(&place, &error))?;
-        let recognised = schema::recognise(&connection, &place, secret.check_value(), Access::Write)?;
-        if let Recognised::Ours { lost } = recognised {
-            return writing(place, connection, secret, past(lost), &options);
+    if has_content(&place)? {
+        if let Some(secret) = place.secret()? {
+            let connection =
+                connection::writer(&place).map_err(|error| Fault::while_opening(&place, &error))?;
+            if schema::recognise(&connection, &place, secret.check_value(), Access::Write)? {
+                return writing(place, connection, secret, Past::Kept, &options);
+            }
         }
     }
     found(place, &options)
@@ -125,10 +125,6 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
     writing(place, connection, secret, past, options)
 }
 
-fn past(lost: bool) -> Past {
-    if lost { Past::MayBeLost } else { Past::Kept }
-}
-
 fn writing(
     place: Place,
     connection: rusqlite::Connection,
@@ -153,12 +149,10 @@ fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
     }
     let secret = place.secret()?.ok_or_else(|| Error::SecretMissing { path: place.database().to_owned() })?;
     let connection = connection::reader(&place).map_err(|error| Fault::while_opening(&place, &error))?;
-    match schema::recognise(&connection, &place, secret.check_value(), Access::Read)? {
-        Recognised::Empty => Err(missing()),
-        Recognised::Ours { lost } => {
-            Ok(Opened { store: store(place, None, options.blocking), secret, past: past(lost) })
-        }
+    if !schema::recognise(&connection, &place, secret.check_value(), Access::Read)? {
+        return Err(missing());
     }
+    Ok(Opened { store: store(place, None, options.blocking), secret, past: Past::Kept })
 }
 
 fn store(place: Place, writer: Option<Writer>, blocking: bool) -> SqliteStore {

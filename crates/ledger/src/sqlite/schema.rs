@@ -13,7 +13,6 @@
 use super::fault::Fault;
 use crate::Error;
 use crate::place::Place;
-use crate::store::EPOCH_CELL;
 use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 
@@ -23,7 +22,7 @@ pub(super) const FORMAT: u32 = 1;
 const TABLES: &str = "
 CREATE TABLE meta(
   one INTEGER PRIMARY KEY CHECK(one = 1), format INTEGER NOT NULL, min_reader INTEGER NOT NULL,
-  min_writer INTEGER NOT NULL, secret_check BLOB NOT NULL, lost INTEGER NOT NULL, barrier INTEGER NOT NULL) STRICT;
+  min_writer INTEGER NOT NULL, secret_check BLOB NOT NULL, barrier INTEGER NOT NULL) STRICT;
 CREATE TABLE effect(
   id INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL, revision INTEGER NOT NULL, open INTEGER NOT NULL,
   opened_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, key BLOB NOT NULL, effect BLOB NOT NULL, run BLOB,
@@ -46,35 +45,23 @@ pub(super) enum Access {
     Write,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recognised {
-    /// An empty database, which becomes a ledger by [`found`].
-    Empty,
-    /// Ours. Lost: it was founded in the place of one that vanished, and no epoch was begun since. Whoever founded
-    /// it may have died before it could begin one, so this is asked at every opening.
-    Ours { lost: bool },
-}
-
-/// Whether this is a ledger of ours. No format may ever take a column of `meta` away.
+/// Whether this is a ledger of ours. `false`: it is an empty database, which becomes one by [`found`].
 pub(super) fn recognise(
     connection: &Connection,
     place: &Place,
     secret_check: Digest,
     access: Access,
-) -> Result<Recognised, Error> {
+) -> Result<bool, Error> {
     let path = || place.database().to_owned();
     let meta = connection
-        .prepare(
-            "SELECT min_reader, min_writer, secret_check, lost AND NOT EXISTS(SELECT 1 FROM cell WHERE key = ?1) \
-             FROM meta",
-        )
+        .prepare_cached("SELECT format, min_reader, min_writer, secret_check FROM meta")
         .and_then(|mut query| {
-            query.query_row([EPOCH_CELL.0], |row| {
-                let needs: (u32, u32) = (row.get(0)?, row.get(1)?);
-                Ok((needs, row.get::<_, Vec<u8>>(2)?, row.get::<_, bool>(3)?))
+            query.query_row([], |row| {
+                let needs: (u32, u32) = (row.get(1)?, row.get(2)?);
+                Ok((needs, row.get::<_, Vec<u8>>(3)?))
             })
         });
-    let ((min_reader, min_writer), check, lost) = match meta {
+    let ((min_reader, min_writer), check) = match meta {
         Ok(meta) => meta,
         Err(error) if Fault::of(&error) == Fault::Statement => return is_empty(connection, place),
         Err(rusqlite::Error::QueryReturnedNoRows) => {
@@ -92,11 +79,11 @@ pub(super) fn recognise(
     if check != secret_check.0 {
         return Err(Error::WrongSecret { path: path() });
     }
-    Ok(Recognised::Ours { lost })
+    Ok(true)
 }
 
 /// A database without our `meta` is either just being founded or none of ours.
-fn is_empty(connection: &Connection, place: &Place) -> Result<Recognised, Error> {
+fn is_empty(connection: &Connection, place: &Place) -> Result<bool, Error> {
     let tables: u32 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(|error| Fault::while_opening(place, &error))?;
@@ -104,7 +91,7 @@ fn is_empty(connection: &Connection, place: &Place) -> Result<Recognised, Error>
         let what = "it is an SQLite database, but not a ledger of semel".to_owned();
         return Err(Error::Damaged { path: place.database().to_owned(), what });
     }
-    Ok(Recognised::Empty)
+    Ok(false)
 }
 
 /// Whether founding began and was cut short before a secret was known.
