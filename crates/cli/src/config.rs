@@ -20,6 +20,8 @@ pub struct Environment {
     pub allow_network_fs: bool,
     pub search: OsString,
     pub cwd: PathBuf,
+    /// The login name, as the session has it.
+    pub login: Option<String>,
 }
 
 #[allow(clippy::disallowed_methods, reason = "the one home of the environment")]
@@ -45,8 +47,17 @@ impl Environment {
             failpoints: text("SEMEL_FAILPOINTS")?,
             allow_network_fs: text("SEMEL_ALLOW_NETWORK_FS")?.is_some_and(|value| value != "0"),
             search: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
+            login: text("USER")?.or(text("LOGNAME")?),
             cwd: std::env::current_dir().context("the working directory is gone")?,
         })
+    }
+
+    /// Who rules, as a ruling names it: the login name, or the number if there is none.
+    pub fn person(&self) -> String {
+        match &self.login {
+            Some(login) => format!("person {}", crate::neutral::line(login)),
+            None => format!("person uid {}", rustix::process::getuid().as_raw()),
+        }
     }
 
     /// Where the ledger lies.

@@ -118,13 +118,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Starts a new epoch: the store may have forgotten claims made before now.
     pub async fn bump_epoch(&self, reason: &str, now: At) -> Result<Epoch, Error> {
-        self.change_epoch("epoch_bumped", now, |epoch| Epoch {
-            number: epoch.map_or(2, |epoch| epoch.number + 1),
-            since: now,
-            reason: reason.to_owned(),
-            accepted: false,
-        })
-        .await
+        self.change_epoch("epoch_bumped", now, |epoch| Epoch::after(epoch.as_ref(), reason, now)).await
     }
 
     /// Ends the quarantine: somebody vouches that nothing older will be retried.

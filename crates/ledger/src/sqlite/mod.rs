@@ -14,6 +14,7 @@ mod open;
 mod poller;
 mod read;
 mod readers;
+mod renew;
 mod scan;
 mod schema;
 mod sidecar;
@@ -22,6 +23,8 @@ mod waiters;
 mod writer;
 
 pub use open::{OpenOptions, Opened, Past};
+pub use renew::{Renewal, renew_secret};
+pub use schema::FORMAT;
 
 use crate::Error;
 use crate::place::Place;
@@ -40,6 +43,11 @@ use waiters::Waiters;
 
 /// How often a blocking waiter looks, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+/// The version of the engine that is linked in.
+pub fn version() -> &'static str {
+    rusqlite::version()
+}
 
 #[derive(Debug)]
 pub struct SqliteStore {
