@@ -3,11 +3,11 @@
 use crate::config::Environment;
 use semel_core::policy::Mode;
 use semel_gate::Gate;
-use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_gate::clock::{Clock, SystemClock};
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, Opened, Past, SqliteStore};
+use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
 use semel_ledger::{Error, Ledger};
 use std::path::Path;
 
@@ -23,15 +23,11 @@ pub fn ledger(file: &Path, environment: &Environment, clock: &SystemClock) -> Re
     let options = OpenOptions {
         allow_network_fs: environment.allow_network_fs,
         blocking: true,
-        ..OpenOptions::at(place)
+        ..OpenOptions::at(place, clock.now())
     };
-    let Opened { store, secret, past } = SqliteStore::open(options)?;
+    let Opened { store, secret, .. } = SqliteStore::open(options)?;
     let owners = store.place().owners();
-    let ledger = Ledger::new(store, FileHolders::in_directory(owners), OsEntropy, secret);
-    if past == Past::MayBeLost {
-        block_on(ledger.bump_epoch("the ledger was gone while its secret was there", clock.now()))?;
-    }
-    Ok(ledger)
+    Ok(Ledger::new(store, FileHolders::in_directory(owners), OsEntropy, secret))
 }
 
 pub fn gate(ledger: LocalLedger, clock: SystemClock, mode: Mode) -> LocalGate {

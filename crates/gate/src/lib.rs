@@ -11,6 +11,7 @@ pub mod upstream;
 mod would;
 
 pub use error::Error;
+pub use pass::unrecorded;
 pub use reply::{GivenReply, Passed};
 
 use clock::Clock;

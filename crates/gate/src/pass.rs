@@ -8,7 +8,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Claiming, Decision, Refusal, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
+use semel_core::effect::{LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
 use semel_core::ids::AttemptNo;
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::outcome::Outcome;
@@ -260,7 +260,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         } else {
             let effect = claim.effect();
             let key = upstream_key(self.ledger.secret(), claim.key(), effect.occurrence.number);
-            let sending = Sending { effect, attempt, idempotency_key: &key, timeout: call.rule.timeout };
+            let sending =
+                Sending { recorded: Some((effect.id, attempt, &key)), timeout: call.rule.timeout };
             self.point("gate.before_send")?;
             call.upstream.send(sending).await
         };
@@ -444,27 +445,23 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let _unrecorded_is_fine = self.ledger.note(line, Durability::Lazy).await;
             }
         }
-        if let Err(not_started) = upstream.prepare().await {
-            return Ok(Passed::not_started_alone(not_started, rule));
+        Ok(unrecorded(rule, upstream).await)
+    }
+}
+
+/// Sends without claiming or recording: reads, also when there is no ledger to ask, and everything in observe mode.
+pub async fn unrecorded<U: Upstream>(rule: &Rule, upstream: &mut U) -> Passed {
+    match upstream.prepare().await {
+        Err(not_started) => Passed::not_started_alone(not_started, rule),
+        Ok(()) => {
+            let sent = upstream.send(Sending { recorded: None, timeout: rule.timeout }).await;
+            Passed::passed_through(sent, rule)
         }
-        let key = upstream_key(self.ledger.secret(), intent.key, 1);
-        let effect = Effect::forgotten(
-            intent.seed(semel_core::ids::EffectId(0), first_occurrence(), rule),
-            self.clock.now(),
-        );
-        let sending =
-            Sending { effect: &effect, attempt: AttemptNo(1), idempotency_key: &key, timeout: rule.timeout };
-        let sent = upstream.send(sending).await;
-        Ok(Passed::passed_through(sent, rule))
     }
 }
 
 /// Neighbours in doubt are few; a scope with more has other troubles.
 const LOOKALIKES_MAX: usize = 100;
-
-fn first_occurrence() -> semel_core::effect::Occurrence {
-    semel_core::effect::Occurrence { number: 1, reason: None, earlier: Vec::new() }
-}
 
 enum Turn {
     None,

@@ -3,7 +3,7 @@
 use semel_core::answer::EffectWord;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::Effect;
-use semel_core::ids::AttemptNo;
+use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Probe;
 use serde_json::Value;
@@ -35,13 +35,12 @@ pub struct NotStarted {
     pub data: Value,
 }
 
-/// What an attempt is sent with.
+/// What a call is sent with.
 #[derive(Debug, Clone, Copy)]
 pub struct Sending<'a> {
-    pub effect: &'a Effect,
-    pub attempt: AttemptNo,
-    /// One per effect, not per attempt.
-    pub idempotency_key: &'a str,
+    /// The effect, its attempt, and the idempotency key that goes upstream: one per effect, not per attempt.
+    /// `None` for what is not recorded, such as a read.
+    pub recorded: Option<(EffectId, AttemptNo, &'a str)>,
     pub timeout: Option<Duration>,
 }
 

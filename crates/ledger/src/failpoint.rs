@@ -19,6 +19,8 @@ pub const NAMES: &[&str] = &[
     "gate.after_settle",
     "gate.before_deliver",
     "gate.after_deliver",
+    "found.after_tables",
+    "found.after_secret",
     "sqlite.before_begin",
     "sqlite.after_begin",
     "sqlite.before_commit",

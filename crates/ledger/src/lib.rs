@@ -11,6 +11,7 @@ pub mod failpoint;
 pub mod holders;
 pub mod journal;
 pub mod ledger;
+pub mod memory;
 pub mod owner;
 pub mod place;
 pub mod prune;

@@ -1,1 +1,369 @@
-//! placeholder
+//! The engine of tests and simulations: the same semantics as every other one, in memory, with faults on demand.
+
+use crate::Error;
+use crate::precondition::{Finding, Head, View, examine, moved};
+use crate::store::{
+    By, Cell, Commit, Committed, Cursor, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX, JournalLine,
+    PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, Store, Versioned,
+};
+use semel_core::digest::Digest;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Lets time pass for those who wait, so that a manual clock can drive them.
+pub trait Sleeper: Send + Sync {
+    fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// What goes wrong with the next call of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The commit lands, and its caller hears that nobody knows.
+    LandsUnanswered,
+    /// The commit does not land, and its caller hears that nobody knows.
+    VanishesUnanswered,
+    /// The commit is refused for good.
+    NotWritten,
+    /// The read fails.
+    NotRead,
+}
+
+pub struct MemoryStore {
+    state: Mutex<State>,
+    sleeper: Arc<dyn Sleeper>,
+}
+
+/// All that a store knew at one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot(Tables);
+
+#[derive(Debug, Default)]
+struct State {
+    tables: Tables,
+    faults: VecDeque<Fault>,
+    waiting: HashMap<Digest, Vec<Waiting>>,
+    durable_commits: u64,
+    next_waiting: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    id: u64,
+    since: Revision,
+    waker: Waker,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Tables {
+    rows: BTreeMap<u64, Row>,
+    /// The rows of each record, in order of insertion.
+    records: HashMap<Digest, Vec<u64>>,
+    cells: HashMap<Digest, Cell>,
+    journal: Vec<JournalLine>,
+    last: u64,
+}
+
+impl MemoryStore {
+    pub fn new(sleeper: Arc<dyn Sleeper>) -> Self {
+        MemoryStore { state: Mutex::default(), sleeper }
+    }
+
+    /// The next call that this fault fits fails with it; several are used up in order.
+    pub fn inject(&self, fault: Fault) {
+        self.state().faults.push_back(fault);
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.state().tables.clone())
+    }
+
+    /// Forgets everything after the snapshot, as a failover to a replica that lags does.
+    pub fn fail_over_to(&self, snapshot: &Snapshot) {
+        self.state().tables = snapshot.0.clone();
+    }
+
+    pub fn durable_commits(&self) -> u64 {
+        self.state().durable_commits
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn readable(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.state();
+        if state.faults.front() == Some(&Fault::NotRead) {
+            state.faults.pop_front();
+            return Err(Error::NotRead { what: "an injected fault".to_owned() });
+        }
+        Ok(state)
+    }
+}
+
+impl State {
+    fn commit(&mut self, commit: &Commit) -> Result<Committed, Error> {
+        let fault = self.faults.front().copied().filter(|fault| *fault != Fault::NotRead);
+        if fault.is_some() {
+            self.faults.pop_front();
+        }
+        match fault {
+            Some(Fault::NotWritten) => {
+                return Err(Error::NotWritten { what: "an injected fault".to_owned() });
+            }
+            Some(Fault::VanishesUnanswered) => return Ok(Committed::Unknown),
+            _ => {}
+        }
+        let finding = match examine(&mut self.tables, commit) {
+            Ok(finding) => finding,
+            Err(never) => match never {},
+        };
+        match finding {
+            Finding::Clear(found) => self.land(commit, found),
+            Finding::Conflict(conflict) => return Ok(Committed::Conflict(conflict)),
+            Finding::Absurd(what) => return Err(Error::NotWritten { what }),
+        }
+        if fault == Some(Fault::LandsUnanswered) { Ok(Committed::Unknown) } else { Ok(Committed::Done) }
+    }
+
+    fn land(&mut self, commit: &Commit, found: Vec<Option<Head>>) {
+        for (put, head) in commit.puts.iter().zip(found) {
+            self.tables.put(put, head);
+        }
+        self.tables.journal.extend(commit.journal.iter().cloned());
+        self.durable_commits += u64::from(commit.durability == crate::store::Durability::Durable);
+    }
+
+    /// Those who wait for a key that this commit moved.
+    fn woken_by(&mut self, commit: &Commit) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        for (key, revision) in moved(commit) {
+            let Some(waiting) = self.waiting.get_mut(&key) else { continue };
+            let past = |since: Revision| revision > since || revision == Revision::ABSENT;
+            woken.extend(waiting.extract_if(.., |one| past(one.since)).map(|one| one.waker));
+            if waiting.is_empty() {
+                self.waiting.remove(&key);
+            }
+        }
+        woken
+    }
+}
+
+impl Tables {
+    fn put(&mut self, put: &Put, head: Option<Head>) {
+        match put {
+            Put::Record { key, ordinal, expected, index, body, reply } => {
+                let id = head.map_or(self.last + 1, |head| head.id);
+                let kept = self.rows.remove(&id).and_then(|row| row.reply);
+                let reply = match reply {
+                    ReplyChange::Keep => kept,
+                    ReplyChange::Set(reply) => Some(reply.clone()),
+                    ReplyChange::Drop => None,
+                };
+                let (index, body) = (Index::clone(index), body.clone());
+                let row = Row { key: *key, ordinal: *ordinal, revision: expected.next(), index, body, reply };
+                self.rows.insert(id, row);
+                if id > self.last {
+                    self.last = id;
+                    self.records.entry(*key).or_default().push(id);
+                }
+            }
+            Put::Forget { key, .. } => {
+                let id = head.expect("a row to forget was found by the check").id;
+                self.rows.remove(&id);
+                if let Some(ids) = self.records.get_mut(key) {
+                    ids.retain(|other| *other != id);
+                }
+            }
+            Put::DropReply { .. } => {
+                let id = head.expect("a row whose reply goes was found by the check").id;
+                if let Some(row) = self.rows.get_mut(&id) {
+                    row.reply = None;
+                }
+            }
+            Put::Cell { key, expected, body } => {
+                self.cells.insert(*key, Cell { revision: expected.next(), body: body.clone() });
+            }
+        }
+    }
+
+    fn newest_id(&self, key: Digest) -> Option<u64> {
+        self.records.get(&key)?.last().copied()
+    }
+
+    fn head(&self, id: u64) -> Head {
+        let row = &self.rows[&id];
+        Head { id, ordinal: row.ordinal, revision: row.revision, index: row.index.clone() }
+    }
+
+    fn revision(&self, key: Digest) -> Revision {
+        let row = self.newest_id(key).map(|id| self.rows[&id].revision);
+        row.max(self.cells.get(&key).map(|cell| cell.revision)).unwrap_or_default()
+    }
+
+    fn find(&self, key: Digest, ordinal: u32) -> Option<(u64, &Row)> {
+        let ids = self.records.get(&key)?;
+        ids.iter().map(|id| (*id, &self.rows[id])).find(|(_, row)| row.ordinal == ordinal)
+    }
+}
+
+impl View for Tables {
+    type Error = Infallible;
+
+    fn newest(&mut self, key: Digest) -> Result<Option<Head>, Infallible> {
+        Ok(self.newest_id(key).map(|id| self.head(id)))
+    }
+
+    fn row(&mut self, key: Digest, ordinal: u32) -> Result<Option<Head>, Infallible> {
+        Ok(self.find(key, ordinal).map(|(id, _)| self.head(id)))
+    }
+
+    fn cell(&mut self, key: Digest) -> Result<Revision, Infallible> {
+        Ok(self.cells.get(&key).map_or(Revision::ABSENT, |cell| cell.revision))
+    }
+
+    fn open_relative(
+        &mut self,
+        family: Digest,
+        except: Option<Digest>,
+    ) -> Result<Option<Digest>, Infallible> {
+        let relative = |row: &&Row| row.index.open && row.index.family == family && Some(row.key) != except;
+        Ok(self.rows.values().find(relative).map(|row| row.key))
+    }
+}
+
+impl Store for MemoryStore {
+    async fn read(&self, key: Digest) -> Result<Versioned, Error> {
+        let state = self.readable()?;
+        let tables = &state.tables;
+        let row = tables.newest_id(key).map(|id| tables.rows[&id].clone());
+        let revision = row.as_ref().map_or(Revision::ABSENT, |row| row.revision);
+        Ok(Versioned {
+            revision,
+            row,
+            epoch: tables.cells.get(&EPOCH_CELL).map_or(Revision::ABSENT, |c| c.revision),
+        })
+    }
+
+    async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
+        Ok(self.readable()?.tables.cells.get(&key).cloned())
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
+        let (answer, woken) = {
+            let mut state = self.state();
+            let answer = state.commit(&commit);
+            let lands = matches!(answer, Ok(Committed::Done | Committed::Unknown));
+            (answer, if lands { state.woken_by(&commit) } else { Vec::new() })
+        };
+        woken.into_iter().for_each(Waker::wake);
+        answer
+    }
+
+    async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
+        let state = self.readable()?;
+        let limit = limit.clamp(1, PAGE_ROWS_MAX);
+        let wanted = |row: &Row| match by {
+            By::Run(run) => row.index.run == Some(run),
+            By::Open => row.index.open,
+            By::Owner(owner) => row.index.open && row.index.owner == Some(owner),
+            By::OpenNeighbours(neighbourhood) => row.index.open && row.index.neighbourhood == neighbourhood,
+            By::ChangedBefore(at) => row.index.changed_at < at,
+            By::All => true,
+            By::Record(key) => row.key == key,
+            By::Effect(effect) => row.index.effect == effect,
+        };
+        let first = after.map_or(0, |Cursor(id)| id.saturating_add(1));
+        let mut found = state.tables.rows.range(first..).filter(|(_, row)| wanted(row)).peekable();
+        let mut page = Page { items: Vec::new(), next: None };
+        while let Some((id, row)) = found.next() {
+            page.items.push(Row { reply: None, ..row.clone() });
+            if page.items.len() == limit {
+                page.next = found.peek().map(|_| Cursor(*id));
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
+        let state = self.readable()?;
+        let journal = &state.tables.journal;
+        let first =
+            after.map_or(0, |Cursor(id)| usize::try_from(id).unwrap_or(usize::MAX)).min(journal.len());
+        let last = first.saturating_add(limit.clamp(1, JOURNAL_PAGE_MAX)).min(journal.len());
+        let numbered = |(n, line): (usize, &JournalLine)| (Cursor((first + n + 1) as u64), line.clone());
+        let items = journal[first..last].iter().enumerate().map(numbered).collect();
+        Ok(Page { items, next: (last < journal.len()).then_some(Cursor(last as u64)) })
+    }
+
+    async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.readable()?.tables.find(key, ordinal).and_then(|(_, row)| row.reply.clone()))
+    }
+
+    async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
+        let sleep = self.sleeper.sleep(wait);
+        Moved { store: self, key, since, sleep, id: None }.await
+    }
+}
+
+struct Moved<'s> {
+    store: &'s MemoryStore,
+    key: Digest,
+    since: Revision,
+    sleep: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Set while it stands in the list of those who wait; whoever takes it off the list has seen a change.
+    id: Option<u64>,
+}
+
+impl Future for Moved<'_> {
+    type Output = Hint;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Hint> {
+        let mut state = self.store.state();
+        if state.tables.revision(self.key) > self.since {
+            return Poll::Ready(Hint::Changed);
+        }
+        let (key, since, fresh) = (self.key, self.since, state.next_waiting);
+        let waiting = state.waiting.entry(key).or_default();
+        match self.id {
+            Some(id) => match waiting.iter_mut().find(|one| one.id == id) {
+                Some(one) => one.waker.clone_from(context.waker()),
+                None => return Poll::Ready(Hint::Changed),
+            },
+            None => {
+                waiting.push(Waiting { id: fresh, since, waker: context.waker().clone() });
+                state.next_waiting += 1;
+            }
+        }
+        drop(state);
+        self.id.get_or_insert(fresh);
+        self.sleep.as_mut().poll(context).map(|()| Hint::TimedOut)
+    }
+}
+
+impl Drop for Moved<'_> {
+    fn drop(&mut self) {
+        let mut state = self.store.state();
+        if let Some(waiting) = state.waiting.get_mut(&self.key) {
+            waiting.retain(|one| Some(one.id) != self.id);
+            if waiting.is_empty() {
+                state.waiting.remove(&self.key);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}

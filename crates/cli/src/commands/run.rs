@@ -20,6 +20,7 @@ use semel_doors::command::serve::{CommandUpstream, Options, Show};
 use semel_gate::clock::{SystemClock, block_on};
 use semel_gate::upstream::Upstream;
 use semel_gate::{GivenReply, Passed};
+use semel_ledger::holders::FileHolders;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Write};
 use std::time::Duration;
@@ -50,13 +51,26 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     let action = args.action.as_ref().map_or_else(|| asked.line.action(), |name| named_action(name));
     let rule = asked.rule(&policy, &action, &arguments);
     let clock = SystemClock::start();
-    let file = match context.environment.ledger_file(context.global.ledger.as_deref()) {
-        Ok(file) => file,
-        Err(error) => return finish_unavailable(context, &rule, &error.to_string(), None),
+    let options = || Options {
+        show: if context.output.json { Show::InAnswer } else { Show::Live },
+        pass_input: args.stdin == StdinChoice::Pass,
+        search: context.environment.search.clone(),
+        effect: asked.effect,
     };
-    let ledger = match house::ledger(&file, &context.environment, &clock) {
+    let file = context.environment.ledger_file(context.global.ledger.as_deref());
+    let opened = file.map_err(|error| (error.to_string(), None)).and_then(|file| {
+        house::ledger(&file, &context.environment, &clock).map_err(|error| (error.to_string(), ledger_hint(&error)))
+    });
+    let ledger = match opened {
         Ok(ledger) => ledger,
-        Err(error) => return finish_unavailable(context, &rule, &error.to_string(), ledger_hint(&error)),
+        // With the ledger unreachable, effects are refused before they are sent, and reads pass.
+        Err(_) if rule.class == Class::Read && !args.dry_run => {
+            let holders = FileHolders::in_directory(std::path::PathBuf::new());
+            let mut upstream = CommandUpstream::new(&asked.line, &rule, &holders, &clock, options());
+            let passed = block_on(semel_gate::unrecorded(&rule, &mut upstream));
+            return give(context, &passed, &mut upstream).0;
+        }
+        Err((why, hint)) => return finish_unavailable(context, &rule, &why, hint),
     };
     let ask = asked.ask(&action, &arguments, &rule);
     let intent = match Intent::of(&ask, &rule, ledger.secret()) {
@@ -64,13 +78,7 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         Err(missing) => return finish_trouble(context, &rule, wording::key_required(&missing)),
     };
     let gate = house::gate(ledger, clock, policy.mode);
-    let options = Options {
-        show: if context.output.json { Show::InAnswer } else { Show::Live },
-        pass_input: args.stdin == StdinChoice::Pass,
-        search: context.environment.search.clone(),
-        effect: asked.effect,
-    };
-    let mut upstream = CommandUpstream::new(&asked.line, &rule, gate.ledger.holders(), &gate.clock, options);
+    let mut upstream = CommandUpstream::new(&asked.line, &rule, gate.ledger.holders(), &gate.clock, options());
     if args.dry_run {
         return match block_on(gate.dry_run(&intent, &rule)) {
             Ok(answer) => dry_run(context, &rule, answer, &mut upstream),

@@ -1,0 +1,91 @@
+use crate::scene::{self, now};
+use semel_ledger::Error;
+use semel_ledger::place::Place;
+use semel_ledger::store::{By, Committed, Put, ReplyChange, Store};
+use semel_testkit::store_suite::{claim, index, named};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A small filesystem of its own, unmounted at the end.
+struct Mounted<'d>(&'d Path);
+
+impl<'d> Mounted<'d> {
+    fn new(directory: &'d Path) -> Option<Self> {
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=1m,mode=0700", "none"])
+            .arg(directory)
+            .output();
+        mount.is_ok_and(|output| output.status.success()).then_some(Mounted(directory))
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_claims_loses_none_and_recovers() {
+    let directory = scene::directory();
+    let Some(_mounted) = Mounted::new(directory.path()) else {
+        #[allow(clippy::print_stderr, reason = "a test that proves nothing must say so")]
+        {
+            eprintln!(
+                "SKIPPED a_full_disk_refuses_claims_loses_none_and_recovers: mount is not permitted here"
+            );
+        }
+        return;
+    };
+    let place = Place::at(directory.path().join("ledger.db"));
+    let ballast = directory.path().join("ballast");
+    fs::write(&ballast, vec![1; 300_000]).expect("room enough");
+    let store = scene::open_blocking(&place).expect("it opens").store;
+    let mut landed = Vec::new();
+    let mut refused = 0;
+    for n in 0..2_000u128 {
+        let mut commit = claim(named(&n.to_string()), index(n, true));
+        if let Put::Record { reply, .. } = &mut commit.puts[0] {
+            *reply = ReplyChange::Set(vec![b'r'; 3_000]);
+        }
+        match now(store.commit(commit)) {
+            Ok(Committed::Done) => landed.push(n),
+            Err(Error::NotWritten { .. }) => refused += 1,
+            other => panic!("a full disk gives neither doubt nor success: {other:?}"),
+        }
+        if refused == 5 {
+            break;
+        }
+    }
+    assert!(refused == 5 && !landed.is_empty(), "{} landed, {refused} refused", landed.len());
+    let kept = |store: &semel_ledger::sqlite::SqliteStore| {
+        landed.iter().all(|n| now(store.read(named(&n.to_string()))).expect("readable").row.is_some())
+    };
+    assert!(kept(&store), "all that was acknowledged is there");
+    assert_eq!(now(store.scan(By::All, None, 500)).expect("scannable").items.len(), landed.len().min(500));
+
+    fs::remove_file(&ballast).expect("removable");
+    assert_eq!(
+        now(store.commit(claim(named("after"), index(9_999, true)))).expect("answered"),
+        Committed::Done
+    );
+    drop(store);
+    let store = scene::open_blocking(&place).expect("it opens again").store;
+    assert!(kept(&store));
+    assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
+}
+
+#[test]
+fn a_directory_without_write_permission_is_an_error_in_words() {
+    let directory = scene::directory();
+    let place = Place::at(directory.path().join("inner/ledger.db"));
+    fs::create_dir(place.directory()).expect("creatable");
+    scene::mode(place.directory(), 0o500);
+    match scene::open(&place) {
+        Err(Error::Open { source, .. }) => assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied),
+        // Root writes everywhere.
+        other => assert!(other.is_ok(), "{other:?}"),
+    }
+    scene::mode(place.directory(), 0o700);
+}

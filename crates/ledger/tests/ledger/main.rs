@@ -1,0 +1,11 @@
+//! The engines against the shared suite, and what only a file on a disk can suffer.
+
+mod crash;
+mod damage;
+mod disk_full;
+mod owners;
+mod places;
+mod processes;
+mod scene;
+mod suite;
+mod waiting;

@@ -1,0 +1,81 @@
+use crate::scene::{self, now};
+use semel_ledger::store::{Committed, Durability, Hint, Revision, Store};
+use semel_testkit::store_suite::{claim, index, named, one, record};
+use std::sync::Arc;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_commit_of_another_process_wakes_ten_thousand_waiters() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    let ours = Arc::new(scene::open(&place).expect("it opens").store);
+    let theirs = scene::open_blocking(&place).expect("it opens").store;
+    assert_eq!(now(theirs.commit(claim(named("k"), index(1, true)))).expect("answered"), Committed::Done);
+    scene::runtime().block_on(async {
+        let wait = |_| {
+            let ours = Arc::clone(&ours);
+            tokio::spawn(async move { ours.changed(named("k"), Revision(1), LONG).await })
+        };
+        let waiters: Vec<_> = (0..10_000).map(wait).collect();
+        let other = tokio::spawn({
+            let ours = Arc::clone(&ours);
+            async move { ours.changed(named("other"), Revision::ABSENT, Duration::from_millis(300)).await }
+        });
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        let settled = theirs.commit(one(record(named("k"), 1, 1, index(1, false)))).await;
+        assert_eq!(settled.expect("answered"), Committed::Done);
+        for waiter in waiters {
+            assert_eq!(waiter.await.expect("no panic"), Hint::Changed);
+        }
+        assert_eq!(other.await.expect("no panic"), Hint::TimedOut, "only the key that moved is woken");
+    });
+}
+
+#[test]
+fn a_blocking_waiter_sees_the_commit_of_another_process() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    let ours = scene::open_blocking(&place).expect("it opens").store;
+    let theirs = scene::open_blocking(&place).expect("it opens").store;
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| now(ours.changed(named("k"), Revision::ABSENT, LONG)));
+        assert_eq!(now(theirs.commit(claim(named("k"), index(1, true)))).expect("answered"), Committed::Done);
+        assert_eq!(waiter.join().expect("no panic"), Hint::Changed);
+    });
+    assert_eq!(now(ours.changed(named("k"), Revision(1), Duration::from_millis(5))), Hint::TimedOut);
+}
+
+#[test]
+fn a_waiter_that_goes_away_leaves_nothing_behind() {
+    let directory = scene::directory();
+    let store = scene::open(&scene::place(&directory)).expect("it opens").store;
+    scene::runtime().block_on(async {
+        for n in 0..100 {
+            let waiting = store.changed(named(&n.to_string()), Revision::ABSENT, LONG);
+            assert!(tokio::time::timeout(Duration::from_micros(10), waiting).await.is_err());
+        }
+        assert_eq!(
+            store.changed(named("x"), Revision::ABSENT, Duration::from_millis(5)).await,
+            Hint::TimedOut
+        );
+    });
+}
+
+#[test]
+fn reads_lazy_commits_and_conflicts_make_no_durable_commit() {
+    let directory = scene::directory();
+    let store = scene::open_blocking(&scene::place(&directory)).expect("it opens").store;
+    let key = named("k");
+    assert_eq!(now(store.commit(claim(key, index(1, true)))).expect("answered"), Committed::Done);
+    assert_eq!(store.durable_commits(), 1);
+    for n in 1..20 {
+        now(store.read(key)).expect("readable");
+        let mut lazy = one(record(key, 1, n, index(1, false)));
+        lazy.durability = Durability::Lazy;
+        assert_eq!(now(store.commit(lazy)).expect("answered"), Committed::Done);
+        assert!(matches!(now(store.commit(claim(key, index(2, true)))), Ok(Committed::Conflict(_))));
+    }
+    assert_eq!(store.durable_commits(), 1);
+}

@@ -1,0 +1,523 @@
+//! One suite that every engine passes: what the ledger above a [`Store`] may rely on.
+
+use semel_core::digest::Digest;
+use semel_core::time::At;
+use semel_ledger::store::{
+    By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Hint, Index, JournalLine, Nonce,
+    OwnerId, Put, ReplyChange, Require, Revision, Row, Store,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Runs every case on a fresh, empty store. `make` gives one, and what must live as long as it does.
+///
+/// `S` must wake its waiters by itself; a store in blocking mode is exercised through threads alone.
+pub fn exercise<S: Store, G>(make: impl Fn() -> (S, G)) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_all()
+        .build()
+        .expect("a runtime for the suite");
+    macro_rules! cases {
+        ($($case:ident),* $(,)?) => {$({
+            // Shown by the test runner only when a case fails.
+            #[allow(clippy::print_stdout, reason = "names the case that failed")]
+            { println!("store suite: {}", stringify!($case)); }
+            let (store, guard) = make();
+            runtime.block_on($case(Arc::new(store)));
+            drop(guard);
+        })*};
+    }
+    cases![
+        an_unseen_key_reads_as_absent,
+        a_claim_reads_back_whole,
+        a_second_claim_of_the_same_key_conflicts_and_writes_nothing,
+        an_overwrite_needs_the_newest_revision,
+        an_ordinal_that_skips_one_is_refused_for_good,
+        the_next_ordinal_becomes_the_newest_and_older_ones_stay,
+        replies_are_set_kept_and_dropped,
+        cells_count_their_writes,
+        a_required_cell_that_moved_conflicts,
+        the_epoch_is_the_revision_of_its_cell,
+        a_record_and_a_turn_land_together_or_not_at_all,
+        one_commit_cannot_write_a_row_twice,
+        a_family_with_an_open_relative_is_not_quiet,
+        a_settled_relative_leaves_the_family_quiet,
+        a_forgotten_row_is_gone_with_its_reply,
+        an_open_row_cannot_be_forgotten,
+        scans_find_what_they_are_asked_for,
+        scans_page_in_order_of_insertion,
+        rows_that_changed_before_an_instant_are_found_page_by_page,
+        the_journal_keeps_the_order_of_commits,
+        a_commit_that_conflicts_leaves_no_journal_line,
+        lazy_commits_are_read_at_once,
+        large_bodies_survive,
+        a_commit_wakes_those_who_wait_for_its_key,
+        a_waiter_that_comes_late_is_told_at_once,
+        a_waiter_without_news_hears_that_its_time_is_up,
+        of_many_claims_of_one_key_exactly_one_wins,
+        of_many_relatives_exactly_one_wins,
+        many_writers_of_many_keys_all_land,
+    ];
+}
+
+/// A digest of a word, for keys, families and runs.
+pub fn named(word: &str) -> Digest {
+    Digest::of(&[word.as_bytes()])
+}
+
+/// The columns of an effect that belongs to no run and has a family of its own.
+pub fn index(effect: u128, open: bool) -> Index {
+    Index {
+        effect,
+        run: None,
+        family: named(&format!("family {effect}")),
+        neighbourhood: named(&format!("neighbourhood {effect}")),
+        open,
+        owner: open.then_some(OwnerId(7)),
+        opened_at: At(1_000 + (effect as u64 & 0xffff)),
+        changed_at: At(100_000 + (effect as u64 & 0xffff)),
+    }
+}
+
+/// A durable commit of one put.
+pub fn one(put: Put) -> Commit {
+    Commit {
+        nonce: Nonce(1),
+        puts: vec![put],
+        require: Require::default(),
+        journal: Vec::new(),
+        durability: Durability::Durable,
+    }
+}
+
+/// The first claim of a record.
+pub fn claim(key: Digest, index: Index) -> Commit {
+    one(record(key, 1, 0, index))
+}
+
+/// A write of (key, ordinal) at the expected revision, with a body that says which one it was.
+pub fn record(key: Digest, ordinal: u32, expected: u64, index: Index) -> Put {
+    let body = format!("body {ordinal} at {expected}").into_bytes();
+    let (expected, index) = (Revision(expected), Box::new(index));
+    Put::Record { key, ordinal, expected, index, body, reply: ReplyChange::Keep }
+}
+
+fn with_reply(put: Put, change: ReplyChange) -> Put {
+    match put {
+        Put::Record { key, ordinal, expected, index, body, .. } => {
+            Put::Record { key, ordinal, expected, index, body, reply: change }
+        }
+        other => other,
+    }
+}
+
+fn cell(key: Digest, expected: u64, body: &str) -> Put {
+    Put::Cell { key, expected: Revision(expected), body: body.as_bytes().to_vec() }
+}
+
+fn line(kind: &str) -> JournalLine {
+    JournalLine {
+        at: At(5),
+        effect: Some(1),
+        run: Some(named("run")),
+        kind: kind.to_owned(),
+        data: "{}".to_owned(),
+    }
+}
+
+async fn done<S: Store>(store: &S, commit: Commit) {
+    assert_eq!(store.commit(commit).await.expect("the commit is answered"), Committed::Done);
+}
+
+async fn conflict<S: Store>(store: &S, commit: Commit) -> Conflict {
+    match store.commit(commit).await.expect("the commit is answered") {
+        Committed::Conflict(conflict) => conflict,
+        other => panic!("expected a conflict, got {other:?}"),
+    }
+}
+
+async fn newest<S: Store>(store: &S, key: Digest) -> Row {
+    store.read(key).await.expect("readable").row.expect("a row")
+}
+
+async fn effects<S: Store>(store: &S, by: By) -> Vec<u128> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.scan(by, after, 2).await.expect("scannable");
+        assert!(page.items.len() <= 2, "a page is no longer than asked for");
+        found.extend(page.items.iter().map(|row| row.index.effect));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return found,
+        }
+    }
+}
+
+async fn an_unseen_key_reads_as_absent<S: Store>(store: Arc<S>) {
+    let found = store.read(named("unseen")).await.expect("readable");
+    assert_eq!((found.revision, found.row, found.epoch), (Revision::ABSENT, None, Revision::ABSENT));
+    assert_eq!(store.cell(named("unseen")).await.expect("readable"), None);
+    assert_eq!(store.reply(named("unseen"), 1).await.expect("readable"), None);
+}
+
+async fn a_claim_reads_back_whole<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    let index = Index { run: Some(named("run")), ..index(u128::MAX - 3, true) };
+    done(&*store, claim(key, index.clone())).await;
+    let found = store.read(key).await.expect("readable");
+    assert_eq!(found.revision, Revision(1));
+    let row =
+        Row { key, ordinal: 1, revision: Revision(1), index, body: b"body 1 at 0".to_vec(), reply: None };
+    assert_eq!(found.row, Some(row));
+}
+
+async fn a_second_claim_of_the_same_key_conflicts_and_writes_nothing<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    done(&*store, claim(key, index(1, true))).await;
+    assert_eq!(conflict(&*store, claim(key, index(2, true))).await, Conflict::Record);
+    assert_eq!(newest(&*store, key).await.index.effect, 1);
+    assert_eq!(effects(&*store, By::All).await, [1]);
+}
+
+async fn an_overwrite_needs_the_newest_revision<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    done(&*store, claim(key, index(1, true))).await;
+    done(&*store, one(record(key, 1, 1, index(1, false)))).await;
+    assert_eq!(conflict(&*store, one(record(key, 1, 1, index(1, true)))).await, Conflict::Record);
+    assert_eq!(conflict(&*store, one(record(key, 1, 3, index(1, true)))).await, Conflict::Record);
+    let row = newest(&*store, key).await;
+    assert_eq!((row.revision, row.index.open, row.body), (Revision(2), false, b"body 1 at 1".to_vec()));
+}
+
+async fn an_ordinal_that_skips_one_is_refused_for_good<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    for ordinal in [0, 2] {
+        assert!(store.commit(one(record(key, ordinal, 0, index(1, true)))).await.is_err());
+    }
+    done(&*store, claim(key, index(1, false))).await;
+    assert!(store.commit(one(record(key, 3, 1, index(2, true)))).await.is_err());
+    assert_eq!(effects(&*store, By::All).await, [1]);
+}
+
+async fn the_next_ordinal_becomes_the_newest_and_older_ones_stay<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    done(&*store, claim(key, index(1, false))).await;
+    for ordinal in 2..=5 {
+        done(&*store, one(record(key, ordinal, u64::from(ordinal) - 1, index(u128::from(ordinal), false))))
+            .await;
+    }
+    let row = newest(&*store, key).await;
+    assert_eq!((row.ordinal, row.revision), (5, Revision(5)));
+    assert_eq!(effects(&*store, By::Record(key)).await, [1, 2, 3, 4, 5]);
+    assert_eq!(conflict(&*store, one(record(key, 2, 2, index(2, false)))).await, Conflict::Record);
+}
+
+async fn replies_are_set_kept_and_dropped<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    let set = |n: u64, change| one(with_reply(record(key, 1, n, index(1, false)), change));
+    done(&*store, set(0, ReplyChange::Set(b"first".to_vec()))).await;
+    done(&*store, set(1, ReplyChange::Keep)).await;
+    assert_eq!(newest(&*store, key).await.reply.as_deref(), Some(&b"first"[..]));
+    assert_eq!(store.reply(key, 1).await.expect("readable").as_deref(), Some(&b"first"[..]));
+    done(&*store, set(2, ReplyChange::Set(b"second".to_vec()))).await;
+    assert_eq!(newest(&*store, key).await.reply.as_deref(), Some(&b"second"[..]));
+    assert!(
+        store.scan(By::All, None, 9).await.expect("scannable").items[0].reply.is_none(),
+        "scans leave replies out"
+    );
+    done(&*store, one(record(key, 2, 3, index(2, true)))).await;
+    assert_eq!(newest(&*store, key).await.reply, None, "the next effect has no reply yet");
+    assert_eq!(store.reply(key, 1).await.expect("readable").as_deref(), Some(&b"second"[..]));
+    done(&*store, one(with_reply(record(key, 2, 4, index(2, false)), ReplyChange::Drop))).await;
+    assert_eq!(store.reply(key, 2).await.expect("readable"), None);
+}
+
+async fn cells_count_their_writes<S: Store>(store: Arc<S>) {
+    let key = named("turn");
+    done(&*store, one(cell(key, 0, "a"))).await;
+    assert_eq!(conflict(&*store, one(cell(key, 0, "b"))).await, Conflict::Cell(key));
+    done(&*store, one(cell(key, 1, "c"))).await;
+    let found = store.cell(key).await.expect("readable").expect("a cell");
+    assert_eq!((found.revision, found.body), (Revision(2), b"c".to_vec()));
+}
+
+async fn a_required_cell_that_moved_conflicts<S: Store>(store: Arc<S>) {
+    let (fence, key) = (named("fence"), named("k"));
+    let mut commit = claim(key, index(1, true));
+    commit.require.cells = vec![(fence, Revision::ABSENT)];
+    done(&*store, one(cell(fence, 0, "cancelled"))).await;
+    assert_eq!(conflict(&*store, commit.clone()).await, Conflict::Cell(fence));
+    assert_eq!(store.read(key).await.expect("readable").row, None);
+    commit.require.cells = vec![(fence, Revision(1))];
+    done(&*store, commit).await;
+}
+
+async fn the_epoch_is_the_revision_of_its_cell<S: Store>(store: Arc<S>) {
+    done(&*store, claim(named("k"), index(1, true))).await;
+    for epoch in 0..3 {
+        done(&*store, one(cell(EPOCH_CELL, epoch, "bumped"))).await;
+    }
+    for key in ["k", "unseen"] {
+        assert_eq!(store.read(named(key)).await.expect("readable").epoch, Revision(3));
+    }
+}
+
+async fn a_record_and_a_turn_land_together_or_not_at_all<S: Store>(store: Arc<S>) {
+    let (key, turn) = (named("k"), named("turn"));
+    let both = |expected| {
+        let mut commit = claim(key, index(1, true));
+        commit.puts.push(cell(turn, expected, "held"));
+        commit
+    };
+    assert_eq!(conflict(&*store, both(4)).await, Conflict::Cell(turn));
+    assert_eq!(store.read(key).await.expect("readable").row, None);
+    done(&*store, both(0)).await;
+    assert_eq!(store.cell(turn).await.expect("readable").expect("a cell").revision, Revision(1));
+    assert_eq!(newest(&*store, key).await.revision, Revision(1));
+}
+
+async fn one_commit_cannot_write_a_row_twice<S: Store>(store: Arc<S>) {
+    let mut commit = claim(named("k"), index(1, true));
+    commit.puts.push(record(named("k"), 2, 1, index(2, true)));
+    assert!(store.commit(commit).await.is_err());
+    assert!(effects(&*store, By::All).await.is_empty());
+}
+
+async fn a_family_with_an_open_relative_is_not_quiet<S: Store>(store: Arc<S>) {
+    let family = named("family");
+    let relative = |effect| Index { family, ..index(effect, true) };
+    let quiet = |key: &str, effect| {
+        let mut commit = claim(named(key), relative(effect));
+        commit.require.family_quiet = Some(family);
+        commit
+    };
+    done(&*store, quiet("a", 1)).await;
+    assert_eq!(conflict(&*store, quiet("b", 2)).await, Conflict::Family(named("a")));
+    let mut own = one(record(named("a"), 1, 1, relative(1)));
+    own.require.family_quiet = Some(family);
+    done(&*store, own).await;
+    let mut no_record = one(cell(named("turn"), 0, ""));
+    no_record.require.family_quiet = Some(family);
+    assert_eq!(conflict(&*store, no_record).await, Conflict::Family(named("a")));
+}
+
+async fn a_settled_relative_leaves_the_family_quiet<S: Store>(store: Arc<S>) {
+    let family = named("family");
+    let relative = |effect, open| Index { family, ..index(effect, open) };
+    done(&*store, claim(named("a"), relative(1, true))).await;
+    done(&*store, one(record(named("a"), 1, 1, relative(1, false)))).await;
+    let mut commit = claim(named("b"), relative(2, true));
+    commit.require.family_quiet = Some(family);
+    done(&*store, commit).await;
+    done(&*store, one(record(named("a"), 1, 2, relative(1, true)))).await;
+    let mut commit = one(record(named("b"), 1, 1, relative(2, true)));
+    commit.require.family_quiet = Some(family);
+    assert_eq!(
+        conflict(&*store, commit).await,
+        Conflict::Family(named("a")),
+        "a reopened effect counts again"
+    );
+}
+
+async fn a_forgotten_row_is_gone_with_its_reply<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    done(&*store, one(with_reply(record(key, 1, 0, index(1, false)), ReplyChange::Set(b"r".to_vec())))).await;
+    done(&*store, one(record(key, 2, 1, index(2, false)))).await;
+    let forget = |ordinal, expected| one(Put::Forget { key, ordinal, expected: Revision(expected) });
+    assert_eq!(
+        conflict(&*store, forget(1, 2)).await,
+        Conflict::Record,
+        "its own revision counts, not the newest"
+    );
+    done(&*store, forget(1, 1)).await;
+    assert_eq!(conflict(&*store, forget(1, 1)).await, Conflict::Record);
+    assert_eq!(store.reply(key, 1).await.expect("readable"), None);
+    assert_eq!(effects(&*store, By::Record(key)).await, [2]);
+    done(&*store, forget(2, 2)).await;
+    assert_eq!(store.read(key).await.expect("readable").revision, Revision::ABSENT);
+    assert!(effects(&*store, By::Effect(2)).await.is_empty());
+    done(&*store, claim(key, index(3, true))).await;
+    assert_eq!(newest(&*store, key).await.reply, None, "no reply is inherited");
+}
+
+async fn an_open_row_cannot_be_forgotten<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    done(&*store, claim(key, index(1, true))).await;
+    assert!(store.commit(one(Put::Forget { key, ordinal: 1, expected: Revision(1) })).await.is_err());
+    assert_eq!(effects(&*store, By::Open).await, [1]);
+}
+
+async fn scans_find_what_they_are_asked_for<S: Store>(store: Arc<S>) {
+    let (run, place) = (named("run"), named("place"));
+    for effect in 1..=6u128 {
+        let index = Index {
+            run: (effect % 2 == 0).then_some(run),
+            neighbourhood: if effect <= 4 { place } else { named("elsewhere") },
+            owner: Some(OwnerId(effect % 3)),
+            ..index(effect, true)
+        };
+        done(&*store, claim(named(&effect.to_string()), index)).await;
+    }
+    let settled = Index { run: Some(run), neighbourhood: place, ..index(2, false) };
+    done(&*store, one(record(named("2"), 1, 1, settled))).await;
+    assert_eq!(effects(&*store, By::All).await, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(effects(&*store, By::Run(run)).await, [2, 4, 6]);
+    assert_eq!(effects(&*store, By::Open).await, [1, 3, 4, 5, 6]);
+    assert_eq!(effects(&*store, By::Owner(OwnerId(0))).await, [3, 6]);
+    assert_eq!(effects(&*store, By::Owner(OwnerId(2))).await, [5], "a settled row has no owner");
+    assert_eq!(effects(&*store, By::OpenNeighbours(place)).await, [1, 3, 4]);
+    assert_eq!(effects(&*store, By::Effect(5)).await, [5]);
+    assert_eq!(effects(&*store, By::Record(named("4"))).await, [4]);
+    assert!(effects(&*store, By::Effect(99)).await.is_empty());
+    assert!(effects(&*store, By::Run(named("other"))).await.is_empty());
+}
+
+async fn scans_page_in_order_of_insertion<S: Store>(store: Arc<S>) {
+    for effect in 1..=7u128 {
+        done(&*store, claim(named(&effect.to_string()), index(effect, true))).await;
+    }
+    let first = store.scan(By::All, None, 7).await.expect("scannable");
+    assert_eq!((first.items.len(), first.next), (7, None), "a page that is just full has no next one");
+    let first = store.scan(By::Open, None, 3).await.expect("scannable");
+    done(&*store, one(record(named("5"), 1, 1, index(5, false)))).await;
+    let rest = store.scan(By::Open, first.next, 100).await.expect("scannable");
+    assert_eq!(rest.items.iter().map(|row| row.index.effect).collect::<Vec<_>>(), [4, 6, 7]);
+    assert_eq!(store.scan(By::All, Some(Cursor(u64::MAX)), 3).await.expect("scannable").items, []);
+}
+
+async fn rows_that_changed_before_an_instant_are_found_page_by_page<S: Store>(store: Arc<S>) {
+    for effect in 1..=6u128 {
+        let changed_at = if effect % 2 == 0 { At(100) } else { At(200) };
+        let index = Index { opened_at: At(50), changed_at, ..index(effect, false) };
+        done(&*store, claim(named(&effect.to_string()), index)).await;
+    }
+    assert_eq!(effects(&*store, By::ChangedBefore(At(200))).await, [2, 4, 6]);
+    assert_eq!(effects(&*store, By::ChangedBefore(At(u64::MAX))).await, [1, 2, 3, 4, 5, 6]);
+    assert!(effects(&*store, By::ChangedBefore(At(100))).await.is_empty());
+}
+
+async fn the_journal_keeps_the_order_of_commits<S: Store>(store: Arc<S>) {
+    for n in 0..5 {
+        let mut commit = one(cell(named("c"), n, ""));
+        commit.journal = vec![line(&format!("a{n}")), line(&format!("b{n}"))];
+        done(&*store, commit).await;
+    }
+    let (mut kinds, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.journal(after, 3).await.expect("readable");
+        assert!(page.items.windows(2).all(|pair| pair[0].0 < pair[1].0), "cursors grow");
+        kinds.extend(page.items.iter().map(|(_, line)| line.kind.clone()));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(kinds, ["a0", "b0", "a1", "b1", "a2", "b2", "a3", "b3", "a4", "b4"]);
+    assert_eq!(store.journal(None, 1).await.expect("readable").items[0].1, line("a0"));
+}
+
+async fn a_commit_that_conflicts_leaves_no_journal_line<S: Store>(store: Arc<S>) {
+    let mut commit = one(cell(named("c"), 3, ""));
+    commit.journal = vec![line("never")];
+    assert_eq!(conflict(&*store, commit).await, Conflict::Cell(named("c")));
+    assert!(store.journal(None, 9).await.expect("readable").items.is_empty());
+}
+
+async fn lazy_commits_are_read_at_once<S: Store>(store: Arc<S>) {
+    done(&*store, claim(named("k"), index(1, false))).await;
+    let mut commit = one(record(named("k"), 1, 1, index(1, false)));
+    commit.durability = Durability::Lazy;
+    done(&*store, commit).await;
+    assert_eq!(newest(&*store, named("k")).await.revision, Revision(2));
+    done(&*store, one(record(named("k"), 1, 2, index(1, false)))).await;
+}
+
+async fn large_bodies_survive<S: Store>(store: Arc<S>) {
+    let reply: Vec<u8> = (0..3_000_000u32).map(|n| (n * 31 % 251) as u8).collect();
+    let put = with_reply(record(named("k"), 1, 0, index(1, false)), ReplyChange::Set(reply.clone()));
+    done(&*store, one(put)).await;
+    assert!(newest(&*store, named("k")).await.reply == Some(reply));
+}
+
+async fn a_commit_wakes_those_who_wait_for_its_key<S: Store>(store: Arc<S>) {
+    let (key, turn) = (named("k"), named("turn"));
+    done(&*store, claim(key, index(1, true))).await;
+    let wait = |key, since| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.changed(key, Revision(since), Duration::from_secs(30)).await })
+    };
+    let waiting: Vec<_> = (0..50).map(|_| wait(key, 1)).chain([wait(turn, 0)]).collect();
+    tokio::task::yield_now().await;
+    done(&*store, one(record(key, 1, 1, index(1, false)))).await;
+    done(&*store, one(cell(turn, 0, "free"))).await;
+    for waiter in waiting {
+        assert_eq!(waiter.await.expect("no panic"), Hint::Changed);
+    }
+}
+
+async fn a_waiter_that_comes_late_is_told_at_once<S: Store>(store: Arc<S>) {
+    done(&*store, claim(named("k"), index(1, true))).await;
+    assert_eq!(store.changed(named("k"), Revision::ABSENT, Duration::from_secs(30)).await, Hint::Changed);
+}
+
+async fn a_waiter_without_news_hears_that_its_time_is_up<S: Store>(store: Arc<S>) {
+    done(&*store, claim(named("k"), index(1, true))).await;
+    assert_eq!(store.changed(named("k"), Revision(1), Duration::from_millis(15)).await, Hint::TimedOut);
+    assert_eq!(store.changed(named("unseen"), Revision::ABSENT, Duration::ZERO).await, Hint::TimedOut);
+}
+
+/// How often the world would have changed: the commits that said `Done`.
+async fn wins<S: Store>(store: &Arc<S>, commits: impl Iterator<Item = Commit>) -> usize {
+    let racing = commits.map(|commit| {
+        let store = Arc::clone(store);
+        tokio::spawn(async move { store.commit(commit).await.expect("answered") })
+    });
+    let mut wins = 0;
+    for racer in racing.collect::<Vec<_>>() {
+        wins += usize::from(racer.await.expect("no panic") == Committed::Done);
+    }
+    wins
+}
+
+async fn of_many_claims_of_one_key_exactly_one_wins<S: Store>(store: Arc<S>) {
+    for round in 0..20u128 {
+        let key = named(&format!("round {round}"));
+        let claims = (0..64).map(|n| claim(key, index(round * 64 + n, true)));
+        assert_eq!(wins(&store, claims).await, 1);
+    }
+    assert_eq!(effects(&*store, By::All).await.len(), 20);
+}
+
+async fn of_many_relatives_exactly_one_wins<S: Store>(store: Arc<S>) {
+    let family = named("family");
+    let claims = (0..64u128).map(|n| {
+        let mut commit = claim(named(&n.to_string()), Index { family, ..index(n, true) });
+        commit.require.family_quiet = Some(family);
+        commit
+    });
+    assert_eq!(wins(&store, claims).await, 1);
+    assert_eq!(effects(&*store, By::Open).await.len(), 1);
+}
+
+async fn many_writers_of_many_keys_all_land<S: Store>(store: Arc<S>) {
+    let writers = (0..64u128).map(|writer| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            for n in 0..10 {
+                let (key, effect) = (named(&format!("{writer}/{n}")), writer * 10 + n);
+                done(&*store, claim(key, index(effect, true))).await;
+                let settled =
+                    with_reply(record(key, 1, 1, index(effect, false)), ReplyChange::Set(b"r".to_vec()));
+                done(&*store, one(settled)).await;
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.expect("no panic");
+    }
+    let all: BTreeSet<_> = effects(&*store, By::All).await.into_iter().collect();
+    assert_eq!(all, (0..640).collect());
+    assert!(effects(&*store, By::Open).await.is_empty());
+}
