@@ -104,12 +104,12 @@ fn touch(asked: &Asked, key: &str) -> u8 {
         let mut random = Random::new(seed ^ digest(key) ^ attempt);
         request["mode"] = match random.below(100) {
             0..4 => "lose".into(),
-            4..8 => "refuse".into(),
+            4..12 => "refuse".into(),
             _ => "answer".into(),
         };
-        nap_ms = random.below(4);
-        request["delay_ms"] = random.below(6).into();
-        request["linger_ms"] = random.below(6).into();
+        nap_ms = random.below(8);
+        request["delay_ms"] = random.below(12).into();
+        request["linger_ms"] = random.below(12).into();
     }
     nap(nap_ms);
     print_filler(asked.output_bytes);
