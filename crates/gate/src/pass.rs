@@ -16,7 +16,7 @@ use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::wording;
-use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Wanted};
+use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::rulings::Probed;
@@ -229,6 +229,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             turn,
             alias,
         };
+        self.point("gate.before_claim")?;
         match self.ledger.claim(wanted).await? {
             Claimed::Moved => Ok(None),
             Claimed::Family(other) => self.family_open(call, other, now).await,
@@ -249,6 +250,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         claim: Claim,
         claimed_from: Duration,
     ) -> Result<Option<Passed>, Error> {
+        self.point("gate.after_claim")?;
         let attempt = claim.attempt();
         let late = self.clock.elapsed().saturating_sub(claimed_from) + SEND_MARGIN > SEND_WITHIN;
         let mut sent = if late {
@@ -260,13 +262,21 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let key = upstream_key(self.ledger.secret(), claim.key(), effect.occurrence.number);
             let sending =
                 Sending { recorded: Some((effect.id, attempt, &key)), timeout: call.rule.timeout };
+            self.point("gate.before_send")?;
             call.upstream.send(sending).await
         };
+        if let Err(error) = self.point("gate.after_send") {
+            return Ok(Some(Passed::unrecorded(claim.effect(), sent, &error)));
+        }
         let mut claim = claim;
         let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);
         let changed = loop {
-            match self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await {
+            let settled = match self.point("gate.before_settle") {
+                Ok(()) => self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await,
+                Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
+            };
+            match settled {
                 Ok(changed) => break changed,
                 Err(unsettled) if self.clock.elapsed() >= patience_ends => {
                     return Ok(Some(Passed::unrecorded(unsettled.claim.effect(), sent, &unsettled.error)));
@@ -276,6 +286,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             self.clock.sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(500));
         };
+        if let (Err(error), Some(effect)) = (self.point("gate.after_settle"), changed.found.effect()) {
+            return Ok(Some(Passed::unrecorded(effect, sent, &error)));
+        }
         let now = self.clock.now();
         match changed.found.effect().map(|effect| &effect.state) {
             Some(State::InDoubt(_)) => {

@@ -1,4 +1,8 @@
-//! Shared tests: the store suite, the counting world, the seeded simulation, and an independent model. Nothing here
-//! is shipped.
+//! Shared tests: the store suite, the counting world and its judge, and an independent model. Nothing here is
+//! shipped.
+pub mod boundary;
+pub mod history;
 pub mod model;
+pub mod random;
 pub mod store_suite;
+pub mod world;

@@ -1,0 +1,511 @@
+//! kill -9 at random moments: several callers, one ledger, one world. Judged only by the world's log, the answers
+//! that callers got, and what the ledger says afterwards.
+//!
+//! `SEMEL_TORTURE_KILLS=20000` makes it longer, `SEMEL_TORTURE_SEED=…` repeats the draws of an earlier run.
+
+use crate::scene::{Scene, Started, children, now, number, say, signal, sleep};
+use rustix::process::Signal;
+use semel_core::time::At;
+use semel_ledger::place::Place;
+use semel_ledger::sqlite::{OpenOptions, SqliteStore};
+use semel_testkit::boundary::{Ask, Boundary};
+use semel_testkit::history::{Call, Check, Saw, Standing, Violation, judge};
+use semel_testkit::random::{Random, digest};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// What the ordinary test command kills.
+const KILLS: u64 = 2_000;
+
+/// Callers at work at the same time.
+const CALLERS: u64 = 6;
+
+/// Keys that are being asked for at the same time; few, so that callers meet.
+const KEYS_AT_ONCE: usize = 16;
+
+/// A change arrives within a second of being sent or is refused by the world, so that this much is surely quiet.
+const QUIET: &str = "1500ms";
+
+/// What stands between the callers and the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runner {
+    Semel,
+    /// The canary: as if a doubt were a lease that ran out, it runs the command again.
+    ReExecutesDoubts,
+    /// The canary's other half: the world says that it did, and did not.
+    LyingWorld,
+}
+
+#[test]
+fn two_thousand_kills_leave_no_second_change_and_no_hidden_one() {
+    let kills = number("SEMEL_TORTURE_KILLS").unwrap_or(KILLS);
+    let began = now();
+    let torture = Torture::new(seed(), kills, Runner::Semel);
+    let outcome = torture.run();
+    let counts = &outcome.counts;
+    say(format_args!("{counts} in {:.0} s; seed {}", began.elapsed().as_secs_f64(), torture.seed));
+    let repeat = format!(
+        "repeat: SEMEL_TORTURE_SEED={} SEMEL_TORTURE_KILLS={kills} \
+         cargo test -p semel-testkit --test testkit two_thousand_kills",
+        torture.seed
+    );
+    let listed: Vec<String> = outcome.violations.iter().take(20).map(ToString::to_string).collect();
+    assert!(listed.is_empty(), "{} violations:\n{}\n{repeat}", outcome.violations.len(), listed.join("\n"));
+    assert_eq!(outcome.damage, Vec::<String>::new(), "the ledger is damaged; {repeat}");
+    let vacuous = counts.vacuous(kills);
+    assert!(vacuous.is_empty(), "the run proves too little: {}; {repeat}", vacuous.join("; "));
+}
+
+#[test]
+fn a_boundary_that_runs_doubts_again_is_caught() {
+    let outcome = Torture::new(seed(), 80, Runner::ReExecutesDoubts).run();
+    let caught = outcome.violations.iter().filter(|violation| violation.check == Check::C1AtMostOnce).count();
+    say(format_args!("canary, doubts run again: {caught} second changes caught in {}", outcome.counts));
+    assert!(caught > 0, "the judge did not notice second changes: {:?}", outcome.violations);
+}
+
+#[test]
+fn a_world_that_lies_is_caught() {
+    let outcome = Torture::new(seed(), 20, Runner::LyingWorld).run();
+    let caught = outcome.violations.iter().filter(|violation| violation.check == Check::C2SuccessIsTrue).count();
+    say(format_args!("canary, lying world: {caught} false successes caught in {}", outcome.counts));
+    assert!(caught > 0, "the judge did not notice false successes: {:?}", outcome.violations);
+}
+
+fn seed() -> u64 {
+    number("SEMEL_TORTURE_SEED").unwrap_or_else(|| {
+        use std::hash::{BuildHasher, RandomState};
+        RandomState::new().hash_one("seed") >> 16
+    })
+}
+
+struct Torture {
+    scene: Scene,
+    seed: u64,
+    kills_wanted: u64,
+    runner: Runner,
+    keys: Mutex<Keys>,
+    history: Mutex<Vec<Call>>,
+    /// Orders the beginnings and ends of calls.
+    tick: AtomicU64,
+    /// Mean time of a call that nobody killed, so that kills fall into its whole length on any machine.
+    mean_nanos: AtomicU64,
+    counts: Tallies,
+}
+
+struct Keys {
+    live: Vec<LiveKey>,
+    born: usize,
+}
+
+struct LiveKey {
+    name: String,
+    calls_left: u64,
+}
+
+/// How a call is ended before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kill {
+    /// `semel` alone: the command lives on and finishes.
+    Wrapper,
+    /// `semel` and then what it had started.
+    Tree,
+    /// The command alone: `semel` sees it die.
+    Command,
+}
+
+#[derive(Default)]
+struct Tallies {
+    calls: AtomicU64,
+    killed_wrapper: AtomicU64,
+    killed_tree: AtomicU64,
+    killed_command: AtomicU64,
+    /// Kills of `semel` while its command ran.
+    killed_in_flight: AtomicU64,
+}
+
+struct Outcome {
+    counts: Counts,
+    violations: Vec<Violation>,
+    damage: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    calls: u64,
+    kills: u64,
+    by_kind: [u64; 3],
+    killed_in_flight: u64,
+    keys: usize,
+    changes: usize,
+    successes: usize,
+    in_doubt: usize,
+    in_flight: usize,
+    not_applied: usize,
+    unavailable: usize,
+    applied_at_the_end: usize,
+    in_doubt_at_the_end: usize,
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [wrapper, tree, command] = self.by_kind;
+        write!(
+            f,
+            "{} kills (wrapper {wrapper}, tree {tree}, command {command}; {} while the command ran), {} calls, \
+             {} keys, {} changes; answers: {} success, {} in doubt, {} in flight, {} not applied, {} unavailable; \
+             at the end {} applied, {} in doubt",
+            self.kills,
+            self.killed_in_flight,
+            self.calls,
+            self.keys,
+            self.changes,
+            self.successes,
+            self.in_doubt,
+            self.in_flight,
+            self.not_applied,
+            self.unavailable,
+            self.applied_at_the_end,
+            self.in_doubt_at_the_end,
+        )
+    }
+}
+
+impl Counts {
+    /// What keeps this run from being evidence.
+    fn vacuous(&self, kills: u64) -> Vec<String> {
+        let few = |what: &str, is: u64, needed: u64| (is < needed).then(|| format!("{what}: {is} of {needed}"));
+        let [wrapper, tree, command] = self.by_kind;
+        let applied = few("keys applied", self.applied_at_the_end as u64, (self.keys * 6 / 10) as u64);
+        let needed = [
+            few("kills of a live process", self.kills, kills),
+            few("kills of the wrapper", wrapper, kills / 10),
+            few("kills of the tree", tree, kills / 10),
+            few("kills of the command", command, kills / 100),
+            few("kills while the command ran", self.killed_in_flight, kills / 20),
+            few("keys", self.keys as u64, kills / 20),
+            few("answers in doubt", self.in_doubt as u64, kills / 100),
+            few("doubts at the end", self.in_doubt_at_the_end as u64, kills / 100),
+            few("answers of success", self.successes as u64, kills / 10),
+            few("refusals", self.not_applied as u64, kills / 100),
+            applied,
+        ];
+        let mut reasons: Vec<String> = needed.into_iter().flatten().collect();
+        if self.unavailable * 100 > self.successes.max(1) {
+            reasons.push(format!("the ledger was unavailable {} times", self.unavailable));
+        }
+        reasons
+    }
+}
+
+impl Torture {
+    fn new(seed: u64, kills_wanted: u64, runner: Runner) -> Torture {
+        Torture {
+            scene: Scene::new(),
+            seed,
+            kills_wanted,
+            runner,
+            keys: Mutex::new(Keys { live: Vec::new(), born: 0 }),
+            history: Mutex::default(),
+            tick: AtomicU64::new(1),
+            mean_nanos: AtomicU64::new(60_000_000),
+            counts: Tallies::default(),
+        }
+    }
+
+    fn run(&self) -> Outcome {
+        std::thread::scope(|scope| {
+            for caller in 0..CALLERS {
+                scope.spawn(move || self.torture(Random::new(self.seed ^ digest(&format!("caller {caller}")))));
+            }
+        });
+        self.settle_down();
+        let log = self.scene.world.log().expect("the world's log can be read");
+        let standings = self.standings();
+        let mut violations = judge(&log, &self.history(), &standings);
+        let ends = self.ask_all_once_more();
+        let log = self.scene.world.log().expect("the world's log can be read");
+        let standings = self.standings();
+        for violation in judge(&log, &self.history(), &standings) {
+            if !violations.contains(&violation) {
+                violations.push(violation);
+            }
+        }
+        if self.runner == Runner::Semel {
+            violations.extend(ends.iter().filter_map(|(key, saw)| self.unfinished(key, saw, log.contains_key(key))));
+        }
+        let damage = damage(&self.scene.boundary);
+        Outcome { counts: self.count(&log, &standings), violations, damage }
+    }
+
+    /// Probed keys must end applied, opaque ones applied or in doubt.
+    fn unfinished(&self, key: &str, saw: &Saw, happened: bool) -> Option<Violation> {
+        let what = match saw {
+            Saw::Success { .. } if happened => return None,
+            Saw::InDoubt if !is_probed(key) => return None,
+            saw => format!("asked without kills it ends as {saw:?}"),
+        };
+        Some(Violation { check: Check::C4ChangeIsKnown, key: key.to_owned(), what })
+    }
+
+    /// One caller: asks, is killed, asks again.
+    fn torture(&self, mut random: Random) {
+        while self.kills() < self.kills_wanted {
+            let key = self.next_key(&mut random);
+            let twins = if random.chance(25) { 2 } else { 1 };
+            let calls: Vec<InFlight> = (0..twins).map(|_| self.start(&key, &mut random)).collect();
+            for call in calls {
+                self.end(&key, call, &mut random);
+            }
+        }
+    }
+
+    fn next_key(&self, random: &mut Random) -> String {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        while keys.live.len() < KEYS_AT_ONCE {
+            let name = format!("key-{}", keys.born);
+            keys.born += 1;
+            keys.live.push(LiveKey { name, calls_left: 3 + random.below(5) });
+        }
+        let place = random.below(KEYS_AT_ONCE as u64) as usize;
+        let key = &mut keys.live[place];
+        let name = key.name.clone();
+        key.calls_left -= 1;
+        if key.calls_left == 0 {
+            keys.live.swap_remove(place);
+        }
+        name
+    }
+
+    fn start(&self, key: &str, random: &mut Random) -> InFlight {
+        let json = random.chance(75);
+        let wait = ["0s", "50ms", "1s"][random.below(3) as usize];
+        let moods = self.seed.to_string();
+        let touch = self.touch(&moods);
+        let ask = Ask { json, wait: Some(wait), touch: &touch, ..ask(key) };
+        self.counts.calls.fetch_add(1, Ordering::Relaxed);
+        let began = self.tick();
+        let started = now();
+        let process = Started::new(self.scene.boundary.command(&ask));
+        let kill = random.chance(80).then(|| {
+            let kind = match random.below(10) {
+                0..5 => Kill::Wrapper,
+                5..9 => Kill::Tree,
+                _ => Kill::Command,
+            };
+            let mean = Duration::from_nanos(self.mean_nanos.load(Ordering::Relaxed));
+            (kind, mean * u32::try_from(random.below(1_000)).unwrap_or(0) / 1_000)
+        });
+        InFlight { process, json, began, started, kill }
+    }
+
+    fn end(&self, key: &str, call: InFlight, random: &mut Random) {
+        let InFlight { process, json, began, started, kill } = call;
+        if let Some((kind, after)) = kill {
+            sleep(after.saturating_sub(started.elapsed()));
+            if kind == Kill::Command {
+                wait_for_command(process.id());
+                sleep(Duration::from_millis(random.below(20)));
+            }
+            self.kill(process.id(), kind);
+        }
+        let answered = process.finish(json);
+        if kill.is_none() && matches!(answered.saw, Saw::Success { .. }) {
+            let took = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX).min(500_000_000);
+            let mean = self.mean_nanos.load(Ordering::Relaxed);
+            self.mean_nanos.store(mean - mean / 16 + took / 16, Ordering::Relaxed);
+        }
+        let saw = match (self.runner, answered.saw) {
+            (Runner::ReExecutesDoubts, Saw::InDoubt) if random.chance(50) => self.re_execute(key),
+            (_, saw) => saw,
+        };
+        self.remember(key, began, saw);
+    }
+
+    /// What a queue with leases does when the holder of a job is gone.
+    fn re_execute(&self, key: &str) -> Saw {
+        let moods = self.seed.to_string();
+        let touch = self.touch(&moods);
+        let output = self.scene.boundary.bare(&Ask { touch: &touch, ..ask(key) }).output();
+        let output = output.expect("semel-touch starts");
+        match output.status.success() {
+            true => Saw::Success { body: String::from_utf8_lossy(&output.stdout).into_owned() },
+            false => Saw::InDoubt,
+        }
+    }
+
+    fn kill(&self, semel: u32, kind: Kill) {
+        let started = children(semel);
+        let killed = match kind {
+            Kill::Command => {
+                // Only what it had when we looked; none is no kill.
+                started.first().is_some_and(|command| signal(*command, Signal::KILL))
+            }
+            Kill::Wrapper | Kill::Tree => is_running(semel) && signal(semel, Signal::KILL),
+        };
+        if !killed {
+            return;
+        }
+        let count = match kind {
+            Kill::Wrapper => &self.counts.killed_wrapper,
+            Kill::Tree => &self.counts.killed_tree,
+            Kill::Command => &self.counts.killed_command,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        if kind != Kill::Command && !started.is_empty() {
+            self.counts.killed_in_flight.fetch_add(1, Ordering::Relaxed);
+        }
+        if kind == Kill::Tree {
+            for child in started {
+                signal(child, Signal::KILL);
+            }
+        }
+    }
+
+    fn touch<'a>(&self, moods: &'a str) -> Vec<&'a str> {
+        match self.runner {
+            Runner::LyingWorld => vec!["--mode", "lie"],
+            _ => vec!["--moods", moods],
+        }
+    }
+
+    fn kills(&self) -> u64 {
+        let Tallies { killed_wrapper, killed_tree, killed_command, .. } = &self.counts;
+        [killed_wrapper, killed_tree, killed_command].iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    fn tick(&self) -> u64 {
+        self.tick.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn remember(&self, key: &str, began: u64, saw: Saw) {
+        let call = Call { key: key.to_owned(), began, ended: self.tick(), saw };
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    }
+
+    fn history(&self) -> Vec<Call> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn born(&self) -> Vec<String> {
+        let born = self.keys.lock().unwrap_or_else(PoisonError::into_inner).born;
+        (0..born).map(|number| format!("key-{number}")).collect()
+    }
+
+    /// Commands that outlived their wrapper may still be at work: their naps and the life of a request bound that.
+    fn settle_down(&self) {
+        sleep(Duration::from_millis(1_500));
+    }
+
+    fn standings(&self) -> BTreeMap<String, Standing> {
+        let asked = self.for_all(&self.born(), |key| {
+            let moods = self.seed.to_string();
+            let touch = self.touch(&moods);
+            let standing = self.scene.boundary.standing(&Ask { touch: &touch, ..ask(key) });
+            standing.expect("semel starts").unwrap_or_else(|what| panic!("{key} cannot be asked about: {what}"))
+        });
+        asked.into_iter().collect()
+    }
+
+    /// Nobody is killed any more. What was refused is asked for again, as an agent would.
+    fn ask_all_once_more(&self) -> Vec<(String, Saw)> {
+        const TRIES: usize = 20;
+        self.for_all(&self.born(), |key| {
+            let moods = self.seed.to_string();
+            let touch = self.touch(&moods);
+            let ask = Ask { json: true, wait: Some("10s"), touch: &touch, ..ask(key) };
+            let mut last = Saw::Nothing;
+            for _ in 0..TRIES {
+                let began = self.tick();
+                last = self.scene.boundary.call(&ask).expect("semel starts").saw;
+                self.remember(key, began, last.clone());
+                if !matches!(last, Saw::NotApplied { .. }) {
+                    break;
+                }
+            }
+            last
+        })
+    }
+
+    fn for_all<T: Send>(&self, keys: &[String], ask: impl Fn(&str) -> T + Sync) -> Vec<(String, T)> {
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..CALLERS {
+                scope.spawn(|| {
+                    while let Some(key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let result = ask(key);
+                        results.lock().unwrap_or_else(PoisonError::into_inner).push((key.clone(), result));
+                    }
+                });
+            }
+        });
+        results.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, log: &semel_testkit::world::Log, standings: &BTreeMap<String, Standing>) -> Counts {
+        let history = self.history();
+        let saw = |matching: fn(&Saw) -> bool| history.iter().filter(|call| matching(&call.saw)).count();
+        let stands = |wanted| standings.values().filter(|standing| **standing == wanted).count();
+        let tally = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Counts {
+            calls: tally(&self.counts.calls),
+            kills: self.kills(),
+            by_kind: [
+                tally(&self.counts.killed_wrapper),
+                tally(&self.counts.killed_tree),
+                tally(&self.counts.killed_command),
+            ],
+            killed_in_flight: tally(&self.counts.killed_in_flight),
+            keys: standings.len(),
+            changes: log.values().map(Vec::len).sum(),
+            successes: saw(|saw| matches!(saw, Saw::Success { .. })),
+            in_doubt: saw(|saw| matches!(saw, Saw::InDoubt)),
+            in_flight: saw(|saw| matches!(saw, Saw::InFlight)),
+            not_applied: saw(|saw| matches!(saw, Saw::NotApplied { .. })),
+            unavailable: saw(|saw| matches!(saw, Saw::Unavailable { .. })),
+            applied_at_the_end: stands(Standing::Applied),
+            in_doubt_at_the_end: stands(Standing::InDoubt),
+        }
+    }
+}
+
+/// One call that has been started.
+struct InFlight {
+    process: Started,
+    json: bool,
+    began: u64,
+    started: std::time::Instant,
+    kill: Option<(Kill, Duration)>,
+}
+
+/// Every second key can be asked about.
+fn is_probed(key: &str) -> bool {
+    digest(key).is_multiple_of(2)
+}
+
+fn ask(key: &str) -> Ask<'_> {
+    Ask { key, probe_quiet: is_probed(key).then_some(QUIET), ..Ask::default() }
+}
+
+/// Until it has started its command, or has ended without one.
+fn wait_for_command(semel: u32) {
+    while is_running(semel) && children(semel).is_empty() {
+        sleep(Duration::from_millis(1));
+    }
+}
+
+/// A zombie that nobody has waited for takes signals too, and is no live process.
+fn is_running(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+fn damage(boundary: &Boundary) -> Vec<String> {
+    let place = Place::at(boundary.ledger());
+    let options = OpenOptions { read_only: true, blocking: true, ..OpenOptions::at(place, At(0)) };
+    let opened = SqliteStore::open(options).expect("the ledger opens");
+    opened.store.integrity_check().expect("the ledger can be read")
+}
