@@ -8,7 +8,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Claiming, Decision, Refusal, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State, Verdict};
+use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State, Verdict};
 use semel_core::ids::AttemptNo;
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::outcome::Outcome;
@@ -54,7 +54,13 @@ struct Call<'a, U> {
     /// The attempt that this call waited for.
     joined: Option<(u32, AttemptNo)>,
     /// The attempt that this call made itself, if its answer was not final.
-    sent: Option<Sent>,
+    own: Option<Own>,
+}
+
+/// What this call has sent, and cannot say the fate of.
+struct Own {
+    effect: Effect,
+    sent: Sent,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
@@ -82,11 +88,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             prepared: false,
             asked_before: false,
             joined: None,
-            sent: None,
+            own: None,
         };
         for _ in 0..ROUNDS_MAX {
-            if let Some(passed) = self.round(&mut call).await? {
-                return Ok(passed);
+            match (self.round(&mut call).await, &call.own) {
+                (Ok(Some(passed)), _) => return Ok(passed),
+                (Ok(None), _) => {}
+                // Once something was sent, the ledger's trouble must not be told as "nothing was sent".
+                (Err(Error::Ledger(error)), Some(Own { effect, sent })) => {
+                    return Ok(Passed::unrecorded(effect, sent.clone(), &error));
+                }
+                (Err(error), None) => return Err(error),
             }
         }
         Err(Error::Ledger(semel_ledger::Error::NotWritten { what: format!("record {key} does not come to rest") }))
@@ -103,7 +115,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         match decide(found.effect(), call.intent, call.rule, &situation) {
             Decision::Pass => self.pass_through(call.intent, call.rule, call.upstream).await.map(Some),
-            Decision::Claim(_) if call.sent.is_some() => Ok(Some(self.own_attempt_failed(call, &found))),
+            Decision::Claim(_) if call.own.is_some() => Ok(Some(self.own_attempt_failed(call, &found))),
             Decision::Claim(claiming) => self.claim(call, &found, How::Claim(claiming), fence).await,
             Decision::Resend => self.claim(call, &found, How::Resend, fence).await,
             Decision::Join(attempt) => {
@@ -117,9 +129,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 self.ledger.remember_doubt(call.intent, call.rule, &found, now).await?;
                 Ok(None)
             }
-            Decision::Replay(_) => Ok(Some(match call.sent.take() {
+            Decision::Replay(_) => Ok(Some(match call.own.take() {
                 // This call's own attempt, whose fate was found out afterwards.
-                Some(sent) => answer_ran(found, sent, now),
+                Some(own) => answer_ran(found, own.sent, now),
                 None => answer_of_record(found, OutcomeWord::Replayed, now),
             })),
             Decision::ReplayEarlier(number) => {
@@ -127,6 +139,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(answer_of_record(Found { newest: known, reply, ..found }, OutcomeWord::Replayed, now)))
             }
+            // It was sent and is in doubt; that it may not be sent again is the smaller news.
+            Decision::Refuse(_) if call.own.is_some() => Ok(Some(in_doubt(call, &found, None))),
             Decision::Refuse(refusal) => {
                 if refusal == Refusal::Cancelled {
                     let intent = call.intent;
@@ -195,18 +209,18 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 return Ok(Some(passed));
             }
         }
-        if !call.prepared {
-            if let Err(not_started) = call.upstream.prepare().await {
-                return Ok(Some(Passed::not_started(found, not_started, call.rule)));
-            }
-            call.prepared = true;
-        }
         let turn = match self.turn(call).await? {
             Turn::None => None,
             Turn::Free(free) => Some(free),
             Turn::Waited => return Ok(None),
             Turn::Taken(passed) => return Ok(Some(*passed)),
         };
+        if !call.prepared {
+            if let Err(not_started) = call.upstream.prepare().await {
+                return Ok(Some(Passed::not_started(found, not_started, call.rule)));
+            }
+            call.prepared = true;
+        }
         let possible_repeat =
             matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
         let resend = matches!(how, How::Resend);
@@ -307,7 +321,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
-                call.sent = Some(sent);
+                call.own = changed.found.effect().cloned().map(|effect| Own { effect, sent });
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
                 Ok(None)
@@ -318,7 +332,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.
     fn own_attempt_failed<U>(&self, call: &mut Call<'_, U>, found: &Found) -> Passed {
-        let sent = call.sent.take().expect("checked by the caller");
+        let sent = call.own.take().expect("checked by the caller").sent;
         let effect = found.effect().expect("an attempt was made");
         let mut passed = held(effect, wording::upstream_refused(effect), OutcomeWord::Ran);
         passed.answer.effect = semel_core::answer::EffectWord::None;
@@ -400,16 +414,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         found: &Found,
     ) -> Result<Option<Passed>, Error> {
         let effect = found.effect().expect("only a known effect is in doubt");
-        let doubtful = |why: Option<String>| {
-            let mut passed = held(effect, wording::in_doubt(effect), OutcomeWord::Held);
-            passed.answer.data = call.sent.as_ref().map_or(serde_json::Value::Null, |sent| sent.data.clone());
-            passed.answer.reason = why.or(passed.answer.reason);
-            if call.sent.is_some() {
-                passed.answer.outcome = OutcomeWord::Ran;
-            }
-            passed
-        };
-        let Some(probe) = &call.rule.probe else { return Ok(Some(doubtful(None))) };
+        let Some(probe) = &call.rule.probe else { return Ok(Some(in_doubt(call, found, None))) };
         // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
         let asked_at = self.clock.now();
         let forgotten = !effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
@@ -430,12 +435,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
                 if self.clock.elapsed() + again > call.patience_ends {
-                    return Ok(Some(doubtful(Some("a probe did not find it, but it may still be carried out".into()))));
+                    let why = "a probe did not find it, but it may still be carried out";
+                    return Ok(Some(in_doubt(call, found, Some(why.into()))));
                 }
                 self.clock.sleep(again).await;
                 Ok(None)
             }
-            ProbeAnswer::Unknown { why } => Ok(Some(doubtful(Some(format!("the probe could not tell: {why}"))))),
+            ProbeAnswer::Unknown { why } => {
+                Ok(Some(in_doubt(call, found, Some(format!("the probe could not tell: {why}")))))
+            }
         }
     }
 
@@ -477,6 +485,19 @@ pub async fn unrecorded<U: Upstream>(rule: &Rule, upstream: &mut U) -> Passed {
             Passed::passed_through(sent, rule)
         }
     }
+}
+
+/// The answer about a doubt: with what this call's own attempt printed, if it made one.
+fn in_doubt<U>(call: &Call<'_, U>, found: &Found, why: Option<String>) -> Passed {
+    let own = call.own.as_ref();
+    let effect = found.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
+    let mut passed = held(effect, wording::in_doubt(effect), OutcomeWord::Held);
+    if let Some(own) = own {
+        passed.answer.outcome = OutcomeWord::Ran;
+        passed.answer.data = own.sent.data.clone();
+    }
+    passed.answer.reason = why;
+    passed
 }
 
 /// Neighbours in doubt are few; a scope with more has other troubles.
