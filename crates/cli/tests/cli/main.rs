@@ -1,0 +1,12 @@
+//! The command line, as real processes on ledgers of their own.
+
+mod home;
+
+mod doctor;
+mod documents;
+mod epoch;
+mod ledger;
+mod policy;
+mod rulings;
+mod runs;
+mod streams;
