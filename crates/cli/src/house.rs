@@ -28,7 +28,11 @@ pub fn ledger(file: &Path, environment: &Environment, clock: &SystemClock) -> Re
 
 /// The ledger, if there is one: a command that only looks founds none. One that is gone while its secret is there is
 /// opened all the same, because then it must be seen that it may have forgotten.
-pub fn existing(file: &Path, environment: &Environment, clock: &SystemClock) -> Result<Option<LocalLedger>, Error> {
+pub fn existing(
+    file: &Path,
+    environment: &Environment,
+    clock: &SystemClock,
+) -> Result<Option<LocalLedger>, Error> {
     if is_founded(&Place::at(file)) { ledger(file, environment, clock).map(Some) } else { Ok(None) }
 }
 
@@ -42,7 +46,11 @@ pub fn reading(file: &Path, environment: &Environment) -> Result<LocalLedger, Er
 }
 
 pub fn options(file: &Path, environment: &Environment) -> OpenOptions {
-    OpenOptions { allow_network_fs: environment.allow_network_fs, blocking: true, ..OpenOptions::at(Place::at(file)) }
+    OpenOptions {
+        allow_network_fs: environment.allow_network_fs,
+        blocking: true,
+        ..OpenOptions::at(Place::at(file))
+    }
 }
 
 fn open(options: OpenOptions) -> Result<(LocalLedger, Past), Error> {

@@ -19,7 +19,13 @@ fn a_doctor_changes_nothing() {
     let before = (home.state_files(), database());
     let report = home.json(["doctor", "--full"]);
     assert_eq!(report["ok"], true, "{report}");
-    assert!(report["items"].as_array().unwrap().iter().any(|check| check["detail"] == "1 in doubt, 0 recorded as in flight"));
+    assert!(
+        report["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|check| check["detail"] == "1 in doubt, 0 recorded as in flight")
+    );
     assert_eq!((home.state_files(), database()), before);
 }
 

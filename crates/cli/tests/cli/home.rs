@@ -111,6 +111,7 @@ impl Ran {
 
     /// The one document on stdout.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not one document: {error}: {self:?}"))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not one document: {error}: {self:?}"))
     }
 }

@@ -63,7 +63,9 @@ fn a_ruling_can_be_taken_back_and_only_a_doubt_can_be_ruled_on() {
 fn a_ruling_needs_a_verdict_and_a_reason() {
     let home = Home::new();
     let id = home.doubt("k");
-    for args in [vec!["--applied"], vec!["--reason", "x"], vec!["--applied", "--not-applied", "--reason", "x"]] {
+    for args in
+        [vec!["--applied"], vec!["--reason", "x"], vec!["--applied", "--not-applied", "--reason", "x"]]
+    {
         let ran = home.semel([&["ledger", "resolve", id.as_str()], args.as_slice()].concat());
         assert_eq!(ran.code, Some(2), "{ran:?}");
     }

@@ -11,7 +11,9 @@ fn a_cancelled_run_starts_nothing_until_the_fence_is_lifted() {
     assert_eq!(cancelled["applied"].as_array().unwrap().len(), 1);
     assert_eq!((run(), times()), (Some(120), 1));
     let text = home.semel(["cancel", "r1"]).stdout;
-    for line in ["applied: 1", "in flight: none", "in doubt: none", "prevented: 1", "undo: none", "drained: yes"] {
+    for line in
+        ["applied: 1", "in flight: none", "in doubt: none", "prevented: 1", "undo: none", "drained: yes"]
+    {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert_eq!(home.semel(["run", "--run", "r2", "--", "true"]).code, Some(0));

@@ -18,8 +18,12 @@ fn a_reader_that_went_away_is_no_error() {
         &["explain"],
     ];
     for args in commands {
-        let mut child =
-            home.command(args.iter()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts");
+        let mut child = home
+            .command(args.iter())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("semel starts");
         drop(child.stdout.take());
         let ran = Ran::of(child.wait_with_output().expect("semel ends"));
         assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
@@ -30,12 +34,14 @@ fn a_reader_that_went_away_is_no_error() {
 #[test]
 fn tail_follows_the_journal_from_before_its_beginning_until_nobody_reads() {
     let home = Home::new();
-    let mut child = home.command(["ledger", "tail", "--json"]).stdout(Stdio::piped()).spawn().expect("semel starts");
+    let mut child =
+        home.command(["ledger", "tail", "--json"]).stdout(Stdio::piped()).spawn().expect("semel starts");
     assert_eq!(home.semel(["run", "--", "echo", "hello"]).code, Some(0));
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let mut kinds = Vec::new();
     while kinds.len() < 3 {
-        let line: serde_json::Value = serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
+        let line: serde_json::Value =
+            serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
         kinds.push(line["kind"].as_str().expect("a kind").to_owned());
     }
     assert_eq!(kinds, ["claimed", "settled_applied", "delivered"]);

@@ -29,7 +29,10 @@ use std::process::ExitCode;
 pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
     // clap could refuse this itself, but then it would refuse `semel ledger --json list` too.
     if args.command.is_some() && (args.run.is_some() || args.markdown) {
-        return Err(Hinted::error("--run and --markdown belong to `semel ledger` alone", "semel ledger list --run RUN"));
+        return Err(Hinted::error(
+            "--run and --markdown belong to `semel ledger` alone",
+            "semel ledger list --run RUN",
+        ));
     }
     match &args.command {
         None if args.markdown => markdown::run(context, args.run.as_deref()),

@@ -29,7 +29,9 @@ pub fn find(ledger: Option<&LocalLedger>, text: &str) -> anyhow::Result<(Digest,
 fn by_suffix(ledger: &LocalLedger, text: &str) -> anyhow::Result<Option<EffectId>> {
     let suffix = text.strip_prefix("ef_").unwrap_or(text).trim_start_matches('…').to_ascii_uppercase();
     if suffix.len() < SUFFIX_CHARACTERS_MIN || !suffix.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        let what = format!("{text} is no effect id: ef_ and 26 characters, or at least {SUFFIX_CHARACTERS_MIN} from its end");
+        let what = format!(
+            "{text} is no effect id: ef_ and 26 characters, or at least {SUFFIX_CHARACTERS_MIN} from its end"
+        );
         return Err(Hinted::error(what, "semel ledger list"));
     }
     let mut fitting = Vec::new();

@@ -55,7 +55,11 @@ fn print_new(context: &Context, ledger: &LocalLedger, after: &mut Option<Cursor>
         let page = block_on(ledger.journal(*after, JOURNAL_PAGE_MAX))?;
         for (cursor, line) in &page.items {
             let line = LineJson::of(line);
-            let taken = if context.output.json { context.output.line(&line) } else { context.output.data(text(&line)) };
+            let taken = if context.output.json {
+                context.output.line(&line)
+            } else {
+                context.output.data(text(&line))
+            };
             if !taken {
                 return Ok(false);
             }
