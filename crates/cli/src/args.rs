@@ -134,7 +134,6 @@ pub enum StdinChoice {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct Ledger {
     /// Only this run.
     #[arg(long, value_name = "RUN")]
@@ -245,7 +244,7 @@ pub struct Tail {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "verdict", required = true)]
+#[group(id = "verdict", required = true, multiple = false)]
 pub struct Verdict {
     /// It happened.
     #[arg(long, alias = "happened", group = "verdict")]

@@ -72,7 +72,9 @@ impl Environment {
             (Some(directory), _, _) => self.cwd.join(directory),
             (None, Some(state), _) => state.join("semel"),
             (None, None, Some(home)) => home.join(".local/state/semel"),
-            (None, None, None) => bail!("neither SEMEL_STATE_DIR nor HOME is set, so the ledger has no place"),
+            (None, None, None) => {
+                bail!("neither SEMEL_STATE_DIR nor HOME is set, so the ledger has no place")
+            }
         };
         Ok(directory.join("ledger.db"))
     }
@@ -82,23 +84,33 @@ impl Environment {
         match text.split_once("://").map_or((text.split_once(':'), false), |parts| (Some(parts), true)) {
             (Some(("sqlite" | "file", path)), _) if !path.is_empty() => Ok(self.cwd.join(path)),
             (Some((engine, _)), true) => {
-                bail!("SEMEL_LEDGER names the engine {engine}, which this semel does not have; it has sqlite:PATH")
+                bail!(
+                    "SEMEL_LEDGER names the engine {engine}, which this semel does not have; it has sqlite:PATH"
+                )
             }
             _ => Ok(self.cwd.join(text)),
         }
     }
 
     pub fn user_config_dir(&self) -> Option<PathBuf> {
-        self.xdg_config.clone().or_else(|| Some(self.home.as_ref()?.join(".config"))).map(|path| path.join("semel"))
+        self.xdg_config
+            .clone()
+            .or_else(|| Some(self.home.as_ref()?.join(".config")))
+            .map(|path| path.join("semel"))
     }
 
     /// The run a call belongs to: flag, `SEMEL_RUN_ID`, W3C baggage `semel.run_id`, else none.
     pub fn run_id(&self, flag: Option<&str>) -> Option<String> {
         let from_baggage = || {
             let entries = self.baggage.as_ref()?.split(',');
-            let entry = entries.filter_map(|entry| entry.trim().split_once('=')).find(|(name, _)| *name == "semel.run_id");
+            let entry = entries
+                .filter_map(|entry| entry.trim().split_once('='))
+                .find(|(name, _)| *name == "semel.run_id");
             entry.map(|(_, value)| value.split(';').next().unwrap_or_default().trim().to_owned())
         };
-        flag.map(str::to_owned).or_else(|| self.run_id.clone()).or_else(from_baggage).filter(|run| !run.is_empty())
+        flag.map(str::to_owned)
+            .or_else(|| self.run_id.clone())
+            .or_else(from_baggage)
+            .filter(|run| !run.is_empty())
     }
 }

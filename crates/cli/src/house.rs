@@ -24,7 +24,11 @@ pub fn ledger(file: &Path, environment: &Environment, clock: &SystemClock) -> Re
 
 /// The ledger, if there is one: a command that only looks founds none. One that is gone while its secret is there is
 /// opened all the same, because then it must be seen that it may have forgotten.
-pub fn existing(file: &Path, environment: &Environment, clock: &SystemClock) -> Result<Option<LocalLedger>, Error> {
+pub fn existing(
+    file: &Path,
+    environment: &Environment,
+    clock: &SystemClock,
+) -> Result<Option<LocalLedger>, Error> {
     if is_founded(&Place::at(file)) { ledger(file, environment, clock).map(Some) } else { Ok(None) }
 }
 

@@ -65,7 +65,8 @@ impl Output {
     pub fn error(self, error: &anyhow::Error) {
         if self.json {
             let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
-            let document = serde_json::json!({"error": error.to_string(), "causes": causes, "hint": hint(error)});
+            let document =
+                serde_json::json!({"error": error.to_string(), "causes": causes, "hint": hint(error)});
             let _nobody_listens = writeln!(std::io::stderr(), "{document}");
             return;
         }
@@ -120,7 +121,8 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
             }
             Unsafe::ForeignOwner { .. } => "set SEMEL_STATE_DIR to a directory of your own".into(),
             Unsafe::NetworkFilesystem { .. } => {
-                "set SEMEL_STATE_DIR to a local disk; SEMEL_ALLOW_NETWORK_FS=1 overrides at your own risk".into()
+                "set SEMEL_STATE_DIR to a local disk; SEMEL_ALLOW_NETWORK_FS=1 overrides at your own risk"
+                    .into()
             }
             Unsafe::NotAFile => format!("move {} out of the way", path.display()),
         },
@@ -136,7 +138,9 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
         Error::Open { .. } => "semel doctor".into(),
         Error::NoSuchEffect(_) => "semel ledger list".into(),
-        Error::SecretKept { .. } => "--replace sets the present secret aside and makes a new one all the same".into(),
+        Error::SecretKept { .. } => {
+            "--replace sets the present secret aside and makes a new one all the same".into()
+        }
         Error::Superseded { effect } => format!("semel ledger show {effect} lists the later ones"),
         _ => return None,
     })

@@ -15,7 +15,9 @@ const HEADER: [&str; 7] = ["EFFECT", "AGE", "STATE", "ACTION", "SUBJECT", "ATTEM
 
 pub fn effects<'a>(effects: impl IntoIterator<Item = &'a Effect>, now: At, wide: bool) -> String {
     let effects: Vec<&Effect> = effects.into_iter().collect();
-    let cut = |text: &str, characters| if wide { neutral::line(text) } else { neutral::shortened(text, characters) };
+    let cut = |text: &str, characters| {
+        if wide { neutral::line(text) } else { neutral::shortened(text, characters) }
+    };
     let rows = effects.iter().map(|effect| {
         vec![
             effect.id.to_string(),

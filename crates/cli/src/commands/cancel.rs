@@ -26,14 +26,18 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
     }
     // Every effect of a run lies under its own key; the reply is not what a cancel is about.
     let effects = |known: &[Known]| -> anyhow::Result<Vec<EffectJson>> {
-        known.iter().map(|known| {
-            let (key, known) = block_on(ledger.by_id(known.effect.id))?;
-            Ok(EffectJson::read(&ledger, key, &known.effect)?)
-        }).collect()
+        known
+            .iter()
+            .map(|known| {
+                let (key, known) = block_on(ledger.by_id(known.effect.id))?;
+                Ok(EffectJson::read(&ledger, key, &known.effect)?)
+            })
+            .collect()
     };
     let prevented = cancelled.prevented.iter();
-    let prevented: Vec<_> =
-        prevented.map(|(action, subject)| serde_json::json!({"action": action, "subject": subject})).collect();
+    let prevented: Vec<_> = prevented
+        .map(|(action, subject)| serde_json::json!({"action": action, "subject": subject}))
+        .collect();
     context.output.document(&serde_json::json!({
         "schema_version": 1,
         "run": run.id,
@@ -56,9 +60,15 @@ fn text(cancelled: &Cancelled, args: &Cancel) -> Result<String, std::fmt::Error>
         format!("Run {run} is cancelled: nothing more starts in it.\n")
     };
     let effects = |known: &[Known]| -> Vec<String> {
-        known.iter().map(|Known { effect, .. }| format!("{}  {}  {}", effect.id, effect.facts.action, effect.facts.subject)).collect()
+        known
+            .iter()
+            .map(|Known { effect, .. }| {
+                format!("{}  {}  {}", effect.id, effect.facts.action, effect.facts.subject)
+            })
+            .collect()
     };
-    let prevented = cancelled.prevented.iter().map(|(action, subject)| format!("{action}  {subject}")).collect();
+    let prevented =
+        cancelled.prevented.iter().map(|(action, subject)| format!("{action}  {subject}")).collect();
     let groups = [
         ("applied", effects(&cancelled.applied)),
         ("in flight", effects(&cancelled.in_flight)),
@@ -66,7 +76,11 @@ fn text(cancelled: &Cancelled, args: &Cancel) -> Result<String, std::fmt::Error>
         ("prevented", prevented),
     ];
     for (name, lines) in groups {
-        writeln!(text, "{name}: {}", if lines.is_empty() { "none".to_owned() } else { lines.len().to_string() })?;
+        writeln!(
+            text,
+            "{name}: {}",
+            if lines.is_empty() { "none".to_owned() } else { lines.len().to_string() }
+        )?;
         for line in lines {
             writeln!(text, "  {}", neutral::line(&line))?;
         }

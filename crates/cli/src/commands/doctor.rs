@@ -52,7 +52,12 @@ impl Checks {
     }
 
     fn warn(&mut self, check: &'static str, detail: impl Into<String>, hint: &str) {
-        self.0.push(Check { check, status: Status::Warn, detail: detail.into(), hint: Some(hint.to_owned()) });
+        self.0.push(Check {
+            check,
+            status: Status::Warn,
+            detail: detail.into(),
+            hint: Some(hint.to_owned()),
+        });
     }
 
     fn fail(&mut self, check: &'static str, detail: impl Into<String>, hint: Option<String>) {
@@ -64,7 +69,9 @@ pub fn run(context: &Context, args: &Doctor) -> anyhow::Result<ExitCode> {
     let mut checks = Checks::default();
     checks.ok("sqlite", sqlite::version());
     match context.environment.ledger_file(context.global.ledger.as_deref()) {
-        Err(error) => checks.fail("state directory", format!("{error:#}"), Some("set SEMEL_STATE_DIR".to_owned())),
+        Err(error) => {
+            checks.fail("state directory", format!("{error:#}"), Some("set SEMEL_STATE_DIR".to_owned()))
+        }
         Ok(file) => {
             let place = Place::at(file);
             directory(&mut checks, place.directory());
@@ -106,10 +113,14 @@ fn directory(checks: &mut Checks, directory: &Path) {
     let writable = rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok();
     let hint = || Some("set SEMEL_STATE_DIR to a directory of your own".to_owned());
     match directory.metadata() {
-        Ok(found) if !found.is_dir() => checks.fail("state directory", format!("{shown} is not a directory"), hint()),
+        Ok(found) if !found.is_dir() => {
+            checks.fail("state directory", format!("{shown} is not a directory"), hint())
+        }
         Ok(_) if !writable => checks.fail("state directory", format!("{shown} cannot be written"), hint()),
         Ok(found) => checks.ok("state directory", format!("{shown} (mode {:o})", found.mode() & 0o777)),
-        Err(_) if writable => checks.ok("state directory", format!("{shown} is not there yet; it can be made")),
+        Err(_) if writable => {
+            checks.ok("state directory", format!("{shown} is not there yet; it can be made"))
+        }
         Err(_) => checks.fail("state directory", format!("{shown} is not there and cannot be made"), hint()),
     }
     let Ok(disk) = rustix::fs::statvfs(there) else { return };
@@ -117,8 +128,14 @@ fn directory(checks: &mut Checks, directory: &Path) {
     let detail = format!("{} MiB free", free / (1024 * 1024));
     match free {
         FREE_BYTES_LOW.. => checks.ok("disk", detail),
-        FREE_BYTES_OUT.. => checks.warn("disk", detail, "with a full disk every effect is refused; make room"),
-        _ => checks.fail("disk", detail, Some("make room: with a full disk every effect is refused".to_owned())),
+        FREE_BYTES_OUT.. => {
+            checks.warn("disk", detail, "with a full disk every effect is refused; make room")
+        }
+        _ => checks.fail(
+            "disk",
+            detail,
+            Some("make room: with a full disk every effect is refused".to_owned()),
+        ),
     }
 }
 
@@ -130,7 +147,11 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
     }
     if database.symlink_metadata().is_err() {
         let detail = format!("{} is gone while its secret is there", database.display());
-        checks.warn("ledger", detail, "restore it from your backup; otherwise the next command starts a new epoch");
+        checks.warn(
+            "ledger",
+            detail,
+            "restore it from your backup; otherwise the next command starts a new epoch",
+        );
         return Ok(());
     }
     match place.secret() {
@@ -165,7 +186,8 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
 fn contents(checks: &mut Checks, ledger: &LocalLedger, now: At) -> anyhow::Result<()> {
     match block_on(ledger.epoch())?.1 {
         Some(epoch) if epoch.forgotten_before(now).is_some() => {
-            let detail = format!("{} since {}: {}; unseen intents are held", epoch.number, epoch.since, epoch.reason);
+            let detail =
+                format!("{} since {}: {}; unseen intents are held", epoch.number, epoch.since, epoch.reason);
             checks.warn("epoch", detail, "if nothing older will be retried: semel ledger epoch accept");
         }
         Some(epoch) => checks.ok("epoch", format!("{}, nothing is held for it", epoch.number)),
@@ -194,7 +216,11 @@ fn contents(checks: &mut Checks, ledger: &LocalLedger, now: At) -> anyhow::Resul
     match super::ledger::last_line(ledger)? {
         Some(line) if line.at > now.plus(CLOCK_SLACK) => {
             let detail = format!("the journal's newest line is from {}, which is in the future", line.at);
-            checks.warn("clock", detail, "was the clock set back? deadlines and ages are wrong until it catches up");
+            checks.warn(
+                "clock",
+                detail,
+                "was the clock set back? deadlines and ages are wrong until it catches up",
+            );
         }
         _ => checks.ok("clock", now.to_string()),
     }
@@ -209,7 +235,8 @@ fn owners(checks: &mut Checks, owners: &Path) {
     let shown = owners.display();
     let mine = found.uid() == rustix::process::geteuid().as_raw();
     if !found.is_dir() || !mine || found.mode() & 0o022 != 0 {
-        let detail = format!("{shown} is not a directory that only you can write (mode {:o})", found.mode() & 0o777);
+        let detail =
+            format!("{shown} is not a directory that only you can write (mode {:o})", found.mode() & 0o777);
         checks.fail("owners", detail, Some(format!("chmod 700 {shown}")));
         return;
     }
@@ -244,12 +271,19 @@ fn policy(context: &Context, checks: &mut Checks) {
 fn search_path(context: &Context, checks: &mut Checks) {
     let directories: Vec<PathBuf> = std::env::split_paths(&context.environment.search).collect();
     if let Some(relative) = directories.iter().find(|directory| !directory.is_absolute()) {
-        let detail = format!("PATH holds {:?}, which depends on the working directory", relative.display().to_string());
+        let detail = format!(
+            "PATH holds {:?}, which depends on the working directory",
+            relative.display().to_string()
+        );
         checks.warn("path", detail, "take it out: one command name would be different programs");
         return;
     }
     match directories.iter().map(|directory| directory.join("semel")).find(|program| program.is_file()) {
         Some(program) => checks.ok("path", format!("semel is {}", program.display())),
-        None => checks.warn("path", "semel is not on PATH", "add its directory, or write its full path into configurations"),
+        None => checks.warn(
+            "path",
+            "semel is not on PATH",
+            "add its directory, or write its full path into configurations",
+        ),
     }
 }

@@ -17,7 +17,11 @@ pub fn run(context: &Context, args: &Key) -> anyhow::Result<ExitCode> {
     let sorted = identity::sort(&arguments, &rule.sorting);
     if !sorted.missing_key_paths.is_empty() {
         let missing: Vec<String> = sorted.missing_key_paths.iter().map(ToString::to_string).collect();
-        let what = format!("the rule {} identifies {action} by {}, which is not there", rule.origin, missing.join(", "));
+        let what = format!(
+            "the rule {} identifies {action} by {}, which is not there",
+            rule.origin,
+            missing.join(", ")
+        );
         if rule.key_required {
             return Err(Hinted::error(what, format!("semel policy explain {action} --args JSON")));
         }
@@ -52,7 +56,11 @@ pub fn action(text: &str) -> anyhow::Result<&str> {
 pub fn arguments(action: &str, text: &str) -> anyhow::Result<Json> {
     let parsed = if text == "-" {
         let mut bytes = Vec::new();
-        std::io::stdin().lock().take(TEXT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).context("standard input")?;
+        std::io::stdin()
+            .lock()
+            .take(TEXT_BYTES_MAX as u64 + 1)
+            .read_to_end(&mut bytes)
+            .context("standard input")?;
         json::parse_bytes(&bytes)
     } else {
         json::parse(text)

@@ -14,7 +14,8 @@ pub fn run(context: &Context, args: &Man) -> anyhow::Result<ExitCode> {
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
     let mut files = Vec::new();
-    write(&root, directory, &mut files).with_context(|| format!("cannot write into {}", directory.display()))?;
+    write(&root, directory, &mut files)
+        .with_context(|| format!("cannot write into {}", directory.display()))?;
     if context.output.json {
         context.output.list(&files, None);
     } else {

@@ -61,5 +61,6 @@ impl Context {
 }
 
 fn span(flag: &str, text: &str) -> anyhow::Result<Duration> {
-    duration::parse(text).map_err(|error| Hinted::error(format!("{flag} {text}: {error}"), "such as 90s, 30m, 24h or 7d"))
+    duration::parse(text)
+        .map_err(|error| Hinted::error(format!("{flag} {text}: {error}"), "such as 90s, 30m, 24h or 7d"))
 }

@@ -29,7 +29,9 @@ fn check(context: &Context, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
         let here = policy_files::read(&context.environment, context.global.policy.as_deref())?;
         if here.is_empty() { Vec::new() } else { vec![here] }
     } else {
-        let one = |path: &PathBuf| policy_files::read_one(&context.environment.cwd.join(path)).map(|file| vec![file]);
+        let one = |path: &PathBuf| {
+            policy_files::read_one(&context.environment.cwd.join(path)).map(|file| vec![file])
+        };
         files.iter().map(one).collect::<Result<_, _>>()?
     };
     let checked: Vec<String> = sets.iter().flatten().map(|file| file.path.display().to_string()).collect();
@@ -101,7 +103,8 @@ fn text(it: &Explanation) -> Result<String, std::fmt::Error> {
     fact("mode", word(serde_json::to_value(it.mode).unwrap_or_default()));
     fact("key", list(&it.identity.key, "all arguments but content and volatile ones"));
     if !it.identity.missing.is_empty() {
-        let then = if it.identity.key_required { "such a call is refused" } else { "all arguments count instead" };
+        let then =
+            if it.identity.key_required { "such a call is refused" } else { "all arguments count instead" };
         fact("missing", format!("{}: {then}", it.identity.missing.join(", ")));
     }
     fact("content", list(&it.identity.content, ""));

@@ -1,43 +1,26 @@
 //! Every command that a document shows is run: in a directory with the scripts that the documents speak of, on a
 //! ledger that holds one effect in doubt.
 
+use crate::home::Home;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 /// A place where the documents' commands make sense.
 struct Scene {
-    directory: tempfile::TempDir,
+    home: Home,
     doubt: String,
 }
 
 impl Scene {
     fn new() -> Scene {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::new();
         for name in ["charge.sh", "charged.sh", "ship.sh", "deploy.sh"] {
-            let path = directory.path().join(name);
-            fs::write(&path, "#!/bin/sh\necho \"$0 $*\"\n").expect("a script is written");
+            let path = home.file(name, "#!/bin/sh\necho \"$0 $*\"\n");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a script is executable");
         }
-        let mut scene = Scene { directory, doubt: String::new() };
-        let died = scene.semel(&words("run --json --run r1 --key doubt -- sh -c 'kill -9 $$'"));
-        let answer: serde_json::Value = serde_json::from_slice(&died.stdout).expect("an answer is JSON");
-        scene.doubt = answer["effect_id"].as_str().expect("the doubt has an id").to_owned();
-        scene
-    }
-
-    fn semel(&self, arguments: &[String]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_semel"))
-            .args(arguments)
-            .current_dir(self.directory.path())
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("HOME", self.directory.path())
-            .env("SEMEL_STATE_DIR", self.directory.path().join("state"))
-            .stdin(Stdio::null())
-            .output()
-            .expect("semel starts")
+        let doubt = home.doubt("doubt");
+        Scene { home, doubt }
     }
 
     /// A shown command with its placeholders filled in.
@@ -115,10 +98,9 @@ fn every_command_that_a_document_shows_runs() {
         for shown in shown_commands(&text) {
             // A ruling can be made once, so every command finds the doubt as it was.
             let scene = Scene::new();
-            let output = scene.semel(&scene.fill_in(&shown)[1..]);
-            let code = output.status.code().unwrap_or(-1);
-            let text = String::from_utf8_lossy(&output.stderr);
-            assert!(matches!(code, 0 | 1 | 120..=123), "{}: {shown} exited with {code}: {text}", path.display());
+            let ran = scene.home.semel(&scene.fill_in(&shown)[1..]);
+            let understood = matches!(ran.code, Some(0 | 1 | 120..=123));
+            assert!(understood, "{}: {shown}: {ran:?}", path.display());
             count += 1;
         }
     }
@@ -140,8 +122,8 @@ fn every_command_that_a_document_names_exists() {
                 .map(str::to_owned)
                 .chain(["--help".to_owned()])
                 .collect();
-            let output = scene.semel(&command);
-            assert!(output.status.success(), "{}: `{named}` names no command of semel", path.display());
+            let ran = scene.home.semel(&command);
+            assert_eq!(ran.code, Some(0), "{}: `{named}` names no command of semel", path.display());
             count += 1;
         }
     }
@@ -156,11 +138,9 @@ fn every_policy_that_a_document_shows_holds_together() {
         let text = fs::read_to_string(&path).expect("a document is text");
         for block in text.split("```toml\n").skip(1) {
             let policy = block.split("```").next().unwrap_or_default();
-            let file = scene.directory.path().join("shown.toml");
-            fs::write(&file, policy).expect("a policy is written");
-            let output = scene.semel(&words("policy check shown.toml"));
-            let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success(), "{}: {text}", path.display());
+            scene.home.file("shown.toml", policy);
+            let ran = scene.home.semel(["policy", "check", "shown.toml"]);
+            assert_eq!(ran.code, Some(0), "{}: {ran:?}", path.display());
             count += 1;
         }
     }

@@ -74,7 +74,11 @@ fn rewrite(connection: &Connection, check: Digest, reason: &str, now: At) -> rus
     let data = serde_json::json!({"number": epoch.number, "reason": reason});
     let commit = Commit {
         nonce: nonce(&OsEntropy),
-        puts: vec![Put::Cell { key: EPOCH_CELL, expected: cell.map_or(Revision::ABSENT, |c| c.revision), body }],
+        puts: vec![Put::Cell {
+            key: EPOCH_CELL,
+            expected: cell.map_or(Revision::ABSENT, |c| c.revision),
+            body,
+        }],
         require: Require::default(),
         journal: vec![journal::note("secret_renewed", None, None, data, now)],
         durability: Durability::Durable,

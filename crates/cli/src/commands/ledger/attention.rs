@@ -49,9 +49,10 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     waiting.sort_by_key(|(_, effect)| urgency(effect));
     if context.output.json {
         let items = match &ledger {
-            Some(ledger) => {
-                waiting.iter().map(|(key, effect)| EffectJson::read(ledger, *key, effect)).collect::<Result<_, _>>()?
-            }
+            Some(ledger) => waiting
+                .iter()
+                .map(|(key, effect)| EffectJson::read(ledger, *key, effect))
+                .collect::<Result<_, _>>()?,
             None => Vec::new(),
         };
         let none: Option<&str> = None;
@@ -76,7 +77,9 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     if let Some(ledger) = &ledger
         && block_on(ledger.epoch())?.1.is_some_and(|epoch| epoch.forgotten_before(now).is_some())
     {
-        context.output.say("the ledger may have forgotten claims: intents it has not seen are held (semel ledger epoch)");
+        context.output.say(
+            "the ledger may have forgotten claims: intents it has not seen are held (semel ledger epoch)",
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

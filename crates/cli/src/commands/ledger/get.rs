@@ -25,7 +25,9 @@ pub fn run(context: &Context, args: &Get) -> anyhow::Result<ExitCode> {
             let Some(found) = found else {
                 // Not a mistake of the caller: after a lost answer this is the question.
                 let hint = "nothing was claimed under it; semel ledger list";
-                context.output.error(&Hinted::error(format!("no effect with the key {key} in this ledger"), hint));
+                context
+                    .output
+                    .error(&Hinted::error(format!("no effect with the key {key} in this ledger"), hint));
                 return Ok(ExitCode::from(EXIT_FINDINGS));
             };
             found
@@ -56,7 +58,9 @@ pub fn run(context: &Context, args: &Get) -> anyhow::Result<ExitCode> {
         };
         let id = effect.id;
         let hint = format!("semel ledger show {id}");
-        context.output.error(&Hinted::error(format!("{id} is {state} and has no reply to give: {why}"), hint));
+        context
+            .output
+            .error(&Hinted::error(format!("{id} is {state} and has no reply to give: {why}"), hint));
     }
     Ok(if bytes.is_some() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) })
 }

@@ -48,7 +48,10 @@ pub fn run(context: &Context, args: &List) -> anyhow::Result<ExitCode> {
     })?;
     let newest = Vec::from(newest);
     let items = match context.output.json {
-        true => newest.iter().map(|(key, effect)| EffectJson::read(&ledger, *key, effect)).collect::<Result<_, _>>()?,
+        true => newest
+            .iter()
+            .map(|(key, effect)| EffectJson::read(&ledger, *key, effect))
+            .collect::<Result<_, _>>()?,
         false => Vec::new(),
     };
     Ok(print(context, &newest, more, args, now, items))

@@ -1,7 +1,7 @@
 //! `semel ledger --markdown`: what was done, for a model that has forgotten it.
 
-use super::walk::{self, Which};
 use super::first_line;
+use super::walk::{self, Which};
 use crate::commands::Context;
 use crate::effect_json;
 use crate::house::LocalLedger;
@@ -70,7 +70,11 @@ fn text(ledger: Option<&LocalLedger>, sorted: &Sorted, run: Option<&str>) -> any
              another way. Check by reading only, and tell the user the effect id.",
         ),
         (&sorted.in_flight, "In flight", "These are still running. Do not repeat these; wait for them."),
-        (&sorted.not_applied, "Not applied", "These certainly did not happen. They may be tried again if still wanted."),
+        (
+            &sorted.not_applied,
+            "Not applied",
+            "These certainly did not happen. They may be tried again if still wanted.",
+        ),
     ];
     if groups.iter().all(|(effects, _, _)| effects.is_empty()) {
         text.push_str("\nNothing is recorded.\n");

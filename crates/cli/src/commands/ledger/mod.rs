@@ -19,6 +19,7 @@ pub use journal::last_line;
 
 use super::Context;
 use crate::args::{Ledger, LedgerCommand};
+use crate::output::Hinted;
 use semel_core::effect::Ruling;
 use semel_core::ids::Reason;
 use semel_core::time::At;
@@ -26,6 +27,13 @@ use semel_doors::command::render::Output as CommandOutput;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
+    // clap could refuse this itself, but then it would refuse `semel ledger --json list` too.
+    if args.command.is_some() && (args.run.is_some() || args.markdown) {
+        return Err(Hinted::error(
+            "--run and --markdown belong to `semel ledger` alone",
+            "semel ledger list --run RUN",
+        ));
+    }
     match &args.command {
         None if args.markdown => markdown::run(context, args.run.as_deref()),
         None => attention::run(context, args.run.as_deref()),

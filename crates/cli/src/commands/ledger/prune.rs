@@ -15,7 +15,8 @@ pub fn run(context: &Context, replies: Option<&str>) -> anyhow::Result<ExitCode>
     };
     let PruneReport { replies_dropped, facts_dropped } = report;
     if context.output.json {
-        let document = serde_json::json!({"replies_dropped": replies_dropped, "facts_dropped": facts_dropped});
+        let document =
+            serde_json::json!({"replies_dropped": replies_dropped, "facts_dropped": facts_dropped});
         context.output.document(&document);
     } else {
         context.output.data(format_args!("Dropped {replies_dropped} replies and {facts_dropped} facts."));

@@ -28,7 +28,8 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
         Verdict::NotApplied
     };
     let ruling = ruling(context, &args.reason, clock.now())?;
-    let changed = block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;
+    let changed =
+        block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;
     let effect = changed.found.effect().expect("it was just ruled on");
     if context.output.json {
         context.output.document(&EffectJson::read(&ledger, key, effect)?);
@@ -37,7 +38,9 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
     let id = effect.id;
     context.output.data(match (args.verdict.applied, args.reply.is_some()) {
         (true, true) => format!("Recorded: {id} happened. The next equal call gets this reply."),
-        (true, false) => format!("Recorded: {id} happened. The next equal call is told so; its reply is not known."),
+        (true, false) => {
+            format!("Recorded: {id} happened. The next equal call is told so; its reply is not known.")
+        }
         (false, _) => format!("Recorded: {id} did not happen. The next equal call runs."),
     });
     context.output.say(format_args!("hint: to take it back: semel ledger reopen {id} --reason TEXT"));

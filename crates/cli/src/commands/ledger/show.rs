@@ -66,7 +66,9 @@ pub fn run(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     context.output.data(text(&shown, &effect, in_words(now.since(effect.opened_at)))?.trim_end());
     if let State::InDoubt(_) = effect.state {
         let id = effect.id;
-        context.output.say(format_args!("hint: semel ledger resolve {id} --applied | --not-applied --reason TEXT"));
+        context
+            .output
+            .say(format_args!("hint: semel ledger resolve {id} --applied | --not-applied --reason TEXT"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,10 +88,15 @@ fn look(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<Sh
             State::NotApplied(not_applied) => not_applied.ruling.as_ref().map(ruling),
             State::InFlight { .. } | State::InDoubt(_) => None,
         },
-        reply_summary: bytes.map(|bytes| ReplySummary {
-            exit_code: CommandOutput::decode(&bytes).map(|output| output.exit_code),
-            first_line: first_line(&bytes),
-            bytes: bytes.len(),
+        reply_summary: bytes.map(|bytes| {
+            let output = CommandOutput::decode(&bytes);
+            ReplySummary {
+                bytes: output
+                    .as_ref()
+                    .map_or(bytes.len(), |output| output.stdout.len() + output.stderr.len()),
+                exit_code: output.map(|output| output.exit_code),
+                first_line: first_line(&bytes),
+            }
         }),
         other_occurrences: others(ledger, key, effect)?,
         journal: journal::of_effect(ledger, effect.id)?,
@@ -101,7 +108,8 @@ fn others(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<
     let mut after = None;
     loop {
         let page = block_on(ledger.list(By::Record(key), after, PAGE_ROWS_MAX))?;
-        let found = page.items.into_iter().map(|(_, known)| known.effect).filter(|other| other.id != effect.id);
+        let found =
+            page.items.into_iter().map(|(_, known)| known.effect).filter(|other| other.id != effect.id);
         others.extend(found.map(|other| OccurrenceJson {
             occurrence: other.occurrence.number,
             effect_id: other.id.to_string(),
@@ -136,19 +144,29 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
     fact("opened", &format!("{} ({age} ago)", json.opened_at));
     fact("changed", &json.changed_at);
     fact("delivered", json.delivered_at.as_deref().unwrap_or("no"));
-    fact("occurrence", &match &shown.again {
-        Some(reason) => format!("{}, on purpose: {reason}", json.occurrence),
-        None => json.occurrence.to_string(),
-    });
-    fact("result", &match (json.reply, &shown.reply_summary) {
-        (ReplyKept::Kept, Some(summary)) => {
-            let code = summary.exit_code.map(|code| format!("exit {code}, ")).unwrap_or_default();
-            format!("{code}{} bytes: {}", summary.bytes, summary.first_line.as_deref().unwrap_or("(no text)"))
-        }
-        (ReplyKept::Pruned, _) => "no longer kept".to_owned(),
-        (ReplyKept::TooLarge, _) => "too large to keep".to_owned(),
-        _ => String::new(),
-    });
+    fact(
+        "occurrence",
+        &match &shown.again {
+            Some(reason) => format!("{}, on purpose: {reason}", json.occurrence),
+            None => json.occurrence.to_string(),
+        },
+    );
+    fact(
+        "result",
+        &match (json.reply, &shown.reply_summary) {
+            (ReplyKept::Kept, Some(summary)) => {
+                let code = summary.exit_code.map(|code| format!("exit {code}, ")).unwrap_or_default();
+                format!(
+                    "{code}{} bytes: {}",
+                    summary.bytes,
+                    summary.first_line.as_deref().unwrap_or("(no text)")
+                )
+            }
+            (ReplyKept::Pruned, _) => "no longer kept".to_owned(),
+            (ReplyKept::TooLarge, _) => "too large to keep".to_owned(),
+            _ => String::new(),
+        },
+    );
     let state = table::state(&effect.state);
     let why = json.why.as_deref().map(|why| format!(": {}", neutral::line(why))).unwrap_or_default();
     let evidence = json.evidence.map(|evidence| format!(", {}", evidence.word())).unwrap_or_default();

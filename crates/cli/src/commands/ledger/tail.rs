@@ -6,8 +6,11 @@ use crate::commands::Context;
 use crate::house::{self, LocalLedger};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use semel_gate::clock::{SystemClock, block_on};
+use semel_ledger::Error;
 use semel_ledger::place::Place;
 use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX};
+use std::io::ErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,8 +21,9 @@ pub fn run(context: &Context, args: &Tail) -> anyhow::Result<ExitCode> {
     let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
     let mut open: Option<(LocalLedger, Option<Cursor>)> = None;
     loop {
-        if open.is_none() && house::is_founded(&Place::at(&file)) {
-            let ledger = house::reading(&file, &context.environment, &SystemClock::start())?;
+        if open.is_none()
+            && let Some(ledger) = founded(context, &file)?
+        {
             let Cursor(end) = journal::end(&ledger)?;
             open = Some((ledger, Some(Cursor(end.saturating_sub(args.lines as u64)))));
         }
@@ -34,13 +38,28 @@ pub fn run(context: &Context, args: &Tail) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The ledger, once there is one. Between its first file and its tables it is not there yet.
+fn founded(context: &Context, file: &Path) -> anyhow::Result<Option<LocalLedger>> {
+    if !house::is_founded(&Place::at(file)) {
+        return Ok(None);
+    }
+    match house::reading(file, &context.environment, &SystemClock::start()) {
+        Err(Error::Open { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
+}
+
 /// Prints what has come since. `false`: the reader went away.
 fn print_new(context: &Context, ledger: &LocalLedger, after: &mut Option<Cursor>) -> anyhow::Result<bool> {
     loop {
         let page = block_on(ledger.journal(*after, JOURNAL_PAGE_MAX))?;
         for (cursor, line) in &page.items {
             let line = LineJson::of(line);
-            let taken = if context.output.json { context.output.line(&line) } else { context.output.data(text(&line)) };
+            let taken = if context.output.json {
+                context.output.line(&line)
+            } else {
+                context.output.data(text(&line))
+            };
             if !taken {
                 return Ok(false);
             }
