@@ -154,10 +154,9 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
         );
         return Ok(());
     }
-    match place.secret() {
-        Ok(Some(_)) => checks.ok("secret", format!("{}", place.secret_file().display())),
-        // Said by the ledger itself, which does not open then.
-        Ok(None) | Err(_) => {}
+    // That it is missing or not to be trusted is said by the ledger, which then does not open.
+    if let Ok(Some(_)) = place.secret() {
+        checks.ok("secret", place.secret_file().display().to_string());
     }
     let ledger = match house::reading(database, &context.environment, &SystemClock::start()) {
         Ok(ledger) => ledger,

@@ -156,11 +156,8 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
         &match (json.reply, &shown.reply_summary) {
             (ReplyKept::Kept, Some(summary)) => {
                 let code = summary.exit_code.map(|code| format!("exit {code}, ")).unwrap_or_default();
-                format!(
-                    "{code}{} bytes: {}",
-                    summary.bytes,
-                    summary.first_line.as_deref().unwrap_or("(no text)")
-                )
+                let line = summary.first_line.as_ref().map(|line| format!(": {line}")).unwrap_or_default();
+                format!("{code}{} bytes{line}", summary.bytes)
             }
             (ReplyKept::Pruned, _) => "no longer kept".to_owned(),
             (ReplyKept::TooLarge, _) => "too large to keep".to_owned(),
