@@ -133,7 +133,7 @@ fn writing(
     options: &OpenOptions,
 ) -> Result<Opened, Error> {
     let pages = if options.blocking { COMMAND_CHECKPOINT_PAGES } else { SERVER_CHECKPOINT_PAGES };
-    let writer = Writer::new(place.clone(), connection, pages)?;
+    let writer = Writer::new(place.clone(), connection, pages, !options.blocking)?;
     Ok(Opened { store: store(place, Some(writer), options.blocking), secret, past })
 }
 

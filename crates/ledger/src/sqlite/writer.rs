@@ -48,8 +48,9 @@ impl Writer {
         place: Place,
         mut connection: Connection,
         checkpoint_pages: u32,
+        threads: bool,
     ) -> Result<Self, Error> {
-        let sidecar = Sidecar::open(&place);
+        let sidecar = Sidecar::open(&place, threads);
         let file = identity(&place).map_err(|source| place.cannot_open(source))?;
         let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages)
             .map_err(|error| Fault::while_opening(&place, &error))?;
