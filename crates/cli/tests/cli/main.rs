@@ -9,6 +9,7 @@ mod documents;
 mod epoch;
 mod ledger;
 mod policy;
+mod run;
 mod rulings;
 mod runs;
 mod streams;
