@@ -108,9 +108,9 @@ impl Environment {
                 .find(|(name, _)| *name == "semel.run_id");
             entry.map(|(_, value)| value.split(';').next().unwrap_or_default().trim().to_owned())
         };
+        // An empty flag is a mistake, and is refused where names are checked.
         flag.map(str::to_owned)
             .or_else(|| self.run_id.clone())
-            .or_else(from_baggage)
-            .filter(|run| !run.is_empty())
+            .or_else(|| from_baggage().filter(|run| !run.is_empty()))
     }
 }

@@ -170,21 +170,21 @@ impl Intent {
 
     /// What a new effect of this intent begins with.
     pub fn seed(&self, id: EffectId, occurrence: Occurrence, rule: &Rule) -> Seed {
-        Seed {
-            id,
-            occurrence,
-            marks: self.marks.clone(),
-            facts: Facts {
-                action: self.action.clone(),
-                class: rule.class,
-                tier: rule.tier(),
-                tenant: self.tenant.clone(),
-                run: self.run.clone(),
-                digest: self.digest,
-                caller_key: self.named_by == NamedBy::CallerKey,
-                subject: self.subject.clone(),
-                rule: rule.origin.to_string(),
-            },
+        Seed { id, occurrence, marks: self.marks.clone(), facts: self.facts(rule) }
+    }
+
+    /// What the ledger says of an attempt made for this intent.
+    pub fn facts(&self, rule: &Rule) -> Facts {
+        Facts {
+            action: self.action.clone(),
+            class: rule.class,
+            tier: rule.tier(),
+            tenant: self.tenant.clone(),
+            run: self.run.clone(),
+            digest: self.digest,
+            caller_key: self.named_by == NamedBy::CallerKey,
+            subject: self.subject.clone(),
+            rule: rule.origin.to_string(),
         }
     }
 }

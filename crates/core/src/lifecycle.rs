@@ -5,7 +5,7 @@
 use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
-    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, InDoubt, LastSend, NotApplied, NotAppliedWhy, Reply,
+    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy, Reply,
     Ruling, State, Verdict,
 };
 use crate::identity::Marks;
@@ -53,7 +53,9 @@ pub struct NewAttempt {
     pub call_id: Option<String>,
     /// Whose call it is. A later attempt may come from another run than the first.
     pub run: Option<Run>,
-    /// What this attempt sends. After a refusal a caller may have corrected it.
+    /// What this attempt sends, and for whom. After a refusal another run may make it, or a caller may have
+    /// corrected it.
+    pub facts: Facts,
     pub marks: Marks,
 }
 
@@ -312,6 +314,7 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         run: new.run.clone(),
         gone_at: None,
     });
+    effect.facts = new.facts.clone();
     effect.marks = new.marks.clone();
     effect.state = State::InFlight { attempt: number };
 }

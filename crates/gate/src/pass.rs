@@ -135,9 +135,20 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 None => answer_of_record(found, OutcomeWord::Replayed, now),
             })),
             Decision::ReplayEarlier(number) => {
-                let known = self.ledger.occurrence(found.key, number).await?;
                 let reply = self.ledger.reply(found.key, number).await?;
-                Ok(Some(answer_of_record(Found { newest: known, reply, ..found }, OutcomeWord::Replayed, now)))
+                Ok(Some(match self.ledger.occurrence(found.key, number).await? {
+                    Some(known) => {
+                        let earlier = Found { newest: Some(known), reply, ..found };
+                        answer_of_record(earlier, OutcomeWord::Replayed, now)
+                    }
+                    // Retention has dropped its fact; that it is in the list of reasons says enough.
+                    None => {
+                        let newest = Found { reply: None, ..found };
+                        let mut passed = answer_of_record(newest, OutcomeWord::Replayed, now);
+                        passed.answer.reason = Some("done for this reason before; its record is no longer kept".into());
+                        passed
+                    }
+                }))
             }
             // It was sent and is in doubt; that it may not be sent again is the smaller news.
             Decision::Refuse(_) if call.own.is_some() => Ok(Some(in_doubt(call, &found, None))),
