@@ -15,7 +15,7 @@ fn asked(key: &str) -> Ask<'_> {
 }
 
 /// A scene whose ledger lies on a small filesystem of its own. `None` where mounting is not permitted.
-fn scene_on_small_disk(test: &str) -> Option<(Mounted, Scene)> {
+fn scene_on_small_disk(test: &str) -> Option<(Scene, Mounted)> {
     let directory = private_directory();
     let state = directory.path().join("state");
     fs::create_dir(&state).expect("there is room");
@@ -23,7 +23,8 @@ fn scene_on_small_disk(test: &str) -> Option<(Mounted, Scene)> {
         skip(test, "mount is not permitted here");
         return None;
     };
-    Some((mounted, Scene::with_ledger_in(directory, state)))
+    // Bindings are dropped last first: the filesystem goes before the directory that it is mounted in.
+    Some((Scene::with_ledger_in(directory, state), mounted))
 }
 
 /// Takes the last free byte.
@@ -51,7 +52,7 @@ fn assert_nothing_ran(scene: &Scene, key: &str, answered: &Answered) {
 
 #[test]
 fn a_disk_that_is_full_at_the_claim_sends_nothing() {
-    let Some((_mounted, scene)) = scene_on_small_disk("a_disk_that_is_full_at_the_claim_sends_nothing") else { return };
+    let Some((scene, _mounted)) = scene_on_small_disk("a_disk_that_is_full_at_the_claim_sends_nothing") else { return };
     let before = scene.call(&asked("before"));
     fill(&scene.boundary.state);
     assert_nothing_ran(&scene, "k", &scene.call(&asked("k")));
@@ -65,7 +66,7 @@ fn a_disk_that_is_full_at_the_claim_sends_nothing() {
 #[test]
 fn a_disk_that_is_full_before_the_ledger_exists_sends_nothing() {
     let test = "a_disk_that_is_full_before_the_ledger_exists_sends_nothing";
-    let Some((_mounted, scene)) = scene_on_small_disk(test) else { return };
+    let Some((scene, _mounted)) = scene_on_small_disk(test) else { return };
     fill(&scene.boundary.state);
     assert_nothing_ran(&scene, "k", &scene.call(&asked("k")));
     make_room(&scene.boundary.state);
@@ -75,7 +76,7 @@ fn a_disk_that_is_full_before_the_ledger_exists_sends_nothing() {
 #[test]
 fn a_disk_that_is_full_at_the_settlement_leaves_a_doubt_and_loses_nothing() {
     let test = "a_disk_that_is_full_at_the_settlement_leaves_a_doubt_and_loses_nothing";
-    let Some((_mounted, scene)) = scene_on_small_disk(test) else { return };
+    let Some((scene, _mounted)) = scene_on_small_disk(test) else { return };
     let before = scene.call(&asked("before"));
     // The command itself takes the room that its settlement needs.
     let script = format!("{FILL} > {}/filler 2>/dev/null; exec \"$@\"", scene.boundary.state.display());
@@ -93,7 +94,7 @@ fn a_disk_that_is_full_at_the_settlement_leaves_a_doubt_and_loses_nothing() {
 
 #[test]
 fn a_disk_that_has_room_again_in_time_takes_the_settlement() {
-    let Some((_mounted, scene)) = scene_on_small_disk("a_disk_that_has_room_again_in_time_takes_the_settlement") else {
+    let Some((scene, _mounted)) = scene_on_small_disk("a_disk_that_has_room_again_in_time_takes_the_settlement") else {
         return;
     };
     scene.call(&asked("before"));
@@ -109,7 +110,7 @@ fn a_disk_that_has_room_again_in_time_takes_the_settlement() {
 
 #[test]
 fn a_read_only_disk_sends_nothing() {
-    let Some((mounted, scene)) = scene_on_small_disk("a_read_only_disk_sends_nothing") else { return };
+    let Some((scene, mounted)) = scene_on_small_disk("a_read_only_disk_sends_nothing") else { return };
     let before = scene.call(&asked("before"));
     mounted.remount("remount,ro");
     assert_nothing_ran(&scene, "k", &scene.call(&asked("k")));
