@@ -11,6 +11,7 @@ use semel_ledger::sqlite::{OpenOptions, SqliteStore};
 use semel_testkit::boundary::{Ask, Boundary};
 use semel_testkit::history::{Call, Check, Saw, Standing, Violation, judge};
 use semel_testkit::random::{Random, digest};
+use semel_testkit::world::body;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -72,6 +73,48 @@ fn a_world_that_lies_is_caught() {
     let caught = outcome.violations.iter().filter(|violation| violation.check == Check::C2SuccessIsTrue).count();
     say(format_args!("canary, lying world: {caught} false successes caught in {}", outcome.counts));
     assert!(caught > 0, "the judge did not notice false successes: {:?}", outcome.violations);
+}
+
+/// The first calls of a new ledger race to found it, and die while they do.
+#[test]
+fn kills_while_a_ledger_is_founded_leave_one_that_works() {
+    const ROUNDS: u64 = 60;
+    const CALLERS: u64 = 4;
+    const LONGEST_MICROS: u64 = 40_000;
+    let (scene, seed) = (Scene::new(), seed());
+    let mut random = Random::new(seed);
+    let (mut kills, mut successes, mut doubts) = (0, 0, 0);
+    for round in 0..ROUNDS {
+        let key = format!("round-{round}");
+        let state = scene.directory.path().join(format!("state-{round}"));
+        let boundary = Boundary { state, ..scene.boundary.clone() };
+        let ask = Ask { key: &key, json: true, wait: Some("5s"), ..Ask::default() };
+        let calls: Vec<Started> = (0..CALLERS).map(|_| Started::new(boundary.command(&ask))).collect();
+        let mut seen = Vec::new();
+        for call in calls {
+            sleep(Duration::from_micros(random.below(LONGEST_MICROS / CALLERS)));
+            if random.chance(75) && is_running(call.id()) && signal(call.id(), Signal::KILL) {
+                kills += 1;
+            }
+            seen.push(call.finish(true).saw);
+        }
+        seen.push(boundary.call(&ask).expect("semel starts").saw);
+        let last = seen.last().expect("one was just made");
+        let log = scene.world.log().expect("the world's log can be read");
+        let truth = log.get(&key).map(|happened| Saw::Success { body: body(&happened[0].id) });
+        let context = || format!("round {round}, SEMEL_TORTURE_SEED={seed}: {seen:?}, {truth:?}");
+        assert!(scene.changes(&key) <= 1, "{}", context());
+        match last {
+            Saw::Success { .. } => successes += 1,
+            Saw::InDoubt => doubts += 1,
+            _ => panic!("it does not come to rest: {}", context()),
+        }
+        let successful = |saw: &&Saw| matches!(saw, Saw::Success { .. });
+        assert!(seen.iter().filter(successful).all(|saw| Some(saw) == truth.as_ref()), "{}", context());
+        assert_eq!(damage(&boundary), Vec::<String>::new(), "{}", context());
+    }
+    say(format_args!("founding: {ROUNDS} ledgers, {kills} kills; {successes} applied, {doubts} in doubt; seed {seed}"));
+    assert!(kills >= ROUNDS && successes >= ROUNDS / 3, "the run is vacuous: {kills} kills, {successes} successes");
 }
 
 fn seed() -> u64 {
