@@ -1,6 +1,7 @@
 //! stdout is data, stderr is talk. Everything a command prints goes through here.
 
 use crate::args::{Color, Global};
+use crate::neutral;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -44,7 +45,7 @@ impl Output {
     }
 
     /// A list, as every list is printed under `--json`.
-    pub fn list(self, items: &[impl Serialize], next: Option<u64>) -> bool {
+    pub fn list(self, items: &[impl Serialize], next: Option<&str>) -> bool {
         self.document(&serde_json::json!({"schema_version": 1, "items": items, "next": next}))
     }
 
@@ -70,16 +71,41 @@ impl Output {
         }
         use owo_colors::OwoColorize;
         let mut err = anstream::stderr();
-        let _nobody_listens = writeln!(err, "{} {error:#}", "error:".red().bold());
+        let what = neutral::lines(&format!("{error:#}"));
+        let _nobody_listens = writeln!(err, "{} {what}", "error:".red().bold());
         if let Some(hint) = hint(error) {
             let _nobody_listens = writeln!(err, "{} {hint}", "hint: ".cyan().bold());
         }
     }
 }
 
-/// What to do about an error of the ledger.
+/// An error that knows what to do about it.
+#[derive(Debug)]
+pub struct Hinted {
+    what: String,
+    hint: String,
+}
+
+impl Hinted {
+    pub fn error(what: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Hinted { what: what.into(), hint: hint.into() })
+    }
+}
+
+impl Display for Hinted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// What to do about an error.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| cause.downcast_ref::<semel_ledger::Error>()).and_then(ledger_hint)
+    error.chain().find_map(|cause| {
+        let own = cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());
+        own.or_else(|| cause.downcast_ref::<semel_ledger::Error>().and_then(ledger_hint))
+    })
 }
 
 pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
@@ -110,6 +136,8 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
         Error::Open { .. } => "semel doctor".into(),
         Error::NoSuchEffect(_) => "semel ledger list".into(),
+        Error::SecretKept { .. } => "--replace sets the present secret aside and makes a new one all the same".into(),
+        Error::Superseded { effect } => format!("semel ledger show {effect} lists the later ones"),
         _ => return None,
     })
 }

@@ -29,7 +29,7 @@ pub enum Decision {
     Join(AttemptNo),
     /// Look first: probe if there is a way to, else hold.
     Look,
-    /// Never seen, but the store may have forgotten it: record the doubt, then look.
+    /// Never seen, or last seen not applied, but the store may have forgotten a claim: record the doubt, then look.
     Unremembered,
     /// Answer from the record.
     Replay(Replay),
@@ -91,6 +91,12 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
         State::InFlight { attempt } => Decision::Join(*attempt),
         State::InDoubt(_) => in_doubt(effect, rule, situation.now),
         State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => Decision::Refuse(Refusal::Refuted),
+        // Rule 9: a failover may have lost a claim that came after this was known.
+        State::NotApplied(not_applied)
+            if situation.forgotten_before.is_some_and(|before| not_applied.at <= before) =>
+        {
+            Decision::Unremembered
+        }
         // Nothing happened, so a corrected call under the same key is no drift.
         State::NotApplied(_) => Decision::Claim(Claiming::NextAttempt),
         State::Applied(_) => {

@@ -76,6 +76,9 @@ pub struct Attempt {
     /// The model's id of the call. Never identity; the same id again means that a transport repeated itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
+    /// Whose call it was: a fence stops the attempts of its run, whichever run the effect began in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
     /// When its sender was proven unable to send any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone_at: Option<At>,
@@ -265,8 +268,9 @@ impl Effect {
         };
         let mut unproven = self.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Unproven).peekable();
         if unproven.peek().is_none() {
-            // A claim that the store forgot: its sender is unknown, so it gets the time any sender has.
-            return now >= self.opened_at.plus(SEND_WITHIN + quiet);
+            // A claim that the store forgot: its sender is unknown, so it gets the time any sender has, counted from
+            // when the loss was seen.
+            return now >= self.changed_at().plus(SEND_WITHIN + quiet);
         }
         unproven.all(|attempt| gone_since(attempt).is_some_and(|gone| now >= gone.plus(quiet)))
     }

@@ -9,7 +9,7 @@ use crate::effect::{
     Ruling, State, Verdict,
 };
 use crate::identity::Marks;
-use crate::ids::{AttemptNo, Nonce, OwnerId};
+use crate::ids::{AttemptNo, Nonce, OwnerId, Run};
 use crate::outcome::Outcome;
 use crate::time::At;
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub enum Event {
     Refuted { what: String, at: At },
     /// The answer reached a caller.
     Delivered { at: At },
+    /// The store may have lost a later claim of an effect that it holds to have not happened (rule 9).
+    Forgotten { at: At },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub struct NewAttempt {
     pub deadline: At,
     pub last_send: LastSend,
     pub call_id: Option<String>,
+    /// Whose call it is. A later attempt may come from another run than the first.
+    pub run: Option<Run>,
     /// What this attempt sends. After a refusal a caller may have corrected it.
     pub marks: Marks,
 }
@@ -121,6 +125,7 @@ impl Event {
             Event::Confirmed => "confirmed",
             Event::Refuted { .. } => "refuted",
             Event::Delivered { .. } => "delivered",
+            Event::Forgotten { .. } => "forgotten",
         }
     }
 }
@@ -231,6 +236,12 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         (State::Applied(_), Event::Delivered { at }) => {
             next.delivered_at.get_or_insert(*at);
         }
+        // A refuted effect is never run again by itself, so there is nothing that a lost claim could double.
+        (State::NotApplied(NotApplied { why, .. }), Event::Forgotten { at })
+            if !matches!(why, NotAppliedWhy::Refuted(_)) =>
+        {
+            next.state = State::InDoubt(InDoubt { since: *at, why: Doubt::Epoch });
+        }
         (state, event) => return Err(Illegal { state: state.word(), event: event.word() }),
     }
     Ok(Step { effect: next, alarm })
@@ -298,6 +309,7 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         verdict: Verdict::Open,
         resend,
         call_id: new.call_id.clone(),
+        run: new.run.clone(),
         gone_at: None,
     });
     effect.marks = new.marks.clone();

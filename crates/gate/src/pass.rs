@@ -8,7 +8,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Claiming, Decision, Refusal, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
+use semel_core::effect::{LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State, Verdict};
 use semel_core::ids::AttemptNo;
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::outcome::Outcome;
@@ -21,7 +21,7 @@ use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::rulings::Probed;
 use semel_ledger::store::{By, Durability, Hint, Revision, Store};
-use semel_ledger::{Found, journal};
+use semel_ledger::{Found, Late, journal};
 use std::time::Duration;
 
 /// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
@@ -143,8 +143,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok((Some((key, revision)), fence.is_some_and(|fence| fence.cancelled)))
     }
 
-    async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
-        if found.newest.is_some() || found.epoch == Revision::ABSENT {
+    /// Rule 9: whether a claim of this record may have been lost. What is absent or not applied cannot tell.
+    pub(crate) async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
+        let trusted = found.effect().is_some_and(|effect| !matches!(effect.state, State::NotApplied(_)));
+        if trusted || found.epoch == Revision::ABSENT {
             return Ok(None);
         }
         let (_, epoch) = self.ledger.epoch().await?;
@@ -252,7 +254,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     ) -> Result<Option<Passed>, Error> {
         self.point("gate.after_claim")?;
         let attempt = claim.attempt();
-        let late = self.clock.elapsed().saturating_sub(claimed_from) + SEND_MARGIN > SEND_WITHIN;
+        let claimed = claim.effect().clone();
+        // Both clocks: others go by the wall clock when they judge that nothing can be sent any more.
+        let past = match claim.effect().attempt(attempt).map(|attempt| attempt.last_send) {
+            Some(LastSend::By(last)) => self.clock.now().plus(SEND_MARGIN) > last,
+            _ => false,
+        };
+        let late = past || self.clock.elapsed().saturating_sub(claimed_from) + SEND_MARGIN > SEND_WITHIN;
         let mut sent = if late {
             let why = NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
             let outcome = Outcome::NotApplied { why, reply: Reply::Unknown };
@@ -290,8 +298,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(Some(Passed::unrecorded(effect, sent, &error)));
         }
         let now = self.clock.now();
-        match changed.found.effect().map(|effect| &effect.state) {
-            Some(State::InDoubt(_)) => {
+        match (changed.late, changed.found.effect().map(|effect| &effect.state)) {
+            (Some(Late::MovedOn), Some(State::Applied(_))) => {
+                // An older effect of its record takes no more marks.
+                Ok(Some(Passed { delivery: None, ..answer_ran(changed.found, sent, now) }))
+            }
+            (Some(_), _) => Ok(Some(Passed::superseded(&claimed, sent))),
+            (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
                 call.sent = Some(sent);
@@ -397,6 +410,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             passed
         };
         let Some(probe) = &call.rule.probe else { return Ok(Some(doubtful(None))) };
+        // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
+        let asked_at = self.clock.now();
+        let forgotten = !effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
+        let quiet = match forgotten && call.upstream.sends_while_alive() {
+            // Nobody knows which process it was; it gets the time after which any is more than merely slow.
+            true => probe.quiet.max(DEADLINE_DEFAULT),
+            false => probe.quiet,
+        };
         match call.upstream.probe(probe, Some(effect)).await {
             ProbeAnswer::Yes { reply, word } => {
                 let word = word.unwrap_or(self.word_of(call.rule));
@@ -404,9 +425,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(None)
             }
             ProbeAnswer::No => {
-                let current = self.ledger.observe(found.key, self.clock.now()).await?;
-                let no = Probed::No { quiet: probe.quiet };
-                if self.ledger.probed(&current, no, self.clock.now()).await?.is_some() {
+                if self.ledger.probed(found, Probed::No { quiet }, asked_at).await?.is_some() {
                     return Ok(None);
                 }
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));

@@ -70,6 +70,15 @@ impl Passed {
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
     }
 
+    /// It was sent and answered, and the ledger no longer knows the attempt: a failover has lost its claim.
+    pub(crate) fn superseded(effect: &Effect, sent: Sent) -> Passed {
+        let mut trouble = wording::in_doubt(effect);
+        trouble.what_happened = "It was sent and answered, but the ledger has lost this attempt meanwhile. The answer \
+                                 is kept in the journal, as evidence."
+            .into();
+        refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
+    }
+
     /// A read, or a call in observe mode: nothing was recorded.
     pub(crate) fn passed_through(sent: Sent, rule: &Rule) -> Passed {
         let (ok, effect, reason) = match &sent.outcome {
@@ -109,7 +118,11 @@ pub(crate) fn answer_ran(found: Found, sent: Sent, now: At) -> Passed {
                 _ => None,
             };
             let answer = Answer { data: sent.data, ..answer(&effect, true, applied.word, OutcomeWord::Ran, reason) };
-            let reply = if applied.evidence == Evidence::Probed { recorded(&found) } else { GivenReply::Live };
+            // What this call got itself is the reply only if it was the success.
+            let reply = match &sent.outcome {
+                Outcome::Applied { .. } => GivenReply::Live,
+                _ => recorded(&found),
+            };
             Passed { answer, reply, delivery: Some(found) }
         }
         State::NotApplied(_) => {

@@ -9,7 +9,7 @@ use semel_core::intent::Intent;
 use semel_core::policy::rule::{EffectWording, Rule};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::store::{Revision, Store};
+use semel_ledger::store::Store;
 use serde_json::{Value, json};
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
@@ -21,12 +21,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             None => false,
         };
         let found = self.ledger.find(intent.key).await?;
-        let forgotten_before = match (&found.newest, found.epoch) {
-            (None, epoch) if epoch != Revision::ABSENT => {
-                self.ledger.epoch().await?.1.and_then(|epoch| epoch.forgotten_before(now))
-            }
-            _ => None,
-        };
+        let forgotten_before = self.forgotten_before(&found, now).await?;
         let holder_died = match found.effect().and_then(|effect| effect.open_attempt()) {
             Some(attempt) => !self.ledger.holders().is_alive(attempt.owner)?,
             None => false,

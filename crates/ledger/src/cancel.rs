@@ -7,7 +7,7 @@ use crate::ledger::{Ledger, RACES_MAX};
 use crate::record::Known;
 use crate::store::{By, EPOCH_CELL, PAGE_ROWS_MAX, Store};
 use crate::{Error, journal};
-use semel_core::effect::State;
+use semel_core::effect::{LastSend, SEND_WITHIN, State, Verdict};
 use semel_core::intent::run_key;
 use semel_core::time::At;
 
@@ -43,36 +43,47 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             prevented: self.prevented_in(run_key).await?,
             drained: true,
         };
-        let mut after = None;
-        loop {
-            let page = self.list(By::Run(run_key), after, PAGE_ROWS_MAX).await?;
-            for (key, known) in page.items {
-                let known = match known.effect.is_open() {
-                    true => self.observe(key, now).await?.newest.unwrap_or(known),
-                    false => known,
+        for (by, foreign) in [(By::Run(run_key), false), (By::Open, true)] {
+            let mut after = None;
+            loop {
+                let page = self.list(by, after, PAGE_ROWS_MAX).await?;
+                // An effect that began in another run may have an attempt of this one.
+                let ours = |known: &Known| {
+                    known.index.run != Some(run_key)
+                        && known.effect.facts.tenant == tenant
+                        && known.effect.attempts.iter().any(|a| a.run.as_ref().is_some_and(|r| r.id == run))
                 };
-                match known.effect.state {
-                    State::Applied(_) => answer.applied.push(known),
-                    State::InFlight { .. } => answer.in_flight.push(known),
-                    State::InDoubt(_) => answer.in_doubt.push(known),
-                    State::NotApplied(_) => {}
+                for (key, known) in page.items.into_iter().filter(|(_, known)| !foreign || ours(known)) {
+                    let known = match known.effect.is_open() {
+                        true => self.observe(key, now).await?.newest.unwrap_or(known),
+                        false => known,
+                    };
+                    match known.effect.state {
+                        State::Applied(_) => answer.applied.push(known),
+                        State::InFlight { .. } => answer.in_flight.push(known),
+                        State::InDoubt(_) => answer.in_doubt.push(known),
+                        State::NotApplied(_) => {}
+                    }
                 }
-            }
-            match page.next {
-                None => break,
-                next => after = next,
+                match page.next {
+                    None => break,
+                    next => after = next,
+                }
             }
         }
         // A doubt whose sender is not proven gone may still be carried out.
         let may_send = |known: &Known| {
-            use semel_core::effect::{LastSend, Verdict};
             known.effect.attempts.iter().any(|attempt| {
                 attempt.verdict == Verdict::Unproven
                     && attempt.gone_at.is_none()
-                    && !matches!(attempt.last_send, LastSend::By(last) if now > last)
+                    // Wall clocks jump; a sender counts its own time. Its whole time again is the margin.
+                    && !matches!(attempt.last_send, LastSend::By(last) if now > last.plus(SEND_WITHIN))
             })
         };
-        answer.drained = !lift && answer.in_flight.is_empty() && !answer.in_doubt.iter().any(may_send);
+        // A claim that a failover lost cannot be listed; its sender gets the same time.
+        let (_, epoch) = self.epoch().await?;
+        let lost = epoch.is_some_and(|e| !e.accepted && now <= e.since.plus(SEND_WITHIN + SEND_WITHIN));
+        answer.drained = !lift && !lost && answer.in_flight.is_empty() && !answer.in_doubt.iter().any(may_send);
         Ok(answer)
     }
 
@@ -118,13 +129,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Starts a new epoch: the store may have forgotten claims made before now.
     pub async fn bump_epoch(&self, reason: &str, now: At) -> Result<Epoch, Error> {
-        self.change_epoch("epoch_bumped", now, |epoch| Epoch {
-            number: epoch.map_or(2, |epoch| epoch.number + 1),
-            since: now,
-            reason: reason.to_owned(),
-            accepted: false,
-        })
-        .await
+        self.change_epoch("epoch_bumped", now, |epoch| Epoch::after(epoch.as_ref(), reason, now)).await
     }
 
     /// Ends the quarantine: somebody vouches that nothing older will be retried.

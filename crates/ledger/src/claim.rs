@@ -3,7 +3,7 @@
 use crate::cells::{Turn, TurnHolder};
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
-use crate::ledger::{Change, Changed, Found, Ledger, RACES_MAX, Written, family_of, undetermined};
+use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, family_of, undetermined};
 use crate::record::{Known, encode, index_after, index_of_first};
 use crate::store::{Commit, Committed, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store};
 use crate::{Error, journal};
@@ -89,6 +89,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             deadline: wanted.deadline,
             last_send: wanted.last_send,
             call_id: wanted.intent.call_id.clone(),
+            run: wanted.intent.run.clone(),
             marks: wanted.intent.marks.clone(),
         };
         let (effect, event) = self.effect_after(&wanted, new)?;
@@ -96,7 +97,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             Some(known) => index_after(&known.index, &effect),
             None => index_of_first(wanted.intent, &effect),
         };
-        // A later call may come from another run than the first; the row belongs to the run of its newest attempt.
+        // A later attempt may come from another run; the row stays with the run that the effect began in, and
+        // cancelling looks at the attempts too.
         let index = crate::store::Index { run: self.run_of(&effect), ..index };
         let attempt = effect.newest_attempt().expect("a claimed effect has an attempt").number;
         let mut puts = vec![Put::Record {
@@ -169,7 +171,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
     }
 
-    /// `unseen --epoch--> InDoubt`: writes down that a claim of this intent may have been forgotten.
+    /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`: writes down that a claim of this intent may have
+    /// been forgotten.
     pub async fn remember_doubt(
         &self,
         intent: &Intent,
@@ -177,6 +180,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         found: &Found,
         now: At,
     ) -> Result<bool, Error> {
+        if found.newest.is_some() {
+            let written = self.write(found, Change::to(&Event::Forgotten { at: now }, now)).await?;
+            return Ok(matches!(written, Written::Done(_)));
+        }
         let occurrence = Occurrence { number: 1, reason: None, earlier: Vec::new() };
         let effect = Effect::forgotten(intent.seed(effect_id(&self.entropy, now), occurrence, rule), now);
         let line = journal::note("forgotten", Some(&effect), intent.run_key, serde_json::json!({}), now);
@@ -221,15 +228,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     ) -> Result<Changed, Error> {
         let attempt = claim.attempt;
         let event = Event::Settled { attempt, outcome: outcome.clone(), at: now };
-        let occurrence = claim.effect().occurrence.number;
+        let id = claim.effect().id;
+        let nonce = claim.effect().attempt(attempt).map(|attempt| attempt.nonce);
+        // Numbers repeat after a failover that lost a claim; nonces do not.
+        let mine = |effect: &Effect| effect.attempt(attempt).map(|attempt| attempt.nonce) == nonce;
         let mut found = claim.found.clone();
         for _ in 0..RACES_MAX {
-            if found.effect().map(|effect| effect.occurrence.number) != Some(occurrence) {
-                // The record has gone on to another effect: the answer is evidence, and nothing else.
-                let data = serde_json::json!({"attempt": attempt, "occurrence": occurrence});
-                let run = found.newest.as_ref().and_then(|known| known.index.run);
-                self.note(journal::note("late_answer", found.effect(), run, data, now), Durability::Durable).await?;
-                return Ok(Changed { found, alarm: None });
+            if !found.effect().is_some_and(|effect| effect.id == id && mine(effect)) {
+                return self.late(claim, found, &event, now).await;
             }
             let change = Change {
                 reply: reply_after(&found, outcome, reply),
@@ -243,14 +249,39 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     claim.turn = None;
                     found = self.find(found.key).await?;
                     // Our own commit may have landed although its answer was lost.
-                    let recorded = found.effect().and_then(|effect| effect.attempt(attempt)).map(|a| a.verdict);
+                    let effect = found.effect().filter(|effect| effect.id == id && mine(effect));
+                    let recorded = effect.and_then(|effect| effect.attempt(attempt)).map(|a| a.verdict);
                     if recorded == Some(verdict_of(outcome)) {
-                        return Ok(Changed { found, alarm: None });
+                        return Ok(Changed { found, alarm: None, late: None });
                     }
                 }
             }
         }
         Err(Error::NotWritten { what: format!("record {} does not come to rest", found.key) })
+    }
+
+    /// An answer whose record has gone on, or has lost its attempt: evidence, and nothing else.
+    async fn late(&self, claim: &Claim, found: Found, event: &Event, now: At) -> Result<Changed, Error> {
+        let occurrence = claim.effect().occurrence.number;
+        let id = claim.effect().id;
+        let answered = self.occurrence(claim.found.key, occurrence).await?.filter(|known| known.effect.id == id);
+        let step = answered.as_ref().and_then(|known| lifecycle::next(&known.effect, event).ok());
+        let known_nonce = |effect: &Effect| effect.attempt(claim.attempt).map(|attempt| attempt.nonce);
+        let moved_on =
+            answered.as_ref().is_some_and(|known| known_nonce(&known.effect) == known_nonce(claim.effect()));
+        let run = claim.found.newest.as_ref().and_then(|known| known.index.run);
+        let data = serde_json::json!({
+            "attempt": claim.attempt, "occurrence": occurrence, "answer": event.word(), "lost": !moved_on,
+        });
+        self.note(journal::note("late_answer", Some(claim.effect()), run, data, now), Durability::Durable).await?;
+        if !moved_on {
+            return Ok(Changed { found, alarm: None, late: Some(Late::Lost) });
+        }
+        let alarm = step.and_then(|step| step.alarm);
+        if let Some(alarm) = alarm {
+            self.note(journal::alarm(alarm, claim.effect(), run, now), Durability::Durable).await?;
+        }
+        Ok(Changed { found: Found { newest: answered, reply: None, ..found }, alarm, late: Some(Late::MovedOn) })
     }
 
     /// The turn on a resource, if nobody has it; else who does.

@@ -59,6 +59,7 @@ fn details(event: &Event, effect: &Effect) -> Value {
         Event::ProbedYes { .. }
         | Event::ProbedNo { .. }
         | Event::Confirmed
+        | Event::Forgotten { .. }
         | Event::Delivered { .. } => json!({"state": state}),
     }
 }

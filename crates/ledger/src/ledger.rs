@@ -46,6 +46,17 @@ impl Found {
 pub struct Changed {
     pub found: Found,
     pub alarm: Option<Alarm>,
+    /// Set when an answer came too late for its record: then it is a line in the journal and nothing else.
+    pub late: Option<Late>,
+}
+
+/// Why an answer is evidence only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Late {
+    /// The record has gone on to its next effect; `found` holds the one that was answered.
+    MovedOn,
+    /// The record does not know this attempt: a failover has lost its claim, perhaps given its number to another.
+    Lost,
 }
 
 /// Somebody else may win a race for one record this often in a row; more means that something spins.
@@ -151,7 +162,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let commit = Commit {
             nonce: nonce(&self.entropy),
             puts: std::iter::once(put).chain(beside).collect(),
-            require: Require::default(),
+            require: Require { cells: require_of(event, found), family_quiet: None },
             journal: lines,
             durability,
         };
@@ -170,13 +181,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     reply: kept,
                 },
                 alarm: step.alarm,
+                late: None,
             })),
             Committed::Conflict(_) => Ok(Written::Moved),
             Committed::Unknown => {
                 let current = self.find(found.key).await.map_err(undetermined)?;
                 let landed = current.revision == found.revision.next() && current.effect() == Some(&step.effect);
                 match landed {
-                    true => Ok(Written::Done(Changed { found: current, alarm: step.alarm })),
+                    true => Ok(Written::Done(Changed { found: current, alarm: step.alarm, late: None })),
                     false => Ok(Written::Moved),
                 }
             }
@@ -292,6 +304,18 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     pub(crate) fn run_of(&self, effect: &Effect) -> Option<Digest> {
         run_digest(&self.secret, effect)
+    }
+}
+
+/// What was asked or decided about a doubt holds for the epoch in which the doubt was read: a failover brings back
+/// older doubts, attempt numbers and all. Answers and lapses hold in every epoch.
+fn require_of(event: &Event, found: &Found) -> Vec<(Digest, Revision)> {
+    match event {
+        Event::ProbedYes { .. }
+        | Event::ProbedNo { .. }
+        | Event::RuledApplied { .. }
+        | Event::RuledNotApplied { .. } => vec![(EPOCH_CELL, found.epoch)],
+        _ => Vec::new(),
     }
 }
 

@@ -23,4 +23,4 @@ pub mod store;
 mod precondition;
 
 pub use error::Error;
-pub use ledger::{Changed, Found, Ledger};
+pub use ledger::{Changed, Found, Late, Ledger};

@@ -54,6 +54,11 @@ impl OwnerLock {
         }
     }
 
+    /// The owner that a file in the directory stands for.
+    pub(crate) fn id_of_name(name: &str) -> Option<OwnerId> {
+        (name.len() == 32).then(|| u128::from_str_radix(name, 16).ok().map(OwnerId))?
+    }
+
     pub fn id(&self) -> OwnerId {
         self.id
     }

@@ -1,5 +1,5 @@
-//! Shared tests: the store suite, the counting world and its judge, and an independent model. Nothing here is
-//! shipped.
+//! Shared tests: the store suite, the counting world and its judge, the seeded simulation, and an independent model.
+//! Nothing here is shipped.
 pub mod boundary;
 pub mod history;
 pub mod model;

@@ -15,9 +15,13 @@ pub const MARK_PATH_BYTES_MAX: usize = 256;
 /// What a difference is called when the leaves were too many to mark.
 const ARGUMENTS: &str = "arguments";
 const CONTENT: &str = "content";
+/// What a difference is called when one key came with two actions.
+const ACTION: &str = "action";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
+    /// Of the action alone, so that a caller's key used for another action is named as that.
+    pub action: u64,
     /// Of all arguments but the content and volatile ones.
     pub fingerprint: Digest,
     pub content: Option<Digest>,
@@ -52,7 +56,7 @@ impl Marks {
             let marked = leaves.into_iter().flatten().map(|(path, leaf)| PathMark {
                 kind: kind(&path, leaf),
                 mark: secret
-                    .mac("path", &[action.as_bytes(), path.as_bytes(), leaf.canonical().as_bytes()])
+                    .mac("path", &[path.as_bytes(), leaf.canonical().as_bytes()])
                     .short(),
                 path,
             });
@@ -66,6 +70,7 @@ impl Marks {
         let mut leaves = Vec::new();
         let few = collect_leaves("", &sorted.fingerprinted, &mut leaves);
         Marks {
+            action: secret.mac("action", &[action.as_bytes()]).short(),
             fingerprint: whole("fingerprint", &sorted.fingerprinted),
             content: sorted.content.as_ref().map(|content| whole("content", content)),
             paths: mark(few.then_some(leaves)),
@@ -73,13 +78,17 @@ impl Marks {
         }
     }
 
-    /// The paths that differ, added and removed ones too; those of the content come last.
+    /// `action` if that differs; the paths that differ, added and removed ones too; those of the content come last.
     pub fn differing(&self, other: &Marks) -> Vec<String> {
-        let mut differing = match self.compare(other) {
-            Comparison::Equal => Vec::new(),
-            Comparison::Unknown => vec![ARGUMENTS.to_owned()],
-            Comparison::Paths(paths) => paths.into_iter().map(shown).collect(),
-        };
+        let mut differing = Vec::new();
+        if self.action != other.action {
+            differing.push(ACTION.to_owned());
+        }
+        match self.compare(other) {
+            Comparison::Equal => {}
+            Comparison::Unknown => differing.push(ARGUMENTS.to_owned()),
+            Comparison::Paths(paths) => differing.extend(paths.into_iter().map(shown)),
+        }
         differing.extend(self.differing_content(other));
         differing
     }
@@ -88,6 +97,9 @@ impl Marks {
     /// it is about, and at most prose differs. The differing paths are given back; none differ if only the caller's
     /// keys did.
     pub fn looks_like(&self, other: &Marks) -> Option<Vec<String>> {
+        if self.action != other.action {
+            return None;
+        }
         let differing = match self.compare(other) {
             Comparison::Equal => Vec::new(),
             Comparison::Unknown => return None,
@@ -120,6 +132,8 @@ impl Marks {
         }
         let paths = match (&self.content, &other.content) {
             (Some(_), Some(_)) => match compare_paths(&self.content_paths, &other.content_paths) {
+                // The digest of the content has the action in it; the marks of its leaves do not.
+                Comparison::Paths(paths) if paths.is_empty() && self.action != other.action => return Vec::new(),
                 Comparison::Paths(paths) => paths,
                 Comparison::Equal | Comparison::Unknown => Vec::new(),
             },
@@ -263,6 +277,21 @@ mod tests {
         let commit = marks(r#"{"argv":["git","commit","-m","fix the bug"],"cwd":"/w"}"#);
         let again = marks(r#"{"argv":["git","commit","-m","fix that bug"],"cwd":"/w"}"#);
         assert_eq!(commit.looks_like(&again), Some(vec!["argv[3]".to_owned()]));
+    }
+
+    #[test]
+    fn one_key_for_two_actions_differs_in_the_action_and_in_what_else_differs() {
+        let of = |action: &str, arguments: &str| {
+            let sorting = Sorting { content: paths(&["args.body"]), ..Sorting::default() };
+            Marks::of(&Secret::new([1; 32]), action, &sort(&parse(arguments).unwrap(), &sorting))
+        };
+        let charge = of("fn:charge", r#"{"args":{"to":"ann","amount":1,"body":"hello there"}}"#);
+        let refund = of("fn:refund", r#"{"args":{"to":"ann","amount":1,"body":"hello there"}}"#);
+        let other = of("fn:refund", r#"{"args":{"to":"ann","amount":2,"body":"hi there"}}"#);
+        assert_ne!(charge.fingerprint, refund.fingerprint);
+        assert_eq!(charge.differing(&refund), ["action"]);
+        assert_eq!(charge.differing(&other), ["action", "args.amount", "args.body"]);
+        assert_eq!(charge.looks_like(&refund), None);
     }
 
     #[test]

@@ -169,7 +169,7 @@ fn store(place: Place, writer: Option<Writer>, blocking: bool) -> SqliteStore {
 }
 
 /// An empty file is as good as none: that is how founding begins.
-fn has_content(place: &Place) -> Result<bool, Error> {
+pub(super) fn has_content(place: &Place) -> Result<bool, Error> {
     match fs::symlink_metadata(place.database()) {
         Ok(found) => Ok(found.len() > 0),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -177,7 +177,7 @@ fn has_content(place: &Place) -> Result<bool, Error> {
     }
 }
 
-fn founding_lock(place: &Place) -> io::Result<File> {
+pub(super) fn founding_lock(place: &Place) -> io::Result<File> {
     const NAP: Duration = Duration::from_millis(1);
     let file = place.open_or_create(&place.lock_file())?;
     let mut waited = Duration::ZERO;

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 
 /// The stored form that this code writes.
-pub(super) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 const TABLES: &str = "
 CREATE TABLE meta(

@@ -85,10 +85,11 @@ impl Writer {
     /// What can wait until the callers have their answers. The turn is kept meanwhile: another process that went
     /// on writing would keep the WAL from ever starting over.
     pub(super) fn tidy(&mut self) {
-        if let Some(connection) = &self.connection {
-            if self.checkpoints.due() && self.synchronous == Durability::Durable {
-                self.checkpoints.run(connection);
-            }
+        if let Some(connection) = &self.connection
+            && self.checkpoints.due()
+            && self.synchronous == Durability::Durable
+        {
+            self.checkpoints.run(connection);
         }
         self.sidecar.end_turn();
     }
