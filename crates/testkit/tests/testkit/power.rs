@@ -76,7 +76,10 @@ fn power_cuts(test: &str, cache: Cache) {
             tally.add(&judge(&copy, &scene, &acknowledged, &log, &mut random));
         }
     });
-    say(format_args!("{cuts} power cuts ({cache:?} cache): {tally:?} in {:.0} s", began.elapsed().as_secs_f64()));
+    say(format_args!(
+        "{cuts} power cuts ({cache:?} cache): {tally:?} in {:.0} s",
+        began.elapsed().as_secs_f64()
+    ));
     assert!(tally.successes >= cuts * 2, "the run is vacuous: {tally:?}");
     assert!(tally.open >= cuts / 4, "no cut fell between claim and settlement: {tally:?}");
 }
@@ -102,7 +105,13 @@ impl Tally {
 }
 
 /// Everything that was known before the cut must be known after it.
-fn judge(copy: &Boundary, scene: &Scene, acknowledged: &BTreeMap<u64, Saw>, log: &Log, random: &mut Random) -> Tally {
+fn judge(
+    copy: &Boundary,
+    scene: &Scene,
+    acknowledged: &BTreeMap<u64, Saw>,
+    log: &Log,
+    random: &mut Random,
+) -> Tally {
     let mut tally = Tally::default();
     let born = acknowledged.keys().next_back().map_or(0, |newest| newest + WRITERS as u64 + 1);
     let newest = born.saturating_sub(NEWEST_ASKED as u64)..born;
@@ -111,7 +120,8 @@ fn judge(copy: &Boundary, scene: &Scene, acknowledged: &BTreeMap<u64, Saw>, log:
         let key = name(number);
         let ask = asked(&key);
         let standing = copy.standing(&ask).expect("semel starts");
-        let standing = standing.unwrap_or_else(|what| panic!("after the cut {key} cannot be asked about: {what}"));
+        let standing =
+            standing.unwrap_or_else(|what| panic!("after the cut {key} cannot be asked about: {what}"));
         tally.asked += 1;
         tally.open += u64::from(matches!(standing, Standing::InDoubt | Standing::InFlight));
         let happened = log.get(&key).map_or(0, Vec::len);
@@ -141,7 +151,13 @@ fn name(number: u64) -> String {
 }
 
 fn asked(key: &str) -> Ask<'_> {
-    Ask { key, json: true, wait: Some("0s"), touch: &["--delay-ms", "5", "--life-ms", "60000"], ..Ask::default() }
+    Ask {
+        key,
+        json: true,
+        wait: Some("0s"),
+        touch: &["--delay-ms", "5", "--life-ms", "60000"],
+        ..Ask::default()
+    }
 }
 
 /// Callers that never stop asking for something new.
@@ -193,7 +209,9 @@ impl Drive {
         let disk = new_filesystem(&root.join("outer/disk.img"), "128M", &root.join("disk"))?;
         let cached = match cache {
             Cache::Kept => None,
-            Cache::Volatile => Some(new_filesystem(&root.join("disk/cached.img"), "64M", &root.join("cached"))?),
+            Cache::Volatile => {
+                Some(new_filesystem(&root.join("disk/cached.img"), "64M", &root.join("cached"))?)
+            }
         };
         let drive = Drive { cached, disk, outer, cache, root: root.to_owned() };
         // Where freezing does not work, the first cut would be none.
@@ -212,7 +230,8 @@ impl Drive {
         let outer = self.root.join("outer");
         let image = self.root.join("cut.img");
         assert!(freeze(&outer, "--freeze"), "the outer filesystem does not freeze");
-        let copied = Command::new("cp").arg("--sparse=always").arg(outer.join("disk.img")).arg(&image).status();
+        let copied =
+            Command::new("cp").arg("--sparse=always").arg(outer.join("disk.img")).arg(&image).status();
         assert!(freeze(&outer, "--unfreeze"), "the outer filesystem does not thaw");
         assert!(copied.is_ok_and(|status| status.success()), "the disk cannot be copied");
         let disk = mount(&image, &self.root.join("cut")).expect("the disk mounts after a cut");

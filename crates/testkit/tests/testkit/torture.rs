@@ -70,7 +70,8 @@ fn a_boundary_that_runs_doubts_again_is_caught() {
 #[test]
 fn a_world_that_lies_is_caught() {
     let outcome = Torture::new(seed(), 20, Runner::LyingWorld).run();
-    let caught = outcome.violations.iter().filter(|violation| violation.check == Check::C2SuccessIsTrue).count();
+    let caught =
+        outcome.violations.iter().filter(|violation| violation.check == Check::C2SuccessIsTrue).count();
     say(format_args!("canary, lying world: {caught} false successes caught in {}", outcome.counts));
     assert!(caught > 0, "the judge did not notice false successes: {:?}", outcome.violations);
 }
@@ -113,8 +114,13 @@ fn kills_while_a_ledger_is_founded_leave_one_that_works() {
         assert!(seen.iter().filter(successful).all(|saw| Some(saw) == truth.as_ref()), "{}", context());
         assert_eq!(damage(&boundary), Vec::<String>::new(), "{}", context());
     }
-    say(format_args!("founding: {ROUNDS} ledgers, {kills} kills; {successes} applied, {doubts} in doubt; seed {seed}"));
-    assert!(kills >= ROUNDS && successes >= ROUNDS / 3, "the run is vacuous: {kills} kills, {successes} successes");
+    say(format_args!(
+        "founding: {ROUNDS} ledgers, {kills} kills; {successes} applied, {doubts} in doubt; seed {seed}"
+    ));
+    assert!(
+        kills >= ROUNDS && successes >= ROUNDS / 3,
+        "the run is vacuous: {kills} kills, {successes} successes"
+    );
 }
 
 fn seed() -> u64 {
@@ -219,7 +225,8 @@ impl std::fmt::Display for Counts {
 impl Counts {
     /// What keeps this run from being evidence.
     fn vacuous(&self, kills: u64) -> Vec<String> {
-        let few = |what: &str, is: u64, needed: u64| (is < needed).then(|| format!("{what}: {is} of {needed}"));
+        let few =
+            |what: &str, is: u64, needed: u64| (is < needed).then(|| format!("{what}: {is} of {needed}"));
         let [wrapper, tree, command] = self.by_kind;
         let applied = few("keys applied", self.applied_at_the_end as u64, (self.keys * 6 / 10) as u64);
         let needed = [
@@ -261,7 +268,9 @@ impl Torture {
     fn run(&self) -> Outcome {
         std::thread::scope(|scope| {
             for caller in 0..CALLERS {
-                scope.spawn(move || self.torture(Random::new(self.seed ^ digest(&format!("caller {caller}")))));
+                scope.spawn(move || {
+                    self.torture(Random::new(self.seed ^ digest(&format!("caller {caller}"))))
+                });
             }
         });
         self.settle_down();
@@ -277,7 +286,9 @@ impl Torture {
             }
         }
         if self.runner == Runner::Semel {
-            violations.extend(ends.iter().filter_map(|(key, saw)| self.unfinished(key, saw, log.contains_key(key))));
+            violations.extend(
+                ends.iter().filter_map(|(key, saw)| self.unfinished(key, saw, log.contains_key(key))),
+            );
         }
         let damage = damage(&self.scene.boundary);
         Outcome { counts: self.count(&log, &standings), violations, damage }
@@ -447,7 +458,9 @@ impl Torture {
             let moods = self.seed.to_string();
             let touch = self.touch(&moods);
             let standing = self.scene.boundary.standing(&Ask { touch: &touch, ..ask(key) });
-            standing.expect("semel starts").unwrap_or_else(|what| panic!("{key} cannot be asked about: {what}"))
+            standing
+                .expect("semel starts")
+                .unwrap_or_else(|what| panic!("{key} cannot be asked about: {what}"))
         });
         asked.into_iter().collect()
     }
