@@ -19,6 +19,7 @@ pub const NAMES: &[&str] = &[
     "gate.after_settle",
     "gate.before_deliver",
     "gate.after_deliver",
+    "found.before_tables",
     "found.after_tables",
     "found.after_secret",
     "sqlite.before_begin",

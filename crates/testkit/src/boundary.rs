@@ -50,7 +50,11 @@ impl Boundary {
     /// The command without a boundary.
     pub fn bare(&self, ask: &Ask<'_>) -> Command {
         let mut command = Command::new(&self.touch);
-        command.args(self.touch_arguments(ask)).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(self.touch_arguments(ask))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
@@ -69,13 +73,16 @@ impl Boundary {
         if ask.dry_run {
             command.arg("--dry-run");
         }
-        for (flag, value) in [("--wait", ask.wait), ("--timeout", ask.timeout), ("--probe-quiet", ask.probe_quiet)] {
+        for (flag, value) in
+            [("--wait", ask.wait), ("--timeout", ask.timeout), ("--probe-quiet", ask.probe_quiet)]
+        {
             if let Some(value) = value {
                 command.args([flag, value]);
             }
         }
         if ask.probe_quiet.is_some() {
-            let probe = format!("{} --world {} --find {}", self.touch.display(), self.world.display(), ask.key);
+            let probe =
+                format!("{} --world {} --find {}", self.touch.display(), self.world.display(), ask.key);
             command.arg("--probe").arg(probe);
         }
         command.arg("--");
@@ -128,7 +135,9 @@ impl Answered {
         let object: Value = match json {
             true => serde_json::from_str(&stdout).unwrap_or_default(),
             // Not to be mistaken for a command's own exit code, trouble is one line of JSON on stderr.
-            false => stderr.lines().rev().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default(),
+            false => {
+                stderr.lines().rev().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default()
+            }
         };
         let saw = read(output.status, &object, json, stdout, &stderr);
         Answered { status: output.status, saw, object, stderr }
@@ -150,7 +159,9 @@ fn read(status: ExitStatus, object: &Value, json: bool, stdout: String, stderr: 
     if exit == 0 {
         return match (json, object["ok"].as_bool()) {
             (false, _) => Saw::Success { body: stdout },
-            (true, Some(true)) => Saw::Success { body: object["data"]["stdout"].as_str().unwrap_or_default().to_owned() },
+            (true, Some(true)) => {
+                Saw::Success { body: object["data"]["stdout"].as_str().unwrap_or_default().to_owned() }
+            }
             _ => other(),
         };
     }

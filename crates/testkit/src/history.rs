@@ -96,7 +96,10 @@ pub fn judge(log: &Log, history: &[Call], standings: &BTreeMap<String, Standing>
             broken(Check::C2SuccessIsTrue, "a success was answered and nothing happened".into());
         }
         if let Some((first, later)) = forgotten_success(calls) {
-            broken(Check::C3SuccessStays, format!("success at {}, then {:?} at {}", first.ended, later.saw, later.began));
+            broken(
+                Check::C3SuccessStays,
+                format!("success at {}, then {:?} at {}", first.ended, later.saw, later.began),
+            );
         }
         match standings.get(key) {
             Some(Standing::Free) if !happened.is_empty() => {
@@ -117,7 +120,10 @@ pub fn judge(log: &Log, history: &[Call], standings: &BTreeMap<String, Standing>
         for call in calls {
             let Saw::NotApplied { attempt: Some(denied) } = call.saw else { continue };
             if let Some(change) = happened.iter().find(|change| change.attempt <= denied) {
-                broken(Check::C7DenialIsTrue, format!("attempt {denied} was denied, and {change:?} happened"));
+                broken(
+                    Check::C7DenialIsTrue,
+                    format!("attempt {denied} was denied, and {change:?} happened"),
+                );
             }
         }
     }
@@ -135,9 +141,11 @@ fn bodies_of<'c>(calls: &[&'c Call]) -> BTreeSet<&'c String> {
 /// A call that began after an acknowledged success and got anything but that success. Killed callers heard nothing,
 /// and a ledger that was out of reach said so; neither takes the success back.
 fn forgotten_success<'c>(calls: &[&'c Call]) -> Option<(&'c Call, &'c Call)> {
-    let first = calls.iter().filter(|call| matches!(call.saw, Saw::Success { .. })).min_by_key(|call| call.ended)?;
+    let first =
+        calls.iter().filter(|call| matches!(call.saw, Saw::Success { .. })).min_by_key(|call| call.ended)?;
     let silent = |call: &Call| matches!(call.saw, Saw::Nothing | Saw::Unavailable { .. });
-    let later = calls.iter().find(|call| call.began > first.ended && !silent(call) && call.saw != first.saw)?;
+    let later =
+        calls.iter().find(|call| call.began > first.ended && !silent(call) && call.saw != first.saw)?;
     Some((*first, *later))
 }
 
@@ -147,7 +155,8 @@ mod tests {
     use crate::world::Happened;
 
     fn log(ids: &[(&str, u64)]) -> Log {
-        let changes = ids.iter().map(|(id, attempt)| Happened { id: (*id).to_owned(), attempt: *attempt }).collect();
+        let changes =
+            ids.iter().map(|(id, attempt)| Happened { id: (*id).to_owned(), attempt: *attempt }).collect();
         Log::from([("k".to_owned(), changes)])
     }
 
@@ -169,7 +178,8 @@ mod tests {
 
     #[test]
     fn a_change_answered_and_replayed_is_in_order() {
-        let history = [call(1, Saw::Nothing), call(3, success("a")), call(5, Saw::Nothing), call(7, success("a"))];
+        let history =
+            [call(1, Saw::Nothing), call(3, success("a")), call(5, Saw::Nothing), call(7, success("a"))];
         assert_eq!(checks(&log(&[("a", 1)]), &history, &standing(Standing::Applied)), []);
     }
 
@@ -182,13 +192,16 @@ mod tests {
         let in_doubt = standing(Standing::InDoubt);
         let twice = log(&[("a", 1), ("b", 2)]);
         assert_eq!(checks(&twice, &[], &in_doubt), [Check::C1AtMostOnce]);
-        assert_eq!(checks(&nothing, &[call(1, success("a"))], &applied), [
-            Check::C2SuccessIsTrue,
-            Check::C2SuccessIsTrue
-        ]);
+        assert_eq!(
+            checks(&nothing, &[call(1, success("a"))], &applied),
+            [Check::C2SuccessIsTrue, Check::C2SuccessIsTrue]
+        );
         let forgotten = [call(1, success("a")), call(3, Saw::InDoubt)];
         assert_eq!(checks(&once, &forgotten, &in_doubt), [Check::C3SuccessStays]);
-        assert_eq!(checks(&once, &[call(1, Saw::Nothing)], &free), [Check::C5FreeIsTrue, Check::C4ChangeIsKnown]);
+        assert_eq!(
+            checks(&once, &[call(1, Saw::Nothing)], &free),
+            [Check::C5FreeIsTrue, Check::C4ChangeIsKnown]
+        );
         let other = [call(1, success("b"))];
         assert_eq!(checks(&once, &other, &applied), [Check::C6OneAnswer]);
         let denied = [call(1, Saw::NotApplied { attempt: Some(1) })];

@@ -90,12 +90,15 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
     let _turn = founding_lock(&place).map_err(|source| place.cannot_open(source))?;
     let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
     let before = place.secret()?;
-    let had_tables = has_content(&place)?;
     match create_private(place.database()) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(place.cannot_open(error)),
         _ => {}
     }
+    let cut_short = |injected: Injected| Error::NotWritten { what: injected.to_string() };
     let connection = connection::writer(&place).map_err(failed)?;
+    // Opening alone writes a header, so the file's length tells nothing.
+    let had_tables = schema::has_tables(&connection).map_err(failed)?;
+    failpoint::hit("found.before_tables").map_err(cut_short)?;
     if had_tables && before.is_none() && !schema::half_founded(&connection).unwrap_or(false) {
         return Err(Error::SecretMissing { path: place.database().to_owned() });
     }
@@ -115,7 +118,6 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
     };
     let epoch = lost.then(|| serde_json::to_vec(&epoch).expect("an epoch is plain data"));
     schema::found(&connection, epoch.as_deref()).map_err(failed)?;
-    let cut_short = |injected: Injected| Error::NotWritten { what: injected.to_string() };
     failpoint::hit("found.after_tables").map_err(cut_short)?;
     let secret = place.found_secret()?;
     failpoint::hit("found.after_secret").map_err(cut_short)?;

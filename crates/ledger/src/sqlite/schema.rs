@@ -82,12 +82,13 @@ pub(super) fn recognise(
     Ok(true)
 }
 
+pub(super) fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT count(*) > 0 FROM sqlite_schema", [], |row| row.get(0))
+}
+
 /// A database without our `meta` is either just being founded or none of ours.
 fn is_empty(connection: &Connection, place: &Place) -> Result<bool, Error> {
-    let tables: u32 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(|error| Fault::while_opening(place, &error))?;
-    if tables > 0 {
+    if has_tables(connection).map_err(|error| Fault::while_opening(place, &error))? {
         let what = "it is an SQLite database, but not a ledger of semel".to_owned();
         return Err(Error::Damaged { path: place.database().to_owned(), what });
     }

@@ -118,7 +118,9 @@ fn answer(stream: &UnixStream, world: &Mutex<World>) -> std::io::Result<()> {
 
 #[allow(clippy::disallowed_methods, reason = "the world has a clock of its own")]
 fn too_old(wanted: &Value) -> bool {
-    let (Some(sent), Some(life)) = (wanted["sent_at_ms"].as_u64(), wanted["life_ms"].as_u64()) else { return false };
+    let (Some(sent), Some(life)) = (wanted["sent_at_ms"].as_u64(), wanted["life_ms"].as_u64()) else {
+        return false;
+    };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
     now > u128::from(sent) + u128::from(life)
 }

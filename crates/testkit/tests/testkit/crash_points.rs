@@ -39,7 +39,9 @@ enum Reached {
 /// a call: claim, settlement, delivery.
 fn reached(point: &str, hit: u64) -> Reached {
     match (point, hit) {
-        ("found.after_tables" | "found.after_secret" | "gate.before_claim", _) => Reached::Nothing,
+        ("found.before_tables" | "found.after_tables" | "found.after_secret" | "gate.before_claim", _) => {
+            Reached::Nothing
+        }
         ("gate.after_claim" | "gate.before_send", _) => Reached::Claim,
         ("gate.after_send" | "gate.before_settle", _) => Reached::Effect,
         ("gate.after_settle" | "gate.before_deliver" | "gate.after_deliver", _) => Reached::Settlement,
@@ -117,14 +119,17 @@ impl Case {
 
     fn judge_death(self, first: &Answered, changes: usize) {
         assert_eq!(first.status.signal(), Some(6), "{self:?}: it did not die: {first:?}");
-        let expected = usize::from(matches!(reached(self.point, self.hit), Reached::Effect | Reached::Settlement));
+        let expected =
+            usize::from(matches!(reached(self.point, self.hit), Reached::Effect | Reached::Settlement));
         assert_eq!(changes, expected, "{self:?}: {first:?}");
     }
 
     fn judge_error(self, first: &Answered, changes: usize) {
         match &first.saw {
             Saw::Success { .. } => assert_eq!(changes, 1, "{self:?}: success without a change"),
-            Saw::Unavailable { .. } => assert_eq!(changes, 0, "{self:?}: unavailable, and it happened: {first:?}"),
+            Saw::Unavailable { .. } => {
+                assert_eq!(changes, 0, "{self:?}: unavailable, and it happened: {first:?}")
+            }
             Saw::InDoubt => {}
             other => panic!("{self:?}: no answer for this: {other:?}"),
         }

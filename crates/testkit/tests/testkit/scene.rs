@@ -112,7 +112,8 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// The processes that a process has started and that still run.
 pub fn children(process: u32) -> Vec<u32> {
-    let listed = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    let listed =
+        std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 

@@ -11,6 +11,7 @@ use semel_ledger::sqlite::{OpenOptions, SqliteStore};
 use semel_testkit::boundary::{Ask, Boundary};
 use semel_testkit::history::{Call, Check, Saw, Standing, Violation, judge};
 use semel_testkit::random::{Random, digest};
+use semel_testkit::world::body;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -69,9 +70,57 @@ fn a_boundary_that_runs_doubts_again_is_caught() {
 #[test]
 fn a_world_that_lies_is_caught() {
     let outcome = Torture::new(seed(), 20, Runner::LyingWorld).run();
-    let caught = outcome.violations.iter().filter(|violation| violation.check == Check::C2SuccessIsTrue).count();
+    let caught =
+        outcome.violations.iter().filter(|violation| violation.check == Check::C2SuccessIsTrue).count();
     say(format_args!("canary, lying world: {caught} false successes caught in {}", outcome.counts));
     assert!(caught > 0, "the judge did not notice false successes: {:?}", outcome.violations);
+}
+
+/// The first calls of a new ledger race to found it, and die while they do.
+#[test]
+fn kills_while_a_ledger_is_founded_leave_one_that_works() {
+    const ROUNDS: u64 = 60;
+    const CALLERS: u64 = 4;
+    const LONGEST_MICROS: u64 = 40_000;
+    let (scene, seed) = (Scene::new(), seed());
+    let mut random = Random::new(seed);
+    let (mut kills, mut successes, mut doubts) = (0, 0, 0);
+    for round in 0..ROUNDS {
+        let key = format!("round-{round}");
+        let state = scene.directory.path().join(format!("state-{round}"));
+        let boundary = Boundary { state, ..scene.boundary.clone() };
+        let ask = Ask { key: &key, json: true, wait: Some("5s"), ..Ask::default() };
+        let calls: Vec<Started> = (0..CALLERS).map(|_| Started::new(boundary.command(&ask))).collect();
+        let mut seen = Vec::new();
+        for call in calls {
+            sleep(Duration::from_micros(random.below(LONGEST_MICROS / CALLERS)));
+            if random.chance(75) && is_running(call.id()) && signal(call.id(), Signal::KILL) {
+                kills += 1;
+            }
+            seen.push(call.finish(true).saw);
+        }
+        seen.push(boundary.call(&ask).expect("semel starts").saw);
+        let last = seen.last().expect("one was just made");
+        let log = scene.world.log().expect("the world's log can be read");
+        let truth = log.get(&key).map(|happened| Saw::Success { body: body(&happened[0].id) });
+        let context = || format!("round {round}, SEMEL_TORTURE_SEED={seed}: {seen:?}, {truth:?}");
+        assert!(scene.changes(&key) <= 1, "{}", context());
+        match last {
+            Saw::Success { .. } => successes += 1,
+            Saw::InDoubt => doubts += 1,
+            _ => panic!("it does not come to rest: {}", context()),
+        }
+        let successful = |saw: &&Saw| matches!(saw, Saw::Success { .. });
+        assert!(seen.iter().filter(successful).all(|saw| Some(saw) == truth.as_ref()), "{}", context());
+        assert_eq!(damage(&boundary), Vec::<String>::new(), "{}", context());
+    }
+    say(format_args!(
+        "founding: {ROUNDS} ledgers, {kills} kills; {successes} applied, {doubts} in doubt; seed {seed}"
+    ));
+    assert!(
+        kills >= ROUNDS && successes >= ROUNDS / 3,
+        "the run is vacuous: {kills} kills, {successes} successes"
+    );
 }
 
 fn seed() -> u64 {
@@ -176,7 +225,8 @@ impl std::fmt::Display for Counts {
 impl Counts {
     /// What keeps this run from being evidence.
     fn vacuous(&self, kills: u64) -> Vec<String> {
-        let few = |what: &str, is: u64, needed: u64| (is < needed).then(|| format!("{what}: {is} of {needed}"));
+        let few =
+            |what: &str, is: u64, needed: u64| (is < needed).then(|| format!("{what}: {is} of {needed}"));
         let [wrapper, tree, command] = self.by_kind;
         let applied = few("keys applied", self.applied_at_the_end as u64, (self.keys * 6 / 10) as u64);
         let needed = [
@@ -218,7 +268,9 @@ impl Torture {
     fn run(&self) -> Outcome {
         std::thread::scope(|scope| {
             for caller in 0..CALLERS {
-                scope.spawn(move || self.torture(Random::new(self.seed ^ digest(&format!("caller {caller}")))));
+                scope.spawn(move || {
+                    self.torture(Random::new(self.seed ^ digest(&format!("caller {caller}"))))
+                });
             }
         });
         self.settle_down();
@@ -234,7 +286,9 @@ impl Torture {
             }
         }
         if self.runner == Runner::Semel {
-            violations.extend(ends.iter().filter_map(|(key, saw)| self.unfinished(key, saw, log.contains_key(key))));
+            violations.extend(
+                ends.iter().filter_map(|(key, saw)| self.unfinished(key, saw, log.contains_key(key))),
+            );
         }
         let damage = damage(&self.scene.boundary);
         Outcome { counts: self.count(&log, &standings), violations, damage }
@@ -404,7 +458,9 @@ impl Torture {
             let moods = self.seed.to_string();
             let touch = self.touch(&moods);
             let standing = self.scene.boundary.standing(&Ask { touch: &touch, ..ask(key) });
-            standing.expect("semel starts").unwrap_or_else(|what| panic!("{key} cannot be asked about: {what}"))
+            standing
+                .expect("semel starts")
+                .unwrap_or_else(|what| panic!("{key} cannot be asked about: {what}"))
         });
         asked.into_iter().collect()
     }

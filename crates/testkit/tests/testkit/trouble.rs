@@ -1,6 +1,8 @@
 //! Disks that are full, read-only or damaged, output without end, and signals: the real binary, judged by the world.
 
-use crate::scene::{Mounted, Scene, Started, children, now, private_directory, say, signal, skip, sleep, until};
+use crate::scene::{
+    Mounted, Scene, Started, children, now, private_directory, say, signal, skip, sleep, until,
+};
 use rustix::process::Signal;
 use semel_testkit::boundary::{Answered, Ask};
 use semel_testkit::history::{Saw, Standing};
@@ -15,7 +17,7 @@ fn asked(key: &str) -> Ask<'_> {
 }
 
 /// A scene whose ledger lies on a small filesystem of its own. `None` where mounting is not permitted.
-fn scene_on_small_disk(test: &str) -> Option<(Mounted, Scene)> {
+fn scene_on_small_disk(test: &str) -> Option<(Scene, Mounted)> {
     let directory = private_directory();
     let state = directory.path().join("state");
     fs::create_dir(&state).expect("there is room");
@@ -23,7 +25,8 @@ fn scene_on_small_disk(test: &str) -> Option<(Mounted, Scene)> {
         skip(test, "mount is not permitted here");
         return None;
     };
-    Some((mounted, Scene::with_ledger_in(directory, state)))
+    // Bindings are dropped last first: the filesystem goes before the directory that it is mounted in.
+    Some((Scene::with_ledger_in(directory, state), mounted))
 }
 
 /// Takes the last free byte.
@@ -51,7 +54,10 @@ fn assert_nothing_ran(scene: &Scene, key: &str, answered: &Answered) {
 
 #[test]
 fn a_disk_that_is_full_at_the_claim_sends_nothing() {
-    let Some((_mounted, scene)) = scene_on_small_disk("a_disk_that_is_full_at_the_claim_sends_nothing") else { return };
+    let Some((scene, _mounted)) = scene_on_small_disk("a_disk_that_is_full_at_the_claim_sends_nothing")
+    else {
+        return;
+    };
     let before = scene.call(&asked("before"));
     fill(&scene.boundary.state);
     assert_nothing_ran(&scene, "k", &scene.call(&asked("k")));
@@ -65,7 +71,7 @@ fn a_disk_that_is_full_at_the_claim_sends_nothing() {
 #[test]
 fn a_disk_that_is_full_before_the_ledger_exists_sends_nothing() {
     let test = "a_disk_that_is_full_before_the_ledger_exists_sends_nothing";
-    let Some((_mounted, scene)) = scene_on_small_disk(test) else { return };
+    let Some((scene, _mounted)) = scene_on_small_disk(test) else { return };
     fill(&scene.boundary.state);
     assert_nothing_ran(&scene, "k", &scene.call(&asked("k")));
     make_room(&scene.boundary.state);
@@ -75,11 +81,12 @@ fn a_disk_that_is_full_before_the_ledger_exists_sends_nothing() {
 #[test]
 fn a_disk_that_is_full_at_the_settlement_leaves_a_doubt_and_loses_nothing() {
     let test = "a_disk_that_is_full_at_the_settlement_leaves_a_doubt_and_loses_nothing";
-    let Some((_mounted, scene)) = scene_on_small_disk(test) else { return };
+    let Some((scene, _mounted)) = scene_on_small_disk(test) else { return };
     let before = scene.call(&asked("before"));
     // The command itself takes the room that its settlement needs.
     let script = format!("{FILL} > {}/filler 2>/dev/null; exec \"$@\"", scene.boundary.state.display());
-    let call = || Answered::of(scene.boundary.shell(&asked("k"), &script).output().expect("semel starts"), true);
+    let call =
+        || Answered::of(scene.boundary.shell(&asked("k"), &script).output().expect("semel starts"), true);
     let first = call();
     assert_eq!((&first.saw, first.code(), scene.changes("k")), (&Saw::InDoubt, Some(121), 1), "{first:?}");
     // Even with the disk still full it is not taken for unseen.
@@ -93,7 +100,9 @@ fn a_disk_that_is_full_at_the_settlement_leaves_a_doubt_and_loses_nothing() {
 
 #[test]
 fn a_disk_that_has_room_again_in_time_takes_the_settlement() {
-    let Some((_mounted, scene)) = scene_on_small_disk("a_disk_that_has_room_again_in_time_takes_the_settlement") else {
+    let Some((scene, _mounted)) =
+        scene_on_small_disk("a_disk_that_has_room_again_in_time_takes_the_settlement")
+    else {
         return;
     };
     scene.call(&asked("before"));
@@ -109,7 +118,7 @@ fn a_disk_that_has_room_again_in_time_takes_the_settlement() {
 
 #[test]
 fn a_read_only_disk_sends_nothing() {
-    let Some((mounted, scene)) = scene_on_small_disk("a_read_only_disk_sends_nothing") else { return };
+    let Some((scene, mounted)) = scene_on_small_disk("a_read_only_disk_sends_nothing") else { return };
     let before = scene.call(&asked("before"));
     mounted.remount("remount,ro");
     assert_nothing_ran(&scene, "k", &scene.call(&asked("k")));
@@ -292,7 +301,9 @@ fn sigterm_reaches_the_command_and_its_end_is_settled() {
     // It takes the signal as a reason to finish what it has begun.
     let script = "trap 'exec \"$@\"' TERM; echo ready > /dev/null; while :; do sleep 0.02; done";
     let started = Started::new(scene.boundary.shell(&ask, script));
-    until("the command has started", || children(started.id()).iter().any(|shell| !children(*shell).is_empty()));
+    until("the command has started", || {
+        children(started.id()).iter().any(|shell| !children(*shell).is_empty())
+    });
     assert!(signal(started.id(), Signal::TERM), "it ended too early");
     let answered = started.finish(true);
     assert_eq!((&answered.saw, scene.changes("k")), (&body_of(&scene, "k"), 1), "{answered:?}");
@@ -331,7 +342,11 @@ fn a_lost_answer_is_held_and_a_probe_finds_it() {
 fn a_refusal_changes_nothing_and_may_be_tried_again() {
     let scene = Scene::new();
     let refused = scene.call(&Ask { touch: &["--mode", "refuse"], ..asked("k") });
-    assert_eq!((&refused.saw, refused.code()), (&Saw::NotApplied { attempt: Some(1) }, Some(3)), "{refused:?}");
+    assert_eq!(
+        (&refused.saw, refused.code()),
+        (&Saw::NotApplied { attempt: Some(1) }, Some(3)),
+        "{refused:?}"
+    );
     let corrected = scene.call(&asked("k"));
     assert_eq!((&corrected.saw, scene.changes("k")), (&body_of(&scene, "k"), 1), "{corrected:?}");
 }
@@ -358,4 +373,15 @@ fn a_reused_key_for_something_else_never_runs() {
     assert_eq!(scene.call(&doubtful).saw, Saw::InDoubt);
     let drifted = scene.call(&asked("d"));
     assert_eq!((drifted.code(), scene.changes("d")), (Some(123), 1), "{drifted:?}");
+}
+
+#[test]
+fn a_young_ledger_without_its_wal_holds_what_it_may_have_forgotten() {
+    let scene = Scene::new();
+    scene.call(&asked("k"));
+    for beside in ["ledger.db-wal", "ledger.db-shm"] {
+        fs::remove_file(scene.boundary.state.join(beside)).expect("it was there");
+    }
+    let answered = scene.call(&asked("k"));
+    assert_eq!((&answered.saw, scene.changes("k")), (&Saw::InDoubt, 1), "{answered:?}");
 }
