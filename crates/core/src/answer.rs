@@ -221,7 +221,9 @@ impl Code {
     /// The exit status of `semel run`; `None` where the command's own stands (or, for `not_started`, 125 to 127).
     pub fn exit(self) -> Option<u8> {
         match self {
-            Code::KeyRequired | Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => Some(120),
+            Code::KeyRequired | Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => {
+                Some(120)
+            }
             Code::InDoubt => Some(121),
             Code::InFlight => Some(122),
             Code::Drift => Some(123),

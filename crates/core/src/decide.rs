@@ -13,7 +13,8 @@ pub struct Situation {
     pub now: At,
     /// The intent's run was cancelled.
     pub fenced: bool,
-    /// The store may have forgotten claims made before this instant, and nobody has accepted that yet.
+    /// The store may have forgotten claims of this record made before this instant, and nobody has accepted that yet.
+    /// A record that was claimed, or whose loss was recorded, in the epoch at hand is whole.
     pub forgotten_before: Option<At>,
 }
 
@@ -29,7 +30,7 @@ pub enum Decision {
     Join(AttemptNo),
     /// Look first: probe if there is a way to, else hold.
     Look,
-    /// Never seen, or last seen not applied, but the store may have forgotten a claim: record the doubt, then look.
+    /// Nothing known stands against a claim, but the store may have forgotten one: record the doubt, then look.
     Unremembered,
     /// Answer from the record.
     Replay(Replay),
@@ -63,7 +64,9 @@ pub enum Replay {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     Cancelled,
-    Drift { paths: Vec<String> },
+    Drift {
+        paths: Vec<String>,
+    },
     Refuted,
     BudgetSpent,
     /// The rule leaves deliberate repeats to a person, or to nobody.
@@ -89,23 +92,27 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
     match &effect.state {
         State::InFlight { .. } | State::InDoubt(_) if drifted => drift(),
         State::InFlight { attempt } => Decision::Join(*attempt),
+        // Rule 9: a failover may have lost a later claim of it, or of the next effect.
+        State::InDoubt(_) if situation.forgotten_before.is_some() => Decision::Unremembered,
         State::InDoubt(_) => in_doubt(effect, rule, situation.now),
-        State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => Decision::Refuse(Refusal::Refuted),
-        // Rule 9: a failover may have lost a claim that came after this was known.
-        State::NotApplied(not_applied)
-            if situation.forgotten_before.is_some_and(|before| not_applied.at <= before) =>
-        {
-            Decision::Unremembered
+        State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => {
+            Decision::Refuse(Refusal::Refuted)
         }
+        State::NotApplied(_) if situation.forgotten_before.is_some() => Decision::Unremembered,
         // Nothing happened, so a corrected call under the same key is no drift.
         State::NotApplied(_) => Decision::Claim(Claiming::NextAttempt),
-        State::Applied(_) => {
-            applied(effect, intent, rule, situation.now).unwrap_or_else(|replay| match drifted {
-                true => drift(),
-                false => Decision::Replay(replay),
-            })
-        }
+        State::Applied(_) => match applied(effect, intent, rule, situation.now) {
+            Err(_) if drifted => drift(),
+            Err(replay) => Decision::Replay(replay),
+            Ok(Decision::Claim(_)) if next_may_be_lost(rule, situation) => Decision::Unremembered,
+            Ok(decision) => decision,
+        },
     }
+}
+
+/// A lost claim of something that may run at any time again is no loss.
+fn next_may_be_lost(rule: &Rule, situation: &Situation) -> bool {
+    situation.forgotten_before.is_some() && !matches!(rule.class, Class::Convergent | Class::Generate)
 }
 
 fn in_doubt(effect: &Effect, rule: &Rule, now: At) -> Decision {
@@ -119,9 +126,11 @@ fn in_doubt(effect: &Effect, rule: &Rule, now: At) -> Decision {
 fn may_resend(effect: &Effect, rule: &Rule, now: At) -> bool {
     match rule.tier() {
         Tier::Keyed => {
-            let first = effect.attempts.first().map_or(effect.opened_at, |attempt| attempt.claimed_at);
-            let valid_for = rule.inject.as_ref().and_then(|inject| inject.valid_for);
-            valid_for.is_none_or(|valid| now.since(first) + KEY_LIFE_MARGIN < valid)
+            let Some(valid) = rule.inject.as_ref().and_then(|inject| inject.valid_for) else { return true };
+            // Nobody knows how old the key is if its first claim was forgotten, or if the clock went back.
+            effect.attempts.first().is_some_and(|first| {
+                now >= first.claimed_at && now.since(first.claimed_at) + KEY_LIFE_MARGIN < valid
+            })
         }
         _ => matches!(rule.class, Class::Convergent | Class::Generate),
     }
@@ -144,10 +153,9 @@ fn applied(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Result<Dec
             return Err(Replay::Undelivered);
         }
         return Ok(match (rule.again, intent.asked_by) {
-            (Again::Agent, _) | (Again::Person, AskedBy::Person) => Decision::Claim(Claiming::NextEffect {
-                reason: Some(reason.clone()),
-                possible_repeat: false,
-            }),
+            (Again::Agent, _) | (Again::Person, AskedBy::Person) => {
+                Decision::Claim(Claiming::NextEffect { reason: Some(reason.clone()), possible_repeat: false })
+            }
             (again, _) => Decision::Refuse(Refusal::AgainNotAllowed(again)),
         });
     }
@@ -163,7 +171,9 @@ fn applied(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Result<Dec
     match rule.class {
         Class::Act => Ok(next(true)),
         Class::Convergent | Class::Generate => Ok(next(false)),
-        Class::Consequential if intent.window.is_some_and(|window| now >= delivered.plus(window)) => Ok(next(true)),
+        Class::Consequential if intent.window.is_some_and(|window| now >= delivered.plus(window)) => {
+            Ok(next(true))
+        }
         Class::Consequential => Err(Replay::Repeat),
         Class::Read => Ok(Decision::Pass),
     }

@@ -18,6 +18,9 @@ pub struct Effect {
     pub attempts: Vec<Attempt>,
     pub state: State,
     pub opened_at: At,
+    /// The epoch of the store in which it was last certain that no claim of this effect had been lost.
+    #[serde(default)]
+    pub epoch: u64,
     /// The first time its answer reached a caller. Missing means undelivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<At>,
@@ -250,7 +253,9 @@ impl Effect {
     /// When this effect last changed its state.
     pub fn changed_at(&self) -> At {
         match &self.state {
-            State::InFlight { .. } => self.newest_attempt().map_or(self.opened_at, |attempt| attempt.claimed_at),
+            State::InFlight { .. } => {
+                self.newest_attempt().map_or(self.opened_at, |attempt| attempt.claimed_at)
+            }
             State::Applied(applied) => applied.at,
             State::NotApplied(not_applied) => not_applied.at,
             State::InDoubt(doubt) => doubt.since,
@@ -266,10 +271,15 @@ impl Effect {
             (None, LastSend::By(last)) => Some(last),
             (None, LastSend::WhileAlive) => None,
         };
-        let mut unproven = self.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Unproven).peekable();
+        // A claim that the store forgot: its sender is unknown, so it gets the time any sender has, counted from when
+        // the loss was seen.
+        let lost = matches!(&self.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch);
+        if lost && now < self.changed_at().plus(SEND_WITHIN + quiet) {
+            return false;
+        }
+        let mut unproven =
+            self.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Unproven).peekable();
         if unproven.peek().is_none() {
-            // A claim that the store forgot: its sender is unknown, so it gets the time any sender has, counted from
-            // when the loss was seen.
             return now >= self.changed_at().plus(SEND_WITHIN + quiet);
         }
         unproven.all(|attempt| gone_since(attempt).is_some_and(|gone| now >= gone.plus(quiet)))

@@ -17,11 +17,13 @@ impl EffectId {
         if digits.len() != DIGITS {
             return None;
         }
-        digits.bytes().try_fold(0u128, |value, digit| {
-            let digit = CROCKFORD.iter().position(|c| *c == digit.to_ascii_uppercase())?;
-            value.checked_mul(32)?.checked_add(digit as u128).map(EffectId).map(|id| id.0)
-        })
-        .map(EffectId)
+        digits
+            .bytes()
+            .try_fold(0u128, |value, digit| {
+                let digit = CROCKFORD.iter().position(|c| *c == digit.to_ascii_uppercase())?;
+                value.checked_mul(32)?.checked_add(digit as u128).map(EffectId).map(|id| id.0)
+            })
+            .map(EffectId)
     }
 }
 
@@ -102,9 +104,13 @@ pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
-    #[error("an idempotency key needs 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters, this one is empty")]
+    #[error(
+        "an idempotency key needs 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters, this one is empty"
+    )]
     EmptyKey,
-    #[error("an idempotency key needs 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters, this one has {0}")]
+    #[error(
+        "an idempotency key needs 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters, this one has {0}"
+    )]
     LongKey(usize),
     #[error("an idempotency key needs visible ASCII characters, this one holds {0:?}")]
     KeyCharacter(char),

@@ -1,7 +1,7 @@
 //! What a caller wants done: scope, action, arguments, occurrence; and the keys that make two of them the same.
 
-use crate::effect::{Facts, Occurrence};
 use crate::digest::{Digest, Secret};
+use crate::effect::{Facts, Occurrence};
 use crate::identity::{self, IntentDigest, Marks};
 use crate::ids::{EffectId, IdempotencyKey, Reason, Run};
 use crate::json::Json;
@@ -219,7 +219,10 @@ mod tests {
 
     #[test]
     fn only_a_version_7_uuid_tells_its_age() {
-        assert_eq!(uuid_v7_time("01890a5d-ac96-774b-bcce-b302099a8057"), Some(At::from_millis(0x0189_0a5d_ac96)));
+        assert_eq!(
+            uuid_v7_time("01890a5d-ac96-774b-bcce-b302099a8057"),
+            Some(At::from_millis(0x0189_0a5d_ac96))
+        );
         for not in ["order-1001", "01890a5d-ac96-474b-bcce-b302099a8057", ""] {
             assert_eq!(uuid_v7_time(not), None, "{not}");
         }

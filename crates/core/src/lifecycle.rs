@@ -5,8 +5,8 @@
 use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
-    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy, Reply,
-    Ruling, State, Verdict,
+    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy,
+    Reply, Ruling, State, Verdict,
 };
 use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Run};
@@ -22,25 +22,59 @@ pub enum Event {
     /// semel takes it again after a doubt; keyed, convergent and generate only.
     Resent(NewAttempt),
     /// The holder of an attempt brings its answer, perhaps late.
-    Settled { attempt: AttemptNo, outcome: Outcome, at: At },
+    Settled {
+        attempt: AttemptNo,
+        outcome: Outcome,
+        at: At,
+    },
     /// The attempt in flight stopped being merely slow.
-    Lapsed { why: Lapse, at: At },
+    Lapsed {
+        why: Lapse,
+        at: At,
+    },
     /// The sender of an attempt is proven unable to send any more.
-    SenderGone { attempt: AttemptNo, at: At },
+    SenderGone {
+        attempt: AttemptNo,
+        at: At,
+    },
     /// A probe found it.
-    ProbedYes { word: EffectWord, reply: Reply, at: At },
+    ProbedYes {
+        word: EffectWord,
+        reply: Reply,
+        at: At,
+    },
     /// A probe did not find it; counts only under rule 5.
-    ProbedNo { quiet: Duration, at: At },
-    RuledApplied { ruling: Ruling, word: EffectWord, reply: Reply },
-    RuledNotApplied { ruling: Ruling },
+    ProbedNo {
+        quiet: Duration,
+        at: At,
+    },
+    RuledApplied {
+        ruling: Ruling,
+        word: EffectWord,
+        reply: Reply,
+    },
+    RuledNotApplied {
+        ruling: Ruling,
+    },
     /// A ruling is taken back.
-    Reopened { ruling: Ruling },
+    Reopened {
+        ruling: Ruling,
+    },
     Confirmed,
-    Refuted { what: String, at: At },
+    Refuted {
+        what: String,
+        at: At,
+    },
     /// The answer reached a caller.
-    Delivered { at: At },
-    /// The store may have lost a later claim of an effect that it holds to have not happened (rule 9).
-    Forgotten { at: At },
+    Delivered {
+        at: At,
+    },
+    /// The store may have lost a later claim of an effect that it holds to be in doubt or not to have happened
+    /// (rule 9).
+    Forgotten {
+        at: At,
+        epoch: u64,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +87,8 @@ pub struct NewAttempt {
     pub call_id: Option<String>,
     /// Whose call it is. A later attempt may come from another run than the first.
     pub run: Option<Run>,
+    /// The epoch of the store that the claim requires.
+    pub epoch: u64,
     /// What this attempt sends, and for whom. After a refusal another run may make it, or a caller may have
     /// corrected it.
     pub facts: Facts,
@@ -206,8 +242,12 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
                 alarm = duplicates(&next);
                 if was.by.is_none() {
                     // A probe or a person knew it first; now its own answer is known too.
-                    next.state =
-                        State::Applied(Applied { by: Some(*attempt), reply: *reply, word: *word, ..was.clone() });
+                    next.state = State::Applied(Applied {
+                        by: Some(*attempt),
+                        reply: *reply,
+                        word: *word,
+                        ..was.clone()
+                    });
                 }
             }
         }
@@ -239,9 +279,8 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
             next.delivered_at.get_or_insert(*at);
         }
         // A refuted effect is never run again by itself, so there is nothing that a lost claim could double.
-        (State::NotApplied(NotApplied { why, .. }), Event::Forgotten { at })
-            if !matches!(why, NotAppliedWhy::Refuted(_)) =>
-        {
+        (state, Event::Forgotten { at, epoch }) if may_have_been_claimed_since(state) => {
+            next.epoch = *epoch;
             next.state = State::InDoubt(InDoubt { since: *at, why: Doubt::Epoch });
         }
         (state, event) => return Err(Illegal { state: state.word(), event: event.word() }),
@@ -260,6 +299,7 @@ impl Effect {
             attempts: Vec::new(),
             state: State::InFlight { attempt: AttemptNo(1) },
             opened_at: new.at,
+            epoch: new.epoch,
             delivered_at: None,
         };
         start(&mut effect, new, false);
@@ -267,7 +307,7 @@ impl Effect {
     }
 
     /// `unseen --epoch, import--> InDoubt`: the store may have forgotten a claim of this intent.
-    pub fn forgotten(seed: crate::intent::Seed, at: At) -> Effect {
+    pub fn forgotten(seed: crate::intent::Seed, at: At, epoch: u64) -> Effect {
         Effect {
             id: seed.id,
             occurrence: seed.occurrence,
@@ -276,6 +316,7 @@ impl Effect {
             attempts: Vec::new(),
             state: State::InDoubt(InDoubt { since: at, why: Doubt::Epoch }),
             opened_at: at,
+            epoch,
             delivered_at: None,
         }
     }
@@ -287,6 +328,14 @@ impl From<Lapse> for Doubt {
             Lapse::HolderDied => Doubt::HolderDied,
             Lapse::DeadlinePassed => Doubt::DeadlinePassed,
         }
+    }
+}
+
+fn may_have_been_claimed_since(state: &State) -> bool {
+    match state {
+        State::NotApplied(not_applied) => !matches!(not_applied.why, NotAppliedWhy::Refuted(_)),
+        State::InDoubt(_) => true,
+        State::InFlight { .. } | State::Applied(_) => false,
     }
 }
 
@@ -316,6 +365,7 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
     });
     effect.facts = new.facts.clone();
     effect.marks = new.marks.clone();
+    effect.epoch = new.epoch;
     effect.state = State::InFlight { attempt: number };
 }
 
@@ -324,7 +374,9 @@ fn note(effect: &mut Effect, number: AttemptNo, outcome: &Outcome, at: At) {
     let Some(attempt) = effect.attempts.iter_mut().find(|attempt| attempt.number == number) else { return };
     match outcome {
         Outcome::Applied { .. } => attempt.verdict = Verdict::Applied,
-        Outcome::NotApplied { .. } if attempt.verdict != Verdict::Applied => attempt.verdict = Verdict::NotApplied,
+        Outcome::NotApplied { .. } if attempt.verdict != Verdict::Applied => {
+            attempt.verdict = Verdict::NotApplied
+        }
         Outcome::InDoubt { sender_gone, .. } => {
             if attempt.verdict == Verdict::Open {
                 attempt.verdict = Verdict::Unproven;
@@ -353,7 +405,9 @@ fn joined(effect: &Effect, settled: AttemptNo, outcome: &Outcome, at: At) -> Sta
         }
         Outcome::NotApplied { .. } => State::InDoubt(InDoubt {
             since: at,
-            why: Doubt::Ambiguous("this attempt was refused, but an earlier one may have been carried out".into()),
+            why: Doubt::Ambiguous(
+                "this attempt was refused, but an earlier one may have been carried out".into(),
+            ),
         }),
         Outcome::InDoubt { why, .. } => {
             State::InDoubt(InDoubt { since: at, why: Doubt::Ambiguous(why.clone()) })
@@ -384,7 +438,8 @@ fn mark_gone(effect: &mut Effect, number: AttemptNo, at: At) {
 
 /// Two successes are two effects in the world, unless the upstream itself made the second one a no-op.
 fn duplicates(effect: &Effect) -> Option<Alarm> {
-    let repeatable = matches!(effect.facts.tier, Tier::Keyed | Tier::Convergent) || effect.facts.class == Class::Generate;
+    let repeatable =
+        matches!(effect.facts.tier, Tier::Keyed | Tier::Convergent) || effect.facts.class == Class::Generate;
     if repeatable {
         return None;
     }

@@ -6,8 +6,18 @@ use crate::effect::{Evidence, NotAppliedWhy, Reply};
 /// The verdict on one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    Applied { evidence: Evidence, word: EffectWord, reply: Reply },
-    NotApplied { why: NotAppliedWhy, reply: Reply },
+    Applied {
+        evidence: Evidence,
+        word: EffectWord,
+        reply: Reply,
+    },
+    NotApplied {
+        why: NotAppliedWhy,
+        reply: Reply,
+    },
     /// It may have been carried out. `sender_gone` only with proof that nothing can be sent for it any more.
-    InDoubt { why: String, sender_gone: bool },
+    InDoubt {
+        why: String,
+        sender_gone: bool,
+    },
 }

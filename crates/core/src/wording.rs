@@ -26,7 +26,8 @@ pub fn done_before(effect: &Effect, now: At) -> String {
         Evidence::Probed => "found to be done",
         Evidence::Ruled => "ruled to be done",
     };
-    let mut text = format!("{how} {} ago{}; it was not run again", in_words(now.since(applied.at)), by_run(effect));
+    let mut text =
+        format!("{how} {} ago{}; it was not run again", in_words(now.since(applied.at)), by_run(effect));
     if let Some(ruling) = &applied.ruling {
         text.push_str(&format!(" ({}: {})", ruling.by, ruling.reason.as_str()));
     }
@@ -110,7 +111,8 @@ pub fn in_flight(effect: &Effect, now: At) -> Trouble {
 }
 
 pub fn turn_taken(holder: Option<&Effect>) -> Trouble {
-    let who = holder.map_or_else(|| "Another call".to_owned(), |effect| format!("{} {}", effect.id, named(effect)));
+    let who =
+        holder.map_or_else(|| "Another call".to_owned(), |effect| format!("{} {}", effect.id, named(effect)));
     Trouble {
         code: Code::InFlight,
         what_happened: format!("Not run: {who} has its turn on the same resource."),
@@ -172,10 +174,16 @@ pub fn refuted(effect: &Effect) -> Trouble {
     };
     Trouble {
         code: Code::Refuted,
-        what_happened: format!("{} did not happen, although it had been reported as done: {why}.", named(effect)),
+        what_happened: format!(
+            "{} did not happen, although it had been reported as done: {why}.",
+            named(effect)
+        ),
         is_it_safe_to_retry: Code::Refuted.retry(),
         next_step: format!("Do not call it again. Tell the user that {} was disproved.", effect.id),
-        human_next_step: format!("semel ledger resolve {} --not-applied --reason TEXT lets it run again", effect.id),
+        human_next_step: format!(
+            "semel ledger resolve {} --not-applied --reason TEXT lets it run again",
+            effect.id
+        ),
         differing: Vec::new(),
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::clock::Clock;
 use crate::reply::{Passed, answer_of_record, answer_of_refusal, answer_ran, held, joined_answer};
-use crate::upstream::{ProbeAnswer, Sending, Sent, Upstream, upstream_key};
+use crate::upstream::{ProbeAnswer, Recorded, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Claiming, Decision, Refusal, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State, Verdict};
+use semel_core::effect::{Doubt, Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State, Verdict};
 use semel_core::ids::AttemptNo;
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::outcome::Outcome;
@@ -57,7 +57,7 @@ struct Call<'a, U> {
     own: Option<Own>,
 }
 
-/// What this call has sent, and cannot say the fate of.
+/// What this call has sent and cannot say the fate of, and the effect that it was sent for.
 struct Own {
     effect: Effect,
     sent: Sent,
@@ -101,7 +101,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 (Err(error), None) => return Err(error),
             }
         }
-        Err(Error::Ledger(semel_ledger::Error::NotWritten { what: format!("record {key} does not come to rest") }))
+        Err(Error::Ledger(semel_ledger::Error::NotWritten {
+            what: format!("record {key} does not come to rest"),
+        }))
     }
 
     /// One look at the ledger and one step. `None`: look again.
@@ -109,13 +111,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let now = self.clock.now();
         let (fence, fenced) = self.fence(call.intent).await?;
         let found = self.ledger.observe(call.key, now).await?;
-        let situation = Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
-        if let Some(passed) = self.joined_result(call, &found, now) {
+        let situation =
+            Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
+        if let Some(passed) = self.known_result(call, &found, now).await? {
             return Ok(Some(passed));
         }
         match decide(found.effect(), call.intent, call.rule, &situation) {
             Decision::Pass => self.pass_through(call.intent, call.rule, call.upstream).await.map(Some),
-            Decision::Claim(_) if call.own.is_some() => Ok(Some(self.own_attempt_failed(call, &found))),
             Decision::Claim(claiming) => self.claim(call, &found, How::Claim(claiming), fence).await,
             Decision::Resend => self.claim(call, &found, How::Resend, fence).await,
             Decision::Join(attempt) => {
@@ -129,11 +131,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 self.ledger.remember_doubt(call.intent, call.rule, &found, now).await?;
                 Ok(None)
             }
-            Decision::Replay(_) => Ok(Some(match call.own.take() {
-                // This call's own attempt, whose fate was found out afterwards.
-                Some(own) => answer_ran(found, own.sent, now),
-                None => answer_of_record(found, OutcomeWord::Replayed, now),
-            })),
+            Decision::Replay(_) => Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now))),
             Decision::ReplayEarlier(number) => {
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {
@@ -168,27 +166,58 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok((Some((key, revision)), fence.is_some_and(|fence| fence.cancelled)))
     }
 
-    /// Rule 9: whether a claim of this record may have been lost. What is absent or not applied cannot tell.
+    /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.
     pub(crate) async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
-        let trusted = found.effect().is_some_and(|effect| !matches!(effect.state, State::NotApplied(_)));
-        if trusted || found.epoch == Revision::ABSENT {
+        let whole =
+            |effect: &Effect| effect.epoch >= found.epoch.0 || matches!(effect.state, State::InFlight { .. });
+        if found.effect().is_some_and(whole) || found.epoch == Revision::ABSENT {
             return Ok(None);
         }
         let (_, epoch) = self.ledger.epoch().await?;
         Ok(epoch.and_then(|epoch| epoch.forgotten_before(now)))
     }
 
-    /// The answer of the attempt that this call waited for, once it has one.
-    fn joined_result<U>(&self, call: &Call<'_, U>, found: &Found, now: At) -> Option<Passed> {
-        let (occurrence, attempt) = call.joined?;
-        let effect = found.effect().filter(|effect| effect.occurrence.number == occurrence)?;
-        match &effect.state {
-            State::Applied(_) => Some(joined_answer(found.clone(), now)),
-            State::NotApplied(_) if effect.newest_attempt().is_some_and(|newest| newest.number == attempt) => {
-                Some(joined_answer(found.clone(), now))
+    /// The answer of the attempt that this call made or waited for, once it is known. What the class says about
+    /// repeats is not asked: this is the same call, not a repeat.
+    async fn known_result<U>(
+        &self,
+        call: &mut Call<'_, U>,
+        found: &Found,
+        now: At,
+    ) -> Result<Option<Passed>, Error> {
+        let made = call.own.as_ref().map(|own| own.effect.occurrence.number);
+        let Some(occurrence) = made.or(call.joined.map(|(occurrence, _)| occurrence)) else {
+            return Ok(None);
+        };
+        let newest = found.effect().map_or(0, |effect| effect.occurrence.number);
+        if newest > occurrence {
+            // The record has gone on meanwhile; an older effect takes no more marks.
+            let newest = self.ledger.occurrence(found.key, occurrence).await?;
+            if !newest.as_ref().is_some_and(|known| matches!(known.effect.state, State::Applied(_))) {
+                return Ok(None);
             }
-            _ => None,
+            let reply = self.ledger.reply(found.key, occurrence).await?;
+            let older = Found { newest, reply, ..found.clone() };
+            let passed = match call.own.take() {
+                Some(own) => answer_ran(older, own.sent, now),
+                None => joined_answer(older, now),
+            };
+            return Ok(Some(Passed { delivery: None, ..passed }));
         }
+        let Some(effect) = found.effect().filter(|_| newest == occurrence) else { return Ok(None) };
+        let joined = |effect: &Effect| {
+            call.joined.is_some_and(|(_, joined)| effect.newest_attempt().is_some_and(|a| a.number == joined))
+        };
+        Ok(match (&effect.state, call.own.take()) {
+            (State::Applied(_), Some(own)) => Some(answer_ran(found.clone(), own.sent, now)),
+            (State::NotApplied(_), Some(own)) => Some(self.own_attempt_failed(own.sent, effect)),
+            (State::Applied(_), None) => Some(joined_answer(found.clone(), now)),
+            (State::NotApplied(_), None) if joined(effect) => Some(joined_answer(found.clone(), now)),
+            (_, own) => {
+                call.own = own;
+                None
+            }
+        })
     }
 
     /// Waits for a change of a row or cell. `false`: patience is at its end.
@@ -232,8 +261,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             call.prepared = true;
         }
-        let possible_repeat =
-            matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
+        let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
         let resend = matches!(how, How::Resend);
         let alias = match call.intent.alias {
             Some(alias) if self.ledger.alias(alias).await?.is_none() => Some(alias),
@@ -293,8 +321,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         } else {
             let effect = claim.effect();
             let key = upstream_key(self.ledger.secret(), claim.key(), effect.occurrence.number);
-            let sending =
-                Sending { recorded: Some((effect.id, attempt, &key)), timeout: call.rule.timeout };
+            let recorded = Recorded { effect, attempt, idempotency_key: &key };
+            let sending = Sending { recorded: Some(recorded), timeout: call.rule.timeout };
             self.point("gate.before_send")?;
             call.upstream.send(sending).await
         };
@@ -342,9 +370,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.
-    fn own_attempt_failed<U>(&self, call: &mut Call<'_, U>, found: &Found) -> Passed {
-        let sent = call.own.take().expect("checked by the caller").sent;
-        let effect = found.effect().expect("an attempt was made");
+    fn own_attempt_failed(&self, sent: Sent, effect: &Effect) -> Passed {
         let mut passed = held(effect, wording::upstream_refused(effect), OutcomeWord::Ran);
         passed.answer.effect = semel_core::answer::EffectWord::None;
         passed.answer.data = sent.data;
@@ -379,7 +405,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         for (key, known) in page.items.into_iter().filter(|(key, _)| *key != found.key) {
             let now = self.clock.now();
             let looks_like = known.effect.marks.looks_like(&call.intent.marks);
-            let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential) else {
+            let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential)
+            else {
                 continue;
             };
             let other = self.ledger.observe(key, now).await?;
@@ -410,9 +437,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let effect = holder.effect();
                 Ok(match (waited, effect) {
                     (true, _) | (false, None) => Turn::Waited,
-                    (false, Some(effect)) => {
-                        Turn::Taken(Box::new(held(effect, wording::turn_taken(Some(effect)), OutcomeWord::Held)))
-                    }
+                    (false, Some(effect)) => Turn::Taken(Box::new(held(
+                        effect,
+                        wording::turn_taken(Some(effect)),
+                        OutcomeWord::Held,
+                    ))),
                 })
             }
         }
@@ -428,7 +457,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let Some(probe) = &call.rule.probe else { return Ok(Some(in_doubt(call, found, None))) };
         // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
         let asked_at = self.clock.now();
-        let forgotten = !effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
+        let forgotten = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch)
+            || !effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
         let quiet = match forgotten && call.upstream.sends_while_alive() {
             // Nobody knows which process it was; it gets the time after which any is more than merely slow.
             true => probe.quiet.max(DEADLINE_DEFAULT),

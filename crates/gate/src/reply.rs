@@ -65,17 +65,19 @@ impl Passed {
     /// It was sent, and its answer could not be written down: the truth in the ledger is in doubt.
     pub(crate) fn unrecorded(effect: &Effect, sent: Sent, error: &semel_ledger::Error) -> Passed {
         let mut trouble = wording::in_doubt(effect);
-        trouble.what_happened =
-            format!("It was sent and answered, but the answer could not be recorded: {error}. The ledger holds it in doubt.");
+        trouble.what_happened = format!(
+            "It was sent and answered, but the answer could not be recorded: {error}. The ledger holds it in doubt."
+        );
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
     }
 
     /// It was sent and answered, and the ledger no longer knows the attempt: a failover has lost its claim.
     pub(crate) fn superseded(effect: &Effect, sent: Sent) -> Passed {
         let mut trouble = wording::in_doubt(effect);
-        trouble.what_happened = "It was sent and answered, but the ledger has lost this attempt meanwhile. The answer \
+        trouble.what_happened =
+            "It was sent and answered, but the ledger has lost this attempt meanwhile. The answer \
                                  is kept in the journal, as evidence."
-            .into();
+                .into();
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
     }
 
@@ -117,7 +119,8 @@ pub(crate) fn answer_ran(found: Found, sent: Sent, now: At) -> Passed {
                 (Evidence::Accepted, _) => Some("accepted, not confirmed".into()),
                 _ => None,
             };
-            let answer = Answer { data: sent.data, ..answer(&effect, true, applied.word, OutcomeWord::Ran, reason) };
+            let answer =
+                Answer { data: sent.data, ..answer(&effect, true, applied.word, OutcomeWord::Ran, reason) };
             // What this call got itself is the reply only if it was the success.
             let reply = match &sent.outcome {
                 Outcome::Applied { .. } => GivenReply::Live,
@@ -147,7 +150,8 @@ pub(crate) fn joined_answer(found: Found, now: At) -> Passed {
     match &effect.state {
         State::NotApplied(_) => {
             let trouble = wording::upstream_refused(effect);
-            let mut passed = refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Joined, Value::Null);
+            let mut passed =
+                refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Joined, Value::Null);
             passed.reply = recorded(&found);
             passed
         }
@@ -161,7 +165,9 @@ pub(crate) fn answer_of_record(found: Found, outcome: OutcomeWord, now: At) -> P
     let mut reason = wording::done_before(effect, now);
     if let State::Applied(applied) = &effect.state {
         match (applied.reply, &found.reply) {
-            (Reply::TooLarge(bytes), _) => reason.push_str(&format!("; its reply of {bytes} bytes was not kept")),
+            (Reply::TooLarge(bytes), _) => {
+                reason.push_str(&format!("; its reply of {bytes} bytes was not kept"))
+            }
             (Reply::Kept, None) => reason.push_str("; its reply is no longer kept"),
             _ => {}
         }
@@ -170,7 +176,13 @@ pub(crate) fn answer_of_record(found: Found, outcome: OutcomeWord, now: At) -> P
     Passed { answer, reply: recorded(&found), delivery: Some(found) }
 }
 
-pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent, rule: &Rule, _now: At) -> Passed {
+pub(crate) fn answer_of_refusal(
+    found: &Found,
+    refusal: Refusal,
+    intent: &Intent,
+    rule: &Rule,
+    _now: At,
+) -> Passed {
     let effect = found.effect();
     let trouble = match (refusal, effect) {
         (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths),
@@ -191,7 +203,13 @@ pub(crate) fn held(effect: &Effect, trouble: Trouble, outcome: OutcomeWord) -> P
     refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null)
 }
 
-fn refused(effect: Option<&Effect>, tier: Tier, trouble: Trouble, outcome: OutcomeWord, data: Value) -> Passed {
+fn refused(
+    effect: Option<&Effect>,
+    tier: Tier,
+    trouble: Trouble,
+    outcome: OutcomeWord,
+    data: Value,
+) -> Passed {
     use semel_core::answer::Code;
     let unknown = matches!(trouble.code, Code::InDoubt | Code::BudgetSpent);
     let answer = Answer {
@@ -211,7 +229,13 @@ fn refused(effect: Option<&Effect>, tier: Tier, trouble: Trouble, outcome: Outco
     Passed { answer, reply: GivenReply::None, delivery: None }
 }
 
-fn answer(effect: &Effect, ok: bool, word: EffectWord, outcome: OutcomeWord, reason: Option<String>) -> Answer {
+fn answer(
+    effect: &Effect,
+    ok: bool,
+    word: EffectWord,
+    outcome: OutcomeWord,
+    reason: Option<String>,
+) -> Answer {
     let evidence = match &effect.state {
         State::Applied(applied) => Some(applied.evidence),
         _ => None,
@@ -232,6 +256,13 @@ fn answer(effect: &Effect, ok: bool, word: EffectWord, outcome: OutcomeWord, rea
     }
 }
 
+/// Only what the state says is kept: a row may still hold what a refusal answered.
 fn recorded(found: &Found) -> GivenReply {
-    found.reply.clone().map_or(GivenReply::None, GivenReply::Recorded)
+    let kept = match found.effect().map(|effect| &effect.state) {
+        Some(State::Applied(applied)) => applied.reply == Reply::Kept,
+        Some(State::NotApplied(not_applied)) => not_applied.reply == Reply::Kept,
+        _ => false,
+    };
+    let reply = found.reply.clone().filter(|_| kept);
+    reply.map_or(GivenReply::None, GivenReply::Recorded)
 }

@@ -3,7 +3,7 @@
 use semel_core::answer::EffectWord;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::Effect;
-use semel_core::ids::{AttemptNo, EffectId};
+use semel_core::ids::AttemptNo;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Probe;
 use serde_json::Value;
@@ -38,10 +38,18 @@ pub struct NotStarted {
 /// What a call is sent with.
 #[derive(Debug, Clone, Copy)]
 pub struct Sending<'a> {
-    /// The effect, its attempt, and the idempotency key that goes upstream: one per effect, not per attempt.
     /// `None` for what is not recorded, such as a read.
-    pub recorded: Option<(EffectId, AttemptNo, &'a str)>,
+    pub recorded: Option<Recorded<'a>>,
     pub timeout: Option<Duration>,
+}
+
+/// The attempt that is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded<'a> {
+    pub effect: &'a Effect,
+    pub attempt: AttemptNo,
+    /// One per effect, not per attempt.
+    pub idempotency_key: &'a str,
 }
 
 /// An attempt's answer, as the door read it.
@@ -56,10 +64,15 @@ pub struct Sent {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeAnswer {
-    Yes { reply: Option<Vec<u8>>, word: Option<EffectWord> },
+    Yes {
+        reply: Option<Vec<u8>>,
+        word: Option<EffectWord>,
+    },
     No,
     /// An error, a truncated page, an expression that fails.
-    Unknown { why: String },
+    Unknown {
+        why: String,
+    },
 }
 
 /// The idempotency key that goes upstream. It depends on the intent and the occurrence alone, so that it outlives

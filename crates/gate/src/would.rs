@@ -26,19 +26,28 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(attempt) => !self.ledger.holders().is_alive(attempt.owner)?,
             None => false,
         };
-        let (would, change) = match decide(found.effect(), intent, rule, &Situation { now, fenced, forgotten_before }) {
-            Decision::Pass => (Would::Run, format!("pass {} through, as a read", intent.action)),
-            Decision::Claim(_) => (Would::Run, format!("run {} ({})", intent.action, intent.subject)),
-            Decision::Resend => (Would::Run, format!("send {} again after an unclear answer", intent.action)),
-            Decision::Join(_) if holder_died => (Would::Hold, "hold it: the process that ran it is gone".into()),
-            Decision::Join(_) => (Would::Wait, "wait for the same call, which is running".into()),
-            Decision::Look if rule.probe.is_some() => (Would::Hold, "ask the probe whether it happened".into()),
-            Decision::Look | Decision::Unremembered => (Would::Hold, "hold it: it may have happened already".into()),
-            Decision::Replay(_) | Decision::ReplayEarlier(_) => {
-                (Would::Replay, "answer from the record; nothing changes".into())
-            }
-            Decision::Refuse(refusal) => (Would::Refuse, format!("refuse it: {}", why(&refusal))),
-        };
+        let (would, change) =
+            match decide(found.effect(), intent, rule, &Situation { now, fenced, forgotten_before }) {
+                Decision::Pass => (Would::Run, format!("pass {} through, as a read", intent.action)),
+                Decision::Claim(_) => (Would::Run, format!("run {} ({})", intent.action, intent.subject)),
+                Decision::Resend => {
+                    (Would::Run, format!("send {} again after an unclear answer", intent.action))
+                }
+                Decision::Join(_) if holder_died => {
+                    (Would::Hold, "hold it: the process that ran it is gone".into())
+                }
+                Decision::Join(_) => (Would::Wait, "wait for the same call, which is running".into()),
+                Decision::Look if rule.probe.is_some() => {
+                    (Would::Hold, "ask the probe whether it happened".into())
+                }
+                Decision::Look | Decision::Unremembered => {
+                    (Would::Hold, "hold it: it may have happened already".into())
+                }
+                Decision::Replay(_) | Decision::ReplayEarlier(_) => {
+                    (Would::Replay, "answer from the record; nothing changes".into())
+                }
+                Decision::Refuse(refusal) => (Would::Refuse, format!("refuse it: {}", why(&refusal))),
+            };
         let changes = match would {
             Would::Run => vec![json!({"action": intent.action, "what": change})],
             _ => vec![json!({"what": change})],

@@ -8,7 +8,7 @@ use crate::record::Known;
 use crate::store::{By, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
-use semel_core::effect::{LastSend, SEND_WITHIN, State, Verdict};
+use semel_core::effect::{Attempt, LastSend, SEND_WITHIN, State, Verdict};
 use semel_core::intent::run_key;
 use semel_core::time::At;
 
@@ -44,48 +44,55 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             prevented: self.prevented_in(run_key).await?,
             drained: true,
         };
-        for (by, foreign) in [(By::Run(run_key), false), (By::Open, true)] {
-            let mut after = None;
-            loop {
-                let page = self.list(by, after, PAGE_ROWS_MAX).await?;
-                // An effect that began in another run may have an attempt of this one.
-                let ours = |known: &Known| {
-                    known.index.run != Some(run_key)
-                        && known.effect.facts.tenant == tenant
-                        && known.effect.attempts.iter().any(|a| a.run.as_ref().is_some_and(|r| r.id == run))
+        let mut may_send = false;
+        let mut after = None;
+        loop {
+            // All of them: an effect that began in another run may have an attempt of this one.
+            let page = self.list(By::All, after, PAGE_ROWS_MAX).await?;
+            let ours = |known: &Known| {
+                let of_run = |attempt: &Attempt| attempt.run.as_ref().is_some_and(|of| of.id == run);
+                known.index.run == Some(run_key)
+                    || known.effect.facts.tenant == tenant && known.effect.attempts.iter().any(of_run)
+            };
+            for (key, known) in page.items.into_iter().filter(|(_, known)| ours(known)) {
+                let known = match known.effect.is_open() {
+                    true => self.observe(key, now).await?.newest.unwrap_or(known),
+                    false => known,
                 };
-                for (key, known) in page.items.into_iter().filter(|(_, known)| !foreign || ours(known)) {
-                    let known = match known.effect.is_open() {
-                        true => self.observe(key, now).await?.newest.unwrap_or(known),
-                        false => known,
-                    };
-                    match known.effect.state {
-                        State::Applied(_) => answer.applied.push(known),
-                        State::InFlight { .. } => answer.in_flight.push(known),
-                        State::InDoubt(_) => answer.in_doubt.push(known),
-                        State::NotApplied(_) => {}
-                    }
+                for attempt in &known.effect.attempts {
+                    may_send |= self.may_send(attempt, now)?;
                 }
-                match page.next {
-                    None => break,
-                    next => after = next,
+                match known.effect.state {
+                    State::Applied(_) => answer.applied.push(known),
+                    State::InFlight { .. } => answer.in_flight.push(known),
+                    State::InDoubt(_) => answer.in_doubt.push(known),
+                    State::NotApplied(_) => {}
                 }
             }
+            match page.next {
+                None => break,
+                next => after = next,
+            }
         }
-        // A doubt whose sender is not proven gone may still be carried out.
-        let may_send = |known: &Known| {
-            known.effect.attempts.iter().any(|attempt| {
-                attempt.verdict == Verdict::Unproven
-                    && attempt.gone_at.is_none()
-                    // Wall clocks jump; a sender counts its own time. Its whole time again is the margin.
-                    && !matches!(attempt.last_send, LastSend::By(last) if now > last.plus(SEND_WITHIN))
-            })
-        };
         // A claim that a failover lost cannot be listed; its sender gets the same time.
         let (_, epoch) = self.epoch().await?;
         let lost = epoch.is_some_and(|e| !e.accepted && now <= e.since.plus(SEND_WITHIN + SEND_WITHIN));
-        answer.drained = !lift && !lost && answer.in_flight.is_empty() && !answer.in_doubt.iter().any(may_send);
+        answer.drained = !lift && !lost && !may_send && answer.in_flight.is_empty();
         Ok(answer)
+    }
+
+    /// Whatever became of its effect, an attempt without an answer may still be carried out while its sender can send.
+    fn may_send(&self, attempt: &Attempt, now: At) -> Result<bool, Error> {
+        let answered = matches!(attempt.verdict, Verdict::Applied | Verdict::NotApplied);
+        let gone = match attempt.last_send {
+            // Wall clocks jump; a sender counts its own time. Its whole time again is the margin.
+            LastSend::By(last) => now > last.plus(SEND_WITHIN),
+            LastSend::WhileAlive => false,
+        };
+        if answered || gone || attempt.gone_at.is_some() {
+            return Ok(false);
+        }
+        self.holders.is_alive(attempt.owner)
     }
 
     async fn set_fence(

@@ -90,6 +90,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             last_send: wanted.last_send,
             call_id: wanted.intent.call_id.clone(),
             run: wanted.intent.run.clone(),
+            epoch: wanted.found.epoch.0,
             facts: wanted.intent.facts(wanted.rule),
             marks: wanted.intent.marks.clone(),
         };
@@ -142,7 +143,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             // Rule 15: "held by me" is won.
             Committed::Unknown => {
                 let found = self.find(wanted.found.key).await.map_err(undetermined)?;
-                let mine = found.effect().and_then(Effect::open_attempt).is_some_and(|a| a.nonce == event.nonce());
+                let mine =
+                    found.effect().and_then(Effect::open_attempt).is_some_and(|a| a.nonce == event.nonce());
                 Ok(if mine { claim(found) } else { Claimed::Moved })
             }
         }
@@ -151,7 +153,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
         let newest = wanted.found.newest.as_ref();
         if newest.is_some_and(|known| known.newer) {
-            return Err(Error::NewerRecord { effect: newest.map(|k| k.effect.id.to_string()).unwrap_or_default() });
+            return Err(Error::NewerRecord {
+                effect: newest.map(|k| k.effect.id.to_string()).unwrap_or_default(),
+            });
         }
         match (&wanted.how, newest) {
             (How::Resend, Some(known)) => {
@@ -179,8 +183,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
     }
 
-    /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`: writes down that a claim of this intent may have
-    /// been forgotten.
+    /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`, and the same for the effect that would follow an
+    /// applied one: writes down that a claim of this intent may have been forgotten.
     pub async fn remember_doubt(
         &self,
         intent: &Intent,
@@ -188,24 +192,30 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         found: &Found,
         now: At,
     ) -> Result<bool, Error> {
-        if found.newest.is_some() {
-            let written = self.write(found, Change::to(&Event::Forgotten { at: now }, now)).await?;
+        let newest = found.effect();
+        if newest.is_some_and(|effect| !matches!(effect.state, State::Applied(_))) {
+            // What a refusal answered is not the answer of whatever was lost.
+            let event = Event::Forgotten { at: now, epoch: found.epoch.0 };
+            let written =
+                self.write(found, Change { reply: ReplyChange::Drop, ..Change::to(&event, now) }).await?;
             return Ok(matches!(written, Written::Done(_)));
         }
-        let occurrence = Occurrence { number: 1, reason: None, earlier: Vec::new() };
-        let effect = Effect::forgotten(intent.seed(effect_id(&self.entropy, now), occurrence, rule), now);
+        let occurrence = next_occurrence(newest, intent.again.clone());
+        let ordinal = occurrence.number;
+        let seed = intent.seed(effect_id(&self.entropy, now), occurrence, rule);
+        let effect = Effect::forgotten(seed, now, found.epoch.0);
         let line = journal::note("forgotten", Some(&effect), intent.run_key, serde_json::json!({}), now);
         let commit = Commit {
             nonce: nonce(&self.entropy),
             puts: vec![Put::Record {
                 key: found.key,
-                ordinal: 1,
+                ordinal,
                 expected: found.revision,
                 index: Box::new(index_of_first(intent, &effect)),
                 body: encode(&effect),
                 reply: ReplyChange::Drop,
             }],
-            require: Require::default(),
+            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], family_quiet: None },
             journal: vec![line],
             durability: Durability::Durable,
         };
@@ -272,7 +282,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     async fn late(&self, claim: &Claim, found: Found, event: &Event, now: At) -> Result<Changed, Error> {
         let occurrence = claim.effect().occurrence.number;
         let id = claim.effect().id;
-        let answered = self.occurrence(claim.found.key, occurrence).await?.filter(|known| known.effect.id == id);
+        let answered =
+            self.occurrence(claim.found.key, occurrence).await?.filter(|known| known.effect.id == id);
         let step = answered.as_ref().and_then(|known| lifecycle::next(&known.effect, event).ok());
         let known_nonce = |effect: &Effect| effect.attempt(claim.attempt).map(|attempt| attempt.nonce);
         let moved_on =
@@ -281,7 +292,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let data = serde_json::json!({
             "attempt": claim.attempt, "occurrence": occurrence, "answer": event.word(), "lost": !moved_on,
         });
-        self.note(journal::note("late_answer", Some(claim.effect()), run, data, now), Durability::Durable).await?;
+        self.note(journal::note("late_answer", Some(claim.effect()), run, data, now), Durability::Durable)
+            .await?;
         if !moved_on {
             return Ok(Changed { found, alarm: None, late: Some(Late::Lost) });
         }
@@ -289,13 +301,23 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         if let Some(alarm) = alarm {
             self.note(journal::alarm(alarm, claim.effect(), run, now), Durability::Durable).await?;
         }
-        Ok(Changed { found: Found { newest: answered, reply: None, ..found }, alarm, late: Some(Late::MovedOn) })
+        Ok(Changed {
+            found: Found { newest: answered, reply: None, ..found },
+            alarm,
+            late: Some(Late::MovedOn),
+        })
     }
 
     /// The turn on a resource, if nobody has it; else who does.
-    pub async fn turn(&self, key: Digest, now: At) -> Result<Result<FreeTurn, (Revision, Box<Found>)>, Error> {
+    pub async fn turn(
+        &self,
+        key: Digest,
+        now: At,
+    ) -> Result<Result<FreeTurn, (Revision, Box<Found>)>, Error> {
         let (revision, turn) = self.cell::<Turn>(key).await?;
-        let Some(holder) = turn.and_then(|turn| turn.holder) else { return Ok(Ok(FreeTurn { key, revision })) };
+        let Some(holder) = turn.and_then(|turn| turn.holder) else {
+            return Ok(Ok(FreeTurn { key, revision }));
+        };
         let found = self.observe(holder.key, now).await?;
         let busy = found.effect().is_some_and(|effect| {
             effect.occurrence.number == holder.occurrence
@@ -314,7 +336,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let occurrence = seen.effect().map(|effect| effect.occurrence.number);
         let mut found = seen.clone();
         for _ in 0..RACES_MAX {
-            let Some(effect) = found.effect().filter(|effect| Some(effect.occurrence.number) == occurrence) else {
+            let Some(effect) = found.effect().filter(|effect| Some(effect.occurrence.number) == occurrence)
+            else {
                 return Ok(());
             };
             if effect.delivered_at.is_some() || !matches!(effect.state, State::Applied(_)) {

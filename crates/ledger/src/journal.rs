@@ -24,7 +24,13 @@ pub fn alarm(alarm: Alarm, effect: &Effect, run: Option<Digest>, at: At) -> Jour
 
 /// A line about something that did not change an effect: a refusal, a cancel, an epoch.
 pub fn note(kind: &str, effect: Option<&Effect>, run: Option<Digest>, data: Value, at: At) -> JournalLine {
-    JournalLine { at, effect: effect.map(|effect| effect.id.0), run, kind: kind.to_owned(), data: data.to_string() }
+    JournalLine {
+        at,
+        effect: effect.map(|effect| effect.id.0),
+        run,
+        kind: kind.to_owned(),
+        data: data.to_string(),
+    }
 }
 
 fn details(event: &Event, effect: &Effect) -> Value {
@@ -52,7 +58,9 @@ fn details(event: &Event, effect: &Effect) -> Value {
             json!({"state": state, "why": why})
         }
         Event::SenderGone { attempt, .. } => json!({"state": state, "attempt": attempt}),
-        Event::RuledApplied { ruling, .. } | Event::RuledNotApplied { ruling } | Event::Reopened { ruling } => {
+        Event::RuledApplied { ruling, .. }
+        | Event::RuledNotApplied { ruling }
+        | Event::Reopened { ruling } => {
             json!({"state": state, "by": ruling.by, "reason": ruling.reason})
         }
         Event::Refuted { what, .. } => json!({"state": state, "what": what}),

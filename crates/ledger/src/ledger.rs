@@ -5,8 +5,8 @@ use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{Known, decode, encode, index_after, run_digest};
 use crate::store::{
-    By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, JournalLine, Page, Put, ReplyChange, Require,
-    Revision, Row, Store,
+    By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, JournalLine, Page, Put, ReplyChange,
+    Require, Revision, Row, Store,
 };
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
@@ -132,7 +132,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             return Ok(None);
         }
         for attempt in effect.attempts.iter().filter(|a| a.gone_at.is_none()) {
-            if attempt.verdict == semel_core::effect::Verdict::Unproven && !self.holders.is_alive(attempt.owner)? {
+            if attempt.verdict == semel_core::effect::Verdict::Unproven
+                && !self.holders.is_alive(attempt.owner)?
+            {
                 return Ok(Some(Event::SenderGone { attempt: attempt.number, at: now }));
             }
         }
@@ -162,7 +164,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let commit = Commit {
             nonce: nonce(&self.entropy),
             puts: std::iter::once(put).chain(beside).collect(),
-            require: Require { cells: require_of(event, found), family_quiet: None },
+            // The record as it was read is the record of one epoch: a failover brings back older rows, and later
+            // ones get the revisions and attempt numbers that were lost. Whoever is refused reads again.
+            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], family_quiet: None },
             journal: lines,
             durability,
         };
@@ -186,7 +190,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             Committed::Conflict(_) => Ok(Written::Moved),
             Committed::Unknown => {
                 let current = self.find(found.key).await.map_err(undetermined)?;
-                let landed = current.revision == found.revision.next() && current.effect() == Some(&step.effect);
+                let landed =
+                    current.revision == found.revision.next() && current.effect() == Some(&step.effect);
                 match landed {
                     true => Ok(Written::Done(Changed { found: current, alarm: step.alarm, late: None })),
                     false => Ok(Written::Moved),
@@ -304,18 +309,6 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     pub(crate) fn run_of(&self, effect: &Effect) -> Option<Digest> {
         run_digest(&self.secret, effect)
-    }
-}
-
-/// What was asked or decided about a doubt holds for the epoch in which the doubt was read: a failover brings back
-/// older doubts, attempt numbers and all. Answers and lapses hold in every epoch.
-fn require_of(event: &Event, found: &Found) -> Vec<(Digest, Revision)> {
-    match event {
-        Event::ProbedYes { .. }
-        | Event::ProbedNo { .. }
-        | Event::RuledApplied { .. }
-        | Event::RuledNotApplied { .. } => vec![(EPOCH_CELL, found.epoch)],
-        _ => Vec::new(),
     }
 }
 

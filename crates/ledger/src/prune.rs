@@ -47,7 +47,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let (replies_before, facts_before) = (before(retention.replies), before(retention.facts));
         let mut after: Option<Cursor> = None;
         loop {
-            let page = self.store.scan(By::ChangedBefore(replies_before.max(facts_before)), after, PAGE_ROWS_MAX).await?;
+            let page = self
+                .store
+                .scan(By::ChangedBefore(replies_before.max(facts_before)), after, PAGE_ROWS_MAX)
+                .await?;
             for row in page.items {
                 let (key, revision, ordinal) = (row.key, row.revision, row.ordinal);
                 let known = decode(row)?;

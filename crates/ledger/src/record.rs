@@ -25,7 +25,10 @@ pub fn decode(row: Row) -> Result<Known, Error> {
         Ok(effect) => Ok(Known { effect, index: row.index, newer: false }),
         Err(_) => {
             let effect = salvage(&row).ok_or_else(|| Error::NotRead {
-                what: format!("the record of effect {} is damaged", semel_core::ids::EffectId(row.index.effect)),
+                what: format!(
+                    "the record of effect {} is damaged",
+                    semel_core::ids::EffectId(row.index.effect)
+                ),
             })?;
             Ok(Known { effect, index: row.index, newer: true })
         }

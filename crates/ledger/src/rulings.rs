@@ -16,7 +16,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It happened; its reply, where the person has it.
-    Applied { reply: Option<Vec<u8>> },
+    Applied {
+        reply: Option<Vec<u8>>,
+    },
     NotApplied,
 }
 
@@ -36,7 +38,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             Verdict::Applied { reply } => {
                 let kept = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
                 let event = Event::RuledApplied { ruling, word: EffectWord::Updated, reply: kept };
-                (event, reply.map_or(ReplyChange::Keep, ReplyChange::Set))
+                (event, reply.map_or(ReplyChange::Drop, ReplyChange::Set))
             }
         };
         self.change_newest(id, event, reply, now).await
@@ -81,7 +83,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             }
             Probed::Yes { word, reply } => {
                 let kept = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
-                (Event::ProbedYes { word, reply: kept, at: now }, reply.map_or(ReplyChange::Keep, ReplyChange::Set))
+                (
+                    Event::ProbedYes { word, reply: kept, at: now },
+                    reply.map_or(ReplyChange::Drop, ReplyChange::Set),
+                )
             }
         };
         let change = Change { reply, ..Change::to(&event, now) };
@@ -92,7 +97,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Journals a call that semel kept from starting, so that a cancel can say what was prevented.
-    pub async fn prevented(&self, run_key: Option<Digest>, action: &str, subject: &str, now: At) -> Result<(), Error> {
+    pub async fn prevented(
+        &self,
+        run_key: Option<Digest>,
+        action: &str,
+        subject: &str,
+        now: At,
+    ) -> Result<(), Error> {
         let data = serde_json::json!({"action": action, "subject": subject});
         self.note(journal::note("prevented", None, run_key, data, now), crate::store::Durability::Lazy).await
     }

@@ -4,5 +4,6 @@ pub mod boundary;
 pub mod history;
 pub mod model;
 pub mod random;
+pub mod simulation;
 pub mod store_suite;
 pub mod world;

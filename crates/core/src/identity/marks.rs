@@ -55,9 +55,7 @@ impl Marks {
         let mark = |leaves: Option<Vec<(String, &Json)>>| {
             let marked = leaves.into_iter().flatten().map(|(path, leaf)| PathMark {
                 kind: kind(&path, leaf),
-                mark: secret
-                    .mac("path", &[path.as_bytes(), leaf.canonical().as_bytes()])
-                    .short(),
+                mark: secret.mac("path", &[path.as_bytes(), leaf.canonical().as_bytes()]).short(),
                 path,
             });
             marked.collect()
@@ -133,7 +131,9 @@ impl Marks {
         let paths = match (&self.content, &other.content) {
             (Some(_), Some(_)) => match compare_paths(&self.content_paths, &other.content_paths) {
                 // The digest of the content has the action in it; the marks of its leaves do not.
-                Comparison::Paths(paths) if paths.is_empty() && self.action != other.action => return Vec::new(),
+                Comparison::Paths(paths) if paths.is_empty() && self.action != other.action => {
+                    return Vec::new();
+                }
                 Comparison::Paths(paths) => paths,
                 Comparison::Equal | Comparison::Unknown => Vec::new(),
             },

@@ -256,11 +256,13 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         let program = self.program.clone().expect("prepare found the program");
         let mut command = self.command(&program);
         command.env_remove("SEMEL_FAILPOINTS");
-        if let Some((effect, attempt, key)) = sending.recorded {
+        if let Some(recorded) = sending.recorded {
             // For tools that want to name their own work by it.
-            command.env("SEMEL_EFFECT_ID", effect.to_string()).env("SEMEL_ATTEMPT", attempt.to_string());
-            command.env("SEMEL_IDEMPOTENCY_KEY", key);
-            self.inject(&mut command, key);
+            command
+                .env("SEMEL_EFFECT_ID", recorded.effect.id.to_string())
+                .env("SEMEL_ATTEMPT", recorded.attempt.to_string())
+                .env("SEMEL_IDEMPOTENCY_KEY", recorded.idempotency_key);
+            self.inject(&mut command, recorded.idempotency_key);
         }
         match self.run(command, sending.timeout) {
             Ok(ended) => {

@@ -1,0 +1,117 @@
+//! Many seeds of the simulation, and proof that its checks can object.
+
+use semel_testkit::simulation::{Broken, simulate};
+use std::collections::BTreeMap;
+
+/// Enough to meet every kind of trouble many times, and few enough for every test run.
+const SEEDS: u64 = 2_000;
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "how many seeds to run is asked of the environment, in tests alone"
+)]
+fn from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn every_seed_keeps_the_promise() {
+    let (first, seeds) = match from_environment("SEMEL_SIM_SEED") {
+        Some(seed) => (seed, 1),
+        None => (0, from_environment("SEMEL_SIM_SEEDS").unwrap_or(SEEDS)),
+    };
+    let mut seen: BTreeMap<&'static str, u64> = BTreeMap::new();
+    let mut broken: Vec<(u64, Vec<String>)> = Vec::new();
+    for seed in first..first + seeds {
+        let report = simulate(seed, None);
+        for (what, count) in report.counts {
+            *seen.entry(what).or_default() += count;
+        }
+        if !report.violations.is_empty() {
+            // One seed is run to see why.
+            let story = if seeds == 1 { report.story } else { Vec::new() };
+            broken.push((seed, report.violations.into_iter().chain(story).collect()));
+        }
+    }
+    assert!(
+        broken.is_empty(),
+        "{} of {seeds} seeds: {:#?}\nrepeat with: SEMEL_SIM_SEED={} cargo test -p semel-gate --test gate every_seed",
+        broken.len(),
+        &broken[..broken.len().min(10)],
+        broken[0].0,
+    );
+    if seeds >= SEEDS {
+        for (what, least) in MUST_BE_SEEN {
+            let count = seen.get(what).copied().unwrap_or(0);
+            assert!(count >= *least, "{what} was seen {count} times, not {least}; all: {seen:#?}");
+        }
+    }
+}
+
+/// A run in which these did not happen proves nothing.
+const MUST_BE_SEEN: &[(&str, u64)] = &[
+    ("crash", 200),
+    ("pause", 100),
+    ("clock jump", 50),
+    ("failover", 50),
+    ("store outage", 100),
+    ("cancel", 200),
+    ("drained", 100),
+    ("commit landed unanswered", 100),
+    ("commit vanished unanswered", 100),
+    ("commit refused", 100),
+    ("read failed", 100),
+    ("request lost", 100),
+    ("answer lost", 200),
+    ("answer late", 100),
+    ("unclear answer", 100),
+    ("refused", 200),
+    ("never sent", 100),
+    ("probe could not tell", 20),
+    ("ran", 1_000),
+    ("replayed", 500),
+    ("joined", 100),
+    ("answered in doubt", 200),
+    ("answered in flight", 50),
+    ("answered drift", 20),
+    ("answered cancelled", 50),
+    ("lapsed", 200),
+    ("late settlement", 20),
+    ("probed yes", 100),
+    ("probed no", 20),
+    ("resent", 100),
+    ("forgotten", 20),
+    ("prevented", 20),
+];
+
+/// The first seed that shows it is enough.
+#[track_caller]
+fn assert_caught(broken: Broken, by: &str) {
+    let mut objections = (0..1_000).flat_map(|seed| simulate(seed, Some(broken)).violations);
+    assert!(objections.any(|violation| violation.starts_with(by)), "{broken:?} was not caught by {by}");
+}
+
+#[test]
+fn an_upstream_that_sends_again_by_itself_is_caught() {
+    assert_caught(Broken::HiddenResend, "at most once");
+}
+
+#[test]
+fn pronouncing_live_holders_dead_is_caught() {
+    assert_caught(Broken::LivePronouncedDead, "at most once");
+}
+
+#[test]
+fn a_probe_that_says_no_without_looking_is_caught() {
+    assert_caught(Broken::LyingProbe, "at most once");
+}
+
+#[test]
+fn a_failover_without_an_epoch_is_caught() {
+    assert_caught(Broken::EpochMissed, "at most once");
+}
+
+#[test]
+fn a_store_that_ignores_fences_is_caught() {
+    assert_caught(Broken::FenceIgnored, "drained is final");
+}

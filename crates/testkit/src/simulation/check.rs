@@ -1,0 +1,242 @@
+//! The world and the ledger, held against each other.
+
+use super::plan::Kind;
+use super::stage::{Given, Stage, lock};
+use super::world::Place;
+use semel_core::answer::Code;
+use semel_core::effect::{Effect, State};
+use semel_core::ids::EffectId;
+use semel_gate::clock::block_on;
+use semel_ledger::record::decode;
+use semel_ledger::store::{By, JournalLine, PAGE_ROWS_MAX, Store};
+use std::collections::BTreeMap;
+
+/// Everything that must hold after any seed, in words where it does not.
+pub fn all(stage: &Stage) -> Vec<String> {
+    let given = lock(&stage.given).clone();
+    let journal = journal(stage);
+    let rows = rows(stage);
+    count_journal(stage, &journal);
+    let mut wrong = Vec::new();
+    at_most_once(stage, &given, &mut wrong);
+    answers_are_true(stage, &given, &rows, &mut wrong);
+    ledger_is_true(stage, &rows, &mut wrong);
+    drained_is_final(stage, &mut wrong);
+    replies_agree(stage, &given, &mut wrong);
+    faultless_is_doubtless(stage, &journal, &mut wrong);
+    comes_to_rest(stage, &given, &rows, &mut wrong);
+    wrong
+}
+
+fn kind_of(stage: &Stage, place: Place) -> Option<Kind> {
+    let given = lock(&stage.given);
+    let template = given.iter().find(|given| given.key == place.0).map(|given| given.template)?;
+    Some(stage.plan.templates[template].kind)
+}
+
+fn at_most_once(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
+    let convergent = |place: Place| {
+        let one = given.iter().find(|given| given.key == place.0);
+        one.is_some_and(|given| stage.plan.templates[given.template].kind == Kind::Convergent)
+    };
+    // A failover loses occurrences with their numbers. Once a person has ruled on the first of them, the next one that
+    // somebody wants takes a number that was used before, and is another effect all the same.
+    let failover = stage.tally.counts().contains_key("failover");
+    let renumbered = lock(&stage.ruled_at).filter(|_| failover);
+    for (place, done) in stage.world.places() {
+        let counts = |at| place.1 == 1 || renumbered.is_none_or(|ruled| at < ruled);
+        let times = done.iter().filter(|done| counts(done.at)).count();
+        if times > 1 && !convergent(place) {
+            let kind = kind_of(stage, place);
+            wrong.push(format!("at most once: effect {} of {kind:?} happened {times} times", place.1));
+        }
+    }
+}
+
+fn answers_are_true(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effect>, wrong: &mut Vec<String>) {
+    let by_id: BTreeMap<EffectId, Place> = rows.iter().map(|(place, effect)| (effect.id, *place)).collect();
+    for answer in given {
+        if answer.ok && answer.done_then == 0 {
+            wrong.push(format!(
+                "success is true: {:?} was answered for what had not happened",
+                answer.outcome
+            ));
+        }
+        let denied = matches!(answer.code, Some(Code::UpstreamRefused));
+        let place = answer.effect.and_then(|id| by_id.get(&id));
+        let convergent = stage.plan.templates[answer.template].kind == Kind::Convergent;
+        // A failover loses later attempts, so the record cannot tell them apart.
+        let failover = stage.tally.counts().contains_key("failover");
+        if let Some(place) = place.filter(|_| denied && !convergent && !failover) {
+            // What a later attempt did is no lie; the ledger then says applied, with a later answer.
+            let later = rows.get(place).is_some_and(|effect| effect.attempts.len() > 1);
+            if !later && !stage.world.done(*place).is_empty() {
+                wrong.push("denial is true: refused was answered for what happened".into());
+            }
+        }
+    }
+}
+
+fn ledger_is_true(stage: &Stage, rows: &BTreeMap<Place, Effect>, wrong: &mut Vec<String>) {
+    for (place, effect) in rows {
+        if matches!(effect.state, State::Applied(_)) && stage.world.done(*place).is_empty() {
+            wrong.push(format!("applied is true: {} is applied and did not happen", effect.id));
+        }
+    }
+    let forgotten = stage.tally.counts().contains_key("failover");
+    for (place, _) in stage.world.places() {
+        match rows.get(&place).map(|effect| &effect.state) {
+            Some(State::Applied(_) | State::InDoubt(_) | State::InFlight { .. }) => {}
+            // After a failover what is unseen or not applied counts as in doubt; the answers above show whether.
+            None | Some(State::NotApplied(_)) if forgotten => {}
+            None => wrong.push("an effect is known: it happened and the ledger has not seen it".into()),
+            Some(State::NotApplied(_)) => {
+                wrong.push("an effect is known: it happened and the ledger says not applied".into());
+            }
+        }
+    }
+}
+
+fn drained_is_final(stage: &Stage, wrong: &mut Vec<String>) {
+    // A failover may lose the fence itself, and nobody can promise for what was lost.
+    if stage.tally.counts().contains_key("failover") {
+        return;
+    }
+    let drains = lock(&stage.drains).clone();
+    for drain in &drains {
+        // Another cancel of the same run may have been lifted meanwhile.
+        let others = drains.iter().filter(|other| other.run == drain.run).count();
+        if others == 1 && stage.world.acted_between(&drain.run, drain.from, drain.until) {
+            wrong.push(format!("drained is final: {} acted after it was drained", drain.run));
+        }
+    }
+}
+
+fn replies_agree(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
+    let mut first: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
+    for answer in given.iter().filter(|answer| answer.ok) {
+        if stage.plan.templates[answer.template].kind == Kind::Convergent {
+            continue;
+        }
+        let (Some(place), Some(reply)) = (answer.place, &answer.reply) else { continue };
+        if place.1 > 1 && stage.tally.counts().contains_key("failover") {
+            continue;
+        }
+        match first.get(&place) {
+            None => drop(first.insert(place, reply.clone())),
+            Some(known) if known == reply => {}
+            Some(_) => wrong.push("one effect, one reply: two callers got different ones".into()),
+        }
+    }
+}
+
+fn faultless_is_doubtless(stage: &Stage, journal: &[JournalLine], wrong: &mut Vec<String>) {
+    if !stage.plan.faultless {
+        return;
+    }
+    for line in journal {
+        if matches!(line.kind.as_str(), "lapsed" | "settled_in_doubt" | "forgotten" | "late_answer") {
+            wrong.push(format!("no fault, no doubt: the journal has {}", line.kind));
+        }
+    }
+}
+
+/// After the storm, with truthful rulings, everybody gets what was wanted and nothing stays open.
+fn comes_to_rest(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effect>, wrong: &mut Vec<String>) {
+    if !wrong.is_empty() {
+        return;
+    }
+    for effect in rows.values().filter(|effect| effect.is_open()) {
+        // What the last act itself left in doubt can only come from a forgotten record.
+        if !stage.tally.counts().contains_key("failover") {
+            wrong.push(format!("comes to rest: {} is still {}", effect.id, effect.state.word()));
+        }
+    }
+    let calls = stage.plan.processes.iter().flatten().flatten().count();
+    let last = &given[given.len().saturating_sub(calls)..];
+    let unserved = last.iter().filter(|answer| !answer.ok && answer.code != Some(Code::Drift)).count();
+    if unserved > 0 && !stage.tally.counts().contains_key("failover") {
+        wrong.push(format!("comes to rest: {unserved} of the last calls were not served"));
+    }
+}
+
+fn rows(stage: &Stage) -> BTreeMap<Place, Effect> {
+    let page = block_on(stage.memory.scan(By::All, None, PAGE_ROWS_MAX)).expect("the memory store is well");
+    page.items
+        .into_iter()
+        .map(|row| {
+            let (key, ordinal) = (row.key, row.ordinal);
+            ((key, ordinal), decode(row).expect("a row reads back").effect)
+        })
+        .collect()
+}
+
+/// The journal, the world and the answers, side by side.
+pub fn story(stage: &Stage) -> Vec<String> {
+    let ids: BTreeMap<u128, Place> =
+        rows(stage).into_iter().map(|(place, effect)| (effect.id.0, place)).collect();
+    let short = |place: &Place| format!("{}/{}", &place.0.to_string()[..6], place.1);
+    let mut story = vec![format!("{:?}", stage.plan.fates)];
+    story.extend(stage.plan.templates.iter().map(|template| {
+        let rule = &template.rule;
+        format!("{:?} {:?} timeout {:?} inject {:?}", template.kind, rule.class, rule.timeout, rule.inject)
+    }));
+    story.extend(journal(stage).iter().map(|line| {
+        let place = line.effect.and_then(|id| ids.get(&id)).map(short).unwrap_or_default();
+        format!("{} {place} {} {}", line.at, line.kind, line.data)
+    }));
+    for (place, done) in stage.world.places() {
+        story.push(format!("world {}: {done:?}", short(&place)));
+    }
+    for given in lock(&stage.given).iter() {
+        story.push(format!("given {given:?}"));
+    }
+    story
+}
+
+fn journal(stage: &Stage) -> Vec<JournalLine> {
+    let mut lines = Vec::new();
+    let mut after = None;
+    loop {
+        let page = block_on(stage.memory.journal(after, 1_000)).expect("the memory store is well");
+        lines.extend(page.items.into_iter().map(|(_, line)| line));
+        match page.next {
+            None => return lines,
+            next => after = next,
+        }
+    }
+}
+
+/// What the ledger went through, so that a run of many seeds can show that it has seen everything.
+fn count_journal(stage: &Stage, journal: &[JournalLine]) {
+    let mut lapsed: BTreeMap<u128, bool> = BTreeMap::new();
+    for line in journal {
+        let what = match line.kind.as_str() {
+            "claimed" => "claimed",
+            "resent" => "resent",
+            "lapsed" => "lapsed",
+            "settled_in_doubt" => "settled in doubt",
+            "probed_yes" => "probed yes",
+            "probed_no" => "probed no",
+            "sender_gone" => "sender gone",
+            "forgotten" => "forgotten",
+            "late_answer" => "answer for a lost or older attempt",
+            "prevented" => "prevented",
+            "duplicate_detected" => "duplicate detected",
+            "contradicted" => "contradicted",
+            _ => "",
+        };
+        if !what.is_empty() {
+            stage.tally.count(what);
+        }
+        let Some(effect) = line.effect else { continue };
+        match line.kind.as_str() {
+            "lapsed" => drop(lapsed.insert(effect, true)),
+            "claimed" | "resent" => drop(lapsed.insert(effect, false)),
+            kind if kind.starts_with("settled") && lapsed.get(&effect) == Some(&true) => {
+                stage.tally.count("late settlement");
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Who is alive, in a simulation: a process, or a child that inherited its lock.
+
+use super::executor::Process;
+use semel_core::ids::OwnerId;
+use semel_ledger::Error;
+use semel_ledger::holders::Holders;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many descriptors of each lock are open.
+#[derive(Debug, Clone, Default)]
+pub struct Locks(Arc<Mutex<Table>>);
+
+#[derive(Debug, Default)]
+struct Table {
+    open: BTreeMap<OwnerId, u32>,
+    last: u128,
+}
+
+impl Locks {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One open descriptor of a lock. Dropping it is what a death looks like.
+#[derive(Debug)]
+pub struct Descriptor {
+    locks: Locks,
+    owner: OwnerId,
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        let mut table = self.locks.table();
+        let left = table.open.get(&self.owner).map_or(0, |open| open - 1);
+        match left {
+            0 => drop(table.open.remove(&self.owner)),
+            left => drop(table.open.insert(self.owner, left)),
+        }
+    }
+}
+
+/// The holders as one process sees them.
+#[derive(Debug)]
+pub struct SimulatedHolders {
+    pub process: Process,
+    locks: Locks,
+    mine: Mutex<Option<Descriptor>>,
+    /// Declares everybody else dead: what rule 17 forbids.
+    lies: bool,
+}
+
+impl SimulatedHolders {
+    pub fn of(process: Process, locks: &Locks, lies: bool) -> Self {
+        SimulatedHolders { process, locks: locks.clone(), mine: Mutex::default(), lies }
+    }
+
+    /// A child's own descriptor of the lock that this process has now.
+    pub fn inherited(&self) -> Option<Descriptor> {
+        let mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = mine.as_ref()?.owner;
+        *self.locks.table().open.entry(owner).or_default() += 1;
+        Some(Descriptor { locks: self.locks.clone(), owner })
+    }
+
+    /// The process dies, or lets go so that the end of its children can be seen.
+    pub fn let_go(&self) {
+        self.mine.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// A gate and its upstreams look at one set of holders.
+#[derive(Debug, Clone)]
+pub struct SharedHolders(pub Arc<SimulatedHolders>);
+
+impl std::ops::Deref for SharedHolders {
+    type Target = SimulatedHolders;
+
+    fn deref(&self) -> &SimulatedHolders {
+        &self.0
+    }
+}
+
+impl Holders for SharedHolders {
+    fn me(&self) -> Result<OwnerId, Error> {
+        let mut mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(descriptor) = &*mine {
+            return Ok(descriptor.owner);
+        }
+        let mut table = self.locks.table();
+        table.last += 1;
+        let owner = OwnerId(table.last);
+        table.open.insert(owner, 1);
+        *mine = Some(Descriptor { locks: self.locks.clone(), owner });
+        Ok(owner)
+    }
+
+    fn is_alive(&self, owner: OwnerId) -> Result<bool, Error> {
+        let mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|mine| mine.owner);
+        if self.lies && mine != Some(owner) {
+            return Ok(false);
+        }
+        Ok(self.locks.table().open.contains_key(&owner))
+    }
+}

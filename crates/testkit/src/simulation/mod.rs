@@ -1,0 +1,69 @@
+//! The gate ring: whole gates over one shaky store, against a world that counts.
+//!
+//! One thread polls all tasks in an order that the seed decides, on a clock that moves only when everybody waits.
+//! Processes crash and pause, requests and answers get lost, commits land unanswered, a lagging replica takes over,
+//! the wall clock jumps, runs are cancelled. Afterwards the world and the ledger are held against each other.
+
+mod check;
+pub mod clock;
+pub mod executor;
+pub mod holders;
+pub mod plan;
+pub mod random;
+mod stage;
+pub mod store;
+mod storm;
+pub mod tally;
+pub mod upstream;
+pub mod world;
+
+use plan::Plan;
+use random::Random;
+use stage::Stage;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Parts that break one rule each. A check that never objects is no evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    /// The upstream's library sends again by itself when no answer comes.
+    HiddenResend,
+    /// Live holders are pronounced dead.
+    LivePronouncedDead,
+    /// The probe says "no" without looking.
+    LyingProbe,
+    /// A failover that loses claims goes unnoticed.
+    EpochMissed,
+    /// The store ignores what a commit requires of fence and epoch.
+    FenceIgnored,
+}
+
+#[derive(Debug)]
+pub struct Report {
+    pub seed: u64,
+    /// What the checks object to, in words.
+    pub violations: Vec<String>,
+    /// What happened, for whoever has to find out why.
+    pub story: Vec<String>,
+    /// How often what was seen.
+    pub counts: BTreeMap<&'static str, u64>,
+}
+
+/// Runs one seed, as designed or with one part broken.
+pub fn simulate(seed: u64, broken: Option<Broken>) -> Report {
+    let random = Random::of(seed);
+    let plan = Plan::draw(&random, broken);
+    let stage = Arc::new(Stage::set(plan, random, broken));
+    let mut violations = Vec::new();
+    for act in [Stage::storm, Stage::calm, Stage::ruled] {
+        act(&stage);
+        if let Err(stuck) = executor::run(&stage.orders, &stage.clock, &stage.random) {
+            violations.push(stuck);
+            break;
+        }
+        stage.everybody_leaves();
+    }
+    violations.extend(check::all(&stage));
+    let story = if violations.is_empty() { Vec::new() } else { check::story(&stage) };
+    Report { seed, violations, story, counts: stage.tally.counts() }
+}

@@ -1,0 +1,215 @@
+//! Who wants what, how often, and in which words. Drawn from the seed before anything runs.
+
+use super::Broken;
+use super::random::Random;
+use super::upstream::{Fates, QUIET};
+use semel_core::class::Class;
+use semel_core::digest::Secret;
+use semel_core::ids::{IdempotencyKey, Reason, Run};
+use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::json::Json;
+use semel_core::policy::rule::{Call as ProbeCall, Inject, InjectInto, Probe, Rule, ScopeChoice};
+use semel_core::policy::{ActionFacts, Policy};
+use serde_json::json;
+use std::time::Duration;
+
+pub const TENANT: &str = "tenant";
+pub const RUNS: [&str; 2] = ["run-a", "run-b"];
+const REASONS: [&str; 2] = ["the customer asked for one more", "a second batch"];
+
+pub fn secret() -> Secret {
+    Secret::new([7; 32])
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Opaque,
+    Probed,
+    Keyed,
+    Convergent,
+}
+
+#[derive(Debug)]
+pub struct Plan {
+    /// Nothing may go wrong, so nothing may be in doubt.
+    pub faultless: bool,
+    /// The wall clock jumps.
+    pub jumpy: bool,
+    /// A replica that lags takes over, once.
+    pub failover: bool,
+    /// Each process runs one child at a time, as `semel run` does.
+    pub children: bool,
+    pub fates: Fates,
+    pub store_faults_percent: u64,
+    pub templates: Vec<Template>,
+    /// One list of calls per agent, agents per process.
+    pub processes: Vec<Vec<Vec<Call>>>,
+    pub troubles: usize,
+}
+
+/// An intent that agents have.
+#[derive(Debug)]
+pub struct Template {
+    pub kind: Kind,
+    pub action: String,
+    pub rule: Rule,
+    key: Option<String>,
+    named_run: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub template: usize,
+    pub wording: usize,
+    pub amount: u64,
+    pub run: usize,
+    pub again: Option<usize>,
+    pub call_id: Option<usize>,
+    pub pause: Duration,
+    /// Whether its answer reaches the caller.
+    pub arrives: bool,
+}
+
+impl Plan {
+    pub fn draw(random: &Random, broken: Option<Broken>) -> Plan {
+        let hard = broken.is_some();
+        let only = broken.map(|broken| match broken {
+            Broken::HiddenResend | Broken::EpochMissed | Broken::FenceIgnored => Kind::Opaque,
+            Broken::LivePronouncedDead | Broken::LyingProbe => Kind::Probed,
+        });
+        let faultless = !hard && random.percent(20);
+        let jumpy = !hard && !faultless && random.percent(25);
+        let failover =
+            !faultless && !jumpy && (broken == Some(Broken::EpochMissed) || !hard && random.percent(35));
+        let children = random.percent(25);
+        let often = |chance: u64| if faultless { 0 } else { chance };
+        let fates = Fates {
+            request_lost: often(8),
+            answer_lost: often(if hard { 35 } else { 15 }),
+            ambiguous: often(8),
+            late_answer: often(8),
+            refused: 8,
+            never_sent: 4,
+            probe_unknown: often(10),
+            // What is in the network while the wall clock jumps forward can be taken for gone: a known limit.
+            slow: !jumpy,
+        };
+        let kinds = [Kind::Opaque, Kind::Probed, Kind::Keyed, Kind::Convergent];
+        let templates = (0..1 + random.below(3))
+            .map(|n| {
+                Template::draw(random, n, only.unwrap_or_else(|| *random.pick(&kinds)), faultless, jumpy)
+            })
+            .collect::<Vec<_>>();
+        let processes = (0..2 + random.below(2))
+            .map(|_| {
+                let agents = if children { 1 } else { 1 + random.below(2) };
+                (0..agents)
+                    .map(|_| (0..2 + random.below(3)).map(|_| Call::draw(random, templates.len())).collect())
+                    .collect()
+            })
+            .collect();
+        Plan {
+            faultless,
+            jumpy,
+            failover,
+            children,
+            fates,
+            store_faults_percent: if faultless { 0 } else { [0, 0, 2, 6][random.below(4)] },
+            templates,
+            processes,
+            troubles: if faultless { 0 } else { 1 + random.below(6) },
+        }
+    }
+}
+
+impl Template {
+    fn draw(random: &Random, number: usize, kind: Kind, faultless: bool, jumpy: bool) -> Template {
+        let action = format!("fn:charge_{number}");
+        let mut rule = Policy::default().rule_for(&ActionFacts::new(&action, &Json::Null));
+        rule.class = match kind {
+            Kind::Convergent => Class::Convergent,
+            _ if random.percent(25) => Class::Act,
+            _ => Class::Consequential,
+        };
+        rule.wait = random.millis(500, 30_000);
+        rule.timeout = match faultless {
+            true => None,
+            false => random.percent(70).then(|| random.millis(3_000, 20_000)),
+        };
+        rule.budget = 3;
+        rule.scope = random.percent(50).then_some(ScopeChoice::Global);
+        if random.percent(30) {
+            rule.serialize_by = Some(semel_core::json::Path::parse("args.customer").expect("a path"));
+        }
+        if random.percent(50) {
+            rule.sorting.content = vec![semel_core::json::Path::parse("args.body").expect("a path")];
+        }
+        if kind == Kind::Probed {
+            rule.probe = Some(Probe {
+                call: ProbeCall::Command { argv: Vec::new() },
+                found: None,
+                reply: None,
+                quiet: QUIET,
+                before: random.percent(20),
+            });
+        }
+        if kind == Kind::Keyed {
+            let valid_for = if jumpy || random.percent(50) { 24 * 3600 } else { 180 };
+            let into = InjectInto::Header("Idempotency-Key".into());
+            rule.inject = Some(Inject { into, valid_for: Some(Duration::from_secs(valid_for)) });
+        }
+        let key = random.percent(30).then(|| format!("key-{number}"));
+        Template { kind, action, rule, key, named_run: random.percent(70) }
+    }
+
+    /// How long the upstream honours the key that it is sent.
+    pub fn honours(&self) -> Option<Duration> {
+        self.rule.inject.as_ref().and_then(|inject| inject.valid_for)
+    }
+
+    pub fn intent(&self, call: &Call) -> Intent {
+        let words = ["Your order has shipped.", "Good news: it has shipped!", "It is on its way to you."];
+        let arguments: Json =
+            json!({"args": {"customer": "ann", "amount": call.amount, "body": words[call.wording % words.len()]}})
+                .into();
+        let run = match self.named_run {
+            true => Run::named(RUNS[call.run]),
+            false => Run::inferred(RUNS[call.run]),
+        };
+        let ask = Ask {
+            tenant: TENANT,
+            principal: "principal",
+            authority: "",
+            action: &self.action,
+            arguments: &arguments,
+            run: run.ok(),
+            key: self.key.as_deref().and_then(|key| IdempotencyKey::parse(key).ok()),
+            again: call.again.and_then(|reason| Reason::parse(REASONS[reason]).ok()),
+            asked_by: AskedBy::Agent,
+            call_id: call.call_id.map(|id| format!("call-{id}")),
+            live_connection: false,
+            serialize_by: None,
+        };
+        Intent::of(&ask, &self.rule, &secret()).expect("no key is required here")
+    }
+}
+
+impl Call {
+    fn draw(random: &Random, templates: usize) -> Call {
+        Call {
+            template: random.below(templates),
+            wording: if random.percent(25) { random.below(3) } else { 0 },
+            amount: if random.percent(5) { 2 } else { 1 },
+            run: random.below(RUNS.len()),
+            again: random.percent(20).then(|| random.below(REASONS.len())),
+            call_id: random.percent(30).then(|| random.below(3)),
+            pause: random.millis(0, 6_000),
+            arrives: random.percent(80),
+        }
+    }
+
+    /// The same intent, wanted by somebody who comes later.
+    pub fn plain(&self) -> Call {
+        Call { again: None, call_id: None, arrives: true, ..self.clone() }
+    }
+}

@@ -1,0 +1,305 @@
+//! All that one simulation consists of, and its three acts.
+
+use super::Broken;
+use super::clock::ManualClock;
+use super::executor::{OUTSIDE, Orders, Process};
+use super::holders::{Locks, SharedHolders, SimulatedHolders};
+use super::plan::{Call, Plan, TENANT, secret};
+use super::random::Random;
+use super::store::{ShakyStore, Trouble};
+use super::storm;
+use super::tally::Tally;
+use super::upstream::{Fates, SimulatedUpstream};
+use super::world::{Place, World};
+use semel_core::answer::{Code, OutcomeWord};
+use semel_core::digest::Digest;
+use semel_core::effect::{Ruling, State};
+use semel_core::ids::{EffectId, Reason};
+use semel_core::policy::Mode;
+use semel_gate::clock::Clock;
+use semel_gate::{Gate, GivenReply, Passed};
+use semel_ledger::Ledger;
+use semel_ledger::memory::MemoryStore;
+use semel_ledger::rulings::Verdict;
+use semel_ledger::store::{By, PAGE_ROWS_MAX};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub type SimulatedGate = Gate<ShakyStore, SharedHolders, Random, ManualClock>;
+
+#[derive(Debug)]
+pub struct Stage {
+    pub plan: Plan,
+    pub random: Random,
+    pub broken: Option<Broken>,
+    pub clock: ManualClock,
+    pub orders: Orders,
+    pub locks: Locks,
+    pub world: World,
+    pub tally: Tally,
+    pub memory: Arc<MemoryStore>,
+    pub trouble: Trouble,
+    pub given: Mutex<Vec<Given>>,
+    pub drains: Mutex<Vec<Drain>>,
+    /// The process that runs in each slot, and what keeps its claims alive.
+    pub living: Mutex<BTreeMap<usize, (Process, SharedHolders)>>,
+    pub progress: Mutex<BTreeMap<(usize, usize), usize>>,
+    /// When the person began to rule.
+    pub ruled_at: Mutex<Option<Duration>>,
+    last_process: AtomicU32,
+}
+
+/// One answer, as its caller got it.
+#[derive(Debug, Clone)]
+pub struct Given {
+    pub template: usize,
+    pub key: Digest,
+    pub effect: Option<EffectId>,
+    /// The place that a success speaks of.
+    pub place: Option<Place>,
+    pub ok: bool,
+    pub outcome: OutcomeWord,
+    pub code: Option<Code>,
+    pub reply: Option<Vec<u8>>,
+    /// How often the world had been changed when the answer was given.
+    pub done_then: usize,
+}
+
+/// A cancel that promised that nothing more would be sent, and how long the promise held.
+#[derive(Debug, Clone)]
+pub struct Drain {
+    pub run: String,
+    pub from: Duration,
+    pub until: Duration,
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Stage {
+    pub fn set(plan: Plan, random: Random, broken: Option<Broken>) -> Stage {
+        let clock = ManualClock::default();
+        Stage {
+            plan,
+            random,
+            broken,
+            orders: Orders::default(),
+            locks: Locks::default(),
+            world: World::default(),
+            tally: Tally::default(),
+            memory: Arc::new(MemoryStore::new(Arc::new(clock.clone()))),
+            trouble: Trouble::default(),
+            given: Mutex::default(),
+            drains: Mutex::default(),
+            living: Mutex::default(),
+            progress: Mutex::default(),
+            ruled_at: Mutex::default(),
+            last_process: AtomicU32::new(OUTSIDE),
+            clock,
+        }
+    }
+
+    /// Act one: agents work while everything goes wrong.
+    pub fn storm(self: &Arc<Self>) {
+        self.trouble.set(self.plan.store_faults_percent);
+        for process in 0..self.plan.processes.len() {
+            self.start_process(process);
+        }
+        if !self.plan.faultless {
+            self.orders.start(OUTSIDE, storm::rage(Arc::clone(self)));
+        }
+    }
+
+    /// Act two: all is well again, and everybody who ever wanted something wants it once more.
+    pub fn calm(self: &Arc<Self>) {
+        self.trouble.set(0);
+        self.call_everything();
+    }
+
+    /// Act three: a person has ruled truthfully on what is still in doubt, and everybody calls a last time.
+    pub fn ruled(self: &Arc<Self>) {
+        let stage = Arc::clone(self);
+        self.orders.start(OUTSIDE, async move {
+            *lock(&stage.ruled_at) = Some(stage.clock.elapsed());
+            stage.rule().await;
+            stage.call_everything();
+        });
+    }
+
+    /// Every process ends, and its lock with it.
+    pub fn everybody_leaves(&self) {
+        for (_, (_, holders)) in std::mem::take(&mut *lock(&self.living)) {
+            holders.let_go();
+        }
+    }
+
+    pub fn start_process(self: &Arc<Self>, slot: usize) {
+        let process = self.last_process.fetch_add(1, Ordering::Relaxed) + 1;
+        let (gate, holders) = self.gate(process);
+        lock(&self.living).insert(slot, (process, holders.clone()));
+        for agent in 0..self.plan.processes[slot].len() {
+            let (stage, gate, holders) = (Arc::clone(self), Arc::clone(&gate), holders.clone());
+            self.orders.start(process, async move { stage.agent(slot, agent, &gate, &holders).await });
+        }
+    }
+
+    /// Its memory is gone, its requests on the wire are not.
+    pub fn crash(&self, slot: usize) {
+        if let Some((process, holders)) = lock(&self.living).remove(&slot) {
+            self.orders.kill(process);
+            holders.let_go();
+        }
+    }
+
+    pub fn gate(&self, process: Process) -> (Arc<SimulatedGate>, SharedHolders) {
+        let lies = self.broken == Some(Broken::LivePronouncedDead);
+        let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, lies)));
+        let store = ShakyStore {
+            inner: Arc::clone(&self.memory),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            tally: self.tally.clone(),
+            trouble: self.trouble.clone(),
+            broken: self.broken,
+        };
+        let ledger = Ledger::new(store, holders.clone(), self.random.clone(), secret());
+        (Arc::new(Gate::new(ledger, self.clock.clone(), Mode::Guard)), holders)
+    }
+
+    /// An agent works through its list; after a crash it goes on with the call that it had not finished.
+    async fn agent(&self, slot: usize, agent: usize, gate: &SimulatedGate, holders: &SharedHolders) {
+        let calls = &self.plan.processes[slot][agent];
+        loop {
+            let next = *lock(&self.progress).entry((slot, agent)).or_default();
+            let Some(call) = calls.get(next) else { return };
+            self.clock.nap(call.pause).await;
+            for _ in 0..3 {
+                match self.call(call, gate, holders, self.plan.fates).await {
+                    Some(given) if given.ok => break,
+                    // Refused, held, unreachable: an agent that does not give up yet.
+                    _ => self.clock.nap(self.random.millis(100, 4_000)).await,
+                }
+            }
+            *lock(&self.progress).entry((slot, agent)).or_default() = next + 1;
+        }
+    }
+
+    async fn call(
+        &self,
+        call: &Call,
+        gate: &SimulatedGate,
+        holders: &SharedHolders,
+        fates: Fates,
+    ) -> Option<Given> {
+        let template = &self.plan.templates[call.template];
+        let intent = template.intent(call);
+        let mut upstream = SimulatedUpstream {
+            world: self.world.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            tally: self.tally.clone(),
+            orders: self.orders.clone(),
+            holders: holders.clone(),
+            fates,
+            broken: self.broken,
+            key: intent.key,
+            honours: template.honours(),
+            child: self.plan.children,
+            got: None,
+        };
+        let passed = match gate.pass(&intent, &template.rule, &mut upstream).await {
+            Ok(passed) => passed,
+            Err(_) => {
+                self.tally.count("ledger unavailable");
+                return None;
+            }
+        };
+        let given = self.note(call.template, intent.key, &passed, upstream.got);
+        if call.arrives
+            && let Some(delivery) = &passed.delivery
+        {
+            // A mark that is lost means undelivered, which is safe.
+            let _mark = gate.delivered(delivery).await;
+        }
+        Some(given)
+    }
+
+    fn note(&self, template: usize, key: Digest, passed: &Passed, live: Option<Vec<u8>>) -> Given {
+        let answer = &passed.answer;
+        let occurrence =
+            passed.delivery.as_ref().and_then(|found| found.effect()).map(|e| e.occurrence.number);
+        let place = occurrence.map(|number| (key, number));
+        let code = answer.trouble.as_ref().map(|trouble| trouble.code);
+        let done_then = match place {
+            Some(place) => self.world.done(place).len(),
+            None => usize::from(self.world.any_of(key).is_some()),
+        };
+        let reply = match &passed.reply {
+            GivenReply::Live => live,
+            GivenReply::Recorded(bytes) => Some(bytes.clone()),
+            GivenReply::None => None,
+        };
+        self.tally.count(match (answer.outcome, code) {
+            (OutcomeWord::Ran, None) => "ran",
+            (OutcomeWord::Replayed, _) => "replayed",
+            (OutcomeWord::Joined, _) => "joined",
+            (_, Some(Code::InDoubt)) => "answered in doubt",
+            (_, Some(Code::InFlight)) => "answered in flight",
+            (_, Some(Code::Drift)) => "answered drift",
+            (_, Some(Code::Cancelled)) => "answered cancelled",
+            (_, Some(Code::BudgetSpent)) => "answered budget spent",
+            (_, Some(Code::UpstreamRefused)) => "answered refused",
+            (_, Some(Code::NotStarted)) => "answered not started",
+            _ => "answered otherwise",
+        });
+        let given = Given {
+            template,
+            key,
+            effect: answer.effect_id,
+            place,
+            ok: answer.ok,
+            outcome: answer.outcome,
+            code,
+            reply,
+            done_then,
+        };
+        lock(&self.given).push(given.clone());
+        given
+    }
+
+    fn call_everything(self: &Arc<Self>) {
+        let process = self.last_process.fetch_add(1, Ordering::Relaxed) + 1;
+        let (gate, holders) = self.gate(process);
+        lock(&self.living).insert(usize::MAX, (process, holders.clone()));
+        let stage = Arc::clone(self);
+        self.orders.start(process, async move {
+            for run in super::plan::RUNS {
+                let _ = gate.ledger.cancel(TENANT, run, true, None, stage.clock.now()).await;
+            }
+            // Whatever was still on its way has arrived.
+            stage.clock.nap(Duration::from_secs(120)).await;
+            for call in stage.plan.processes.iter().flatten().flatten() {
+                stage.call(&call.plain(), &gate, &holders, Fates::default()).await;
+            }
+        });
+    }
+
+    async fn rule(&self) {
+        let (gate, _holders) = self.gate(OUTSIDE);
+        let page = gate.ledger.list(By::Open, None, PAGE_ROWS_MAX).await.expect("the store is well again");
+        for (key, known) in page.items {
+            if !matches!(known.effect.state, State::InDoubt(_)) {
+                continue;
+            }
+            let happened = !self.world.done((key, known.effect.occurrence.number)).is_empty();
+            let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };
+            self.tally.count(if happened { "ruled applied" } else { "ruled not applied" });
+            let reason = Reason::parse("looked it up").expect("a reason");
+            let ruling = Ruling { by: "person".into(), reason, at: self.clock.now() };
+            gate.ledger.resolve(known.effect.id, verdict, ruling).await.expect("a doubt can be ruled on");
+        }
+    }
+}

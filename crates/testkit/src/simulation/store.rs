@@ -1,0 +1,137 @@
+//! A store in trouble: slow, sometimes down, sometimes silent about what it did.
+
+use super::Broken;
+use super::clock::ManualClock;
+use super::executor::step_aside;
+use super::random::Random;
+use super::tally::Tally;
+use semel_core::digest::Digest;
+use semel_gate::clock::Clock;
+use semel_ledger::Error;
+use semel_ledger::memory::{Fault, MemoryStore};
+use semel_ledger::store::{
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Page, Revision, Row, Store, Versioned,
+};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct ShakyStore {
+    pub inner: Arc<MemoryStore>,
+    pub clock: ManualClock,
+    pub random: Random,
+    pub tally: Tally,
+    pub trouble: Trouble,
+    pub broken: Option<Broken>,
+}
+
+/// How much goes wrong, shared by all who use the store.
+#[derive(Debug, Clone, Default)]
+pub struct Trouble(Arc<Mutex<Level>>);
+
+#[derive(Debug, Default)]
+struct Level {
+    /// Of a hundred calls, this many meet a fault.
+    percent: u64,
+    down_until: Duration,
+}
+
+impl Trouble {
+    pub fn set(&self, percent: u64) {
+        let mut level = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *level = Level { percent, down_until: Duration::ZERO };
+    }
+
+    pub fn down_until(&self, until: Duration) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).down_until = until;
+    }
+}
+
+impl ShakyStore {
+    /// Others go first, sometimes for long. Gives the fault that strikes.
+    async fn meet(&self, faults: &[(Fault, &'static str)]) -> Option<Fault> {
+        for _ in 0..self.random.below(3) {
+            step_aside().await;
+        }
+        if self.random.percent(2) {
+            self.clock.nap(self.random.millis(1, 40)).await;
+        }
+        let (percent, down_until) = {
+            let level = self.trouble.0.lock().unwrap_or_else(PoisonError::into_inner);
+            (level.percent, level.down_until)
+        };
+        if self.clock.elapsed() < down_until {
+            self.tally.count("store down");
+            let last = faults.last().expect("every call has a fault that refuses it");
+            return Some(last.0);
+        }
+        self.random.percent(percent).then(|| {
+            let (fault, what) = *self.random.pick(faults);
+            self.tally.count(what);
+            fault
+        })
+    }
+
+    async fn before_read(&self) {
+        if let Some(fault) = self.meet(&[(Fault::NotRead, "read failed")]).await {
+            self.inner.inject(fault);
+        }
+    }
+}
+
+const COMMIT_FAULTS: [(Fault, &str); 3] = [
+    (Fault::LandsUnanswered, "commit landed unanswered"),
+    (Fault::VanishesUnanswered, "commit vanished unanswered"),
+    (Fault::NotWritten, "commit refused"),
+];
+
+impl Store for ShakyStore {
+    async fn read(&self, key: Digest) -> Result<Versioned, Error> {
+        self.before_read().await;
+        self.inner.read(key).await
+    }
+
+    async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
+        self.before_read().await;
+        self.inner.cell(key).await
+    }
+
+    async fn commit(&self, mut commit: Commit) -> Result<Committed, Error> {
+        let fault = self.meet(&COMMIT_FAULTS).await;
+        if self.broken == Some(Broken::FenceIgnored) {
+            commit.require.cells.clear();
+        }
+        if let Some(fault) = fault {
+            self.inner.inject(fault);
+        }
+        let done = self.inner.commit(commit).await;
+        // The answer too takes its time.
+        if self.random.percent(30) {
+            step_aside().await;
+        }
+        done
+    }
+
+    async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
+        self.before_read().await;
+        self.inner.scan(by, after, limit).await
+    }
+
+    async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
+        self.before_read().await;
+        self.inner.journal(after, limit).await
+    }
+
+    async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
+        self.before_read().await;
+        self.inner.reply(key, ordinal).await
+    }
+
+    async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
+        self.inner.changed(key, since, wait).await
+    }
+}

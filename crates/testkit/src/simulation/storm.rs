@@ -1,0 +1,155 @@
+//! What goes wrong from outside.
+
+use super::Broken;
+use super::plan::{RUNS, TENANT};
+use super::stage::{Drain, Stage, lock};
+use semel_gate::clock::Clock;
+use semel_ledger::Ledger;
+use semel_ledger::memory::{MemoryStore, Snapshot};
+use std::sync::Arc;
+use std::time::Duration;
+
+const HOUR_MICROS: i64 = 3_600_000_000;
+
+/// Troubles, one after another, until there are none left.
+pub async fn rage(stage: Arc<Stage>) {
+    let random = stage.random.clone();
+    let mut snapshot: Option<Snapshot> = None;
+    let mut failed_over = false;
+    for _ in 0..stage.plan.troubles {
+        stage.clock.nap(random.millis(50, 9_000)).await;
+        let slot = random.below(stage.plan.processes.len());
+        match random.below(8) {
+            0 | 1 => {
+                stage.tally.count("crash");
+                stage.crash(slot);
+                let after = random.millis(10, 15_000);
+                let again = Arc::clone(&stage);
+                stage.orders.start(super::executor::OUTSIDE, async move {
+                    again.clock.nap(after).await;
+                    again.start_process(slot);
+                });
+            }
+            2 => {
+                let process = lock(&stage.living).get(&slot).map(|(process, _)| *process);
+                if let Some(process) = process {
+                    stage.tally.count("pause");
+                    stage.orders.pause(process, stage.clock.elapsed() + random.millis(500, 45_000));
+                }
+            }
+            3 if stage.plan.jumpy => {
+                stage.tally.count("clock jump");
+                stage.clock.jump(if random.percent(50) { HOUR_MICROS } else { -HOUR_MICROS });
+            }
+            3 => {
+                stage.tally.count("store outage");
+                stage.trouble.down_until(stage.clock.elapsed() + random.millis(500, 12_000));
+            }
+            4 | 5 if stage.plan.failover && !failed_over => match &snapshot {
+                None => snapshot = Some(stage.memory.snapshot()),
+                Some(old) => {
+                    failed_over = true;
+                    stage.tally.count("failover");
+                    fail_over(&stage, old).await;
+                }
+            },
+            _ => {
+                let stage = Arc::clone(&stage);
+                let (run, hold) = (*random.pick(&RUNS), random.millis(1_000, 20_000));
+                stage.orders.clone().start(super::executor::OUTSIDE, async move {
+                    cancel(&stage, run, hold).await;
+                });
+            }
+        }
+        if stage.plan.failover && snapshot.is_none() && random.percent(50) {
+            snapshot = Some(stage.memory.snapshot());
+        }
+    }
+}
+
+/// A replica that lags takes over; the store notices that, and bumps its epoch before it serves anybody.
+async fn fail_over(stage: &Stage, old: &Snapshot) {
+    stage.memory.fail_over_to(old);
+    if stage.broken == Some(Broken::EpochMissed) {
+        return;
+    }
+    let (_, holders) = stage.gate(super::executor::OUTSIDE);
+    let store = Same(Arc::clone(&stage.memory));
+    let ledger = Ledger::new(store, holders, stage.random.clone(), super::plan::secret());
+    ledger.bump_epoch("failover", stage.clock.now()).await.expect("the memory store takes an epoch");
+}
+
+/// Cancels a run until that is drained, holds it for a while, lifts the fence.
+async fn cancel(stage: &Arc<Stage>, run: &str, hold: Duration) {
+    stage.tally.count("cancel");
+    let (gate, _holders) = stage.gate(super::executor::OUTSIDE);
+    let mut drained_at = None;
+    for _ in 0..12 {
+        if let Ok(cancelled) = gate.ledger.cancel(TENANT, run, false, None, stage.clock.now()).await
+            && cancelled.drained
+        {
+            stage.tally.count("drained");
+            drained_at = Some(stage.clock.elapsed());
+            break;
+        }
+        stage.clock.nap(stage.random.millis(500, 5_000)).await;
+    }
+    stage.clock.nap(hold).await;
+    if let Some(from) = drained_at {
+        lock(&stage.drains).push(Drain { run: run.to_owned(), from, until: stage.clock.elapsed() });
+    }
+    for _ in 0..5 {
+        if gate.ledger.cancel(TENANT, run, true, None, stage.clock.now()).await.is_ok() {
+            return;
+        }
+        stage.clock.nap(stage.random.millis(500, 3_000)).await;
+    }
+}
+
+/// The memory store itself, without its troubles.
+#[derive(Debug)]
+struct Same(Arc<MemoryStore>);
+
+mod same {
+    use super::Same;
+    use semel_core::digest::Digest;
+    use semel_ledger::Error;
+    use semel_ledger::store::{
+        By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Page, Revision, Row, Store, Versioned,
+    };
+    use std::time::Duration;
+
+    impl Store for Same {
+        async fn read(&self, key: Digest) -> Result<Versioned, Error> {
+            self.0.read(key).await
+        }
+
+        async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
+            self.0.cell(key).await
+        }
+
+        async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
+            self.0.commit(commit).await
+        }
+
+        async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
+            self.0.scan(by, after, limit).await
+        }
+
+        async fn journal(
+            &self,
+            after: Option<Cursor>,
+            limit: usize,
+        ) -> Result<Page<(Cursor, JournalLine)>, Error> {
+            self.0.journal(after, limit).await
+        }
+
+        async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
+            self.0.reply(key, ordinal).await
+        }
+
+        async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
+            self.0.changed(key, since, wait).await
+        }
+    }
+}

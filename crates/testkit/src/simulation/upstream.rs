@@ -1,0 +1,269 @@
+//! The tool behind the gate, and the network to it.
+
+use super::Broken;
+use super::clock::ManualClock;
+use super::executor::{OUTSIDE, Orders};
+use super::holders::SharedHolders;
+use super::random::Random;
+use super::tally::Tally;
+use super::world::{HonouredKey, Place, World};
+use semel_core::answer::EffectWord;
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
+use semel_core::outcome::Outcome;
+use semel_core::policy::rule::Probe;
+use semel_gate::clock::Clock;
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use serde_json::{Value, json};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// The longest that a request travels, and the longest that a change takes to be seen by a probe. Together they are
+/// shorter than [`QUIET`], as a rule's author must see to.
+const TRAVEL_MILLIS: u64 = 2_000;
+const LAG: Duration = Duration::from_secs(1);
+pub const QUIET: Duration = Duration::from_secs(5);
+
+/// A child process may think about it for this long before it acts.
+const CHILD_MILLIS: u64 = 40_000;
+
+/// After this long a connection is reset, if nothing else gave up before.
+const RESET_AFTER: Duration = Duration::from_secs(45);
+
+/// Of a hundred attempts, how many meet which fate.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fates {
+    pub request_lost: u64,
+    pub answer_lost: u64,
+    pub ambiguous: u64,
+    pub late_answer: u64,
+    pub refused: u64,
+    pub never_sent: u64,
+    pub probe_unknown: u64,
+    /// Requests take their time. Without it, what is sent is done at once.
+    pub slow: bool,
+}
+
+#[derive(Debug)]
+pub struct SimulatedUpstream {
+    pub world: World,
+    pub clock: ManualClock,
+    pub random: Random,
+    pub tally: Tally,
+    pub orders: Orders,
+    pub holders: SharedHolders,
+    pub fates: Fates,
+    pub broken: Option<Broken>,
+    /// The record that this call is about.
+    pub key: Digest,
+    /// The upstream honours keys for this long.
+    pub honours: Option<Duration>,
+    /// A child process does it, not a request.
+    pub child: bool,
+    /// What the last attempt of this call got.
+    pub got: Option<Vec<u8>>,
+}
+
+/// Where an answer is left for whoever still waits for it.
+#[derive(Clone, Default)]
+struct Slot(Arc<Mutex<(Option<Word>, Option<Waker>)>>);
+
+#[derive(Debug, Clone, Copy)]
+enum Word {
+    Done(u64),
+    Refused,
+    /// A gateway in between says that it does not know.
+    Unclear,
+}
+
+impl Slot {
+    fn leave(&self, word: Word) {
+        let waker = {
+            let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.0 = Some(word);
+            slot.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The answer, or nothing if it does not come in time.
+    async fn wait(&self, clock: &ManualClock, patience: Duration) -> Option<Word> {
+        let mut nap = pin!(clock.nap(patience));
+        std::future::poll_fn(|context| {
+            let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(word) = slot.0 {
+                return Poll::Ready(Some(word));
+            }
+            slot.1 = Some(context.waker().clone());
+            nap.as_mut().poll(context).map(|()| None)
+        })
+        .await
+    }
+}
+
+impl SimulatedUpstream {
+    /// One request on its way, whatever becomes of whoever sent it.
+    fn dispatch(&self, place: Place, key: Option<HonouredKey>, run: Option<String>, slot: Slot) {
+        let (world, clock, fates) = (self.world.clone(), self.clock.clone(), self.fates);
+        let lost = self.random.percent(fates.request_lost);
+        let refuses = self.random.percent(fates.refused);
+        let unanswered = self.random.percent(fates.answer_lost);
+        let unclear = self.random.percent(fates.ambiguous);
+        let late = self.random.percent(fates.late_answer);
+        let travel = match (self.child, fates.slow) {
+            (true, true) => self.random.millis(1, CHILD_MILLIS),
+            (false, true) => self.random.millis(0, TRAVEL_MILLIS),
+            (_, false) => Duration::ZERO,
+        };
+        let back = if late { self.random.millis(10_000, 90_000) } else { self.random.millis(0, 800) };
+        for (happens, what) in [
+            (lost, "request lost"),
+            (refuses, "refused"),
+            (unanswered, "answer lost"),
+            (unclear, "unclear answer"),
+            (late, "answer late"),
+        ] {
+            if happens {
+                self.tally.count(what);
+            }
+        }
+        let descriptor = self.child.then(|| self.holders.inherited());
+        let child = self.child;
+        let job = async move {
+            if !travel.is_zero() {
+                clock.nap(travel).await;
+            }
+            let word = match (lost, refuses) {
+                (true, _) => None,
+                (false, true) => Some(Word::Refused),
+                (false, false) => {
+                    if child {
+                        world.acted(run, clock.elapsed());
+                    }
+                    Some(Word::Done(world.apply(place, key.as_ref(), clock.elapsed())))
+                }
+            };
+            drop(descriptor);
+            clock.nap(back).await;
+            match word {
+                Some(_) if unclear => slot.leave(Word::Unclear),
+                Some(word) if !unanswered => slot.leave(word),
+                _ => {}
+            }
+        };
+        // A child may die with its parent or survive it; a request on the wire always does.
+        let dies_too = self.child && self.random.percent(50);
+        self.orders.start(if dies_too { self.holders.process } else { OUTSIDE }, job);
+    }
+}
+
+impl Upstream for SimulatedUpstream {
+    async fn prepare(&mut self) -> Result<(), NotStarted> {
+        self.clock.nap(self.random.millis(0, 50)).await;
+        match self.random.percent(self.fates.never_sent) {
+            true => Err(NotStarted { why: "no route".into(), data: Value::Null }),
+            false => Ok(()),
+        }
+    }
+
+    async fn send(&mut self, sending: Sending<'_>) -> Sent {
+        self.got = None;
+        if self.random.percent(self.fates.never_sent) {
+            self.tally.count("never sent");
+            let why = NotAppliedWhy::NeverSent("connection refused".into());
+            return Sent {
+                outcome: Outcome::NotApplied { why, reply: Reply::Unknown },
+                reply: None,
+                data: Value::Null,
+            };
+        }
+        let recorded = sending.recorded.expect("the simulation sends nothing that is not recorded");
+        let place = (self.key, recorded.effect.occurrence.number);
+        let run = recorded
+            .effect
+            .newest_attempt()
+            .and_then(|attempt| attempt.run.as_ref())
+            .map(|run| run.id.clone());
+        let key =
+            self.honours.map(|valid_for| HonouredKey { key: recorded.idempotency_key.to_owned(), valid_for });
+        self.world.acted(run.clone(), self.clock.elapsed());
+        let slot = Slot::default();
+        self.dispatch(place, key.clone(), run.clone(), slot.clone());
+        // Some answers are waited for past the timeout: nothing is killed, and they still count.
+        let timeout = sending.timeout.filter(|_| self.random.percent(60)).unwrap_or(RESET_AFTER);
+        let mut word = slot.wait(&self.clock, timeout).await;
+        if word.is_none() && self.broken == Some(Broken::HiddenResend) {
+            self.tally.count("hidden resend");
+            self.dispatch(place, key, run, slot.clone());
+            word = slot.wait(&self.clock, timeout).await;
+        }
+        match word {
+            Some(Word::Done(serial)) => {
+                let reply = json!({"serial": serial}).to_string().into_bytes();
+                self.got = Some(reply.clone());
+                let evidence = if self.random.percent(10) { Evidence::Accepted } else { Evidence::Reported };
+                let outcome = Outcome::Applied { evidence, word: EffectWord::Created, reply: Reply::Kept };
+                Sent { outcome, reply: Some(reply), data: json!({"serial": serial}) }
+            }
+            Some(Word::Refused) => {
+                let outcome = Outcome::NotApplied {
+                    why: NotAppliedWhy::Refused("declined".into()),
+                    reply: Reply::Kept,
+                };
+                Sent { outcome, reply: Some(b"declined".to_vec()), data: json!("declined") }
+            }
+            Some(Word::Unclear) | None => {
+                let why = if word.is_some() { "502" } else { "no answer" };
+                // It was sent once and is not sent again by this sender; a child that runs on is another matter.
+                let sender_gone = !self.child && self.random.percent(50);
+                Sent {
+                    outcome: Outcome::InDoubt { why: why.into(), sender_gone },
+                    reply: None,
+                    data: Value::Null,
+                }
+            }
+        }
+    }
+
+    async fn probe(&mut self, _probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
+        self.clock.nap(self.random.millis(0, 300)).await;
+        let unknown = self.random.percent(self.fates.probe_unknown);
+        let found = match effect {
+            Some(effect) => self.world.done((self.key, effect.occurrence.number)).first().copied(),
+            None => self.world.any_of(self.key),
+        };
+        let lag = if self.fates.slow { LAG } else { Duration::ZERO };
+        let seen = found.filter(|done| done.at + lag <= self.clock.elapsed());
+        // The answer may be old when it comes.
+        self.clock.nap(self.random.millis(0, if self.fates.slow { 9_000 } else { 10 })).await;
+        if self.broken == Some(Broken::LyingProbe) && self.random.percent(70) {
+            return ProbeAnswer::No;
+        }
+        match (unknown, seen) {
+            (true, _) => {
+                self.tally.count("probe could not tell");
+                ProbeAnswer::Unknown { why: "truncated page".into() }
+            }
+            (false, Some(done)) => {
+                let reply = json!({"serial": done.reply}).to_string().into_bytes();
+                ProbeAnswer::Yes { reply: Some(reply), word: Some(EffectWord::Created) }
+            }
+            (false, None) => ProbeAnswer::No,
+        }
+    }
+
+    fn sends_while_alive(&self) -> bool {
+        self.child
+    }
+
+    fn let_go(&mut self) {
+        if self.child {
+            self.holders.let_go();
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The outside: it counts what was done to it, and nothing else in a simulation knows the truth.
+
+use semel_core::digest::Digest;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// One intended effect: a record, and its occurrence.
+pub type Place = (Digest, u32);
+
+#[derive(Debug, Clone, Default)]
+pub struct World(Arc<Mutex<Truth>>);
+
+#[derive(Debug, Default)]
+struct Truth {
+    done: BTreeMap<Place, Vec<Done>>,
+    /// Idempotency keys that the upstream has seen: when first, and what it answered.
+    keys: HashMap<String, (Duration, u64)>,
+    sent: Vec<(Option<String>, Duration)>,
+    serial: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Done {
+    pub at: Duration,
+    pub reply: u64,
+}
+
+/// An idempotency key as the upstream honours it.
+#[derive(Debug, Clone)]
+pub struct HonouredKey {
+    pub key: String,
+    pub valid_for: Duration,
+}
+
+impl World {
+    /// Changes the world. The reply is the number of the change.
+    pub fn apply(&self, place: Place, key: Option<&HonouredKey>, now: Duration) -> u64 {
+        let mut truth = self.truth();
+        if let Some(honoured) = key
+            && let Some((first, reply)) = truth.keys.get(&honoured.key)
+            && now < *first + honoured.valid_for
+        {
+            return *reply;
+        }
+        truth.serial += 1;
+        let reply = truth.serial;
+        truth.done.entry(place).or_default().push(Done { at: now, reply });
+        if let Some(honoured) = key {
+            truth.keys.insert(honoured.key.clone(), (now, reply));
+        }
+        reply
+    }
+
+    /// Somebody acts on behalf of a run.
+    pub fn acted(&self, run: Option<String>, now: Duration) {
+        self.truth().sent.push((run, now));
+    }
+
+    pub fn acted_between(&self, run: &str, from: Duration, until: Duration) -> bool {
+        let within = |at: Duration| at > from && at < until;
+        self.truth().sent.iter().any(|(of, at)| of.as_deref() == Some(run) && within(*at))
+    }
+
+    pub fn done(&self, place: Place) -> Vec<Done> {
+        self.truth().done.get(&place).cloned().unwrap_or_default()
+    }
+
+    pub fn any_of(&self, key: Digest) -> Option<Done> {
+        self.truth().done.iter().find(|((of, _), _)| *of == key).map(|(_, done)| done[0])
+    }
+
+    pub fn places(&self) -> Vec<(Place, Vec<Done>)> {
+        self.truth().done.iter().map(|(place, done)| (*place, done.clone())).collect()
+    }
+
+    fn truth(&self) -> MutexGuard<'_, Truth> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
