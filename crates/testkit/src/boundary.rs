@@ -2,7 +2,6 @@
 
 use crate::history::{Saw, Standing};
 use serde_json::Value;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 
@@ -153,9 +152,7 @@ const RESERVED: std::ops::RangeInclusive<i32> = 120..=127;
 
 fn read(status: ExitStatus, object: &Value, json: bool, stdout: String, stderr: &str) -> Saw {
     let other = || Saw::Other { exit: status.code(), text: format!("{object} {stderr}") };
-    let Some(exit) = status.code() else {
-        return if status.signal() == Some(9) { Saw::Nothing } else { other() };
-    };
+    let Some(exit) = status.code() else { return Saw::Nothing };
     if exit == 0 {
         return match (json, object["ok"].as_bool()) {
             (false, _) => Saw::Success { body: stdout },

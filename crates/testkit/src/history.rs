@@ -24,7 +24,7 @@ pub enum Saw {
     Unavailable {
         why: String,
     },
-    /// The caller's own process was killed: it heard nothing.
+    /// `semel` died: its caller heard nothing.
     Nothing,
     Other {
         exit: Option<i32>,

@@ -1,18 +1,17 @@
-//! kill -9 at random moments: several callers, one ledger, one world. Judged only by the world's log, the answers
+//! kill -9 at random moments, beside pauses, aborts and failing commits: several callers, one ledger, one world. Judged only by the world's log, the answers
 //! that callers got, and what the ledger says afterwards.
 //!
 //! `SEMEL_TORTURE_KILLS=20000` makes it longer, `SEMEL_TORTURE_SEED=…` repeats the draws of an earlier run.
 
 use crate::scene::{Scene, Started, children, now, number, say, signal, sleep};
 use rustix::process::Signal;
-use semel_core::time::At;
-use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, SqliteStore};
-use semel_testkit::boundary::{Ask, Boundary};
+use semel_ledger::failpoint;
+use semel_testkit::boundary::{Answered, Ask, Boundary};
 use semel_testkit::history::{Call, Check, Saw, Standing, Violation, judge};
 use semel_testkit::random::{Random, digest};
 use semel_testkit::world::body;
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -173,6 +172,9 @@ struct Tallies {
     killed_command: AtomicU64,
     /// Kills of `semel` while its command ran.
     killed_in_flight: AtomicU64,
+    paused: AtomicU64,
+    /// Calls in which a crash point did what it was set to.
+    struck: AtomicU64,
 }
 
 struct Outcome {
@@ -187,6 +189,8 @@ struct Counts {
     kills: u64,
     by_kind: [u64; 3],
     killed_in_flight: u64,
+    paused: u64,
+    struck: u64,
     keys: usize,
     changes: usize,
     successes: usize,
@@ -203,11 +207,14 @@ impl std::fmt::Display for Counts {
         let [wrapper, tree, command] = self.by_kind;
         write!(
             f,
-            "{} kills (wrapper {wrapper}, tree {tree}, command {command}; {} while the command ran), {} calls, \
+            "{} kills (wrapper {wrapper}, tree {tree}, command {command}; {} while the command ran), {} pauses, \
+             {} crash points struck, {} calls, \
              {} keys, {} changes; answers: {} success, {} in doubt, {} in flight, {} not applied, {} unavailable; \
              at the end {} applied, {} in doubt",
             self.kills,
             self.killed_in_flight,
+            self.paused,
+            self.struck,
             self.calls,
             self.keys,
             self.changes,
@@ -235,6 +242,8 @@ impl Counts {
             few("kills of the tree", tree, kills / 10),
             few("kills of the command", command, kills / 100),
             few("kills while the command ran", self.killed_in_flight, kills / 20),
+            few("pauses", self.paused, kills / 100),
+            few("crash points struck", self.struck, kills / 100),
             few("keys", self.keys as u64, kills / 20),
             few("answers in doubt", self.in_doubt as u64, kills / 100),
             few("doubts at the end", self.in_doubt_at_the_end as u64, kills / 100),
@@ -287,7 +296,7 @@ impl Torture {
         }
         if self.runner == Runner::Semel {
             violations.extend(
-                ends.iter().filter_map(|(key, saw)| self.unfinished(key, saw, log.contains_key(key))),
+                ends.iter().filter_map(|(key, last)| self.unfinished(key, last, log.contains_key(key))),
             );
         }
         let damage = damage(&self.scene.boundary);
@@ -295,11 +304,11 @@ impl Torture {
     }
 
     /// Probed keys must end applied, opaque ones applied or in doubt.
-    fn unfinished(&self, key: &str, saw: &Saw, happened: bool) -> Option<Violation> {
-        let what = match saw {
+    fn unfinished(&self, key: &str, last: &Answered, happened: bool) -> Option<Violation> {
+        let what = match &last.saw {
             Saw::Success { .. } if happened => return None,
             Saw::InDoubt if !is_probed(key) => return None,
-            saw => format!("asked without kills it ends as {saw:?}"),
+            _ => format!("asked without kills it ends as {last:?}"),
         };
         Some(Violation { check: Check::C4ChangeIsKnown, key: key.to_owned(), what })
     }
@@ -338,7 +347,18 @@ impl Torture {
         let wait = ["0s", "50ms", "1s"][random.below(3) as usize];
         let moods = self.seed.to_string();
         let touch = self.touch(&moods);
-        let ask = Ask { json, wait: Some(wait), touch: &touch, ..ask(key) };
+        let failpoints = random.chance(10).then(|| failpoints(random));
+        let pause = random.chance(8).then(|| pause(random));
+        // A pause that outlives this brings the deadline to pass while the owner lives, and its answer comes late.
+        let timeout = pause.and(Some("400ms"));
+        let ask = Ask {
+            json,
+            wait: Some(wait),
+            touch: &touch,
+            timeout,
+            failpoints: failpoints.as_deref(),
+            ..ask(key)
+        };
         self.counts.calls.fetch_add(1, Ordering::Relaxed);
         let began = self.tick();
         let started = now();
@@ -352,11 +372,19 @@ impl Torture {
             let mean = Duration::from_nanos(self.mean_nanos.load(Ordering::Relaxed));
             (kind, mean * u32::try_from(random.below(1_000)).unwrap_or(0) / 1_000)
         });
-        InFlight { process, json, began, started, kill }
+        InFlight { process, json, began, started, pause, kill: kill.filter(|_| pause.is_none()) }
     }
 
     fn end(&self, key: &str, call: InFlight, random: &mut Random) {
-        let InFlight { process, json, began, started, kill } = call;
+        let InFlight { process, json, began, started, pause, kill } = call;
+        if let Some((after, span)) = pause {
+            sleep(after.saturating_sub(started.elapsed()));
+            if is_running(process.id()) && signal(process.id(), Signal::STOP) {
+                self.counts.paused.fetch_add(1, Ordering::Relaxed);
+                sleep(span);
+                signal(process.id(), Signal::CONT);
+            }
+        }
         if let Some((kind, after)) = kill {
             sleep(after.saturating_sub(started.elapsed()));
             if kind == Kill::Command {
@@ -366,7 +394,10 @@ impl Torture {
             self.kill(process.id(), kind);
         }
         let answered = process.finish(json);
-        if kill.is_none() && matches!(answered.saw, Saw::Success { .. }) {
+        if answered.stderr.contains("failpoint ") {
+            self.counts.struck.fetch_add(1, Ordering::Relaxed);
+        }
+        if kill.is_none() && pause.is_none() && matches!(answered.saw, Saw::Success { .. }) {
             let took = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX).min(500_000_000);
             let mean = self.mean_nanos.load(Ordering::Relaxed);
             self.mean_nanos.store(mean - mean / 16 + took / 16, Ordering::Relaxed);
@@ -466,22 +497,23 @@ impl Torture {
     }
 
     /// Nobody is killed any more. What was refused is asked for again, as an agent would.
-    fn ask_all_once_more(&self) -> Vec<(String, Saw)> {
+    fn ask_all_once_more(&self) -> Vec<(String, Answered)> {
         const TRIES: usize = 20;
         self.for_all(&self.born(), |key| {
             let moods = self.seed.to_string();
             let touch = self.touch(&moods);
-            let ask = Ask { json: true, wait: Some("10s"), touch: &touch, ..ask(key) };
-            let mut last = Saw::Nothing;
-            for _ in 0..TRIES {
+            // An attempt that was refused after its deadline leaves a doubt without an unproven sender. A probe's
+            // "no" then counts after the time that any sender has, which is ten seconds.
+            let ask = Ask { json: true, wait: Some("20s"), touch: &touch, ..ask(key) };
+            for tries in 1.. {
                 let began = self.tick();
-                last = self.scene.boundary.call(&ask).expect("semel starts").saw;
-                self.remember(key, began, last.clone());
-                if !matches!(last, Saw::NotApplied { .. }) {
-                    break;
+                let last = self.scene.boundary.call(&ask).expect("semel starts");
+                self.remember(key, began, last.saw.clone());
+                if !matches!(last.saw, Saw::NotApplied { .. }) || tries == TRIES {
+                    return last;
                 }
             }
-            last
+            unreachable!("the tries are counted")
         })
     }
 
@@ -515,13 +547,15 @@ impl Torture {
                 tally(&self.counts.killed_command),
             ],
             killed_in_flight: tally(&self.counts.killed_in_flight),
+            paused: tally(&self.counts.paused),
+            struck: tally(&self.counts.struck),
             keys: standings.len(),
             changes: log.values().map(Vec::len).sum(),
             successes: saw(|saw| matches!(saw, Saw::Success { .. })),
             in_doubt: saw(|saw| matches!(saw, Saw::InDoubt)),
             in_flight: saw(|saw| matches!(saw, Saw::InFlight)),
             not_applied: saw(|saw| matches!(saw, Saw::NotApplied { .. })),
-            unavailable: saw(|saw| matches!(saw, Saw::Unavailable { .. })),
+            unavailable: saw(|saw| matches!(saw, Saw::Unavailable { why } if !why.contains("failpoint"))),
             applied_at_the_end: stands(Standing::Applied),
             in_doubt_at_the_end: stands(Standing::InDoubt),
         }
@@ -534,6 +568,8 @@ struct InFlight {
     json: bool,
     began: u64,
     started: std::time::Instant,
+    /// Stopped after the first span, for the second.
+    pause: Option<(Duration, Duration)>,
     kill: Option<(Kill, Duration)>,
 }
 
@@ -544,6 +580,20 @@ fn is_probed(key: &str) -> bool {
 
 fn ask(key: &str) -> Ask<'_> {
     Ask { key, probe_quiet: is_probed(key).then_some(QUIET), ..Ask::default() }
+}
+
+/// One crash point of the gate or the store, at one of its first hits.
+fn failpoints(random: &mut Random) -> String {
+    let points: Vec<_> = failpoint::NAMES.iter().filter(|name| !name.starts_with("found.")).collect();
+    let point = points[random.below(points.len() as u64) as usize];
+    let action = ["abort", "error", "pause(20)"][random.below(3) as usize];
+    format!("{point}={action}@{}", 1 + random.below(3))
+}
+
+/// When to stop it, and for how long: mostly a little, sometimes past its deadline.
+fn pause(random: &mut Random) -> (Duration, Duration) {
+    let span = if random.chance(20) { 450 + random.below(200) } else { random.below(60) };
+    (Duration::from_millis(random.below(60)), Duration::from_millis(span))
 }
 
 /// Until it has started its command, or has ended without one.
@@ -559,9 +609,18 @@ fn is_running(process: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
+/// What `semel doctor --full` says about the ledger's integrity, unless all is well.
 fn damage(boundary: &Boundary) -> Vec<String> {
-    let place = Place::at(boundary.ledger());
-    let options = OpenOptions { read_only: true, blocking: true, ..OpenOptions::at(place, At(0)) };
-    let opened = SqliteStore::open(options).expect("the ledger opens");
-    opened.store.integrity_check().expect("the ledger can be read")
+    let mut doctor = Command::new(&boundary.semel);
+    doctor.args(["--json", "doctor", "--full"]).env("SEMEL_STATE_DIR", &boundary.state).current_dir("/");
+    let output = doctor.output().expect("semel starts");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let items = document["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let bad = items.iter().filter(|item| matches!(item["check"].as_str(), Some("integrity" | "ledger")));
+    let mut complaints: Vec<String> =
+        bad.filter(|item| item["status"] != "ok").map(ToString::to_string).collect();
+    if !items.iter().any(|item| item["check"] == "integrity") {
+        complaints.push(format!("the doctor did not look: {document}"));
+    }
+    complaints
 }

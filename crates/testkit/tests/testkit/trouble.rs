@@ -155,7 +155,7 @@ fn a_damaged_ledger_sends_nothing() {
         ("all pages but the first are zeroed", |bytes| bytes[4_096..].fill(0)),
         ("all pages but the first are noise", |bytes| {
             let mut random = semel_testkit::random::Random::new(7);
-            bytes[4_096..].iter_mut().for_each(|byte| *byte = random.next() as u8);
+            bytes[4_096..].iter_mut().for_each(|byte| *byte = random.draw() as u8);
         }),
     ];
     let scene = filled_ledger();
