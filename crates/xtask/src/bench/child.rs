@@ -21,6 +21,7 @@ pub struct Child {
 #[derive(Debug)]
 pub struct Started {
     process: std::process::Child,
+    begun: bool,
     output: BufReader<std::process::ChildStdout>,
 }
 
@@ -45,20 +46,23 @@ impl Child {
         if line.trim() != READY {
             return Err(format!("a part of the bench said {line:?} instead of {READY:?}").into());
         }
-        Ok(Started { process, output })
+        Ok(Started { process, begun: false, output })
     }
 }
 
 impl Started {
     /// Lets it begin.
     pub fn begin(&mut self) -> Result<()> {
+        self.begun = true;
         let input = self.process.stdin.as_mut().expect("its input was asked for");
         Ok(input.write_all(b"go\n")?)
     }
 
     /// Lets it begin if it has not, and waits for its end.
     pub fn result(mut self) -> Result<Value> {
-        self.begin()?;
+        if !self.begun {
+            self.begin()?;
+        }
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         let status = self.process.wait()?;

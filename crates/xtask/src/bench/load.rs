@@ -10,10 +10,17 @@ use tokio::runtime::Runtime;
 pub struct Load {
     pub calls: u64,
     pub took: Duration,
+    /// Processor time that all calls took together, in seconds.
+    pub cpu: f64,
     pub times: Times,
 }
 
 impl Load {
+    /// Microseconds of processor time a call.
+    pub fn cpu_micros(&self) -> f64 {
+        self.cpu * 1e6 / self.calls as f64
+    }
+
     pub fn per_second(&self) -> f64 {
         self.calls as f64 / self.took.as_secs_f64()
     }
@@ -27,6 +34,7 @@ where
 {
     let call = Arc::new(call);
     let next = Arc::new(AtomicU64::new(0));
+    let cpu_before = measure::own_seconds();
     let started = measure::now();
     let caller = || {
         let (call, next) = (Arc::clone(&call), Arc::clone(&next));
@@ -47,5 +55,6 @@ where
             times.join(caller.await.expect("a call does not panic"));
         }
     });
-    Load { calls: next.load(Ordering::Relaxed), took: started.elapsed(), times }
+    let cpu = measure::own_seconds() - cpu_before;
+    Load { calls: next.load(Ordering::Relaxed), took: started.elapsed(), cpu, times }
 }

@@ -34,9 +34,10 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     });
     let commits = house.durable_commits() - before;
     let made_of = format!(
-        "{} replays/s, p50 {} us; {} bare reads/s; {known} effects",
+        "{} replays/s, p50 {} us, CPU {} us; {} bare reads/s; {known} effects",
         figure(load.per_second()),
         figure(load.times.median()),
+        figure(load.cpu_micros()),
         figure(bare)
     );
     Ok(vec![
