@@ -1,20 +1,27 @@
 //! One caller at a time: what a guarded call costs beside the two flushes that nobody can save.
 
-use super::Effort;
 use super::floor::{Appended, two_flushes};
 use super::house::{self, House, NamedBy};
+use super::load::drive;
 use super::measure::{Times, now};
 use super::report::{Line, figure};
+use super::{CALLERS, Effort};
 use crate::project::{self, Result};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
 
 /// Calls and flushes take turns in blocks of this many, so that both see the same machine.
 const BLOCK: u64 = 50;
 
 pub fn run(effort: Effort) -> Result<Vec<Line>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
-    let house = House::open(&directory.path().join("ledger.db"))?;
+    let ledger = directory.path().join("ledger.db");
+    let house = Arc::new(House::open(&ledger)?);
     let mut appended = Appended::create(directory.path())?;
     let runtime = house::runtime()?;
+    warm_up(&runtime, &house, &ledger)?;
     let (mut passes, mut marked, mut flushes, mut intents) =
         (Times::default(), Times::default(), Times::default(), Times::default());
     let blocks = effort.count(60) as u64;
@@ -49,4 +56,28 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
         Line::plain("p50 of a call / two fdatasyncs", pass / floor, "", made_of).at_most(1.5, 1.2),
         Line::plain("the same with its delivered mark", (pass + mark) / floor, "", made_of_mark),
     ])
+}
+
+/// Calls until the write-ahead log has been folded into the database once. From then on it is written over instead
+/// of growing, which is how a ledger spends its life.
+fn warm_up(runtime: &Runtime, house: &Arc<House>, ledger: &Path) -> Result<()> {
+    const FOUNDED_BYTES: u64 = 256 * 1024;
+    for round in 0..100 {
+        if std::fs::metadata(ledger)?.len() > FOUNDED_BYTES {
+            break;
+        }
+        let house = Arc::clone(house);
+        drive(runtime, CALLERS, Duration::from_millis(100), move |n| {
+            let (house, intent) =
+                (Arc::clone(&house), house.intent(NamedBy::Key, &format!("warm-{round}"), n));
+            async move {
+                house.fresh(&intent).await;
+            }
+        });
+    }
+    // The writer's thread steps back once it has been lonely for a while.
+    for n in 0..40 {
+        runtime.block_on(house.fresh(&house.intent(NamedBy::Key, "warm-alone", n)));
+    }
+    Ok(())
 }

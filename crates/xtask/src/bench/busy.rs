@@ -27,11 +27,22 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     };
     let ratio = |ours: &Load, bare: &Load| ours.per_second() / bare.per_second();
     let cpu = format!("{} us a call; {} us bare", figure(named.cpu_micros()), figure(hash.cpu_micros()));
-    let latency = format!("; p50 {} us, p99 {} us", figure(named.times.median()), figure(named.times.micros(0.99)));
+    let latency =
+        format!("; p50 {} us, p99 {} us", figure(named.times.median()), figure(named.times.micros(0.99)));
     Ok(vec![
-        Line::plain("64 callers / bare SQLite, hash keys", ratio(&named, &hash), "", made_of(&named, &hash) + &latency)
-            .at_least(1.0, 2.0),
-        Line::plain("64 callers / bare SQLite, time-ordered keys", ratio(&named, &time), "", made_of(&named, &time)),
+        Line::plain(
+            "64 callers / bare SQLite, hash keys",
+            ratio(&named, &hash),
+            "",
+            made_of(&named, &hash) + &latency,
+        )
+        .at_least(1.0, 2.0),
+        Line::plain(
+            "64 callers / bare SQLite, time-ordered keys",
+            ratio(&named, &time),
+            "",
+            made_of(&named, &time),
+        ),
         Line::plain("64 callers / append log", ratio(&named, &log), "", made_of(&named, &log)),
         Line::plain("CPU of a call / bare, hash keys", named.cpu_micros() / hash.cpu_micros(), "", cpu),
         Line::plain("with delivered marks / hash keys", ratio(&marked, &hash), "", made_of(&marked, &hash)),

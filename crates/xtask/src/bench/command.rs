@@ -26,7 +26,12 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     }
     let floor = locked.median();
     let made_of = |times: &mut Times| {
-        format!("p50 {} us, p99 {} us; flock {} us", figure(times.median()), figure(times.micros(0.99)), figure(floor))
+        format!(
+            "p50 {} us, p99 {} us; flock {} us",
+            figure(times.median()),
+            figure(times.micros(0.99)),
+            figure(floor)
+        )
     };
     let line = |what: &str, times: &mut Times| Line::plain(what, times.median() / floor, "", made_of(times));
     Ok(vec![
@@ -43,7 +48,10 @@ fn release_binary() -> Result<PathBuf> {
 
 fn guarded(semel: &Path, directory: &Path, key: &str) -> Command {
     let mut command = Command::new(semel);
-    command.args(["run", "--quiet", "--key", key, "--ledger"]).arg(directory.join("ledger.db")).args(["--", "true"]);
+    command
+        .args(["run", "--quiet", "--key", key, "--ledger"])
+        .arg(directory.join("ledger.db"))
+        .args(["--", "true"]);
     // Nothing of whoever runs the bench may change what is measured.
     command.current_dir(directory).env("HOME", directory).env_remove("XDG_CONFIG_HOME");
     for name in ["SEMEL_POLICY", "SEMEL_CONFIG", "SEMEL_RUN_ID", "SEMEL_FAILPOINTS", "BAGGAGE"] {

@@ -1,5 +1,6 @@
 //! Fills a ledger in minutes instead of hours: one effect is made by the gate, the others are copies of its rows
-//! under keys of their own, inserted in the order and into the trees that the gate would have used.
+//! under keys of their own, inserted in the order and into the trees that the gate would have used. The journal is
+//! left short: it is only ever appended to, and no call reads it.
 
 use super::house::{House, NamedBy, TENANT, caller_key};
 use super::measure::now;
@@ -33,7 +34,11 @@ impl Filled {
         let passed = runtime.block_on(house.fresh(&intent));
         runtime.block_on(house.gate.delivered(&passed.delivery.expect("a success can be delivered")))?;
         let secret = house.gate.ledger.secret().clone();
-        assert_eq!(keys(&secret, 0), (intent.key, intent.family), "the copies get the keys that calls will have");
+        assert_eq!(
+            keys(&secret, 0),
+            (intent.key, intent.family),
+            "the copies get the keys that calls will have"
+        );
         Ok(Filled { file: file.to_owned(), secret, effects: 1 })
     }
 
@@ -65,7 +70,10 @@ impl Filled {
                 let id = first + u128::from(n);
                 let id = Value::Blob(id.to_be_bytes().to_vec());
                 let (key, family) = (Value::Blob(key.0.to_vec()), Value::Blob(family.0.to_vec()));
-                effect.insert(&connection, &[("id", Value::Null), ("key", key), ("effect", id), ("family", family)])?;
+                effect.insert(
+                    &connection,
+                    &[("id", Value::Null), ("key", key), ("effect", id), ("family", family)],
+                )?;
                 let row = connection.last_insert_rowid();
                 reply.insert(&connection, &[("id", Value::Integer(row))])?;
             }
@@ -98,7 +106,7 @@ struct Template {
 impl Template {
     fn read(connection: &Connection, table: &str, condition: &str) -> Result<Template> {
         let mut query = connection.prepare(&format!("SELECT * FROM {table} WHERE {condition}"))?;
-        let columns: Vec<String> = query.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = query.column_names().map(str::to_owned).collect();
         let values = query.query_row([], |row| (0..columns.len()).map(|column| row.get(column)).collect())?;
         let places = vec!["?"; columns.len()].join(", ");
         let insert = format!("INSERT INTO {table}({}) VALUES({places})", columns.join(", "));
@@ -114,8 +122,10 @@ impl Template {
     }
 
     fn insert(&self, connection: &Connection, changes: &[(&str, Value)]) -> Result<()> {
-        let changed = |name: &String| changes.iter().find(|(column, _)| column == name).map(|(_, value)| value);
-        let values = self.columns.iter().zip(&self.values).map(|(name, value)| changed(name).unwrap_or(value));
+        let changed =
+            |name: &String| changes.iter().find(|(column, _)| column == name).map(|(_, value)| value);
+        let values =
+            self.columns.iter().zip(&self.values).map(|(name, value)| changed(name).unwrap_or(value));
         connection.prepare_cached(&self.insert)?.execute(rusqlite::params_from_iter(values))?;
         Ok(())
     }

@@ -90,10 +90,14 @@ impl Engine for BareTable {
             for op in ops {
                 let changed = match op {
                     Op::Claim(key) => transaction
-                        .prepare_cached("INSERT INTO effect(key, state) VALUES(?1, 1) ON CONFLICT DO NOTHING")?
+                        .prepare_cached(
+                            "INSERT INTO effect(key, state) VALUES(?1, 1) ON CONFLICT DO NOTHING",
+                        )?
                         .execute([key])?,
                     Op::Settle(key) => transaction
-                        .prepare_cached("UPDATE effect SET state = 2, result = ?2 WHERE key = ?1 AND state = 1")?
+                        .prepare_cached(
+                            "UPDATE effect SET state = 2, result = ?2 WHERE key = ?1 AND state = 1",
+                        )?
                         .execute(params![key, RESULT])?,
                 };
                 assert_eq!(changed, 1, "every key is claimed and settled once");

@@ -50,8 +50,10 @@ impl House {
         let ledger = Ledger::new(store, holders, OsEntropy, secret);
         let clock = RuntimeClock(SystemClock::start());
         let arguments = arguments(0);
-        let facts =
-            ActionFacts { class_override: Some(Class::Consequential), ..ActionFacts::new(ACTION, &arguments) };
+        let facts = ActionFacts {
+            class_override: Some(Class::Consequential),
+            ..ActionFacts::new(ACTION, &arguments)
+        };
         let rule = Policy::default().rule_for(&facts);
         Ok(House { gate: Gate::new(ledger, clock, Mode::Guard), rule })
     }

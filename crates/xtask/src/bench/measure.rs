@@ -61,8 +61,14 @@ impl Machine {
     /// `None` where there is no `/proc`.
     pub fn look() -> Option<Machine> {
         let all = fs::read_to_string("/proc/stat").ok()?;
-        let ticks: Vec<u64> =
-            all.lines().next()?.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
+        let ticks: Vec<u64> = all
+            .lines()
+            .next()?
+            .split_whitespace()
+            .skip(1)
+            .take(8)
+            .filter_map(|word| word.parse().ok())
+            .collect();
         let [_, _, _, idle, iowait, ..] = ticks[..] else { return None };
         let all = ticks.iter().sum();
         Some(Machine { busy: all - idle - iowait, all, own: own_ticks()? })

@@ -103,8 +103,7 @@ fn again_in_release(words: &[&str]) -> Result<ExitCode> {
 }
 
 fn parse(words: &[&str]) -> Result<Options> {
-    let mut options =
-        Options { effort: Effort { quick: false }, gate: false, json: None, names: Vec::new() };
+    let mut options = Options { effort: Effort { quick: false }, gate: false, json: None, names: Vec::new() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
@@ -137,11 +136,7 @@ fn measure(options: &Options) -> Result<Vec<Reported>> {
     Ok(lines)
 }
 
-fn once(
-    name: &'static str,
-    bench: fn(Effort) -> Result<Vec<Line>>,
-    effort: Effort,
-) -> Result<Vec<Reported>> {
+fn once(name: &'static str, bench: fn(Effort) -> Result<Vec<Line>>, effort: Effort) -> Result<Vec<Reported>> {
     let before = Machine::look();
     let lines = bench(effort)?;
     let others = before.zip(Machine::look()).map(|(before, after)| after.others_since(&before));

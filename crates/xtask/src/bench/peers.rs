@@ -31,7 +31,9 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     let ledger = directory.path().join("ledger.db");
     let ours = guarded(&runtime, &ledger, NamedBy::Key, Mark::Made, CALLERS, effort.span())?.per_second();
     let theirs = child::number(&result, "calls_per_second");
-    println!("not measured: Restate (a server of its own), agent-ledger (needs PostgreSQL), Temporal (a server)");
+    println!(
+        "not measured: Restate (a server of its own), agent-ledger (needs PostgreSQL), Temporal (a server)"
+    );
     let made_of = format!("{} calls/s with delivered marks; DBOS {} calls/s", figure(ours), figure(theirs));
     let what = format!("64 callers / DBOS {} on SQLite", result["version"].as_str().unwrap_or("?"));
     Ok(vec![Line::plain(what, ours / theirs, "", made_of).at_least(25.0, None)])
@@ -46,7 +48,15 @@ fn environment() -> Result<PathBuf> {
     }
     // The SQLite of older distributions lacks functions that DBOS's tables use by default.
     let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "dbos", "pysqlite3-binary"]);
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "dbos",
+        "pysqlite3-binary",
+    ]);
     project::must(&mut install)?;
     Ok(python)
 }

@@ -21,11 +21,22 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
         let several = together(count, effort)?;
         let made_of = format!("{} calls/s together; {} alone", figure(several.total), figure(one.total));
         lines.extend([
-            Line::plain(format!("{count} processes / one"), several.total / one.total, "", made_of).at_least(0.5, None),
-            Line::plain(format!("{count} processes: farthest from an equal share"), several.uneven * 100.0, " %", several.shares)
-                .at_most(10.0, None),
-            Line::plain(format!("{count} processes: worst call"), several.worst_ms, " ms", format!("alone {} ms", figure(one.worst_ms)))
-                .at_most(100.0, None),
+            Line::plain(format!("{count} processes / one"), several.total / one.total, "", made_of)
+                .at_least(0.5, None),
+            Line::plain(
+                format!("{count} processes: farthest from an equal share"),
+                several.uneven * 100.0,
+                " %",
+                several.shares,
+            )
+            .at_most(10.0, None),
+            Line::plain(
+                format!("{count} processes: worst call"),
+                several.worst_ms,
+                " ms",
+                format!("alone {} ms", figure(one.worst_ms)),
+            )
+            .at_most(100.0, None),
         ]);
     }
     Ok(lines)

@@ -40,7 +40,12 @@ pub struct Reported {
 
 impl Line {
     /// A figure without a goal, for information.
-    pub fn plain(what: impl Into<String>, value: f64, unit: &'static str, made_of: impl Into<String>) -> Line {
+    pub fn plain(
+        what: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        made_of: impl Into<String>,
+    ) -> Line {
         Line { what: what.into(), value, unit, goal: None, made_of: made_of.into() }
     }
 
@@ -102,7 +107,8 @@ pub fn print(lines: &[Reported]) {
 
 fn row(reported: &Reported) -> [String; 8] {
     let line = &reported.line;
-    let limit = |value: f64| line.goal.map_or(String::new(), |goal| format!("{} {value}", goal.better.sign()));
+    let limit =
+        |value: f64| line.goal.map_or(String::new(), |goal| format!("{} {value}", goal.better.sign()));
     [
         reported.bench.to_owned(),
         line.what.clone(),

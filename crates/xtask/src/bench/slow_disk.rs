@@ -23,7 +23,9 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     let source = directory.path().join("slowsync.c");
     let shim = directory.path().join("slowsync.so");
     std::fs::write(&source, SHIM)?;
-    project::must(Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).arg("-ldl"))?;
+    project::must(
+        Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).arg("-ldl"),
+    )?;
     let mut child = Child::new("slow-disk", directory.path(), &[&effort.span().as_millis().to_string()])?;
     child.command().env("LD_PRELOAD", &shim).env("SLOWSYNC_US", SLOWER_BY.as_micros().to_string());
     let found = child.start()?.result()?;
@@ -40,7 +42,10 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
         figure(child::number(&found, "p50_us")),
         figure(child::number(&found, "p99_us"))
     );
-    Ok(vec![Line::plain("64 callers / limit of two shared flushes", calls / limit, "", made_of).at_least(0.5, 0.8)])
+    Ok(vec![
+        Line::plain("64 callers / limit of two shared flushes", calls / limit, "", made_of)
+            .at_least(0.5, 0.8),
+    ])
 }
 
 /// In the child, under the shim.
