@@ -89,8 +89,7 @@ pub struct NewAttempt {
     pub run: Option<Run>,
     /// The epoch of the store that the claim requires.
     pub epoch: u64,
-    /// What this attempt sends, and for whom. After a refusal another run may make it, or a caller may have
-    /// corrected it.
+    /// What this attempt sends. After a refusal a caller may have corrected it.
     pub facts: Facts,
     pub marks: Marks,
 }
@@ -363,7 +362,8 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         run: new.run.clone(),
         gone_at: None,
     });
-    effect.facts = new.facts.clone();
+    // An effect stays with the run that opened it; who made an attempt stands on the attempt.
+    effect.facts = Facts { run: effect.facts.run.take(), ..new.facts.clone() };
     effect.marks = new.marks.clone();
     effect.epoch = new.epoch;
     effect.state = State::InFlight { attempt: number };

@@ -45,10 +45,11 @@ pub struct House {
 
 impl House {
     pub fn open(ledger: &Path) -> Result<House> {
-        let Opened { store, secret, .. } = SqliteStore::open(OpenOptions::at(Place::at(ledger)))?;
+        let clock = RuntimeClock(SystemClock::start());
+        let options = OpenOptions::at(Place::at(ledger), clock.now());
+        let Opened { store, secret, .. } = SqliteStore::open(options)?;
         let holders = FileHolders::in_directory(store.place().owners());
         let ledger = Ledger::new(store, holders, OsEntropy, secret);
-        let clock = RuntimeClock(SystemClock::start());
         let arguments = arguments(0);
         let facts = ActionFacts {
             class_override: Some(Class::Consequential),
