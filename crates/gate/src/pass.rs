@@ -8,7 +8,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Claiming, Decision, Refusal, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Doubt, Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State, Verdict};
+use semel_core::effect::{Doubt, Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
 use semel_core::ids::AttemptNo;
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::outcome::Outcome;
@@ -457,8 +457,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let Some(probe) = &call.rule.probe else { return Ok(Some(in_doubt(call, found, None))) };
         // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
         let asked_at = self.clock.now();
-        let forgotten = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch)
-            || !effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
+        // Attempts that are all known to have failed leave no unknown sender: one was refused after its deadline.
+        let forgotten = effect.attempts.is_empty()
+            || matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch);
         let quiet = match forgotten && call.upstream.sends_while_alive() {
             // Nobody knows which process it was; it gets the time after which any is more than merely slow.
             true => probe.quiet.max(DEADLINE_DEFAULT),

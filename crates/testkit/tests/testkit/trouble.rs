@@ -294,6 +294,28 @@ fn a_paused_owner_keeps_a_probe_from_believing_that_nothing_happened() {
     assert_eq!((scene.call(&ask).saw, scene.changes("k")), (found.saw, 1));
 }
 
+/// Nobody but the refused attempt ever sent, so the doubt that its lateness made must not outlive any sender's time.
+#[test]
+fn a_refusal_that_comes_after_the_deadline_does_not_leave_a_lasting_doubt() {
+    let scene = Scene::new();
+    let ask = Ask {
+        timeout: Some("1s"),
+        probe_quiet: Some("100ms"),
+        touch: &["--mode", "refuse", "--nap-ms", "300"],
+        ..asked("k")
+    };
+    let owner = Started::new(scene.boundary.command(&ask));
+    until("the command has started", || !children(owner.id()).is_empty());
+    assert!(signal(owner.id(), Signal::STOP), "the owner ended too early");
+    sleep(Duration::from_millis(1_200));
+    let held = scene.call(&Ask { wait: Some("0s"), ..ask.clone() });
+    assert_eq!(held.saw, Saw::InDoubt, "{held:?}");
+    assert!(signal(owner.id(), Signal::CONT), "the owner is gone");
+    owner.finish(true);
+    let later = scene.call(&Ask { wait: Some("20s"), ..ask });
+    assert_eq!((&later.saw, scene.changes("k")), (&Saw::NotApplied { attempt: Some(2) }, 0), "{later:?}");
+}
+
 #[test]
 fn sigterm_reaches_the_command_and_its_end_is_settled() {
     let scene = Scene::new();
