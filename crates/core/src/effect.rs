@@ -18,7 +18,7 @@ pub struct Effect {
     pub attempts: Vec<Attempt>,
     pub state: State,
     pub opened_at: At,
-    /// The epoch of the store in which it was last certain that no claim of this effect had been lost.
+    /// The epoch of the store in which it was claimed last, or in which it was recorded that a claim may be lost.
     #[serde(default)]
     pub epoch: u64,
     /// The first time its answer reached a caller. Missing means undelivered.
@@ -82,6 +82,9 @@ pub struct Attempt {
     /// Whose call it was: a fence stops the attempts of its run, whichever run the effect began in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
+    /// The epoch of the store in which it was claimed.
+    #[serde(default)]
+    pub epoch: u64,
     /// When its sender was proven unable to send any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone_at: Option<At>,
@@ -243,6 +246,16 @@ impl Effect {
         match self.state {
             State::InFlight { attempt } => self.attempt(attempt),
             _ => None,
+        }
+    }
+
+    /// Rule 9: whether no claim can have been lost that would have changed what this state allows.
+    pub fn is_whole_in(&self, epoch: u64) -> bool {
+        match self.state {
+            State::InFlight { .. } => true,
+            // Whatever was lost of this effect, it is settled; the next one may have been claimed after it.
+            State::Applied(_) => self.newest_attempt().is_some_and(|newest| newest.epoch >= epoch),
+            State::NotApplied(_) | State::InDoubt(_) => self.epoch >= epoch,
         }
     }
 

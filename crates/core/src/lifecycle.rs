@@ -272,6 +272,11 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
             next.state = State::Applied(Applied { evidence: Evidence::Confirmed, ..was.clone() });
         }
         (State::Applied(_), Event::Refuted { what, at }) => {
+            // The success is disproved: it takes part in no join any more, and its delivered mark means nothing.
+            for attempt in next.attempts.iter_mut().filter(|attempt| attempt.verdict == Verdict::Applied) {
+                attempt.verdict = Verdict::NotApplied;
+            }
+            next.delivered_at = None;
             next.state = not_applied(*at, NotAppliedWhy::Refuted(what.clone()), None);
         }
         (State::Applied(_), Event::Delivered { at }) => {
@@ -360,6 +365,7 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         resend,
         call_id: new.call_id.clone(),
         run: new.run.clone(),
+        epoch: new.epoch,
         gone_at: None,
     });
     // An effect stays with the run that opened it; who made an attempt stands on the attempt.

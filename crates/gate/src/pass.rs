@@ -168,9 +168,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.
     pub(crate) async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
-        let whole =
-            |effect: &Effect| effect.epoch >= found.epoch.0 || matches!(effect.state, State::InFlight { .. });
-        if found.effect().is_some_and(whole) || found.epoch == Revision::ABSENT {
+        if found.effect().is_some_and(|effect| effect.is_whole_in(found.epoch.0))
+            || found.epoch == Revision::ABSENT
+        {
             return Ok(None);
         }
         let (_, epoch) = self.ledger.epoch().await?;

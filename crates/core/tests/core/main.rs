@@ -1,3 +1,8 @@
 //! The one integration binary of this crate.
 
+mod answer;
+mod decide;
+mod lifecycle;
+mod lifecycle_properties;
+mod scene;
 mod vectors;

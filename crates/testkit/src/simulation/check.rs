@@ -39,13 +39,8 @@ fn at_most_once(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
         let one = given.iter().find(|given| given.key == place.0);
         one.is_some_and(|given| stage.plan.templates[given.template].kind == Kind::Convergent)
     };
-    // A failover loses occurrences with their numbers. Once a person has ruled on the first of them, the next one that
-    // somebody wants takes a number that was used before, and is another effect all the same.
-    let failover = stage.tally.counts().contains_key("failover");
-    let renumbered = lock(&stage.ruled_at).filter(|_| failover);
     for (place, done) in stage.world.places() {
-        let counts = |at| place.1 == 1 || renumbered.is_none_or(|ruled| at < ruled);
-        let times = done.iter().filter(|done| counts(done.at)).count();
+        let times = done.len();
         if times > 1 && !convergent(place) {
             let kind = kind_of(stage, place);
             wrong.push(format!("at most once: effect {} of {kind:?} happened {times} times", place.1));
@@ -102,11 +97,15 @@ fn drained_is_final(stage: &Stage, wrong: &mut Vec<String>) {
     if stage.tally.counts().contains_key("failover") {
         return;
     }
-    let drains = lock(&stage.drains).clone();
-    for drain in &drains {
-        // Another cancel of the same run may have been lifted meanwhile.
-        let others = drains.iter().filter(|other| other.run == drain.run).count();
-        if others == 1 && stage.world.acted_between(&drain.run, drain.from, drain.until) {
+    let lifts = lock(&stage.lifts).clone();
+    for drain in lock(&stage.drains).iter() {
+        // Another cancel of the same run may lift the fence meanwhile, and ends the promise.
+        let lifted = lifts
+            .iter()
+            .filter(|lift| lift.run == drain.run && lift.until >= drain.from)
+            .map(|lift| lift.from);
+        let until = lifted.chain([drain.until]).min().unwrap_or(drain.until);
+        if stage.world.acted_between(&drain.run, drain.from, until) {
             wrong.push(format!("drained is final: {} acted after it was drained", drain.run));
         }
     }
@@ -119,9 +118,6 @@ fn replies_agree(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
             continue;
         }
         let (Some(place), Some(reply)) = (answer.place, &answer.reply) else { continue };
-        if place.1 > 1 && stage.tally.counts().contains_key("failover") {
-            continue;
-        }
         match first.get(&place) {
             None => drop(first.insert(place, reply.clone())),
             Some(known) if known == reply => {}
@@ -188,6 +184,8 @@ pub fn story(stage: &Stage) -> Vec<String> {
     for (place, done) in stage.world.places() {
         story.push(format!("world {}: {done:?}", short(&place)));
     }
+    story.extend(lock(&stage.drains).iter().map(|drain| format!("{drain:?}")));
+    story.push(format!("acted: {:?}", stage.world.acts()));
     for given in lock(&stage.given).iter() {
         story.push(format!("given {given:?}"));
     }

@@ -42,12 +42,13 @@ pub struct Stage {
     pub memory: Arc<MemoryStore>,
     pub trouble: Trouble,
     pub given: Mutex<Vec<Given>>,
-    pub drains: Mutex<Vec<Drain>>,
+    /// From the promise that nothing more will be sent, to the end of the time in which it is watched.
+    pub drains: Mutex<Vec<Span>>,
+    /// From when lifting a fence was begun until it was done, or given up.
+    pub lifts: Mutex<Vec<Span>>,
     /// The process that runs in each slot, and what keeps its claims alive.
     pub living: Mutex<BTreeMap<usize, (Process, SharedHolders)>>,
     pub progress: Mutex<BTreeMap<(usize, usize), usize>>,
-    /// When the person began to rule.
-    pub ruled_at: Mutex<Option<Duration>>,
     last_process: AtomicU32,
 }
 
@@ -67,9 +68,9 @@ pub struct Given {
     pub done_then: usize,
 }
 
-/// A cancel that promised that nothing more would be sent, and how long the promise held.
+/// A span of time in which something holds for a run.
 #[derive(Debug, Clone)]
-pub struct Drain {
+pub struct Span {
     pub run: String,
     pub from: Duration,
     pub until: Duration,
@@ -94,9 +95,9 @@ impl Stage {
             trouble: Trouble::default(),
             given: Mutex::default(),
             drains: Mutex::default(),
+            lifts: Mutex::default(),
             living: Mutex::default(),
             progress: Mutex::default(),
-            ruled_at: Mutex::default(),
             last_process: AtomicU32::new(OUTSIDE),
             clock,
         }
@@ -123,7 +124,6 @@ impl Stage {
     pub fn ruled(self: &Arc<Self>) {
         let stage = Arc::clone(self);
         self.orders.start(OUTSIDE, async move {
-            *lock(&stage.ruled_at) = Some(stage.clock.elapsed());
             stage.rule().await;
             stage.call_everything();
         });

@@ -2,7 +2,7 @@
 
 use super::Broken;
 use super::plan::{RUNS, TENANT};
-use super::stage::{Drain, Stage, lock};
+use super::stage::{Span, Stage, lock};
 use semel_gate::clock::Clock;
 use semel_ledger::Ledger;
 use semel_ledger::memory::{MemoryStore, Snapshot};
@@ -95,15 +95,17 @@ async fn cancel(stage: &Arc<Stage>, run: &str, hold: Duration) {
         stage.clock.nap(stage.random.millis(500, 5_000)).await;
     }
     stage.clock.nap(hold).await;
+    let until = stage.clock.elapsed();
     if let Some(from) = drained_at {
-        lock(&stage.drains).push(Drain { run: run.to_owned(), from, until: stage.clock.elapsed() });
+        lock(&stage.drains).push(Span { run: run.to_owned(), from, until });
     }
     for _ in 0..5 {
         if gate.ledger.cancel(TENANT, run, true, None, stage.clock.now()).await.is_ok() {
-            return;
+            break;
         }
         stage.clock.nap(stage.random.millis(500, 3_000)).await;
     }
+    lock(&stage.lifts).push(Span { run: run.to_owned(), from: until, until: stage.clock.elapsed() });
 }
 
 /// The memory store itself, without its troubles.

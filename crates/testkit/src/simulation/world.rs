@@ -62,6 +62,10 @@ impl World {
         self.truth().sent.iter().any(|(of, at)| of.as_deref() == Some(run) && within(*at))
     }
 
+    pub fn acts(&self) -> Vec<(Option<String>, Duration)> {
+        self.truth().sent.clone()
+    }
+
     pub fn done(&self, place: Place) -> Vec<Done> {
         self.truth().done.get(&place).cloned().unwrap_or_default()
     }

@@ -1,0 +1,177 @@
+//! The answer object, as `spec/answer.md` states it.
+
+use crate::scene::*;
+use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Retry, Trouble};
+use semel_core::class::Tier;
+use semel_core::effect::{Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, State, Verdict};
+use semel_core::ids::AttemptNo;
+use semel_core::intent::KeyMissing;
+use semel_core::policy::rule::Again;
+use semel_core::wording;
+use serde_json::Value;
+use std::time::Duration;
+
+const SPEC: &str = include_str!("../../../../spec/answer.md");
+
+fn rows(heading: &str) -> Vec<Vec<String>> {
+    let section = SPEC.split(heading).nth(1).unwrap_or_else(|| panic!("{heading} is there"));
+    let table =
+        section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    table
+        .skip(2)
+        .map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect())
+        .collect()
+}
+
+#[test]
+fn exit_codes_and_advice_on_retrying_are_as_specified() {
+    let rows = rows("## Codes");
+    let listed: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(listed, Code::ALL.map(Code::word));
+    for row in &rows {
+        let code = Code::parse(&row[0]).expect("a code");
+        let exit = code.exit().map_or_else(|| row[3].clone(), |exit| exit.to_string());
+        assert_eq!(exit, row[3], "{code}");
+        if code.exit().is_none() {
+            assert!(row[3].contains("own") || row[3].contains("125"), "{code}: {}", row[3]);
+        }
+        let retry = match code.retry() {
+            Retry::Yes => "yes",
+            Retry::No => "no",
+            Retry::Wait => "wait",
+        };
+        assert_eq!(retry, row[5], "{code}");
+        assert_eq!(serde_json::to_value(code).unwrap(), Value::from(code.word()));
+    }
+}
+
+fn plain(ok: bool, trouble: Option<Trouble>) -> Answer {
+    Answer {
+        ok,
+        effect: EffectWord::Created,
+        outcome: OutcomeWord::Ran,
+        effect_id: None,
+        attempt: Some(AttemptNo(1)),
+        tier: Tier::Opaque,
+        evidence: Some(Evidence::Reported),
+        reason: None,
+        trouble,
+        dry_run: None,
+        possible_repeat: false,
+        data: Value::Null,
+    }
+}
+
+#[test]
+fn every_field_of_the_specification_is_there_when_it_should_be() {
+    let keys = |answer: &Answer| -> Vec<String> {
+        let value = serde_json::to_value(answer).unwrap();
+        value.as_object().unwrap().keys().cloned().collect()
+    };
+    let (good, bad) =
+        (keys(&plain(true, None)), keys(&plain(false, Some(wording::not_started("no such program")))));
+    for row in rows("## Fields") {
+        let (field, present) = (&row[0], row[2].as_str());
+        let (in_good, in_bad) = (good.contains(field), bad.contains(field));
+        match present {
+            "always" => assert!(in_good && in_bad, "{field}"),
+            "when not ok" => assert!(!in_good && in_bad, "{field}"),
+            _ => assert!(!in_good && !in_bad, "{field}"),
+        }
+    }
+}
+
+#[test]
+fn effect_words_are_as_specified_and_only_some_may_be_said() {
+    let listed = rows("## Effect words");
+    let words: Vec<&str> = listed.iter().flat_map(|row| row[0].split(", ")).collect();
+    for word in EffectWord::SAYABLE {
+        assert!(words.contains(&word.word()), "{word}");
+        assert_eq!(EffectWord::parse(word.word()), Some(word));
+        assert!(word.would().word().starts_with("would_"));
+    }
+    assert!(words.contains(&"unknown"));
+    assert_eq!(EffectWord::parse("unknown"), None);
+    assert_eq!(EffectWord::parse("would_create"), None);
+}
+
+fn in_doubt() -> Effect {
+    let why = Doubt::Ambiguous("the connection was reset".into());
+    effect(State::InDoubt(InDoubt { since: late(), why }), &[Verdict::Unproven])
+}
+
+fn every_trouble() -> Vec<Trouble> {
+    let doubt = in_doubt();
+    let running = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
+    let refused = effect(not_applied(NotAppliedWhy::Refused("declined".into())), &[Verdict::NotApplied]);
+    let refuted = effect(not_applied(NotAppliedWhy::Refuted("404".into())), &[Verdict::NotApplied]);
+    let done = effect(applied(Evidence::Reported, Some(1)), &[Verdict::Applied]);
+    let missing = KeyMissing { wanted: vec!["args.invoice".into()], missing: vec!["args.invoice".into()] };
+    vec![
+        wording::in_doubt(&doubt),
+        wording::lookalike(&doubt, vec!["args.body".into()]),
+        wording::in_flight(&running, late()),
+        wording::turn_taken(Some(&running)),
+        wording::turn_taken(None),
+        wording::drift(&done, vec!["args.amount".into()]),
+        wording::drift(&done, Vec::new()),
+        wording::cancelled("release-42"),
+        wording::budget_spent(&doubt),
+        wording::refuted(&refuted),
+        wording::again_not_allowed(&done, Again::Person),
+        wording::again_not_allowed(&done, Again::Never),
+        wording::upstream_refused(&refused),
+        wording::not_started("no such program"),
+        wording::key_required(&missing),
+        wording::ledger_unavailable("disk full"),
+    ]
+}
+
+#[test]
+fn every_trouble_answers_all_three_questions() {
+    for trouble in every_trouble() {
+        assert!(!trouble.what_happened.is_empty(), "{:?}", trouble.code);
+        assert!(!trouble.next_step.is_empty(), "{:?}", trouble.code);
+        assert!(!trouble.human_next_step.is_empty(), "{:?}", trouble.code);
+        assert_eq!(trouble.is_it_safe_to_retry, trouble.code.retry());
+    }
+}
+
+#[test]
+fn no_sentence_advises_changing_the_arguments_and_none_calls_a_doubt_failed() {
+    for trouble in every_trouble() {
+        let text = format!("{} {}", trouble.what_happened, trouble.next_step).to_lowercase();
+        for advice in
+            ["different argument", "other argument", "change the argument", "another key and", "rephrase"]
+        {
+            assert!(!text.contains(advice), "{text}");
+        }
+        if trouble.code == Code::InDoubt {
+            assert!(!text.contains("failed"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_replay_says_when_and_how_well_it_is_known() {
+    let now = late().plus(Duration::from_secs(40));
+    for (evidence, word) in [
+        (Evidence::Accepted, "accepted, not confirmed"),
+        (Evidence::Reported, "done"),
+        (Evidence::Probed, "found to be done"),
+        (Evidence::Ruled, "ruled to be done"),
+    ] {
+        let text = wording::done_before(&effect(applied(evidence, None), &[]), now);
+        assert!(text.starts_with(word), "{text}");
+        assert!(text.contains("it was not run again"), "{text}");
+    }
+}
+
+#[test]
+fn a_lookalike_and_a_drift_name_what_differs() {
+    let lookalike = wording::lookalike(&in_doubt(), vec!["args.body".into()]);
+    assert_eq!((lookalike.code, &lookalike.differing[..]), (Code::InDoubt, &["args.body".to_owned()][..]));
+    let drift = wording::drift(&in_doubt(), vec!["action".into(), "args.amount".into()]);
+    assert_eq!(drift.code, Code::Drift);
+    assert!(drift.what_happened.contains("action, args.amount"), "{}", drift.what_happened);
+}

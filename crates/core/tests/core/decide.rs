@@ -1,0 +1,501 @@
+//! What a call gets, for every combination of what bears on it. Each sentence of DESIGN is one test.
+
+use crate::scene::*;
+use semel_core::class::Class;
+use semel_core::decide::{Claiming, Decision, Refusal, Replay, Situation, decide};
+use semel_core::effect::{Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, State, Verdict};
+use semel_core::ids::{AttemptNo, IdempotencyKey};
+use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
+use semel_core::json::Json;
+use semel_core::policy::rule::{Again, Call, Inject, InjectInto, Probe, Rule};
+use semel_core::policy::{ActionFacts, Policy};
+use semel_core::time::At;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Newest {
+    Unseen,
+    InFlight,
+    InDoubt,
+    NotApplied,
+    Refuted,
+    Applied,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    /// No reason was given.
+    Unasked,
+    /// The reason of the newest effect.
+    SameReason,
+    /// The reason of an earlier effect.
+    EarlierReason,
+    /// A new reason, and the rule lets this caller repeat.
+    Allowed,
+    /// A new reason, and the rule wants a person.
+    NeedsPerson,
+    /// A new reason, and the rule allows nobody.
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Offers {
+    Nothing,
+    Probe,
+    /// The key that we send is still honoured.
+    LiveKey,
+    /// It may be honoured no longer.
+    OldKey,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallId {
+    None,
+    Same,
+    Other,
+}
+
+/// One combination.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    class: Class,
+    newest: Newest,
+    delivered: bool,
+    repeat: Repeat,
+    call_id: CallId,
+    drift: bool,
+    window_over: bool,
+    caller_key: bool,
+    fenced: bool,
+    forgotten: bool,
+    offers: Offers,
+    budget_left: bool,
+}
+
+const BOTH: [bool; 2] = [false, true];
+
+fn every_case(mut with: impl FnMut(Case)) {
+    use Newest::*;
+    use Repeat::*;
+    for class in Class::ALL {
+        for newest in [Unseen, InFlight, InDoubt, NotApplied, Refuted, Newest::Applied] {
+            for repeat in [Unasked, SameReason, EarlierReason, Allowed, NeedsPerson, Never] {
+                for call_id in [CallId::None, CallId::Same, CallId::Other] {
+                    for offers in [Offers::Nothing, Offers::Probe, Offers::LiveKey, Offers::OldKey] {
+                        for bits in 0..(1u32 << 7) {
+                            let bit = |n: u32| BOTH[(bits >> n & 1) as usize];
+                            with(Case {
+                                class,
+                                newest,
+                                repeat,
+                                call_id,
+                                offers,
+                                delivered: bit(0),
+                                drift: bit(1),
+                                window_over: bit(2),
+                                caller_key: bit(3),
+                                fenced: bit(4),
+                                forgotten: bit(5),
+                                budget_left: bit(6),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What does not depend on the case.
+struct Scene {
+    rule: Rule,
+    intent: Intent,
+    drifted: Intent,
+    effect: Effect,
+}
+
+const WINDOW: Duration = Duration::from_secs(3600);
+const KEY_LIFE: Duration = Duration::from_secs(600);
+const DELIVERED: At = CLAIMED;
+
+fn intent(rule: &Rule, arguments: &Json) -> Intent {
+    let ask = Ask {
+        tenant: "tenant",
+        principal: "p",
+        authority: "",
+        action: "fn:charge",
+        arguments,
+        run: None,
+        key: None,
+        again: None,
+        asked_by: AskedBy::Agent,
+        call_id: None,
+        live_connection: false,
+        serialize_by: None,
+    };
+    Intent::of(&ask, rule, &secret()).expect("no key is required")
+}
+
+impl Scene {
+    fn set() -> Scene {
+        let rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
+        let mut effect = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
+        effect.occurrence.number = 3;
+        effect.occurrence.reason = Some(reason("newest"));
+        effect.occurrence.earlier = vec![(2, reason("earlier"))];
+        effect.attempts[0].call_id = Some("call-1".into());
+        let (intent, drifted) = (intent(&rule, &arguments(1)), intent(&rule, &arguments(2)));
+        Scene { intent, drifted, rule, effect }
+    }
+
+    fn decide(&mut self, case: Case) -> Decision {
+        let Scene { rule, intent, drifted, effect } = self;
+        rule.class = case.class;
+        rule.again = match case.repeat {
+            Repeat::NeedsPerson => Again::Person,
+            Repeat::Never => Again::Never,
+            _ => Again::Agent,
+        };
+        rule.budget = u32::from(case.budget_left);
+        let probe = || Probe {
+            call: Call::Command { argv: Vec::new() },
+            found: None,
+            reply: None,
+            quiet: QUIET,
+            before: false,
+        };
+        rule.probe = (case.offers == Offers::Probe).then(probe);
+        rule.inject = matches!(case.offers, Offers::LiveKey | Offers::OldKey).then(|| {
+            let life = if case.offers == Offers::LiveKey { WINDOW * 100 } else { KEY_LIFE };
+            Inject { into: InjectInto::Header("Idempotency-Key".into()), valid_for: Some(life) }
+        });
+        let intent = if case.drift { drifted } else { intent };
+        intent.again = match case.repeat {
+            Repeat::Unasked => None,
+            Repeat::SameReason => Some(reason("newest")),
+            Repeat::EarlierReason => Some(reason("earlier")),
+            Repeat::Allowed | Repeat::NeedsPerson | Repeat::Never => Some(reason("new")),
+        };
+        intent.call_id = match case.call_id {
+            CallId::None => None,
+            CallId::Same => Some("call-1".into()),
+            CallId::Other => Some("call-2".into()),
+        };
+        intent.named_by = if case.caller_key { NamedBy::CallerKey } else { NamedBy::Arguments };
+        intent.window = (!case.caller_key).then_some(WINDOW);
+        effect.delivered_at = case.delivered.then_some(DELIVERED);
+        let since = after(Duration::from_secs(1));
+        effect.state = match case.newest {
+            Newest::Unseen | Newest::InFlight => State::InFlight { attempt: AttemptNo(1) },
+            Newest::InDoubt => State::InDoubt(InDoubt { since, why: Doubt::HolderDied }),
+            Newest::NotApplied => not_applied(NotAppliedWhy::Refused("no".into())),
+            Newest::Refuted => not_applied(NotAppliedWhy::Refuted("404".into())),
+            Newest::Applied => applied(Evidence::Reported, Some(1)),
+        };
+        // Old keys are older than their life whether or not the window is over.
+        let now = DELIVERED.plus(if case.window_over { WINDOW } else { WINDOW - Duration::from_secs(1) });
+        let situation =
+            Situation { now, fenced: case.fenced, forgotten_before: case.forgotten.then_some(late()) };
+        let newest = (case.newest != Newest::Unseen).then_some(&*effect);
+        decide(newest, intent, rule, &situation)
+    }
+}
+
+impl Case {
+    fn acts(&self) -> bool {
+        self.class != Class::Read && !self.fenced
+    }
+
+    /// An effect of this call's intent is applied, and the order of the look has come to it.
+    fn done(&self) -> bool {
+        self.acts() && self.newest == Newest::Applied
+    }
+
+    fn repeats_by_class(&self) -> bool {
+        self.done()
+            && self.delivered
+            && self.repeat == Repeat::Unasked
+            && self.call_id != CallId::Same
+            && !self.caller_key
+    }
+
+    fn may_be_resent(&self) -> bool {
+        match self.offers {
+            Offers::LiveKey => true,
+            Offers::OldKey => false,
+            Offers::Nothing | Offers::Probe => matches!(self.class, Class::Convergent | Class::Generate),
+        }
+    }
+
+    fn repeatable(&self) -> bool {
+        matches!(self.class, Class::Convergent | Class::Generate)
+    }
+}
+
+fn drifts(decision: &Decision) -> bool {
+    matches!(decision, Decision::Refuse(Refusal::Drift { paths }) if paths == &["args.amount"])
+}
+
+/// A sentence holds for the cases that it speaks of.
+struct Sentence {
+    name: &'static str,
+    speaks_of: fn(&Case) -> bool,
+    holds: fn(&Case, &Decision) -> bool,
+}
+
+macro_rules! sentences {
+    ($($name:ident: |$case:ident| $speaks_of:expr, |$decision:ident| $holds:expr;)+) => {
+        $(
+            #[test]
+            fn $name() {
+                assert_holds(&Sentence {
+                    name: stringify!($name),
+                    speaks_of: |$case| $speaks_of,
+                    holds: |$case, $decision| { let _ = $case; $holds },
+                });
+            }
+        )+
+
+        const SENTENCES: &[Sentence] = &[$(Sentence {
+            name: stringify!($name),
+            speaks_of: |$case| $speaks_of,
+            holds: |$case, $decision| { let _ = $case; $holds },
+        }),+];
+    };
+}
+
+sentences! {
+    a_read_always_passes_through: |case| case.class == Class::Read, |decision| *decision == Decision::Pass;
+
+    a_cancelled_run_starts_nothing: |case| case.class != Class::Read && case.fenced,
+        |decision| *decision == Decision::Refuse(Refusal::Cancelled);
+
+    an_unseen_intent_is_claimed: |case| case.acts() && case.newest == Newest::Unseen && !case.forgotten,
+        |decision| *decision == Decision::Claim(Claiming::First);
+
+    an_unseen_intent_that_may_be_forgotten_is_in_doubt:
+        |case| case.acts() && case.newest == Newest::Unseen && case.forgotten,
+        |decision| *decision == Decision::Unremembered;
+
+    a_concurrent_twin_is_joined: |case| case.acts() && case.newest == Newest::InFlight && !case.drift,
+        |decision| *decision == Decision::Join(AttemptNo(1));
+
+    drift_of_an_open_effect_is_refused_with_its_paths:
+        |case| case.acts() && matches!(case.newest, Newest::InFlight | Newest::InDoubt) && case.drift,
+        |decision| drifts(decision);
+
+    a_doubt_whose_later_claim_may_be_forgotten_is_recorded_as_that:
+        |case| case.acts() && case.newest == Newest::InDoubt && !case.drift && case.forgotten,
+        |decision| *decision == Decision::Unremembered;
+
+    a_doubt_is_probed_or_held_and_never_blindly_repeated:
+        |case| case.acts() && case.newest == Newest::InDoubt && !case.drift && !case.forgotten
+            && !case.may_be_resent(),
+        |decision| *decision == Decision::Look;
+
+    keyed_convergent_and_generate_are_resent_within_the_budget:
+        |case| case.acts() && case.newest == Newest::InDoubt && !case.drift && !case.forgotten
+            && case.may_be_resent(),
+        |decision| *decision == match case.budget_left {
+            true => Decision::Resend,
+            false => Decision::Refuse(Refusal::BudgetSpent),
+        };
+
+    a_refuted_effect_is_never_run_again_by_itself: |case| case.acts() && case.newest == Newest::Refuted,
+        |decision| *decision == Decision::Refuse(Refusal::Refuted);
+
+    what_did_not_happen_may_run_even_corrected:
+        |case| case.acts() && case.newest == Newest::NotApplied && !case.forgotten,
+        |decision| *decision == Decision::Claim(Claiming::NextAttempt);
+
+    what_did_not_happen_is_in_doubt_if_a_later_claim_may_be_forgotten:
+        |case| case.acts() && case.newest == Newest::NotApplied && case.forgotten,
+        |decision| *decision == Decision::Unremembered;
+
+    a_success_that_was_not_delivered_is_handed_over_whatever_the_class:
+        |case| case.done() && !case.delivered && !case.drift
+            && !matches!(case.repeat, Repeat::SameReason | Repeat::EarlierReason),
+        |decision| *decision == Decision::Replay(Replay::Undelivered);
+
+    the_same_reason_again_is_the_same_occurrence:
+        |case| case.done() && case.repeat == Repeat::SameReason && !case.drift,
+        |decision| *decision == Decision::Replay(Replay::SameOccurrence);
+
+    the_reason_of_an_earlier_effect_finds_that_effect:
+        |case| case.done() && case.repeat == Repeat::EarlierReason,
+        |decision| *decision == Decision::ReplayEarlier(2);
+
+    a_new_reason_opens_the_next_effect_of_a_delivered_success:
+        |case| case.done() && case.delivered && case.repeat == Repeat::Allowed
+            && !(case.forgotten && !case.repeatable()),
+        |decision| *decision == Decision::Claim(Claiming::NextEffect {
+            reason: Some(reason("new")), possible_repeat: false,
+        });
+
+    a_rule_may_leave_repeats_to_a_person_or_to_nobody:
+        |case| case.done() && case.delivered && matches!(case.repeat, Repeat::NeedsPerson | Repeat::Never),
+        |decision| matches!(decision, Decision::Refuse(Refusal::AgainNotAllowed(_)));
+
+    the_same_call_id_means_that_a_transport_sent_it_again:
+        |case| case.done() && case.delivered && case.repeat == Repeat::Unasked && case.call_id == CallId::Same
+            && !case.drift,
+        |decision| *decision == Decision::Replay(Replay::Reissue);
+
+    a_callers_key_replays_whatever_the_class_and_for_ever:
+        |case| case.done() && case.delivered && case.repeat == Repeat::Unasked && case.caller_key
+            && case.call_id != CallId::Same && !case.drift,
+        |decision| *decision == Decision::Replay(Replay::Repeat);
+
+    a_repeat_of_a_delivered_act_runs_flagged:
+        |case| case.repeats_by_class() && case.class == Class::Act && !case.forgotten,
+        |decision| *decision == Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat: true });
+
+    a_repeat_of_a_delivered_convergent_or_generate_runs:
+        |case| case.repeats_by_class() && case.repeatable(),
+        |decision| *decision == Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat: false });
+
+    a_repeat_of_a_delivered_consequential_success_is_replayed:
+        |case| case.repeats_by_class() && case.class == Class::Consequential && !case.window_over && !case.drift,
+        |decision| *decision == Decision::Replay(Replay::Repeat);
+
+    after_its_window_a_consequential_repeat_runs_flagged:
+        |case| case.repeats_by_class() && case.class == Class::Consequential && case.window_over && !case.forgotten,
+        |decision| *decision == Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat: true });
+
+    a_next_effect_whose_claim_may_be_forgotten_is_in_doubt:
+        |case| case.forgotten && !case.repeatable() && (
+            case.repeats_by_class() && (case.class == Class::Act || case.window_over)
+            || case.done() && case.delivered && case.repeat == Repeat::Allowed
+        ),
+        |decision| *decision == Decision::Unremembered;
+
+    what_would_be_replayed_is_refused_if_it_drifted:
+        |case| case.done() && case.drift && (
+            !case.delivered && case.repeat != Repeat::EarlierReason
+            || case.repeat == Repeat::SameReason
+            || case.repeat == Repeat::Unasked && (
+                case.call_id == CallId::Same || case.caller_key
+                || case.class == Class::Consequential && !case.window_over
+            )
+        ),
+        |decision| drifts(decision);
+}
+
+#[track_caller]
+fn assert_holds(sentence: &Sentence) {
+    let mut scene = Scene::set();
+    let mut spoken_of = 0;
+    every_case(|case| {
+        if (sentence.speaks_of)(&case) {
+            spoken_of += 1;
+            let decision = scene.decide(case);
+            assert!((sentence.holds)(&case, &decision), "{}: {case:?} gives {decision:?}", sentence.name);
+        }
+    });
+    assert!(spoken_of > 0, "{} speaks of nothing", sentence.name);
+}
+
+#[test]
+fn every_case_is_spoken_of() {
+    every_case(|case| {
+        assert!(SENTENCES.iter().any(|sentence| (sentence.speaks_of)(&case)), "nobody speaks of {case:?}");
+    });
+}
+
+fn one(change: impl FnOnce(&mut Scene, &mut Situation) -> bool) -> Decision {
+    let mut scene = Scene::set();
+    let mut situation = Situation { now: late(), fenced: false, forgotten_before: None };
+    let known = change(&mut scene, &mut situation);
+    decide(known.then_some(&scene.effect), &scene.intent, &scene.rule, &situation)
+}
+
+#[test]
+fn an_intent_that_is_younger_than_the_epoch_was_not_forgotten() {
+    let with = |born: At| {
+        one(|scene, situation| {
+            scene.intent.born_at = Some(born);
+            situation.forgotten_before = Some(late());
+            false
+        })
+    };
+    assert_eq!(with(late().plus(Duration::from_secs(1))), Decision::Claim(Claiming::First));
+    assert_eq!(with(late()), Decision::Unremembered);
+}
+
+#[test]
+fn a_callers_key_that_is_a_version_7_uuid_tells_when_the_intent_was_born() {
+    let rule = Scene::set().rule;
+    let key = IdempotencyKey::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap();
+    let arguments = arguments(1);
+    let ask = Ask {
+        tenant: "t",
+        principal: "p",
+        authority: "",
+        action: "fn:charge",
+        arguments: &arguments,
+        run: None,
+        key: Some(key),
+        again: None,
+        asked_by: AskedBy::Agent,
+        call_id: None,
+        live_connection: false,
+        serialize_by: None,
+    };
+    let intent = Intent::of(&ask, &rule, &secret()).unwrap();
+    assert_eq!(intent.born_at, Some(At::from_millis(0x0189_0a5d_ac96)));
+    assert_eq!(intent.named_by, NamedBy::CallerKey);
+    assert_eq!(intent.window, None);
+}
+
+#[test]
+fn a_person_may_repeat_where_an_agent_may_not() {
+    let with = |asked_by: AskedBy, again: Again| {
+        one(|scene, _| {
+            scene.rule.again = again;
+            scene.rule.class = Class::Consequential;
+            scene.intent.again = Some(reason("new"));
+            scene.intent.asked_by = asked_by;
+            scene.effect.state = applied(Evidence::Reported, Some(1));
+            scene.effect.delivered_at = Some(CLAIMED);
+            true
+        })
+    };
+    let next = Decision::Claim(Claiming::NextEffect { reason: Some(reason("new")), possible_repeat: false });
+    assert_eq!(with(AskedBy::Person, Again::Person), next);
+    assert_eq!(with(AskedBy::Agent, Again::Agent), next);
+    for (asked_by, again) in
+        [(AskedBy::Agent, Again::Person), (AskedBy::Agent, Again::Never), (AskedBy::Person, Again::Never)]
+    {
+        assert_eq!(with(asked_by, again), Decision::Refuse(Refusal::AgainNotAllowed(again)));
+    }
+}
+
+#[test]
+fn a_key_is_relied_upon_only_while_it_certainly_lives() {
+    let with = |now: At, attempts: bool, valid_for: Option<Duration>| {
+        one(|scene, situation| {
+            situation.now = now;
+            scene.rule.budget = 3;
+            scene.rule.inject =
+                Some(Inject { into: InjectInto::Header("Idempotency-Key".into()), valid_for });
+            scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
+            if !attempts {
+                scene.effect.attempts.clear();
+            }
+            true
+        })
+    };
+    let life = Some(KEY_LIFE);
+    let margin = Duration::from_secs(60);
+    let last = after(KEY_LIFE - margin - Duration::from_micros(1));
+    assert_eq!(with(last, true, life), Decision::Resend);
+    assert_eq!(with(after(KEY_LIFE - margin), true, life), Decision::Look);
+    assert_eq!(with(At(CLAIMED.0 - 1), true, life), Decision::Look, "the clock went back");
+    assert_eq!(
+        with(last, false, life),
+        Decision::Look,
+        "the first claim was forgotten, and with it the key's age"
+    );
+    assert_eq!(with(late(), true, None), Decision::Resend, "the key is not known to end");
+    assert_eq!(with(late(), false, None), Decision::Resend);
+}
