@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 #[derive(Debug, Parser)]
@@ -133,7 +134,6 @@ pub enum StdinChoice {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct Ledger {
     /// Only this run.
     #[arg(long, value_name = "RUN")]
@@ -150,7 +150,10 @@ pub enum LedgerCommand {
     /// List effects, newest first.
     List(List),
     /// Show one effect with its attempts and history.
-    Show { effect: String },
+    Show {
+        /// An effect id, or the end of one.
+        effect: String,
+    },
     /// Print the recorded reply of an effect, by id or by idempotency key.
     Get(Get),
     /// Follow the journal.
@@ -159,11 +162,13 @@ pub enum LedgerCommand {
     Resolve(Resolve),
     /// Take a ruling back.
     Reopen {
+        /// An effect id, or the end of one.
         effect: String,
+        /// Why.
         #[arg(long, alias = "note", value_name = "TEXT")]
         reason: String,
     },
-    /// Print everything, one JSON document a line.
+    /// Print every effect, one JSON document a line.
     Export {
         /// Leave recorded replies out.
         #[arg(long)]
@@ -184,30 +189,47 @@ pub enum LedgerCommand {
 
 #[derive(Debug, Args)]
 pub struct List {
+    /// Only this run.
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
-    /// in_flight, in_doubt, applied or not_applied.
+    /// Only this state.
     #[arg(long, value_name = "STATE")]
-    pub state: Option<String>,
+    pub state: Option<StateChoice>,
     /// Only actions that contain this.
     #[arg(long, value_name = "TEXT")]
     pub action: Option<String>,
     /// Only effects younger than this.
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    #[arg(long, default_value_t = 50, value_name = "N")]
-    pub limit: usize,
-    /// Do not shorten subjects.
+    /// Only effects older than this one: what `next` of the page before says.
+    #[arg(long, value_name = "EFFECT")]
+    pub before: Option<String>,
+    /// At most this many.
+    #[arg(long, default_value = "50", value_name = "N")]
+    pub limit: NonZeroUsize,
+    /// Do not shorten subjects and reasons.
     #[arg(long)]
     pub wide: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum StateChoice {
+    #[value(alias = "in-flight")]
+    InFlight,
+    #[value(alias = "in-doubt")]
+    InDoubt,
+    Applied,
+    #[value(alias = "not-applied")]
+    NotApplied,
+}
+
 #[derive(Debug, Args)]
 pub struct Get {
-    /// An effect id.
+    /// An effect id, or the end of one.
     pub effect: Option<String>,
     /// The idempotency key that the call came with.
-    #[arg(long, conflicts_with = "effect", required_unless_present = "effect")]
+    #[arg(long, value_name = "KEY", conflicts_with = "effect", required_unless_present = "effect")]
     pub key: Option<String>,
 }
 
@@ -222,7 +244,7 @@ pub struct Tail {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "verdict", required = true)]
+#[group(id = "verdict", required = true, multiple = false)]
 pub struct Verdict {
     /// It happened.
     #[arg(long, alias = "happened", group = "verdict")]
@@ -234,6 +256,7 @@ pub struct Verdict {
 
 #[derive(Debug, Args)]
 pub struct Resolve {
+    /// An effect id, or the end of one.
     pub effect: String,
     #[command(flatten)]
     pub verdict: Verdict,
@@ -249,6 +272,7 @@ pub struct Resolve {
 pub enum EpochCommand {
     /// The ledger was restored or may have lost claims: hold what may be older than now.
     Bump {
+        /// What happened to it.
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
@@ -256,17 +280,23 @@ pub enum EpochCommand {
     Accept,
     /// The secret is lost: make a new one, and start a new epoch.
     NewSecret {
+        /// What happened to it.
         #[arg(long, value_name = "TEXT")]
         reason: String,
+        /// Even if there is one: it is set aside.
+        #[arg(long)]
+        replace: bool,
     },
 }
 
 #[derive(Debug, Args)]
 pub struct Cancel {
+    /// The run's name.
     pub run: String,
     /// Let the run start things again.
     #[arg(long)]
     pub lift: bool,
+    /// Why, for whoever reads the ledger.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }
@@ -289,7 +319,10 @@ pub struct Policy {
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
     /// Check the policy files.
-    Check { files: Vec<PathBuf> },
+    Check {
+        /// Each is checked alone; none means the files that hold here, together.
+        files: Vec<PathBuf>,
+    },
     /// Say which rule, class and key an action has, and why.
     Explain(PolicyExplain),
     /// Print the JSON Schema of semel.toml.
@@ -306,12 +339,12 @@ pub struct PolicyExplain {
     pub args: Option<String>,
     /// A command line, instead of an action.
     #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The code; none lists them all.
+    /// The code, or an exit status of `semel run`; none lists them all.
     pub code: Option<String>,
 }
 
@@ -354,17 +387,30 @@ pub struct DemoBank {
 pub struct DemoPay {
     /// The server's address.
     #[arg(long)]
-    pub bank: String,
-    /// One request, as JSON.
-    pub request: String,
+    pub bank: std::net::SocketAddr,
+    #[command(subcommand)]
+    pub request: PayRequest,
+}
+
+/// Each field is an argument of its own, so that a rule can tell the order from the memo.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PayRequest {
+    /// Take money, in cents.
+    Charge { order: String, amount: u64, memo: String },
+    /// Exit 0 if there is such a charge, 1 if not, 2 if nobody knows.
+    Find { order: String },
+    /// How many charges an order has.
+    Count { order: String },
 }
 
 #[derive(Debug, Args)]
 pub struct Completions {
+    /// bash, elvish, fish, powershell or zsh.
     pub shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub struct Man {
+    /// Created if it is missing.
     pub directory: PathBuf,
 }

@@ -20,28 +20,44 @@ pub struct Environment {
     pub allow_network_fs: bool,
     pub search: OsString,
     pub cwd: PathBuf,
+    /// The login name, as the session has it.
+    pub login: Option<String>,
 }
 
 #[allow(clippy::disallowed_methods, reason = "the one home of the environment")]
 impl Environment {
     pub fn read() -> anyhow::Result<Self> {
-        let text = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        // A name that cannot be read must not silently become no name.
+        let text = |name: &str| match std::env::var(name) {
+            Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+            Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(std::env::VarError::NotUnicode(_)) => bail!("{name} is not valid UTF-8"),
+        };
         let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Ok(Environment {
             home: path("HOME"),
             state_dir: path("SEMEL_STATE_DIR"),
             xdg_state: path("XDG_STATE_HOME").filter(|path| path.is_absolute()),
             xdg_config: path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()),
-            ledger: text("SEMEL_LEDGER"),
+            ledger: text("SEMEL_LEDGER")?,
             policy: path("SEMEL_POLICY"),
             config: path("SEMEL_CONFIG"),
-            run_id: text("SEMEL_RUN_ID"),
-            baggage: text("BAGGAGE"),
-            failpoints: text("SEMEL_FAILPOINTS"),
-            allow_network_fs: text("SEMEL_ALLOW_NETWORK_FS").is_some_and(|value| value != "0"),
+            run_id: text("SEMEL_RUN_ID")?,
+            baggage: text("BAGGAGE")?,
+            failpoints: text("SEMEL_FAILPOINTS")?,
+            allow_network_fs: text("SEMEL_ALLOW_NETWORK_FS")?.is_some_and(|value| value != "0"),
             search: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
+            login: text("USER")?.or(text("LOGNAME")?),
             cwd: std::env::current_dir().context("the working directory is gone")?,
         })
+    }
+
+    /// Who rules, as a ruling names it: the login name, or the number if there is none.
+    pub fn person(&self) -> String {
+        match &self.login {
+            Some(login) => format!("person {}", crate::neutral::line(login)),
+            None => format!("person uid {}", rustix::process::getuid().as_raw()),
+        }
     }
 
     /// Where the ledger lies.
@@ -56,7 +72,9 @@ impl Environment {
             (Some(directory), _, _) => self.cwd.join(directory),
             (None, Some(state), _) => state.join("semel"),
             (None, None, Some(home)) => home.join(".local/state/semel"),
-            (None, None, None) => bail!("neither SEMEL_STATE_DIR nor HOME is set, so the ledger has no place"),
+            (None, None, None) => {
+                bail!("neither SEMEL_STATE_DIR nor HOME is set, so the ledger has no place")
+            }
         };
         Ok(directory.join("ledger.db"))
     }
@@ -66,23 +84,33 @@ impl Environment {
         match text.split_once("://").map_or((text.split_once(':'), false), |parts| (Some(parts), true)) {
             (Some(("sqlite" | "file", path)), _) if !path.is_empty() => Ok(self.cwd.join(path)),
             (Some((engine, _)), true) => {
-                bail!("SEMEL_LEDGER names the engine {engine}, which this semel does not have; it has sqlite:PATH")
+                bail!(
+                    "SEMEL_LEDGER names the engine {engine}, which this semel does not have; it has sqlite:PATH"
+                )
             }
             _ => Ok(self.cwd.join(text)),
         }
     }
 
     pub fn user_config_dir(&self) -> Option<PathBuf> {
-        self.xdg_config.clone().or_else(|| Some(self.home.as_ref()?.join(".config"))).map(|path| path.join("semel"))
+        self.xdg_config
+            .clone()
+            .or_else(|| Some(self.home.as_ref()?.join(".config")))
+            .map(|path| path.join("semel"))
     }
 
     /// The run a call belongs to: flag, `SEMEL_RUN_ID`, W3C baggage `semel.run_id`, else none.
     pub fn run_id(&self, flag: Option<&str>) -> Option<String> {
         let from_baggage = || {
             let entries = self.baggage.as_ref()?.split(',');
-            let entry = entries.filter_map(|entry| entry.trim().split_once('=')).find(|(name, _)| *name == "semel.run_id");
+            let entry = entries
+                .filter_map(|entry| entry.trim().split_once('='))
+                .find(|(name, _)| *name == "semel.run_id");
             entry.map(|(_, value)| value.split(';').next().unwrap_or_default().trim().to_owned())
         };
-        flag.map(str::to_owned).or_else(|| self.run_id.clone()).or_else(from_baggage).filter(|run| !run.is_empty())
+        // An empty flag is a mistake, and is refused where names are checked.
+        flag.map(str::to_owned)
+            .or_else(|| self.run_id.clone())
+            .or_else(|| from_baggage().filter(|run| !run.is_empty()))
     }
 }

@@ -3,11 +3,11 @@
 use crate::config::Environment;
 use semel_core::policy::Mode;
 use semel_gate::Gate;
-use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_gate::clock::{Clock, SystemClock};
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, Opened, Past, SqliteStore};
+use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
 use semel_ledger::{Error, Ledger};
 use std::path::Path;
 
@@ -19,19 +19,37 @@ pub const TENANT: &str = "local";
 
 /// Opens the ledger for a command: no thread, no runtime.
 pub fn ledger(file: &Path, environment: &Environment, clock: &SystemClock) -> Result<LocalLedger, Error> {
-    let place = Place::at(file);
-    let options = OpenOptions {
-        allow_network_fs: environment.allow_network_fs,
-        blocking: true,
-        ..OpenOptions::at(place)
-    };
-    let Opened { store, secret, past } = SqliteStore::open(options)?;
+    open(options(file, environment, clock))
+}
+
+/// The ledger, if there is one: a command that only looks founds none. One that is gone while its secret is there is
+/// opened all the same, because then it must be seen that it may have forgotten.
+pub fn existing(
+    file: &Path,
+    environment: &Environment,
+    clock: &SystemClock,
+) -> Result<Option<LocalLedger>, Error> {
+    if is_founded(&Place::at(file)) { ledger(file, environment, clock).map(Some) } else { Ok(None) }
+}
+
+pub fn is_founded(place: &Place) -> bool {
+    place.database().symlink_metadata().is_ok() || place.secret_file().symlink_metadata().is_ok()
+}
+
+/// The ledger for a command that must change nothing at all.
+pub fn reading(file: &Path, environment: &Environment, clock: &SystemClock) -> Result<LocalLedger, Error> {
+    open(OpenOptions { read_only: true, ..options(file, environment, clock) })
+}
+
+pub fn options(file: &Path, environment: &Environment, clock: &SystemClock) -> OpenOptions {
+    let options = OpenOptions::at(Place::at(file), clock.now());
+    OpenOptions { allow_network_fs: environment.allow_network_fs, blocking: true, ..options }
+}
+
+fn open(options: OpenOptions) -> Result<LocalLedger, Error> {
+    let Opened { store, secret, .. } = SqliteStore::open(options)?;
     let owners = store.place().owners();
-    let ledger = Ledger::new(store, FileHolders::in_directory(owners), OsEntropy, secret);
-    if past == Past::MayBeLost {
-        block_on(ledger.bump_epoch("the ledger was gone while its secret was there", clock.now()))?;
-    }
-    Ok(ledger)
+    Ok(Ledger::new(store, FileHolders::in_directory(owners), OsEntropy, secret))
 }
 
 pub fn gate(ledger: LocalLedger, clock: SystemClock, mode: Mode) -> LocalGate {

@@ -3,9 +3,12 @@
 mod args;
 mod commands;
 mod config;
+mod effect_json;
 mod house;
+mod neutral;
 mod output;
 mod policy_files;
+mod table;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -38,7 +41,15 @@ fn main() -> ExitCode {
     let house = commands::Context { global: cli.global, environment, output };
     let done = match cli.command {
         Command::Run(run) => return ExitCode::from(commands::run::run(&house, &run)),
-        _ => Ok(ExitCode::SUCCESS),
+        Command::Ledger(ledger) => commands::ledger::run(&house, &ledger),
+        Command::Cancel(cancel) => commands::cancel::run(&house, &cancel),
+        Command::Key(key) => commands::key::run(&house, &key),
+        Command::Policy(policy) => commands::policy::run(&house, &policy),
+        Command::Explain(explain) => commands::explain::run(&house, &explain),
+        Command::Doctor(doctor) => commands::doctor::run(&house, &doctor),
+        Command::Completions(completions) => commands::completions::run(&house, &completions),
+        Command::Man(man) => commands::man::run(&house, &man),
+        Command::Demo(demo) => commands::demo::demo(&house, &demo),
     };
     done.unwrap_or_else(|error: anyhow::Error| {
         output.error(&error);

@@ -1,6 +1,7 @@
 //! stdout is data, stderr is talk. Everything a command prints goes through here.
 
 use crate::args::{Color, Global};
+use crate::neutral;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -44,7 +45,7 @@ impl Output {
     }
 
     /// A list, as every list is printed under `--json`.
-    pub fn list(self, items: &[impl Serialize], next: Option<u64>) -> bool {
+    pub fn list(self, items: &[impl Serialize], next: Option<&str>) -> bool {
         self.document(&serde_json::json!({"schema_version": 1, "items": items, "next": next}))
     }
 
@@ -64,22 +65,48 @@ impl Output {
     pub fn error(self, error: &anyhow::Error) {
         if self.json {
             let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
-            let document = serde_json::json!({"error": error.to_string(), "causes": causes, "hint": hint(error)});
+            let document =
+                serde_json::json!({"error": error.to_string(), "causes": causes, "hint": hint(error)});
             let _nobody_listens = writeln!(std::io::stderr(), "{document}");
             return;
         }
         use owo_colors::OwoColorize;
         let mut err = anstream::stderr();
-        let _nobody_listens = writeln!(err, "{} {error:#}", "error:".red().bold());
+        let what = neutral::lines(&format!("{error:#}"));
+        let _nobody_listens = writeln!(err, "{} {what}", "error:".red().bold());
         if let Some(hint) = hint(error) {
             let _nobody_listens = writeln!(err, "{} {hint}", "hint: ".cyan().bold());
         }
     }
 }
 
-/// What to do about an error of the ledger.
+/// An error that knows what to do about it.
+#[derive(Debug)]
+pub struct Hinted {
+    what: String,
+    hint: String,
+}
+
+impl Hinted {
+    pub fn error(what: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Hinted { what: what.into(), hint: hint.into() })
+    }
+}
+
+impl Display for Hinted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// What to do about an error.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| cause.downcast_ref::<semel_ledger::Error>()).and_then(ledger_hint)
+    error.chain().find_map(|cause| {
+        let own = cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());
+        own.or_else(|| cause.downcast_ref::<semel_ledger::Error>().and_then(ledger_hint))
+    })
 }
 
 pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
@@ -94,7 +121,8 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
             }
             Unsafe::ForeignOwner { .. } => "set SEMEL_STATE_DIR to a directory of your own".into(),
             Unsafe::NetworkFilesystem { .. } => {
-                "set SEMEL_STATE_DIR to a local disk; SEMEL_ALLOW_NETWORK_FS=1 overrides at your own risk".into()
+                "set SEMEL_STATE_DIR to a local disk; SEMEL_ALLOW_NETWORK_FS=1 overrides at your own risk"
+                    .into()
             }
             Unsafe::NotAFile => format!("move {} out of the way", path.display()),
         },
@@ -110,6 +138,10 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
         Error::Open { .. } => "semel doctor".into(),
         Error::NoSuchEffect(_) => "semel ledger list".into(),
+        Error::SecretKept { .. } => {
+            "--replace sets the present secret aside and makes a new one all the same".into()
+        }
+        Error::Superseded { effect } => format!("semel ledger show {effect} lists the later ones"),
         _ => return None,
     })
 }

@@ -9,7 +9,7 @@ mod marks;
 mod redact;
 mod subject;
 
-pub use keys::{IntentDigest, IntentParts, family_key, intent_key, neighbourhood_key};
+pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, neighbourhood_key};
 pub use marks::{MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, PathKind, PathMark};
 pub use redact::{REDACTED, redact};
 pub use subject::{SUBJECT_CHARACTERS_MAX, subject};

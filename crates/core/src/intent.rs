@@ -154,10 +154,7 @@ impl Intent {
             neighbourhood: identity::neighbourhood_key(secret, &parts, ask.action),
             run_key: ask.run.as_ref().map(|run| run_key(secret, ask.tenant, &run.id)),
             turn: resource.map(|text| secret.mac("turn", &[ask.tenant.as_bytes(), text.as_bytes()])),
-            alias: ask.key.as_ref().filter(|_| joins).map(|key| {
-                let parts = [ask.tenant, ask.principal, ask.authority, key.as_str()];
-                secret.mac("alias", &parts.map(str::as_bytes))
-            }),
+            alias: (ask.key.as_ref().filter(|_| joins)).map(|key| identity::alias_key(secret, &parts, key.as_str())),
             marks: Marks::of(secret, ask.action, &sorted),
             named_by,
             run: ask.run.clone(),
@@ -173,21 +170,21 @@ impl Intent {
 
     /// What a new effect of this intent begins with.
     pub fn seed(&self, id: EffectId, occurrence: Occurrence, rule: &Rule) -> Seed {
-        Seed {
-            id,
-            occurrence,
-            marks: self.marks.clone(),
-            facts: Facts {
-                action: self.action.clone(),
-                class: rule.class,
-                tier: rule.tier(),
-                tenant: self.tenant.clone(),
-                run: self.run.clone(),
-                digest: self.digest,
-                caller_key: self.named_by == NamedBy::CallerKey,
-                subject: self.subject.clone(),
-                rule: rule.origin.to_string(),
-            },
+        Seed { id, occurrence, marks: self.marks.clone(), facts: self.facts(rule) }
+    }
+
+    /// What the ledger says of an attempt made for this intent.
+    pub fn facts(&self, rule: &Rule) -> Facts {
+        Facts {
+            action: self.action.clone(),
+            class: rule.class,
+            tier: rule.tier(),
+            tenant: self.tenant.clone(),
+            run: self.run.clone(),
+            digest: self.digest,
+            caller_key: self.named_by == NamedBy::CallerKey,
+            subject: self.subject.clone(),
+            rule: rule.origin.to_string(),
         }
     }
 }

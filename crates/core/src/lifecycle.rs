@@ -5,7 +5,7 @@
 use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
-    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, InDoubt, LastSend, NotApplied, NotAppliedWhy,
+    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy,
     Reply, Ruling, State, Verdict,
 };
 use crate::identity::Marks;
@@ -90,6 +90,7 @@ pub struct NewAttempt {
     /// The epoch of the store that the claim requires.
     pub epoch: u64,
     /// What this attempt sends. After a refusal a caller may have corrected it.
+    pub facts: Facts,
     pub marks: Marks,
 }
 
@@ -367,6 +368,8 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         epoch: new.epoch,
         gone_at: None,
     });
+    // An effect stays with the run that opened it; who made an attempt stands on the attempt.
+    effect.facts = Facts { run: effect.facts.run.take(), ..new.facts.clone() };
     effect.marks = new.marks.clone();
     effect.epoch = new.epoch;
     effect.state = State::InFlight { attempt: number };

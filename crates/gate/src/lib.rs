@@ -11,6 +11,7 @@ pub mod upstream;
 mod would;
 
 pub use error::Error;
+pub use pass::unrecorded;
 pub use reply::{GivenReply, Passed};
 
 use clock::Clock;
@@ -18,7 +19,7 @@ use semel_core::policy::Mode;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
-use semel_ledger::{Found, Ledger};
+use semel_ledger::{Found, Ledger, failpoint};
 
 /// The engine: a ledger, a clock, and the one path between them.
 #[derive(Debug)]
@@ -35,6 +36,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// Marks an answer as having reached its caller.
     pub async fn delivered(&self, delivery: &Found) -> Result<(), Error> {
-        Ok(self.ledger.delivered(delivery, self.clock.now()).await?)
+        self.point("gate.before_deliver")?;
+        self.ledger.delivered(delivery, self.clock.now()).await?;
+        Ok(self.point("gate.after_deliver")?)
+    }
+
+    /// Where a crash test asked for it, fails as the ledger would.
+    fn point(&self, name: &'static str) -> Result<(), semel_ledger::Error> {
+        failpoint::hit(name).map_err(|injected| semel_ledger::Error::NotWritten { what: injected.to_string() })
     }
 }

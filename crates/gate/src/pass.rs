@@ -2,13 +2,13 @@
 
 use crate::clock::Clock;
 use crate::reply::{Passed, answer_of_record, answer_of_refusal, answer_ran, held, joined_answer};
-use crate::upstream::{ProbeAnswer, Sending, Sent, Upstream, upstream_key};
+use crate::upstream::{ProbeAnswer, Recorded, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Claiming, Decision, Refusal, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Doubt, Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State, Verdict};
+use semel_core::effect::{Doubt, Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
 use semel_core::ids::AttemptNo;
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::outcome::Outcome;
@@ -16,7 +16,7 @@ use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::wording;
-use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Wanted};
+use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::rulings::Probed;
@@ -53,8 +53,14 @@ struct Call<'a, U> {
     asked_before: bool,
     /// The attempt that this call waited for.
     joined: Option<(u32, AttemptNo)>,
-    /// The attempt that this call made itself, if its answer was not final, and the effect that it was made for.
-    sent: Option<(u32, Sent)>,
+    /// The attempt that this call made itself, if its answer was not final.
+    own: Option<Own>,
+}
+
+/// What this call has sent and cannot say the fate of, and the effect that it was sent for.
+struct Own {
+    effect: Effect,
+    sent: Sent,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
@@ -82,11 +88,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             prepared: false,
             asked_before: false,
             joined: None,
-            sent: None,
+            own: None,
         };
         for _ in 0..ROUNDS_MAX {
-            if let Some(passed) = self.round(&mut call).await? {
-                return Ok(passed);
+            match (self.round(&mut call).await, &call.own) {
+                (Ok(Some(passed)), _) => return Ok(passed),
+                (Ok(None), _) => {}
+                // Once something was sent, the ledger's trouble must not be told as "nothing was sent".
+                (Err(Error::Ledger(error)), Some(Own { effect, sent })) => {
+                    return Ok(Passed::unrecorded(effect, sent.clone(), &error));
+                }
+                (Err(error), None) => return Err(error),
             }
         }
         Err(Error::Ledger(semel_ledger::Error::NotWritten {
@@ -121,14 +133,23 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             Decision::Replay(_) => Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now))),
             Decision::ReplayEarlier(number) => {
-                let known = self.ledger.occurrence(found.key, number).await?;
                 let reply = self.ledger.reply(found.key, number).await?;
-                Ok(Some(answer_of_record(
-                    Found { newest: known, reply, ..found },
-                    OutcomeWord::Replayed,
-                    now,
-                )))
+                Ok(Some(match self.ledger.occurrence(found.key, number).await? {
+                    Some(known) => {
+                        let earlier = Found { newest: Some(known), reply, ..found };
+                        answer_of_record(earlier, OutcomeWord::Replayed, now)
+                    }
+                    // Retention has dropped its fact; that it is in the list of reasons says enough.
+                    None => {
+                        let newest = Found { reply: None, ..found };
+                        let mut passed = answer_of_record(newest, OutcomeWord::Replayed, now);
+                        passed.answer.reason = Some("done for this reason before; its record is no longer kept".into());
+                        passed
+                    }
+                }))
             }
+            // It was sent and is in doubt; that it may not be sent again is the smaller news.
+            Decision::Refuse(_) if call.own.is_some() => Ok(Some(in_doubt(call, &found, None))),
             Decision::Refuse(refusal) => {
                 if refusal == Refusal::Cancelled {
                     let intent = call.intent;
@@ -164,7 +185,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         found: &Found,
         now: At,
     ) -> Result<Option<Passed>, Error> {
-        let made = call.sent.as_ref().map(|(occurrence, _)| *occurrence);
+        let made = call.own.as_ref().map(|own| own.effect.occurrence.number);
         let Some(occurrence) = made.or(call.joined.map(|(occurrence, _)| occurrence)) else {
             return Ok(None);
         };
@@ -177,8 +198,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             let reply = self.ledger.reply(found.key, occurrence).await?;
             let older = Found { newest, reply, ..found.clone() };
-            let passed = match call.sent.take() {
-                Some((_, sent)) => answer_ran(older, sent, now),
+            let passed = match call.own.take() {
+                Some(own) => answer_ran(older, own.sent, now),
                 None => joined_answer(older, now),
             };
             return Ok(Some(Passed { delivery: None, ..passed }));
@@ -187,13 +208,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let joined = |effect: &Effect| {
             call.joined.is_some_and(|(_, joined)| effect.newest_attempt().is_some_and(|a| a.number == joined))
         };
-        Ok(match (&effect.state, call.sent.take()) {
-            (State::Applied(_), Some((_, sent))) => Some(answer_ran(found.clone(), sent, now)),
-            (State::NotApplied(_), Some((_, sent))) => Some(self.own_attempt_failed(sent, effect)),
+        Ok(match (&effect.state, call.own.take()) {
+            (State::Applied(_), Some(own)) => Some(answer_ran(found.clone(), own.sent, now)),
+            (State::NotApplied(_), Some(own)) => Some(self.own_attempt_failed(own.sent, effect)),
             (State::Applied(_), None) => Some(joined_answer(found.clone(), now)),
             (State::NotApplied(_), None) if joined(effect) => Some(joined_answer(found.clone(), now)),
-            (_, sent) => {
-                call.sent = sent;
+            (_, own) => {
+                call.own = own;
                 None
             }
         })
@@ -228,18 +249,18 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 return Ok(Some(passed));
             }
         }
-        if !call.prepared {
-            if let Err(not_started) = call.upstream.prepare().await {
-                return Ok(Some(Passed::not_started(found, not_started, call.rule)));
-            }
-            call.prepared = true;
-        }
         let turn = match self.turn(call).await? {
             Turn::None => None,
             Turn::Free(free) => Some(free),
             Turn::Waited => return Ok(None),
             Turn::Taken(passed) => return Ok(Some(*passed)),
         };
+        if !call.prepared {
+            if let Err(not_started) = call.upstream.prepare().await {
+                return Ok(Some(Passed::not_started(found, not_started, call.rule)));
+            }
+            call.prepared = true;
+        }
         let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
         let resend = matches!(how, How::Resend);
         let alias = match call.intent.alias {
@@ -263,6 +284,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             turn,
             alias,
         };
+        self.point("gate.before_claim")?;
         match self.ledger.claim(wanted).await? {
             Claimed::Moved => Ok(None),
             Claimed::Family(other) => self.family_open(call, other, now).await,
@@ -283,6 +305,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         claim: Claim,
         claimed_from: Duration,
     ) -> Result<Option<Passed>, Error> {
+        self.point("gate.after_claim")?;
         let attempt = claim.attempt();
         let claimed = claim.effect().clone();
         // Both clocks: others go by the wall clock when they judge that nothing can be sent any more.
@@ -292,21 +315,29 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         let late = past || self.clock.elapsed().saturating_sub(claimed_from) + SEND_MARGIN > SEND_WITHIN;
         let mut sent = if late {
-            let why =
-                NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
+            let why = NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
             let outcome = Outcome::NotApplied { why, reply: Reply::Unknown };
             Sent { outcome, reply: None, data: serde_json::Value::Null }
         } else {
             let effect = claim.effect();
             let key = upstream_key(self.ledger.secret(), claim.key(), effect.occurrence.number);
-            let sending = Sending { effect, attempt, idempotency_key: &key, timeout: call.rule.timeout };
+            let recorded = Recorded { effect, attempt, idempotency_key: &key };
+            let sending = Sending { recorded: Some(recorded), timeout: call.rule.timeout };
+            self.point("gate.before_send")?;
             call.upstream.send(sending).await
         };
+        if let Err(error) = self.point("gate.after_send") {
+            return Ok(Some(Passed::unrecorded(claim.effect(), sent, &error)));
+        }
         let mut claim = claim;
         let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);
         let changed = loop {
-            match self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await {
+            let settled = match self.point("gate.before_settle") {
+                Ok(()) => self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await,
+                Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
+            };
+            match settled {
                 Ok(changed) => break changed,
                 Err(unsettled) if self.clock.elapsed() >= patience_ends => {
                     return Ok(Some(Passed::unrecorded(unsettled.claim.effect(), sent, &unsettled.error)));
@@ -316,6 +347,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             self.clock.sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(500));
         };
+        if let (Err(error), Some(effect)) = (self.point("gate.after_settle"), changed.found.effect()) {
+            return Ok(Some(Passed::unrecorded(effect, sent, &error)));
+        }
         let now = self.clock.now();
         match (changed.late, changed.found.effect().map(|effect| &effect.state)) {
             (Some(Late::MovedOn), Some(State::Applied(_))) => {
@@ -326,7 +360,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
-                call.sent = Some((claimed.occurrence.number, sent));
+                call.own = changed.found.effect().cloned().map(|effect| Own { effect, sent });
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
                 Ok(None)
@@ -420,21 +454,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         found: &Found,
     ) -> Result<Option<Passed>, Error> {
         let effect = found.effect().expect("only a known effect is in doubt");
-        let doubtful = |why: Option<String>| {
-            let mut passed = held(effect, wording::in_doubt(effect), OutcomeWord::Held);
-            passed.answer.data =
-                call.sent.as_ref().map_or(serde_json::Value::Null, |(_, sent)| sent.data.clone());
-            passed.answer.reason = why.or(passed.answer.reason);
-            if call.sent.is_some() {
-                passed.answer.outcome = OutcomeWord::Ran;
-            }
-            passed
-        };
-        let Some(probe) = &call.rule.probe else { return Ok(Some(doubtful(None))) };
+        let Some(probe) = &call.rule.probe else { return Ok(Some(in_doubt(call, found, None))) };
         // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
         let asked_at = self.clock.now();
-        let forgotten = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch)
-            || !effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
+        // Attempts that are all known to have failed leave no unknown sender: one was refused after its deadline.
+        let forgotten = effect.attempts.is_empty()
+            || matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch);
         let quiet = match forgotten && call.upstream.sends_while_alive() {
             // Nobody knows which process it was; it gets the time after which any is more than merely slow.
             true => probe.quiet.max(DEADLINE_DEFAULT),
@@ -452,15 +477,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
                 if self.clock.elapsed() + again > call.patience_ends {
-                    return Ok(Some(doubtful(Some(
-                        "a probe did not find it, but it may still be carried out".into(),
-                    ))));
+                    let why = "a probe did not find it, but it may still be carried out";
+                    return Ok(Some(in_doubt(call, found, Some(why.into()))));
                 }
                 self.clock.sleep(again).await;
                 Ok(None)
             }
             ProbeAnswer::Unknown { why } => {
-                Ok(Some(doubtful(Some(format!("the probe could not tell: {why}")))))
+                Ok(Some(in_doubt(call, found, Some(format!("the probe could not tell: {why}")))))
             }
         }
     }
@@ -490,28 +514,36 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let _unrecorded_is_fine = self.ledger.note(line, Durability::Lazy).await;
             }
         }
-        if let Err(not_started) = upstream.prepare().await {
-            return Ok(Passed::not_started_alone(not_started, rule));
-        }
-        let key = upstream_key(self.ledger.secret(), intent.key, 1);
-        let effect = Effect::forgotten(
-            intent.seed(semel_core::ids::EffectId(0), first_occurrence(), rule),
-            self.clock.now(),
-            0,
-        );
-        let sending =
-            Sending { effect: &effect, attempt: AttemptNo(1), idempotency_key: &key, timeout: rule.timeout };
-        let sent = upstream.send(sending).await;
-        Ok(Passed::passed_through(sent, rule))
+        Ok(unrecorded(rule, upstream).await)
     }
+}
+
+/// Sends without claiming or recording: reads, also when there is no ledger to ask, and everything in observe mode.
+pub async fn unrecorded<U: Upstream>(rule: &Rule, upstream: &mut U) -> Passed {
+    match upstream.prepare().await {
+        Err(not_started) => Passed::not_started_alone(not_started, rule),
+        Ok(()) => {
+            let sent = upstream.send(Sending { recorded: None, timeout: rule.timeout }).await;
+            Passed::passed_through(sent, rule)
+        }
+    }
+}
+
+/// The answer about a doubt: with what this call's own attempt printed, if it made one.
+fn in_doubt<U>(call: &Call<'_, U>, found: &Found, why: Option<String>) -> Passed {
+    let own = call.own.as_ref();
+    let effect = found.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
+    let mut passed = held(effect, wording::in_doubt(effect), OutcomeWord::Held);
+    if let Some(own) = own {
+        passed.answer.outcome = OutcomeWord::Ran;
+        passed.answer.data = own.sent.data.clone();
+    }
+    passed.answer.reason = why;
+    passed
 }
 
 /// Neighbours in doubt are few; a scope with more has other troubles.
 const LOOKALIKES_MAX: usize = 100;
-
-fn first_occurrence() -> semel_core::effect::Occurrence {
-    semel_core::effect::Occurrence { number: 1, reason: None, earlier: Vec::new() }
-}
 
 enum Turn {
     None,

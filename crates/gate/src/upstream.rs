@@ -35,14 +35,21 @@ pub struct NotStarted {
     pub data: Value,
 }
 
-/// What an attempt is sent with.
+/// What a call is sent with.
 #[derive(Debug, Clone, Copy)]
 pub struct Sending<'a> {
+    /// `None` for what is not recorded, such as a read.
+    pub recorded: Option<Recorded<'a>>,
+    pub timeout: Option<Duration>,
+}
+
+/// The attempt that is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded<'a> {
     pub effect: &'a Effect,
     pub attempt: AttemptNo,
     /// One per effect, not per attempt.
     pub idempotency_key: &'a str,
-    pub timeout: Option<Duration>,
 }
 
 /// An attempt's answer, as the door read it.

@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
-use semel_core::decide::{Decision, Situation, decide};
+use semel_core::decide::{Decision, Refusal, Situation, decide};
 use semel_core::effect::State;
 use semel_core::intent::Intent;
 use semel_core::policy::rule::{EffectWording, Rule};
@@ -46,7 +46,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Decision::Replay(_) | Decision::ReplayEarlier(_) => {
                     (Would::Replay, "answer from the record; nothing changes".into())
                 }
-                Decision::Refuse(refusal) => (Would::Refuse, format!("refuse it: {refusal:?}")),
+                Decision::Refuse(refusal) => (Would::Refuse, format!("refuse it: {}", why(&refusal))),
             };
         let changes = match would {
             Would::Run => vec![json!({"action": intent.action, "what": change})],
@@ -83,5 +83,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             possible_repeat: false,
             data: Value::Null,
         })
+    }
+}
+
+fn why(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Cancelled => "its run was cancelled".into(),
+        Refusal::Drift { paths } => format!("the same key was used with other arguments ({})", paths.join(", ")),
+        Refusal::Refuted => "it had been reported as done and was disproved".into(),
+        Refusal::BudgetSpent => "it was sent too often without a clear answer".into(),
+        Refusal::AgainNotAllowed(_) => "its rule leaves repeats to a person, or to nobody".into(),
     }
 }

@@ -5,8 +5,9 @@ use crate::entropy::Entropy;
 use crate::holders::Holders;
 use crate::ledger::{Ledger, RACES_MAX};
 use crate::record::Known;
-use crate::store::{By, EPOCH_CELL, PAGE_ROWS_MAX, Store};
+use crate::store::{By, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Store};
 use crate::{Error, journal};
+use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, LastSend, SEND_WITHIN, State, Verdict};
 use semel_core::intent::run_key;
 use semel_core::time::At;
@@ -96,7 +97,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     async fn set_fence(
         &self,
-        run_key: semel_core::digest::Digest,
+        run_key: Digest,
         run: &str,
         cancelled: bool,
         reason: Option<String>,
@@ -117,17 +118,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::NotWritten { what: format!("the fence of run {run} does not come to rest") })
     }
 
-    async fn prevented_in(
-        &self,
-        run_key: semel_core::digest::Digest,
-    ) -> Result<Vec<(String, String)>, Error> {
+    /// What the fence that stands now has kept from starting.
+    async fn prevented_in(&self, run_key: Digest) -> Result<Vec<(String, String)>, Error> {
+        let (_, _, fence) = self.fence(run_key).await?;
+        let Some(since) = fence.filter(|fence| fence.cancelled).map(|fence| fence.at) else { return Ok(Vec::new()) };
         let mut prevented = Vec::new();
         let mut after = None;
         loop {
             let page = self.journal(after, crate::store::JOURNAL_PAGE_MAX).await?;
-            for (_, line) in
-                page.items.iter().filter(|(_, l)| l.run == Some(run_key) && l.kind == "prevented")
-            {
+            let ours = |line: &JournalLine| line.run == Some(run_key) && line.kind == "prevented" && line.at >= since;
+            for (_, line) in page.items.iter().filter(|(_, line)| ours(line)) {
                 let data: serde_json::Value = serde_json::from_str(&line.data).unwrap_or_default();
                 let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
                 prevented.push((text("action"), text("subject")));
@@ -141,13 +141,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Starts a new epoch: the store may have forgotten claims made before now.
     pub async fn bump_epoch(&self, reason: &str, now: At) -> Result<Epoch, Error> {
-        self.change_epoch("epoch_bumped", now, |epoch| Epoch {
-            number: epoch.map_or(2, |epoch| epoch.number + 1),
-            since: now,
-            reason: reason.to_owned(),
-            accepted: false,
-        })
-        .await
+        self.change_epoch("epoch_bumped", now, |epoch| Epoch::after(epoch.as_ref(), reason, now)).await
     }
 
     /// Ends the quarantine: somebody vouches that nothing older will be retried.

@@ -47,6 +47,12 @@ pub struct Epoch {
 pub const QUARANTINE: Duration = Duration::from_secs(24 * 3600);
 
 impl Epoch {
+    /// The epoch that follows. A ledger that never bumped is in its first.
+    pub fn after(previous: Option<&Epoch>, reason: &str, now: At) -> Epoch {
+        let number = previous.map_or(2, |epoch| epoch.number + 1);
+        Epoch { number, since: now, reason: reason.to_owned(), accepted: false }
+    }
+
     /// The instant before which claims may have been forgotten, while that still matters.
     pub fn forgotten_before(&self, now: At) -> Option<At> {
         (!self.accepted && now < self.since.plus(QUARANTINE)).then_some(self.since)

@@ -10,7 +10,7 @@ use crate::{Error, journal};
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{EARLIER_REASONS_KEPT, Effect, LastSend, Occurrence, State, Verdict};
-use semel_core::ids::AttemptNo;
+use semel_core::ids::{AttemptNo, Reason};
 use semel_core::intent::Intent;
 use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
@@ -91,6 +91,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             call_id: wanted.intent.call_id.clone(),
             run: wanted.intent.run.clone(),
             epoch: wanted.found.epoch.0,
+            facts: wanted.intent.facts(wanted.rule),
             marks: wanted.intent.marks.clone(),
         };
         let (effect, event) = self.effect_after(&wanted, new)?;
@@ -163,10 +164,17 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             }
             (How::Claim(Claiming::NextAttempt), Some(known)) => {
                 let event = Event::Claimed(new);
-                Ok((lifecycle::next(&known.effect, &event)?.effect, Opening(event)))
+                let mut effect = lifecycle::next(&known.effect, &event)?.effect;
+                // A repeat that turns out to be the first success is that repeat, and its retry must find it.
+                effect.occurrence.reason = effect.occurrence.reason.or_else(|| wanted.intent.again.clone());
+                Ok((effect, Opening(event)))
             }
             (How::Claim(claiming), newest) => {
-                let occurrence = next_occurrence(newest.map(|known| &known.effect), claiming);
+                let reason = match claiming {
+                    Claiming::NextEffect { reason, .. } => reason.clone(),
+                    Claiming::First | Claiming::NextAttempt => wanted.intent.again.clone(),
+                };
+                let occurrence = next_occurrence(newest.map(|known| &known.effect), reason);
                 let id = effect_id(&self.entropy, wanted.now);
                 let effect = Effect::claimed(wanted.intent.seed(id, occurrence, wanted.rule), &new);
                 Ok((effect, Opening(Event::Claimed(new))))
@@ -192,8 +200,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 self.write(found, Change { reply: ReplyChange::Drop, ..Change::to(&event, now) }).await?;
             return Ok(matches!(written, Written::Done(_)));
         }
-        let claiming = Claiming::NextEffect { reason: intent.again.clone(), possible_repeat: false };
-        let occurrence = next_occurrence(newest, &claiming);
+        let occurrence = next_occurrence(newest, intent.again.clone());
         let ordinal = occurrence.number;
         let seed = intent.seed(effect_id(&self.entropy, now), occurrence, rule);
         let effect = Effect::forgotten(seed, now, found.epoch.0);
@@ -389,16 +396,14 @@ fn cell(key: Digest, expected: Revision, value: &impl serde::Serialize) -> Put {
     Put::Cell { key, expected, body: serde_json::to_vec(value).expect("a cell has only string keys") }
 }
 
-fn next_occurrence(newest: Option<&Effect>, claiming: &Claiming) -> Occurrence {
-    let Some(newest) = newest else { return Occurrence { number: 1, reason: None, earlier: Vec::new() } };
+/// The record's next effect. Its reason, if there is one, makes a retry with the same reason the same occurrence; so
+/// it is kept for the very first effect too.
+fn next_occurrence(newest: Option<&Effect>, reason: Option<Reason>) -> Occurrence {
+    let Some(newest) = newest else { return Occurrence { number: 1, reason, earlier: Vec::new() } };
     let mut earlier = newest.occurrence.earlier.clone();
     earlier.extend(newest.occurrence.reason.clone().map(|reason| (newest.occurrence.number, reason)));
     if earlier.len() > EARLIER_REASONS_KEPT {
         earlier.remove(0);
     }
-    let reason = match claiming {
-        Claiming::NextEffect { reason, .. } => reason.clone(),
-        Claiming::First | Claiming::NextAttempt => None,
-    };
     Occurrence { number: newest.occurrence.number + 1, reason, earlier }
 }

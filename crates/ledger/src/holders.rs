@@ -22,6 +22,9 @@ pub struct FileHolders {
     mine: Mutex<Option<OwnerLock>>,
 }
 
+/// A day's killed processes on a busy machine; the rest waits for tomorrow.
+const SWEEP_MAX: usize = 10_000;
+
 impl FileHolders {
     pub fn in_directory(directory: PathBuf) -> Self {
         FileHolders { owners: Owners::Directory(directory), mine: Mutex::new(None) }
@@ -43,6 +46,17 @@ impl FileHolders {
         if let Some(lock) = self.lock().take() {
             // Whether somebody still holds it is asked again by whoever wants to know.
             let _held_by_a_child = lock.release();
+        }
+    }
+
+    /// Tidies away the names of processes that are gone, a bounded number at a time. Housekeeping: what cannot be
+    /// tidied is left.
+    pub fn sweep(&self) {
+        let Owners::Directory(directory) = &self.owners else { return };
+        let Ok(entries) = std::fs::read_dir(directory) else { return };
+        let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str().and_then(OwnerLock::id_of_name));
+        for id in ids.take(SWEEP_MAX) {
+            let _left_if_not_known = self.is_alive(id);
         }
     }
 

@@ -180,7 +180,7 @@ impl Tables {
                 }
             }
             Put::DropReply { .. } => {
-                let id = head.expect("a row whose reply is dropped was found by the check").id;
+                let id = head.expect("a row whose reply goes was found by the check").id;
                 if let Some(row) = self.rows.get_mut(&id) {
                     row.reply = None;
                 }

@@ -54,6 +54,11 @@ impl OwnerLock {
         }
     }
 
+    /// The owner that a file in the directory stands for.
+    pub(crate) fn id_of_name(name: &str) -> Option<OwnerId> {
+        (name.len() == 32).then(|| u128::from_str_radix(name, 16).ok().map(OwnerId))?
+    }
+
     pub fn id(&self) -> OwnerId {
         self.id
     }
@@ -92,12 +97,18 @@ impl OwnerLock {
 
 impl Drop for OwnerLock {
     fn drop(&mut self) {
-        match &self.held {
+        match std::mem::replace(&mut self.held, Held::Released) {
             // Only the name of a lock that no child can hold may go: a missing file means a dead owner.
             Held::File { directory, inherited: false, .. } => {
-                let _ = fs::remove_file(file_of(directory, self.id));
+                let _ = fs::remove_file(file_of(&directory, self.id));
             }
-            Held::File { .. } | Held::Released => {}
+            // Children may still hold it. If none does, asking tidies the file away, which nobody else would do:
+            // only the owners of open effects are ever asked about.
+            Held::File { file, directory, inherited: true } => {
+                drop(file);
+                let _held_by_a_child = is_alive(&directory, self.id);
+            }
+            Held::Released => {}
             Held::InProcess(living) => {
                 living.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
             }
@@ -173,4 +184,30 @@ fn same_file(found: &fs::Metadata, file: &File) -> bool {
 
 fn cannot(directory: &Path, source: io::Error) -> Error {
     Error::Open { path: directory.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn an_inherited_lock_leaves_its_file_only_while_a_child_holds_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = || fs::read_dir(directory.path()).unwrap().count();
+        let mut lock = OwnerLock::take(directory.path()).unwrap();
+        let id = lock.id();
+        lock.inheritable().unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        drop(lock);
+        assert_eq!((files(), is_alive(directory.path(), id).unwrap()), (1, true));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!((is_alive(directory.path(), id).unwrap(), files()), (false, 0));
+
+        let mut lock = OwnerLock::take(directory.path()).unwrap();
+        lock.inheritable().unwrap();
+        drop(lock);
+        assert_eq!(files(), 0);
+    }
 }

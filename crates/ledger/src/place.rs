@@ -28,7 +28,7 @@ impl Place {
 
     /// Creates the directory (0700) if it is missing, and refuses the place unless it is ours alone.
     pub fn prepare(&self, allow_network_fs: bool) -> Result<(), Error> {
-        if self.beside().iter().any(|other| *other == self.database) || self.database.file_name().is_none() {
+        if self.beside().contains(&self.database) || self.database.file_name().is_none() {
             let source = io::Error::new(ErrorKind::InvalidInput, "this is no name for a database file");
             return Err(self.cannot_open(source));
         }
@@ -70,21 +70,28 @@ impl Place {
         if let Some(secret) = self.secret()? {
             return Ok(secret);
         }
-        self.publish_new_secret().map_err(|source| self.cannot_open(source))?;
+        Place::fresh_secret()
+            .and_then(|secret| self.publish_secret(&secret))
+            .map_err(|source| self.cannot_open(source))?;
         self.secret()?.ok_or_else(|| Error::SecretMissing { path: self.database.clone() })
     }
 
-    /// Writes a fresh secret aside and links it into place: the name appears with its whole content or not at
-    /// all, and a link never replaces the secret of a faster process.
-    fn publish_new_secret(&self) -> io::Result<()> {
-        let mut bytes = [0u8; 48];
+    /// A secret that nobody has seen yet.
+    pub(crate) fn fresh_secret() -> io::Result<Secret> {
+        let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-        let (secret, suffix) = bytes.split_at(32);
+        Ok(Secret::new(bytes))
+    }
+
+    /// Writes a secret aside and links it into place: the name appears with its whole content or not at
+    /// all, and a link never replaces the secret of a faster process.
+    pub(crate) fn publish_secret(&self, secret: &Secret) -> io::Result<()> {
+        let mut suffix = [0u8; 16];
+        getrandom::fill(&mut suffix).map_err(|error| io::Error::other(error.to_string()))?;
         let mut aside = OsString::from(self.secret_file());
-        aside.push(format!(".{:032x}", u128::from_be_bytes(suffix.try_into().expect("16 bytes remain"))));
+        aside.push(format!(".{:032x}", u128::from_be_bytes(suffix)));
         let mut file = create_private(Path::new(&aside))?;
-        let secret = Digest(secret.try_into().expect("the first 32 bytes"));
-        let linked = writeln!(file, "{secret}")
+        let linked = writeln!(file, "{}", Digest(*secret.expose()))
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::hard_link(&aside, self.secret_file()));
         fs::remove_file(&aside)?;

@@ -89,10 +89,10 @@ pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding,
             return Ok(Finding::Conflict(Conflict::Cell(*key)));
         }
     }
-    if let Some(family) = commit.require.family_quiet {
-        if let Some(other) = view.open_relative(family, record_of(commit))? {
-            return Ok(Finding::Conflict(Conflict::Family(other)));
-        }
+    if let Some(family) = commit.require.family_quiet
+        && let Some(other) = view.open_relative(family, record_of(commit))?
+    {
+        return Ok(Finding::Conflict(Conflict::Family(other)));
     }
     Ok(Finding::Clear(found))
 }

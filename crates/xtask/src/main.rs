@@ -1,1 +1,44 @@
-fn main() {}
+//! The project's own tasks. `cargo xtask test` is what has to pass; `cargo xtask bench` prints the numbers.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to whoever started it")]
+
+mod bench;
+mod project;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
+       cargo xtask bench [--quick] [--gate] [--json FILE] [NAME…]
+       cargo xtask bench peers
+
+test    sets up what the tests need, builds once, runs them all
+          --long   model checks to the full depth, 20000 kills, 50 power cuts
+bench   prints one table of ratios, each with its goal and its aim
+          --quick  once instead of three times, and no ledger of six million effects
+          --gate   exit 1 if a goal is missed
+          --json   write the lines there too
+          NAME…    only these: alone busy slow-disk replay processes command size memory
+bench peers   compares with what pip can install, into target/bench/peers";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test", rest @ ..] => test::run(rest),
+        ["bench", rest @ ..] => bench::run(rest),
+        [bench::child::COMMAND, rest @ ..] => bench::child::run(rest),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            Ok(ExitCode::from(2))
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("xtask: {error}");
+        ExitCode::from(2)
+    })
+}

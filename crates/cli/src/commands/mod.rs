@@ -1,9 +1,25 @@
 //! One file per command.
+pub mod cancel;
+pub mod completions;
+pub mod demo;
+pub mod doctor;
+pub mod explain;
+pub mod key;
+pub mod ledger;
+pub mod man;
+mod piped;
+pub mod policy;
 pub mod run;
 
 use crate::args::Global;
 use crate::config::Environment;
-use crate::output::Output;
+use crate::house::{self, LocalLedger};
+use crate::output::{Hinted, Output, stderr_is_terminal};
+use crate::policy_files::{self, Unusable};
+use semel_core::policy::Policy;
+use semel_core::policy::duration;
+use semel_gate::clock::SystemClock;
+use std::time::Duration;
 
 /// What every command is given.
 #[derive(Debug)]
@@ -11,4 +27,40 @@ pub struct Context {
     pub global: Global,
     pub environment: Environment,
     pub output: Output,
+}
+
+/// A check found something; nothing went wrong with the checking.
+pub const EXIT_FINDINGS: u8 = 1;
+
+impl Context {
+    /// The ledger, founded if there is none.
+    pub fn ledger(&self, clock: &SystemClock) -> anyhow::Result<LocalLedger> {
+        let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
+        Ok(house::ledger(&file, &self.environment, clock)?)
+    }
+
+    /// The ledger, if there is one.
+    pub fn existing_ledger(&self, clock: &SystemClock) -> anyhow::Result<Option<LocalLedger>> {
+        let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
+        Ok(house::existing(&file, &self.environment, clock)?)
+    }
+
+    pub fn policy(&self) -> anyhow::Result<Policy> {
+        match policy_files::load(&self.environment, self.global.policy.as_deref()) {
+            Ok(policy) => Ok(policy),
+            Err(Unusable::File(error)) => Err(error),
+            Err(Unusable::Content(found)) => {
+                if !self.output.json {
+                    self.output.warn(found.render(stderr_is_terminal()));
+                }
+                let what = format!("the policy does not hold together ({} findings)", found.len());
+                Err(Hinted::error(what, "semel policy check"))
+            }
+        }
+    }
+}
+
+fn span(flag: &str, text: &str) -> anyhow::Result<Duration> {
+    duration::parse(text)
+        .map_err(|error| Hinted::error(format!("{flag} {text}: {error}"), "such as 90s, 30m, 24h or 7d"))
 }

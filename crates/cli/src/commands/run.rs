@@ -1,8 +1,9 @@
 //! `semel run`: any command, at most once.
 
+use super::piped::{self, Piped};
 use super::Context;
 use crate::args::{Run as Args, StdinChoice};
-use crate::house::{self, TENANT};
+use crate::house::{self, LocalGate, TENANT};
 use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files::{self, Unusable};
 use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Retry, Trouble};
@@ -10,6 +11,7 @@ use semel_core::class::{Class, Tier};
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::Json;
+use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::rule::{Again, Call, DryRun, Probe, Rule};
 use semel_core::policy::template::Template;
 use semel_core::policy::{ActionFacts, Policy, duration};
@@ -17,18 +19,17 @@ use semel_core::wording;
 use semel_doors::command::intent::CommandLine;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::command::serve::{CommandUpstream, Options, Show};
-use semel_gate::clock::{SystemClock, block_on};
+use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_gate::upstream::Upstream;
 use semel_gate::{GivenReply, Passed};
+use semel_ledger::holders::FileHolders;
+use semel_ledger::prune::Retention;
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 /// semel itself failed; nothing was started.
 const EXIT_SEMEL_FAILED: u8 = 125;
-
-/// Piped input names the action, so it is read whole; more than this belongs into a file.
-const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How long after the last possible sending a probe's "no" begins to count, where nobody said.
 const PROBE_QUIET: Duration = Duration::from_secs(5);
@@ -50,13 +51,26 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     let action = args.action.as_ref().map_or_else(|| asked.line.action(), |name| named_action(name));
     let rule = asked.rule(&policy, &action, &arguments);
     let clock = SystemClock::start();
-    let file = match context.environment.ledger_file(context.global.ledger.as_deref()) {
-        Ok(file) => file,
-        Err(error) => return finish_unavailable(context, &rule, &error.to_string(), None),
+    let options = || Options {
+        show: if context.output.json { Show::InAnswer } else { Show::Live },
+        pass_input: asked.pass_input,
+        search: context.environment.search.clone(),
+        effect: asked.effect,
     };
-    let ledger = match house::ledger(&file, &context.environment, &clock) {
+    let file = context.environment.ledger_file(context.global.ledger.as_deref());
+    let opened = file.map_err(|error| (error.to_string(), None)).and_then(|file| {
+        house::ledger(&file, &context.environment, &clock).map_err(|error| (error.to_string(), ledger_hint(&error)))
+    });
+    let ledger = match opened {
         Ok(ledger) => ledger,
-        Err(error) => return finish_unavailable(context, &rule, &error.to_string(), ledger_hint(&error)),
+        // With the ledger unreachable, effects are refused before they are sent, and reads pass.
+        Err(_) if rule.class == Class::Read && !args.dry_run => {
+            let holders = FileHolders::in_directory(std::path::PathBuf::new());
+            let mut upstream = CommandUpstream::new(&asked.line, &rule, &holders, &clock, options());
+            let passed = block_on(semel_gate::unrecorded(&rule, &mut upstream));
+            return give(context, &passed, &mut upstream).0;
+        }
+        Err((why, hint)) => return finish_unavailable(context, &rule, &why, hint),
     };
     let ask = asked.ask(&action, &arguments, &rule);
     let intent = match Intent::of(&ask, &rule, ledger.secret()) {
@@ -64,13 +78,7 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         Err(missing) => return finish_trouble(context, &rule, wording::key_required(&missing)),
     };
     let gate = house::gate(ledger, clock, policy.mode);
-    let options = Options {
-        show: if context.output.json { Show::InAnswer } else { Show::Live },
-        pass_input: args.stdin == StdinChoice::Pass,
-        search: context.environment.search.clone(),
-        effect: asked.effect,
-    };
-    let mut upstream = CommandUpstream::new(&asked.line, &rule, gate.ledger.holders(), &gate.clock, options);
+    let mut upstream = CommandUpstream::new(&asked.line, &rule, gate.ledger.holders(), &gate.clock, options());
     if args.dry_run {
         return match block_on(gate.dry_run(&intent, &rule)) {
             Ok(answer) => dry_run(context, &rule, answer, &mut upstream),
@@ -90,20 +98,28 @@ pub fn run(context: &Context, args: &Args) -> u8 {
             context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
         }
     }
-    let retention = semel_ledger::prune::Retention {
-        replies: policy.retention.replies,
-        facts: policy.retention.facts,
-    };
-    // Retention is housekeeping: its trouble must not change the answer of a command that ran.
-    if let Err(error) = block_on(gate.ledger.prune_if_due(retention, semel_gate::clock::Clock::now(&gate.clock))) {
-        context.output.say(format_args!("semel: retention did not run: {error}"));
-    }
+    // Its name goes with the lock, unless something that the command left behind still holds on to it.
+    gate.ledger.holders().let_go();
+    keep_house(context, &gate, &policy);
     code
+}
+
+/// Retention runs by itself. Its trouble must not change the answer of a command that ran.
+fn keep_house(context: &Context, gate: &LocalGate, policy: &Policy) {
+    let retention =
+        Retention { replies: policy.retention.replies, facts: policy.retention.facts };
+    match block_on(gate.ledger.prune_if_due(retention, gate.clock.now())) {
+        Ok(Some(_)) => gate.ledger.holders().sweep(),
+        Ok(None) => {}
+        Err(error) => context.output.say(format_args!("semel: retention did not run: {error}")),
+    }
 }
 
 /// A call of `semel run`, understood and checked before anything is opened.
 struct Asked {
     line: CommandLine,
+    /// The caller's standard input is handed through unread.
+    pass_input: bool,
     key: Option<IdempotencyKey>,
     run: Option<Run>,
     again: Option<Reason>,
@@ -140,10 +156,14 @@ impl Asked {
         let (class, effect) = (class.transpose()?, effect.transpose()?);
         // Arguments are checked before input is read, which may take long.
         CommandLine::new(&args.command, &context.environment.cwd, None)?;
-        let input = if args.stdin == StdinChoice::Read { piped_input(context)? } else { None };
-        let line = CommandLine::new(&args.command, &context.environment.cwd, input)?;
+        let input = match args.stdin {
+            StdinChoice::Read => piped::read(key.is_some(), &SystemClock::start())?,
+            StdinChoice::Pass => Piped::Unread,
+        };
+        let pass_input = input == Piped::Unread;
+        let line = CommandLine::new(&args.command, &context.environment.cwd, input.bytes())?;
         let serialize_by = args.serialize_by.clone();
-        Ok(Asked { line, key, run, again, class, effect, timeout, wait, probe, serialize_by })
+        Ok(Asked { line, pass_input, key, run, again, class, effect, timeout, wait, probe, serialize_by })
     }
 
     /// The policy's rule, with what this one call says about itself.
@@ -193,29 +213,6 @@ fn probe(text: &str, quiet: Duration) -> anyhow::Result<Probe> {
     })
 }
 
-/// Input that is piped in is part of what is asked for. A terminal is not, and neither is nothing.
-fn piped_input(context: &Context) -> anyhow::Result<Option<Vec<u8>>> {
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        return Ok(None);
-    }
-    let Ok(metadata) = rustix::fs::fstat(&stdin) else { return Ok(None) };
-    let kind = rustix::fs::FileType::from_raw_mode(metadata.st_mode);
-    if matches!(kind, rustix::fs::FileType::CharacterDevice | rustix::fs::FileType::Directory) {
-        return Ok(None);
-    }
-    let mut input = Vec::new();
-    let read = stdin.lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut input);
-    if let Err(error) = read {
-        anyhow::bail!("standard input cannot be read: {error}; --stdin pass hands it through unread");
-    }
-    if input.len() as u64 > INPUT_BYTES_MAX {
-        anyhow::bail!("standard input has more than {INPUT_BYTES_MAX} bytes; --stdin pass hands it through unread");
-    }
-    let _ = context;
-    Ok((!input.is_empty()).then_some(input))
-}
-
 /// A rule may leave deliberate repeats to a person: one who sits at a terminal and says yes.
 fn person_confirms(action: &str) -> bool {
     if !std::io::stdin().is_terminal() || !stderr_is_terminal() {
@@ -255,7 +252,7 @@ trait Live {
     fn deliver(&mut self) -> bool;
 }
 
-impl<C: semel_gate::clock::Clock> Live for CommandUpstream<'_, C> {
+impl<C: Clock> Live for CommandUpstream<'_, C> {
     fn deliver(&mut self) -> bool {
         CommandUpstream::deliver(self)
     }
@@ -315,7 +312,7 @@ fn talk(context: &Context, answer: &Answer) {
     }
 }
 
-fn dry_run<C: semel_gate::clock::Clock>(
+fn dry_run<C: Clock>(
     context: &Context,
     rule: &Rule,
     mut answer: Answer,
@@ -366,7 +363,7 @@ fn policy_invalid(context: &Context, unusable: &Unusable) -> u8 {
     let (what, details) = match unusable {
         Unusable::File(error) => (format!("{error:#}"), None),
         Unusable::Content(found) => {
-            let first = found.iter().next().map(|d| format!("{}:{}:{}: {}", d.file.display(), d.line, d.column, d.message));
+            let first = found.iter().find(|d| d.severity == Severity::Error).map(|d| format!("{}:{}:{}: {}", d.file.display(), d.line, d.column, d.message));
             (first.unwrap_or_default(), Some(found))
         }
     };

@@ -54,6 +54,12 @@ pub fn intent_key(secret: &Secret, parts: &IntentParts<'_>, intent: &IntentDiges
     )
 }
 
+/// Where a caller's own key points to the intent it first came with, if a rule's fields are the identity.
+pub fn alias_key(secret: &Secret, parts: &IntentParts<'_>, key: &str) -> Digest {
+    let IntentParts { tenant, principal, authority, scope: _ } = parts;
+    secret.mac("alias", &[tenant, principal, authority, key].map(str::as_bytes))
+}
+
 /// The intent whatever its scope: while one of a family is open, no other run may start it.
 pub fn family_key(secret: &Secret, parts: &IntentParts<'_>, intent: &IntentDigest) -> Digest {
     let IntentParts { tenant, principal, authority, scope: _ } = parts;

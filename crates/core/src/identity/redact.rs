@@ -163,11 +163,78 @@ fn redact_password(text: &str) -> String {
     text.split_once(':').map_or_else(|| text.to_owned(), |(user, _)| format!("{user}:{REDACTED}"))
 }
 
-/// Secrets inside a longer text: passwords in URLs, secret parameters of queries and forms, bearer tokens.
+/// Secrets inside a longer text: passwords in URLs, secret parameters of queries and forms, bearer tokens, and what a
+/// script for a shell says on its own command lines.
 fn redact_text(text: &str) -> String {
     let text = redact_user_info(text);
     let text = redact_parameters(&text);
-    redact_bearer(&text)
+    let text = redact_bearer(&text);
+    if text.contains(char::is_whitespace) { redact_script(&text) } else { text }
+}
+
+/// `curl --token X`, `PASSWORD=x cmd` and `-H "Cookie: x"` inside one argument, as in `sh -c`. Words are told apart by
+/// white space alone: a script is not parsed, and what looks like a secret is one.
+fn redact_script(text: &str) -> String {
+    const QUOTES: [char; 3] = ['\'', '"', '`'];
+    let mut shown = String::with_capacity(text.len());
+    let mut hiding = Hiding::Nothing;
+    for piece in text.split_inclusive(char::is_whitespace) {
+        let word = piece.trim_end_matches(char::is_whitespace);
+        let space = &piece[word.len()..];
+        let plain = word.trim_start_matches(QUOTES);
+        let opening = &word[..word.len() - plain.len()];
+        let closing = &plain[plain.trim_end_matches(QUOTES).len()..];
+        let body = &plain[..plain.len() - closing.len()];
+        match std::mem::replace(&mut hiding, Hiding::Nothing) {
+            _ if word.is_empty() => hiding = Hiding::Nothing,
+            Hiding::Value if is_secret_flag(body) => hiding = Hiding::Value,
+            Hiding::Value => {
+                shown.push_str(&format!("{opening}{REDACTED}{closing}{space}"));
+                continue;
+            }
+            // Such a value goes to the end of its quotes or of its line.
+            Hiding::Quoted => {
+                if closing.is_empty() && !space.contains('\n') {
+                    hiding = Hiding::Quoted;
+                } else {
+                    shown.push_str(&format!("{closing}{space}"));
+                }
+                continue;
+            }
+            Hiding::Nothing if is_secret_flag(body) => hiding = Hiding::Value,
+            Hiding::Nothing => {
+                if let Some(name) = body.strip_suffix(':').filter(|name| is_secret_name(name) && !name.contains('/')) {
+                    shown.push_str(&format!("{opening}{name}: {REDACTED}{closing}"));
+                    if closing.is_empty() && !space.contains('\n') {
+                        hiding = Hiding::Quoted;
+                    } else {
+                        shown.push_str(space);
+                    }
+                    continue;
+                }
+                if let Some(redacted) = redact_named_value(body).filter(|_| !body.ends_with(REDACTED)) {
+                    let quoted = body.split_once('=').is_some_and(|(_, value)| value.starts_with(QUOTES));
+                    if quoted && closing.is_empty() && !space.contains('\n') {
+                        shown.push_str(&format!("{opening}{redacted}"));
+                        hiding = Hiding::Quoted;
+                    } else {
+                        shown.push_str(&format!("{opening}{redacted}{closing}{space}"));
+                    }
+                    continue;
+                }
+            }
+        }
+        shown.push_str(piece);
+    }
+    shown
+}
+
+enum Hiding {
+    Nothing,
+    /// The next word.
+    Value,
+    /// All words up to a closing quote.
+    Quoted,
 }
 
 fn redact_user_info(text: &str) -> String {
@@ -342,9 +409,14 @@ mod tests {
             ),
             ("https://ann@host/x", "https://ann@host/x"),
             ("https://host/?a=1&api_key=abc&b=2#f", "https://host/?a=1&api_key=[redacted]&b=2#f"),
-            ("curl -H 'Authorization: Bearer abc.def-123'", "curl -H 'Authorization: Bearer [redacted]'"),
+            ("curl -H 'Authorization: Bearer abc.def-123'", "curl -H 'Authorization: [redacted]'"),
             ("Bearer of bad news", "Bearer of bad news"),
             ("mail ann@host?", "mail ann@host?"),
+            ("curl --token abc https://h", "curl --token [redacted] https://h"),
+            ("PASSWORD='abc d' run", "PASSWORD=[redacted]' run"),
+            ("curl -H 'Cookie: a=b; c=d' https://h", "curl -H 'Cookie: [redacted]' https://h"),
+            ("echo 'Set-Cookie: sid=abc'", "echo 'Set-Cookie: [redacted]'"),
+            ("see the token list", "see the token list"),
             ("?token=a?b", "?token=[redacted]"),
             ("a=1&password=x y", "a=1&password=[redacted] y"),
             (r#"{ "user": "ann", "password": "pw" }"#, r#"{"password":"[redacted]","user":"ann"}"#),

@@ -8,6 +8,7 @@ pub mod explain;
 pub mod expression;
 pub mod file;
 pub mod glob;
+pub mod nearest;
 pub mod pack;
 pub mod recognise;
 pub mod rule;
@@ -16,7 +17,6 @@ pub mod template;
 
 mod build;
 mod lint;
-mod nearest;
 mod read;
 mod select;
 

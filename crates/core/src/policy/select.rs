@@ -155,14 +155,13 @@ impl Written {
     }
 }
 
-/// What patterns are matched against: the action, or for commands the program's name and all its arguments.
+/// What patterns are matched against: the action, and for commands all arguments after the program's name.
 fn subject<'a>(facts: &ActionFacts<'a>) -> Cow<'a, str> {
     let argv = facts.arguments.get("argv").and_then(Json::as_array);
-    let (true, Some([program, arguments @ ..])) = (facts.action.starts_with("cli:"), argv) else {
+    let (true, Some([_, arguments @ ..])) = (facts.action.starts_with("cli:"), argv) else {
         return Cow::Borrowed(facts.action);
     };
-    let program = program.as_str().unwrap_or_default();
-    let mut subject = format!("cli:{}", program.rsplit(['/', '\\']).next().unwrap_or_default());
+    let mut subject = facts.action.to_owned();
     for argument in arguments {
         subject.push(' ');
         subject.push_str(argument.as_str().unwrap_or_default());

@@ -65,21 +65,25 @@ pub fn attempt(number: u32, verdict: Verdict) -> Attempt {
     }
 }
 
+pub fn facts() -> Facts {
+    Facts {
+        action: "fn:charge".into(),
+        class: Class::Consequential,
+        tier: Tier::Opaque,
+        tenant: "tenant".into(),
+        run: None,
+        digest: IntentDigest::of_caller_key("k"),
+        caller_key: false,
+        subject: "customer=ann".into(),
+        rule: "default".into(),
+    }
+}
+
 pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {
     Effect {
         id: EffectId(0x0190_0000_0000_7000_8000_0000_0000_0001),
         occurrence: Occurrence { number: 1, reason: None, earlier: Vec::new() },
-        facts: Facts {
-            action: "fn:charge".into(),
-            class: Class::Consequential,
-            tier: Tier::Opaque,
-            tenant: "tenant".into(),
-            run: None,
-            digest: IntentDigest::of_caller_key("k"),
-            caller_key: false,
-            subject: "customer=ann".into(),
-            rule: "default".into(),
-        },
+        facts: facts(),
         marks: marks(1),
         attempts: verdicts.iter().zip(1..).map(|(verdict, number)| attempt(number, *verdict)).collect(),
         state,
@@ -111,6 +115,7 @@ pub fn new_attempt() -> NewAttempt {
         call_id: None,
         run: None,
         epoch: 0,
+        facts: facts(),
         marks: marks(1),
     }
 }

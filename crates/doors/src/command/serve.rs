@@ -9,7 +9,7 @@ use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
-use semel_core::policy::rule::{Call, EffectWording, Inject, InjectInto, Probe, Rule};
+use semel_core::policy::rule::{Call, EffectWording, InjectInto, Probe, Rule};
 use semel_gate::clock::Clock;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_ledger::holders::FileHolders;
@@ -133,6 +133,15 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         })
     }
 
+    fn inject(&self, command: &mut Command, key: &str) {
+        match self.rule.inject.as_ref().map(|inject| &inject.into) {
+            Some(InjectInto::Flag(flag)) => drop(command.arg(flag).arg(key)),
+            Some(InjectInto::Env(name)) => drop(command.env(name, key)),
+            // Headers and arguments belong to other doors.
+            Some(InjectInto::Header(_) | InjectInto::Arg(_)) | None => {}
+        }
+    }
+
     fn effect_word(&self, said: Said, output: &Output) -> EffectWord {
         let by_rule = match &self.rule.effect {
             Some(EffectWording::Word(word)) => Some(*word),
@@ -246,17 +255,14 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         }
         let program = self.program.clone().expect("prepare found the program");
         let mut command = self.command(&program);
-        command
-            .env("SEMEL_EFFECT_ID", sending.effect.id.to_string())
-            .env("SEMEL_ATTEMPT", sending.attempt.to_string())
-            .env("SEMEL_IDEMPOTENCY_KEY", sending.idempotency_key);
-        if let Some(Inject { into, .. }) = &self.rule.inject {
-            match into {
-                InjectInto::Flag(flag) => drop(command.arg(flag).arg(sending.idempotency_key)),
-                InjectInto::Env(name) => drop(command.env(name, sending.idempotency_key)),
-                // Headers and arguments belong to other doors; the policy refuses them for commands.
-                InjectInto::Header(_) | InjectInto::Arg(_) => {}
-            }
+        command.env_remove("SEMEL_FAILPOINTS");
+        if let Some(recorded) = sending.recorded {
+            // For tools that want to name their own work by it.
+            command
+                .env("SEMEL_EFFECT_ID", recorded.effect.id.to_string())
+                .env("SEMEL_ATTEMPT", recorded.attempt.to_string())
+                .env("SEMEL_IDEMPOTENCY_KEY", recorded.idempotency_key);
+            self.inject(&mut command, recorded.idempotency_key);
         }
         match self.run(command, sending.timeout) {
             Ok(ended) => {

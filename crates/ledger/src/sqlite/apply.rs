@@ -1,5 +1,6 @@
 //! One commit inside a write transaction: the checks, then the writes.
 
+use super::statements::{Sql, Statements};
 use crate::precondition::{Finding, Head, View, examine};
 use crate::store::{Commit, Index, JournalLine, OwnerId, Put, ReplyChange, Revision};
 use rusqlite::types::ValueRef;
@@ -19,16 +20,16 @@ macro_rules! index_columns {
 }
 pub(super) use index_columns;
 
-/// What a batch has learnt about cells. Inside the transaction nobody else can change them, and most claims of a
-/// batch require the same two.
+/// The statements, and what the batch has learnt about cells. Inside the transaction nobody else can change them,
+/// and most claims of a batch require the same two.
 pub(super) struct Batch<'c> {
-    connection: &'c Connection,
+    statements: Statements<'c>,
     cells: HashMap<Digest, Revision>,
 }
 
 impl<'c> Batch<'c> {
     pub(super) fn new(connection: &'c Connection) -> Self {
-        Batch { connection, cells: HashMap::new() }
+        Batch { statements: Statements::of(connection), cells: HashMap::new() }
     }
 
     /// Writes the commit if it may land, and nothing if it may not.
@@ -60,20 +61,18 @@ impl<'c> Batch<'c> {
             }
             Put::Forget { .. } => {
                 let id = head.expect("a row to forget was found by the check").id as i64;
-                self.connection.prepare_cached("DELETE FROM effect WHERE id = ?1")?.execute([id])?;
-                self.connection.prepare_cached("DELETE FROM reply WHERE id = ?1")?.execute([id])?;
+                self.statements.get(Sql::Forget)?.execute([id])?;
+                self.statements.get(Sql::DropReply)?.execute([id])?;
                 Ok(())
             }
             Put::DropReply { .. } => {
                 let id = head.expect("a row whose reply goes was found by the check").id as i64;
-                self.connection.prepare_cached("DELETE FROM reply WHERE id = ?1")?.execute([id])?;
+                self.statements.get(Sql::DropReply)?.execute([id])?;
                 Ok(())
             }
             Put::Cell { key, expected, body } => {
                 let revision = expected.next();
-                self.connection
-                    .prepare_cached("INSERT OR REPLACE INTO cell(key, revision, body) VALUES(?1, ?2, ?3)")?
-                    .execute(params![key.0, revision.0 as i64, body])?;
+                self.statements.get(Sql::PutCell)?.execute(params![key.0, revision.0 as i64, body])?;
                 self.cells.insert(*key, revision);
                 Ok(())
             }
@@ -81,126 +80,104 @@ impl<'c> Batch<'c> {
     }
 
     fn insert(
-        &self,
+        &mut self,
         key: Digest,
         ordinal: u32,
         revision: Revision,
         index: &Index,
         body: &[u8],
     ) -> rusqlite::Result<i64> {
-        let id = self
-            .connection
-            .prepare_cached(
-                "INSERT INTO effect(key, ordinal, revision, effect, run, family, neighbourhood, open, owner, \
-                 opened_at, changed_at, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-            )?
-            .insert(params![
-                key.0,
-                ordinal,
-                revision.0 as i64,
-                index.effect.to_be_bytes(),
-                index.run.as_ref().map(|run| run.0),
-                index.family.0,
-                index.neighbourhood.0,
-                index.open,
-                index.owner.map(|owner| owner.0.to_be_bytes()),
-                micros(index.opened_at),
-                micros(index.changed_at),
-                body
-            ])?;
+        let id = self.statements.get(Sql::Insert)?.insert(params![
+            key.0,
+            ordinal,
+            revision.0 as i64,
+            index.effect.to_be_bytes(),
+            index.run.as_ref().map(|run| run.0),
+            index.family.0,
+            index.neighbourhood.0,
+            index.open,
+            index.owner.map(|owner| owner.0.to_be_bytes()),
+            micros(index.opened_at),
+            micros(index.changed_at),
+            body
+        ])?;
         if index.open {
-            self.list_open(id, index)?;
+            self.file(Sql::ListOpen, id, index)?;
         }
         Ok(id)
     }
 
-    fn overwrite(&self, head: &Head, revision: Revision, index: &Index, body: &[u8]) -> rusqlite::Result<()> {
+    fn overwrite(
+        &mut self,
+        head: &Head,
+        revision: Revision,
+        index: &Index,
+        body: &[u8],
+    ) -> rusqlite::Result<()> {
         let id = head.id as i64;
         let old = &head.index;
-        // SQLite rewrites the index entries of every column that is named, changed or not. Of an effect's life
-        // only the last few change, so the others are named only when they really did.
-        self.connection
-            .prepare_cached(
-                "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, body = ?6 WHERE id = ?1",
-            )?
-            .execute(params![
-                id,
-                revision.0 as i64,
-                index.open,
-                index.owner.map(|owner| owner.0.to_be_bytes()),
-                micros(index.changed_at),
-                body
-            ])?;
+        self.statements.get(Sql::Overwrite)?.execute(params![
+            id,
+            revision.0 as i64,
+            index.open,
+            index.owner.map(|owner| owner.0.to_be_bytes()),
+            micros(index.changed_at),
+            body
+        ])?;
+        // SQLite rewrites the index entries of every column that is named, changed or not. These hardly ever do.
         let lasting =
             |index: &Index| (index.effect, index.run, index.family, index.neighbourhood, index.opened_at);
         let rehomed = lasting(old) != lasting(index);
         if rehomed {
-            self.connection
-                .prepare_cached(
-                    "UPDATE effect SET effect = ?2, run = ?3, family = ?4, neighbourhood = ?5, opened_at = ?6 \
-                     WHERE id = ?1",
-                )?
-                .execute(params![
-                    id,
-                    index.effect.to_be_bytes(),
-                    index.run.as_ref().map(|run| run.0),
-                    index.family.0,
-                    index.neighbourhood.0,
-                    micros(index.opened_at)
-                ])?;
+            self.statements.get(Sql::Rehome)?.execute(params![
+                id,
+                index.effect.to_be_bytes(),
+                index.run.as_ref().map(|run| run.0),
+                index.family.0,
+                index.neighbourhood.0,
+                micros(index.opened_at)
+            ])?;
         }
         if old.open && (!index.open || rehomed) {
-            self.strike_open(id, old)?;
+            self.file(Sql::StrikeOpen, id, old)?;
         }
         if index.open && (!old.open || rehomed) {
-            self.list_open(id, index)?;
+            self.file(Sql::ListOpen, id, index)?;
         }
         Ok(())
     }
 
-    fn list_open(&self, id: i64, index: &Index) -> rusqlite::Result<()> {
-        let mut insert =
-            self.connection.prepare_cached("INSERT OR IGNORE INTO open(tag, id) VALUES(?1, ?2)")?;
+    /// Files a row among the open ones, or takes it out.
+    fn file(&mut self, sql: Sql, id: i64, index: &Index) -> rusqlite::Result<()> {
+        let statement = self.statements.get(sql)?;
+        // Three plain statements are faster than one with a list, for which SQLite makes a table of its own.
         for tag in [OPEN, tag(index.family), tag(index.neighbourhood)] {
-            insert.execute([tag, id])?;
+            statement.execute([tag, id])?;
         }
         Ok(())
     }
 
-    fn strike_open(&self, id: i64, index: &Index) -> rusqlite::Result<()> {
-        let mut delete = self.connection.prepare_cached("DELETE FROM open WHERE tag = ?1 AND id = ?2")?;
-        for tag in [OPEN, tag(index.family), tag(index.neighbourhood)] {
-            delete.execute([tag, id])?;
-        }
-        Ok(())
-    }
-
-    fn reply(&self, id: i64, change: &ReplyChange, new: bool) -> rusqlite::Result<()> {
+    fn reply(&mut self, id: i64, change: &ReplyChange, new: bool) -> rusqlite::Result<()> {
         match change {
             ReplyChange::Set(body) => {
-                let mut insert = self
-                    .connection
-                    .prepare_cached("INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)")?;
-                insert.execute(params![id, body])?;
+                self.statements.get(Sql::SetReply)?.execute(params![id, body])?;
             }
             ReplyChange::Drop if !new => {
-                self.connection.prepare_cached("DELETE FROM reply WHERE id = ?1")?.execute([id])?;
+                self.statements.get(Sql::DropReply)?.execute([id])?;
             }
             ReplyChange::Drop | ReplyChange::Keep => {}
         }
         Ok(())
     }
 
-    fn write_down(&self, line: &JournalLine) -> rusqlite::Result<()> {
-        self.connection
-            .prepare_cached("INSERT INTO journal(at, kind, effect, run, data) VALUES(?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![
-                micros(line.at),
-                line.kind,
-                line.effect.map(u128::to_be_bytes),
-                line.run.as_ref().map(|run| run.0),
-                line.data
-            ])?;
+    fn write_down(&mut self, line: &JournalLine) -> rusqlite::Result<()> {
+        self.statements.get(Sql::Journal)?.execute(params![
+            micros(line.at),
+            line.kind,
+            line.effect.map(u128::to_be_bytes),
+            line.run.as_ref().map(|run| run.0),
+            line.data
+        ])?;
         Ok(())
     }
 }
@@ -209,49 +186,30 @@ impl View for Batch<'_> {
     type Error = rusqlite::Error;
 
     fn newest(&mut self, key: Digest) -> rusqlite::Result<Option<Head>> {
-        self.connection
-            .prepare_cached(concat!(
-                "SELECT id, ordinal, revision, ",
-                index_columns!(),
-                " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ORDER BY id DESC LIMIT 1"
-            ))?
-            .query_row(params![prefix(&key), key.0], head_from)
-            .optional()
+        let statement = self.statements.get(Sql::Newest)?;
+        statement.query_row(params![prefix(&key), key.0], head_from).optional()
     }
 
     fn row(&mut self, key: Digest, ordinal: u32) -> rusqlite::Result<Option<Head>> {
-        self.connection
-            .prepare_cached(concat!(
-                "SELECT id, ordinal, revision, ",
-                index_columns!(),
-                " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND ordinal = ?3"
-            ))?
-            .query_row(params![prefix(&key), key.0, ordinal], head_from)
-            .optional()
+        let statement = self.statements.get(Sql::OneRow)?;
+        statement.query_row(params![prefix(&key), key.0, ordinal], head_from).optional()
     }
 
     fn cell(&mut self, key: Digest) -> rusqlite::Result<Revision> {
         if let Some(revision) = self.cells.get(&key) {
             return Ok(*revision);
         }
-        let found = self
-            .connection
-            .prepare_cached("SELECT revision FROM cell WHERE key = ?1")?
-            .query_row([key.0], |row| row.get::<_, i64>(0))
-            .optional()?;
+        let statement = self.statements.get(Sql::CellRevision)?;
+        let found = statement.query_row([key.0], |row| row.get::<_, i64>(0)).optional()?;
         let revision = Revision(found.unwrap_or(0) as u64);
         self.cells.insert(key, revision);
         Ok(revision)
     }
 
     fn open_relative(&mut self, family: Digest, except: Option<Digest>) -> rusqlite::Result<Option<Digest>> {
-        self.connection
-            .prepare_cached(
-                "SELECT effect.key FROM open CROSS JOIN effect ON effect.id = open.id \
-                 WHERE open.tag = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1",
-            )?
-            .query_row(params![tag(family), family.0, except.map(|key| key.0)], |row| digest(row, 0))
-            .optional()
+        let statement = self.statements.get(Sql::OpenRelative)?;
+        let values = params![tag(family), family.0, except.map(|key| key.0)];
+        statement.query_row(values, |row| digest(row, 0)).optional()
     }
 }
 

@@ -123,6 +123,9 @@ impl Lane {
 
     /// One batch. Returns how many callers were answered.
     fn lead(&self, writer: &mut Writer) -> usize {
+        if self.queue().jobs.is_empty() {
+            return 0;
+        }
         let durability = self.durability_of_next();
         let mut answers_to = Vec::new();
         let (commits, answers, cost) = writer.write(durability, || self.drain(durability, &mut answers_to));
@@ -164,7 +167,8 @@ impl Lane {
         self.busy.store(true, Ordering::Relaxed);
         let mut queue = self.queue();
         queue.jobs.extend(job);
-        if queue.thread.is_none() && !queue.closed {
+        let gone = queue.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        if gone && !queue.closed {
             let lane = Arc::clone(self);
             let thread = std::thread::Builder::new().name("semel-ledger".to_owned());
             queue.thread = thread.spawn(move || lane.serve()).ok();

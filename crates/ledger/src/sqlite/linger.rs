@@ -9,7 +9,7 @@ use std::time::Duration;
 const SHARE: u64 = 10;
 
 /// A timed wait shorter than this oversleeps by more than its own length.
-const SPAN_MIN: Duration = Duration::from_micros(80);
+const SPAN_MIN: Duration = Duration::from_micros(50);
 
 /// From here on a commit holds a thread of the executor for too long, and the hand-over to ours is cheap beside it.
 const SLOW: Duration = Duration::from_millis(1);

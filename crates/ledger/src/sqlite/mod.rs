@@ -14,13 +14,17 @@ mod open;
 mod poller;
 mod read;
 mod readers;
+mod renew;
 mod scan;
 mod schema;
 mod sidecar;
+mod statements;
 mod waiters;
 mod writer;
 
 pub use open::{OpenOptions, Opened, Past};
+pub use renew::{Renewal, renew_secret};
+pub use schema::FORMAT;
 
 use crate::Error;
 use crate::place::Place;
@@ -39,6 +43,11 @@ use waiters::Waiters;
 
 /// How often a blocking waiter looks, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+/// The version of the engine that is linked in.
+pub fn version() -> &'static str {
+    rusqlite::version()
+}
 
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -103,15 +112,13 @@ impl SqliteStore {
     fn with_reader<T>(&self, read: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         self.same_process().map_err(|what| Error::NotRead { what })?;
         // A command opens one connection and no more; nobody else in its process wants to write meanwhile.
-        if let Some(lane) = self.lane.as_ref().filter(|_| self.blocking) {
-            if let Some(writer) = lane.try_writer() {
-                if let Some(connection) = writer.connection().filter(|connection| connection.is_autocommit())
-                {
-                    match read(connection) {
-                        Err(error) if Fault::of(&error).spoils_connection() => {}
-                        result => return result.map_err(|error| Fault::while_reading(&self.place, &error)),
-                    }
-                }
+        if let Some(lane) = self.lane.as_ref().filter(|_| self.blocking)
+            && let Some(writer) = lane.try_writer()
+            && let Some(connection) = writer.connection().filter(|connection| connection.is_autocommit())
+        {
+            match read(connection) {
+                Err(error) if Fault::of(&error).spoils_connection() => {}
+                result => return result.map_err(|error| Fault::while_reading(&self.place, &error)),
             }
         }
         self.readers.with(read)

@@ -9,8 +9,11 @@ use super::waiters::Waiters;
 use super::writer::Writer;
 use super::{SqliteStore, clock, connection};
 use crate::Error;
+use crate::cells::Epoch;
+use crate::failpoint::{self, Injected};
 use crate::place::{Place, create_private};
 use semel_core::digest::Secret;
+use semel_core::time::At;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -34,11 +37,13 @@ pub struct OpenOptions {
     pub blocking: bool,
     /// Create and change nothing.
     pub read_only: bool,
+    /// When a ledger that must be founded anew was found missing.
+    pub now: At,
 }
 
 impl OpenOptions {
-    pub fn at(place: Place) -> Self {
-        OpenOptions { place, allow_network_fs: false, blocking: false, read_only: false }
+    pub fn at(place: Place, now: At) -> Self {
+        OpenOptions { place, allow_network_fs: false, blocking: false, read_only: false, now }
     }
 }
 
@@ -55,7 +60,7 @@ pub enum Past {
     Kept,
     /// This call founded the ledger, secret and all: there is nothing that it could have forgotten.
     New,
-    /// The secret was there and the database was not: claims may be forgotten, and the epoch must be bumped.
+    /// The secret was there and the database was not: claims may be forgotten, and a new epoch has begun.
     MayBeLost,
 }
 
@@ -78,32 +83,47 @@ pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
     found(place, &options)
 }
 
-/// Under a lock, so that of several first processes exactly one founds the ledger, and none takes the secret that
-/// another made a moment ago for one that has lost its ledger.
+/// Under a lock, so that of several first processes exactly one founds the ledger. Tables first, then the secret,
+/// then the tie between them: cut short anywhere, founding goes on where it stopped, and a secret that is found
+/// without tables has lost its ledger.
 fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
     let _turn = founding_lock(&place).map_err(|source| place.cannot_open(source))?;
+    let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
     let before = place.secret()?;
-    if before.is_none() && has_content(&place)? {
-        return Err(Error::SecretMissing { path: place.database().to_owned() });
-    }
-    let secret = place.found_secret()?;
     match create_private(place.database()) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(place.cannot_open(error)),
         _ => {}
     }
-    let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
+    let cut_short = |injected: Injected| Error::NotWritten { what: injected.to_string() };
     let connection = connection::writer(&place).map_err(failed)?;
-    let check = secret.check_value();
-    let mut past = Past::Kept;
-    if !schema::recognise(&connection, &place, check, Access::Write)? {
-        let founded = schema::found(&connection, check).map_err(failed)?;
-        place.sync_directory().map_err(|source| place.cannot_open(source))?;
-        past = match before {
-            _ if !founded => Past::Kept,
-            None => Past::New,
-            Some(_) => Past::MayBeLost,
-        };
+    // Opening alone writes a header, so the file's length tells nothing.
+    let had_tables = schema::has_tables(&connection).map_err(failed)?;
+    failpoint::hit("found.before_tables").map_err(cut_short)?;
+    if had_tables && before.is_none() && !schema::half_founded(&connection).unwrap_or(false) {
+        return Err(Error::SecretMissing { path: place.database().to_owned() });
     }
+    if let Some(secret) = &before
+        && had_tables
+        && schema::recognise(&connection, &place, secret.check_value(), Access::Write)?
+    {
+        // A faster process founded it while we waited for our turn.
+        return writing(place, connection, secret.clone(), Past::Kept, options);
+    }
+    let lost = before.is_some() && !had_tables;
+    let epoch = Epoch {
+        number: 2,
+        since: options.now,
+        reason: "the ledger was gone while its secret was there".to_owned(),
+        accepted: false,
+    };
+    let epoch = lost.then(|| serde_json::to_vec(&epoch).expect("an epoch is plain data"));
+    schema::found(&connection, epoch.as_deref()).map_err(failed)?;
+    failpoint::hit("found.after_tables").map_err(cut_short)?;
+    let secret = place.found_secret()?;
+    failpoint::hit("found.after_secret").map_err(cut_short)?;
+    schema::tie(&connection, secret.check_value()).map_err(failed)?;
+    place.sync_directory().map_err(|source| place.cannot_open(source))?;
+    let past = if lost { Past::MayBeLost } else { Past::New };
     writing(place, connection, secret, past, options)
 }
 
@@ -115,7 +135,7 @@ fn writing(
     options: &OpenOptions,
 ) -> Result<Opened, Error> {
     let pages = if options.blocking { COMMAND_CHECKPOINT_PAGES } else { SERVER_CHECKPOINT_PAGES };
-    let writer = Writer::new(place.clone(), connection, pages)?;
+    let writer = Writer::new(place.clone(), connection, pages, !options.blocking)?;
     Ok(Opened { store: store(place, Some(writer), options.blocking), secret, past })
 }
 
@@ -151,7 +171,7 @@ fn store(place: Place, writer: Option<Writer>, blocking: bool) -> SqliteStore {
 }
 
 /// An empty file is as good as none: that is how founding begins.
-fn has_content(place: &Place) -> Result<bool, Error> {
+pub(super) fn has_content(place: &Place) -> Result<bool, Error> {
     match fs::symlink_metadata(place.database()) {
         Ok(found) => Ok(found.len() > 0),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -159,7 +179,7 @@ fn has_content(place: &Place) -> Result<bool, Error> {
     }
 }
 
-fn founding_lock(place: &Place) -> io::Result<File> {
+pub(super) fn founding_lock(place: &Place) -> io::Result<File> {
     const NAP: Duration = Duration::from_millis(1);
     let file = place.open_or_create(&place.lock_file())?;
     let mut waited = Duration::ZERO;

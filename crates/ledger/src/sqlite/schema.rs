@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 
 /// The stored form that this code writes.
-pub(super) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 const TABLES: &str = "
 CREATE TABLE meta(
@@ -69,6 +69,9 @@ pub(super) fn recognise(
         }
         Err(error) => return Err(Fault::while_opening(place, &error)),
     };
+    if check.is_empty() {
+        return Ok(false);
+    }
     let needs = if access == Access::Read { min_reader } else { min_reader.max(min_writer) };
     if needs > FORMAT {
         return Err(Error::TooNew { path: path(), needs, has: FORMAT });
@@ -79,20 +82,28 @@ pub(super) fn recognise(
     Ok(true)
 }
 
+pub(super) fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT count(*) > 0 FROM sqlite_schema", [], |row| row.get(0))
+}
+
 /// A database without our `meta` is either just being founded or none of ours.
 fn is_empty(connection: &Connection, place: &Place) -> Result<bool, Error> {
-    let tables: u32 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(|error| Fault::while_opening(place, &error))?;
-    if tables > 0 {
+    if has_tables(connection).map_err(|error| Fault::while_opening(place, &error))? {
         let what = "it is an SQLite database, but not a ledger of semel".to_owned();
         return Err(Error::Damaged { path: place.database().to_owned(), what });
     }
     Ok(false)
 }
 
-/// Creates the tables unless another process just did. Returns whether it was us.
-pub(super) fn found(connection: &Connection, secret_check: Digest) -> rusqlite::Result<bool> {
+/// Whether founding began and was cut short before a secret was known.
+pub(super) fn half_founded(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT length(secret_check) = 0 FROM meta", [], |row| row.get(0))
+}
+
+/// Creates the tables unless they are there, without a secret yet: a secret that stands alone must always mean that
+/// its ledger is gone, so it is made only once the tables are durable. What may have been forgotten is written in the
+/// same transaction.
+pub(super) fn found(connection: &Connection, epoch: Option<&[u8]>) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let there = connection
         .query_row("SELECT 1 FROM sqlite_schema WHERE name = 'meta'", [], |_| Ok(()))
@@ -101,10 +112,20 @@ pub(super) fn found(connection: &Connection, secret_check: Digest) -> rusqlite::
     if !there {
         connection.execute_batch(TABLES)?;
         connection.execute(
-            "INSERT INTO meta(one, format, min_reader, min_writer, secret_check, barrier) VALUES(1, ?1, ?1, ?1, ?2, 0)",
-            params![FORMAT, secret_check.0],
+            "INSERT INTO meta(one, format, min_reader, min_writer, secret_check, barrier) VALUES(1, ?1, ?1, ?1, x'', 0)",
+            params![FORMAT],
         )?;
+        if let Some(body) = epoch {
+            connection.execute(
+                "INSERT INTO cell(key, revision, body) VALUES(?1, 1, ?2)",
+                params![crate::store::EPOCH_CELL.0, body],
+            )?;
+        }
     }
-    connection.execute_batch("COMMIT")?;
-    Ok(!there)
+    connection.execute_batch("COMMIT")
+}
+
+/// Ties the ledger to its secret; from now on it opens with no other.
+pub(super) fn tie(connection: &Connection, secret_check: Digest) -> rusqlite::Result<()> {
+    connection.execute("UPDATE meta SET secret_check = ?1", params![secret_check.0]).map(|_| ())
 }

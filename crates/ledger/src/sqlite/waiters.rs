@@ -157,8 +157,9 @@ impl Changed {
         state.next += 1;
         let soonest = state.next_deadline().is_none_or(|soonest| self.until < soonest);
         state.deadlines.insert((self.until, id), self.key);
-        drop(state);
+        // Still under the lock, so that nobody takes it off the count before it is on.
         self.waiters.count.fetch_add(1, Ordering::Relaxed);
+        drop(state);
         self.id = Some(id);
         if first || soonest {
             self.waiters.news.notify_one();

@@ -48,8 +48,9 @@ impl Writer {
         place: Place,
         mut connection: Connection,
         checkpoint_pages: u32,
+        threads: bool,
     ) -> Result<Self, Error> {
-        let sidecar = Sidecar::open(&place);
+        let sidecar = Sidecar::open(&place, threads);
         let file = identity(&place).map_err(|source| place.cannot_open(source))?;
         let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages)
             .map_err(|error| Fault::while_opening(&place, &error))?;
@@ -85,10 +86,11 @@ impl Writer {
     /// What can wait until the callers have their answers. The turn is kept meanwhile: another process that went
     /// on writing would keep the WAL from ever starting over.
     pub(super) fn tidy(&mut self) {
-        if let Some(connection) = &self.connection {
-            if self.checkpoints.due() && self.synchronous == Durability::Durable {
-                self.checkpoints.run(connection);
-            }
+        if let Some(connection) = &self.connection
+            && self.checkpoints.due()
+            && self.synchronous == Durability::Durable
+        {
+            self.checkpoints.run(connection);
         }
         self.sidecar.end_turn();
     }

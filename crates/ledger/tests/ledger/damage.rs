@@ -1,3 +1,4 @@
+use semel_core::time::At;
 use crate::scene::{self, now};
 use semel_ledger::Error;
 use semel_ledger::place::Place;
@@ -84,7 +85,7 @@ fn a_newer_format_is_refused_as_far_as_it_asks_for() {
     written(&place);
     meddle(&place, "UPDATE meta SET format = 9, min_writer = 8");
     assert!(matches!(scene::open(&place), Err(Error::TooNew { needs: 8, has: 1, .. })));
-    let read_only = OpenOptions { read_only: true, ..OpenOptions::at(place.clone()) };
+    let read_only = OpenOptions { read_only: true, ..OpenOptions::at(place.clone(), At(1_000_000)) };
     let store = SqliteStore::open(read_only.clone()).expect("it may be read").store;
     assert!(matches!(
         scene::runtime().block_on(store.commit(claim(named("x"), index(999, true)))),

@@ -1,3 +1,4 @@
+use semel_core::time::At;
 use crate::scene;
 use semel_ledger::Error;
 use semel_ledger::error::Unsafe;
@@ -172,7 +173,7 @@ fn a_ledger_without_its_secret_or_with_another_one_is_not_opened() {
 fn reading_only_creates_nothing() {
     let directory = scene::directory();
     let place = Place::at(directory.path().join("state/ledger.db"));
-    let read_only = OpenOptions { read_only: true, ..OpenOptions::at(place.clone()) };
+    let read_only = OpenOptions { read_only: true, ..OpenOptions::at(place.clone(), At(1_000_000)) };
     assert!(matches!(SqliteStore::open(read_only.clone()), Err(Error::Open { .. })));
     assert!(!place.directory().exists());
     drop(scene::open(&place).expect("it opens"));

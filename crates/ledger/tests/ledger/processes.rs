@@ -52,16 +52,26 @@ fn what_one_handle_commits_the_other_reads() {
 fn a_process_that_was_stopped_with_its_turn_does_not_stop_the_others() {
     let directory = scene::directory();
     let place = scene::place(&directory);
-    let store = scene::open_blocking(&place).expect("it opens").store;
+    let command = scene::open_blocking(&place).expect("it opens").store;
+    let server = scene::open(&place).expect("it opens").store;
+    let runtime = scene::runtime();
     let stopped = std::fs::File::open(place.lock_file()).expect("it is there");
     stopped.lock().expect("free");
+    // The first of each waits two seconds in vain, the others do not wait at all.
     for n in 0..5u128 {
-        // The first waits two seconds in vain, the others do not wait at all.
-        assert_eq!(
-            now(store.commit(claim(named(&n.to_string()), index(n, true)))).expect("answered"),
-            Committed::Done
-        );
+        let commit = |who: &str, effect| claim(named(&format!("{who} {n}")), index(effect, true));
+        assert_eq!(now(command.commit(commit("command", n))).expect("answered"), Committed::Done);
+        let answer = runtime.block_on(server.commit(commit("server", 100 + n)));
+        assert_eq!(answer.expect("answered"), Committed::Done);
     }
+    stopped.unlock().expect("ours");
+    for n in 5..10u128 {
+        let answer =
+            runtime.block_on(server.commit(claim(named(&format!("server {n}")), index(100 + n, true))));
+        assert_eq!(answer.expect("answered"), Committed::Done);
+    }
+    drop(server);
+    stopped.lock().expect("nobody holds a turn that nobody wants");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A directory of one's own, and ways to drive a store.
 
+use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::place::Place;
 use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
@@ -25,11 +26,11 @@ pub fn place(directory: &TempDir) -> Place {
 }
 
 pub fn open(place: &Place) -> Result<Opened, Error> {
-    SqliteStore::open(OpenOptions::at(place.clone()))
+    SqliteStore::open(OpenOptions::at(place.clone(), At(1_000_000)))
 }
 
 pub fn open_blocking(place: &Place) -> Result<Opened, Error> {
-    SqliteStore::open(OpenOptions { blocking: true, ..OpenOptions::at(place.clone()) })
+    SqliteStore::open(OpenOptions { blocking: true, ..OpenOptions::at(place.clone(), At(1_000_000)) })
 }
 
 /// Polls once. A store in blocking mode never needs more.

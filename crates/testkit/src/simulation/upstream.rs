@@ -182,14 +182,15 @@ impl Upstream for SimulatedUpstream {
                 data: Value::Null,
             };
         }
-        let place = (self.key, sending.effect.occurrence.number);
-        let run = sending
+        let recorded = sending.recorded.expect("the simulation sends nothing that is not recorded");
+        let place = (self.key, recorded.effect.occurrence.number);
+        let run = recorded
             .effect
             .newest_attempt()
             .and_then(|attempt| attempt.run.as_ref())
             .map(|run| run.id.clone());
         let key =
-            self.honours.map(|valid_for| HonouredKey { key: sending.idempotency_key.to_owned(), valid_for });
+            self.honours.map(|valid_for| HonouredKey { key: recorded.idempotency_key.to_owned(), valid_for });
         self.world.acted(run.clone(), self.clock.elapsed());
         let slot = Slot::default();
         self.dispatch(place, key.clone(), run.clone(), slot.clone());

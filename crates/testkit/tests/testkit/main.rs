@@ -1,3 +1,8 @@
 //! The one integration binary of this crate.
 
+mod crash_points;
 mod model;
+mod power;
+mod scene;
+mod torture;
+mod trouble;

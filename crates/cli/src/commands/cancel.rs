@@ -1,0 +1,94 @@
+//! `semel cancel`: nothing more starts in a run.
+
+use super::Context;
+use crate::args::Cancel;
+use crate::effect_json::EffectJson;
+use crate::house::TENANT;
+use crate::neutral;
+use semel_core::ids::{Reason, Run};
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::cancel::Cancelled;
+use semel_ledger::record::Known;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
+    use anyhow::Context as _;
+    let clock = SystemClock::start();
+    let run = Run::named(&args.run).context("RUN")?;
+    let reason = args.reason.as_deref().map(Reason::parse).transpose().context("--reason")?;
+    let reason = reason.map(|reason| reason.as_str().to_owned());
+    let ledger = context.ledger(&clock)?;
+    let cancelled = block_on(ledger.cancel(TENANT, &run.id, args.lift, reason, clock.now()))?;
+    if !context.output.json {
+        context.output.data(text(&cancelled, args)?.trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Every effect of a run lies under its own key; the reply is not what a cancel is about.
+    let effects = |known: &[Known]| -> anyhow::Result<Vec<EffectJson>> {
+        known
+            .iter()
+            .map(|known| {
+                let (key, known) = block_on(ledger.by_id(known.effect.id))?;
+                Ok(EffectJson::read(&ledger, key, &known.effect)?)
+            })
+            .collect()
+    };
+    let prevented = cancelled.prevented.iter();
+    let prevented: Vec<_> = prevented
+        .map(|(action, subject)| serde_json::json!({"action": action, "subject": subject}))
+        .collect();
+    context.output.document(&serde_json::json!({
+        "schema_version": 1,
+        "run": run.id,
+        "cancelled": !args.lift,
+        "applied": effects(&cancelled.applied)?,
+        "in_flight": effects(&cancelled.in_flight)?,
+        "in_doubt": effects(&cancelled.in_doubt)?,
+        "prevented": prevented,
+        "undo": [],
+        "drained": cancelled.drained,
+    }));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(cancelled: &Cancelled, args: &Cancel) -> Result<String, std::fmt::Error> {
+    let run = neutral::line(&args.run);
+    let mut text = if args.lift {
+        format!("Run {run} may start things again.\n")
+    } else {
+        format!("Run {run} is cancelled: nothing more starts in it.\n")
+    };
+    let effects = |known: &[Known]| -> Vec<String> {
+        known
+            .iter()
+            .map(|Known { effect, .. }| {
+                format!("{}  {}  {}", effect.id, effect.facts.action, effect.facts.subject)
+            })
+            .collect()
+    };
+    let prevented =
+        cancelled.prevented.iter().map(|(action, subject)| format!("{action}  {subject}")).collect();
+    let groups = [
+        ("applied", effects(&cancelled.applied)),
+        ("in flight", effects(&cancelled.in_flight)),
+        ("in doubt", effects(&cancelled.in_doubt)),
+        ("prevented", prevented),
+    ];
+    for (name, lines) in groups {
+        writeln!(
+            text,
+            "{name}: {}",
+            if lines.is_empty() { "none".to_owned() } else { lines.len().to_string() }
+        )?;
+        for line in lines {
+            writeln!(text, "  {}", neutral::line(&line))?;
+        }
+    }
+    writeln!(text, "undo: none")?;
+    writeln!(text, "drained: {}", if cancelled.drained { "yes" } else { "no" })?;
+    if !cancelled.drained && !args.lift {
+        writeln!(text, "Something may still be sent: ask again with semel cancel {run}")?;
+    }
+    Ok(text)
+}

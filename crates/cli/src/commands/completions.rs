@@ -1,0 +1,18 @@
+//! `semel completions`: for a shell to read.
+
+use super::Context;
+use crate::args::{Cli, Completions};
+use clap::CommandFactory;
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &Completions) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "semel", &mut script);
+    let script = String::from_utf8(script)?;
+    if context.output.json {
+        context.output.document(&serde_json::json!({"shell": args.shell.to_string(), "script": script}));
+    } else {
+        context.output.data(script.trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}

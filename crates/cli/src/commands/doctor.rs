@@ -1,0 +1,288 @@
+//! `semel doctor`: is everything in its place? It changes nothing.
+
+use super::{Context, EXIT_FINDINGS};
+use crate::args::Doctor;
+use crate::house::{self, LocalLedger};
+use crate::neutral;
+use crate::output::{hint, ledger_hint};
+use crate::policy_files::{self, Unusable};
+use owo_colors::OwoColorize;
+use rustix::fs::Access;
+use semel_core::effect::State;
+use semel_core::time::At;
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::place::Place;
+use semel_ledger::sqlite;
+use semel_ledger::store::{By, PAGE_ROWS_MAX};
+use serde::Serialize;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Below the first a busy ledger fills the disk within days, below the second a single reply may.
+const FREE_BYTES_LOW: u64 = 256 * 1024 * 1024;
+const FREE_BYTES_OUT: u64 = 8 * 1024 * 1024;
+
+/// Two clocks of one machine do not differ by more; a line from further ahead means that the clock was set back.
+const CLOCK_SLACK: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Ok,
+    Warn,
+    Fail,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    check: &'static str,
+    status: Status,
+    detail: String,
+    hint: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Checks(Vec<Check>);
+
+impl Checks {
+    fn ok(&mut self, check: &'static str, detail: impl Into<String>) {
+        self.0.push(Check { check, status: Status::Ok, detail: detail.into(), hint: None });
+    }
+
+    fn warn(&mut self, check: &'static str, detail: impl Into<String>, hint: &str) {
+        self.0.push(Check {
+            check,
+            status: Status::Warn,
+            detail: detail.into(),
+            hint: Some(hint.to_owned()),
+        });
+    }
+
+    fn fail(&mut self, check: &'static str, detail: impl Into<String>, hint: Option<String>) {
+        self.0.push(Check { check, status: Status::Fail, detail: detail.into(), hint });
+    }
+}
+
+pub fn run(context: &Context, args: &Doctor) -> anyhow::Result<ExitCode> {
+    let mut checks = Checks::default();
+    checks.ok("sqlite", sqlite::version());
+    match context.environment.ledger_file(context.global.ledger.as_deref()) {
+        Err(error) => {
+            checks.fail("state directory", format!("{error:#}"), Some("set SEMEL_STATE_DIR".to_owned()))
+        }
+        Ok(file) => {
+            let place = Place::at(file);
+            directory(&mut checks, place.directory());
+            ledger(context, &mut checks, &place, args.full)?;
+            owners(&mut checks, &place.owners());
+        }
+    }
+    policy(context, &mut checks);
+    search_path(context, &mut checks);
+    Ok(report(context, &checks.0))
+}
+
+fn report(context: &Context, checks: &[Check]) -> ExitCode {
+    let ok = checks.iter().all(|check| check.status != Status::Fail);
+    if context.output.json {
+        let none: Option<&str> = None;
+        context
+            .output
+            .document(&serde_json::json!({"schema_version": 1, "items": checks, "next": none, "ok": ok}));
+    } else {
+        let mut lines = Vec::new();
+        for Check { check, status, detail, hint } in checks {
+            let word = match status {
+                Status::Ok => "ok  ".green().to_string(),
+                Status::Warn => "warn".yellow().to_string(),
+                Status::Fail => "FAIL".red().to_string(),
+            };
+            lines.push(format!("{word}  {check:<15}  {}", neutral::line(detail)));
+            lines.extend(hint.as_ref().map(|hint| format!("{:23}hint: {}", "", neutral::line(hint))));
+        }
+        context.output.data(lines.join("\n"));
+    }
+    if ok { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) }
+}
+
+fn directory(checks: &mut Checks, directory: &Path) {
+    let shown = directory.display();
+    let there = directory.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
+    let writable = rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    let hint = || Some("set SEMEL_STATE_DIR to a directory of your own".to_owned());
+    match directory.metadata() {
+        Ok(found) if !found.is_dir() => {
+            checks.fail("state directory", format!("{shown} is not a directory"), hint())
+        }
+        Ok(_) if !writable => checks.fail("state directory", format!("{shown} cannot be written"), hint()),
+        Ok(found) => checks.ok("state directory", format!("{shown} (mode {:o})", found.mode() & 0o777)),
+        Err(_) if writable => {
+            checks.ok("state directory", format!("{shown} is not there yet; it can be made"))
+        }
+        Err(_) => checks.fail("state directory", format!("{shown} is not there and cannot be made"), hint()),
+    }
+    let Ok(disk) = rustix::fs::statvfs(there) else { return };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let detail = format!("{} MiB free", free / (1024 * 1024));
+    match free {
+        FREE_BYTES_LOW.. => checks.ok("disk", detail),
+        FREE_BYTES_OUT.. => {
+            checks.warn("disk", detail, "with a full disk every effect is refused; make room")
+        }
+        _ => checks.fail(
+            "disk",
+            detail,
+            Some("make room: with a full disk every effect is refused".to_owned()),
+        ),
+    }
+}
+
+fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> anyhow::Result<()> {
+    let database = place.database();
+    if !house::is_founded(place) {
+        checks.ok("ledger", format!("{} is not there yet; the first semel run makes it", database.display()));
+        return Ok(());
+    }
+    if database.symlink_metadata().is_err() {
+        let detail = format!("{} is gone while its secret is there", database.display());
+        checks.warn(
+            "ledger",
+            detail,
+            "restore it from your backup; otherwise the next command starts a new epoch",
+        );
+        return Ok(());
+    }
+    // That it is missing or not to be trusted is said by the ledger, which then does not open.
+    if let Ok(Some(_)) = place.secret() {
+        checks.ok("secret", place.secret_file().display().to_string());
+    }
+    let ledger = match house::reading(database, &context.environment, &SystemClock::start()) {
+        Ok(ledger) => ledger,
+        Err(error) => {
+            checks.fail("ledger", error.to_string(), ledger_hint(&error));
+            return Ok(());
+        }
+    };
+    checks.ok("ledger", format!("{} (format {})", database.display(), sqlite::FORMAT));
+    if let Err(error) = contents(checks, &ledger, SystemClock::start().now()) {
+        checks.fail("ledger", format!("{error:#}"), hint(&error));
+    }
+    if full {
+        match ledger.store().integrity_check() {
+            Ok(complaints) if complaints.is_empty() => checks.ok("integrity", "every page and index agrees"),
+            Ok(complaints) => {
+                let hint = "keep the file, restore a backup, then: semel ledger epoch bump --reason restored";
+                checks.fail("integrity", complaints.join("; "), Some(hint.to_owned()));
+            }
+            Err(error) => checks.fail("integrity", error.to_string(), ledger_hint(&error)),
+        }
+    }
+    Ok(())
+}
+
+fn contents(checks: &mut Checks, ledger: &LocalLedger, now: At) -> anyhow::Result<()> {
+    match block_on(ledger.epoch())?.1 {
+        Some(epoch) if epoch.forgotten_before(now).is_some() => {
+            let detail =
+                format!("{} since {}: {}; unseen intents are held", epoch.number, epoch.since, epoch.reason);
+            checks.warn("epoch", detail, "if nothing older will be retried: semel ledger epoch accept");
+        }
+        Some(epoch) => checks.ok("epoch", format!("{}, nothing is held for it", epoch.number)),
+        None => checks.ok("epoch", "1"),
+    }
+    // Not observed: finding out who is dead would tidy their lock files away.
+    let (mut in_doubt, mut in_flight, mut after) = (0, 0, None);
+    loop {
+        let page = block_on(ledger.list(By::Open, after, PAGE_ROWS_MAX))?;
+        for (_, known) in page.items {
+            match known.effect.state {
+                State::InDoubt(_) => in_doubt += 1,
+                _ => in_flight += 1,
+            }
+        }
+        match page.next {
+            None => break,
+            next => after = next,
+        }
+    }
+    let detail = format!("{in_doubt} in doubt, {in_flight} recorded as in flight");
+    match in_doubt {
+        0 => checks.ok("open effects", detail),
+        _ => checks.warn("open effects", detail, "semel ledger"),
+    }
+    match super::ledger::last_line(ledger)? {
+        Some(line) if line.at > now.plus(CLOCK_SLACK) => {
+            let detail = format!("the journal's newest line is from {}, which is in the future", line.at);
+            checks.warn(
+                "clock",
+                detail,
+                "was the clock set back? deadlines and ages are wrong until it catches up",
+            );
+        }
+        _ => checks.ok("clock", now.to_string()),
+    }
+    Ok(())
+}
+
+fn owners(checks: &mut Checks, owners: &Path) {
+    let Ok(found) = owners.symlink_metadata() else {
+        checks.ok("owners", "no process has claimed anything yet");
+        return;
+    };
+    let shown = owners.display();
+    let mine = found.uid() == rustix::process::geteuid().as_raw();
+    if !found.is_dir() || !mine || found.mode() & 0o022 != 0 {
+        let detail =
+            format!("{shown} is not a directory that only you can write (mode {:o})", found.mode() & 0o777);
+        checks.fail("owners", detail, Some(format!("chmod 700 {shown}")));
+        return;
+    }
+    match owners.read_dir() {
+        Ok(entries) => checks.ok("owners", format!("{shown}, {} lock files", entries.count())),
+        Err(error) => checks.fail("owners", format!("{shown}: {error}"), Some(format!("chmod 700 {shown}"))),
+    }
+}
+
+fn policy(context: &Context, checks: &mut Checks) {
+    let check = Some("semel policy check".to_owned());
+    let flag = context.global.policy.as_deref();
+    let files = match policy_files::read(&context.environment, flag) {
+        Ok(files) => files,
+        Err(error) => return checks.fail("policy", format!("{error:#}"), None),
+    };
+    let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
+    match policy_files::load(&context.environment, flag) {
+        Ok(_) if names.is_empty() => checks.ok("policy", "no semel.toml from here upward: the defaults hold"),
+        Ok(policy) if policy.warnings.is_empty() => checks.ok("policy", names.join(", ")),
+        Ok(policy) => {
+            let detail = format!("{}: {} warnings", names.join(", "), policy.warnings.len());
+            checks.warn("policy", detail, "semel policy check");
+        }
+        Err(Unusable::File(error)) => checks.fail("policy", format!("{error:#}"), None),
+        Err(Unusable::Content(found)) => {
+            checks.fail("policy", format!("{}: {} findings", names.join(", "), found.len()), check);
+        }
+    }
+}
+
+fn search_path(context: &Context, checks: &mut Checks) {
+    let directories: Vec<PathBuf> = std::env::split_paths(&context.environment.search).collect();
+    if let Some(relative) = directories.iter().find(|directory| !directory.is_absolute()) {
+        let detail = format!(
+            "PATH holds {:?}, which depends on the working directory",
+            relative.display().to_string()
+        );
+        checks.warn("path", detail, "take it out: one command name would be different programs");
+        return;
+    }
+    match directories.iter().map(|directory| directory.join("semel")).find(|program| program.is_file()) {
+        Some(program) => checks.ok("path", format!("semel is {}", program.display())),
+        None => checks.warn(
+            "path",
+            "semel is not on PATH",
+            "add its directory, or write its full path into configurations",
+        ),
+    }
+}

@@ -1,0 +1,101 @@
+//! `semel ledger` alone: what needs a person.
+
+use super::walk::{self, Which};
+use crate::commands::Context;
+use crate::effect_json::EffectJson;
+use crate::table;
+use semel_core::class::Class;
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, NotAppliedWhy, State};
+use semel_core::time::At;
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use serde::Serialize;
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+#[derive(Debug, Default, Serialize)]
+struct Counts {
+    in_doubt: u64,
+    refuted: u64,
+    in_flight: u64,
+    applied: u64,
+    not_applied: u64,
+}
+
+pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
+    let clock = SystemClock::start();
+    let now = clock.now();
+    let ledger = context.existing_ledger(&clock)?;
+    let mut counts = Counts::default();
+    let mut waiting: Vec<(Digest, Effect)> = Vec::new();
+    if let Some(ledger) = &ledger {
+        walk::effects(ledger, Which { run, open: false }, now, |key, effect| {
+            let (count, needs_a_person) = match &effect.state {
+                State::InDoubt(_) => (&mut counts.in_doubt, true),
+                State::NotApplied(not_applied) if matches!(not_applied.why, NotAppliedWhy::Refuted(_)) => {
+                    (&mut counts.refuted, true)
+                }
+                State::InFlight { .. } => (&mut counts.in_flight, false),
+                State::Applied(_) => (&mut counts.applied, false),
+                State::NotApplied(_) => (&mut counts.not_applied, false),
+            };
+            *count += 1;
+            if needs_a_person {
+                waiting.push((key, effect));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    waiting.sort_by_key(|(_, effect)| urgency(effect));
+    if context.output.json {
+        let items = match &ledger {
+            Some(ledger) => waiting
+                .iter()
+                .map(|(key, effect)| EffectJson::read(ledger, *key, effect))
+                .collect::<Result<_, _>>()?,
+            None => Vec::new(),
+        };
+        let none: Option<&str> = None;
+        context.output.document(
+            &serde_json::json!({"schema_version": 1, "items": items, "next": none, "counts": counts}),
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    if !waiting.is_empty() {
+        text = table::effects(waiting.iter().map(|(_, effect)| effect), now, false);
+        text.push('\n');
+    }
+    text.push_str(&summary(&counts));
+    context.output.data(text);
+    if let Some((_, first)) = waiting.first() {
+        let id = first.id;
+        context.output.say(format_args!(
+            "hint: semel ledger show {id}, then: semel ledger resolve {id} --applied | --not-applied --reason TEXT"
+        ));
+    }
+    if let Some(ledger) = &ledger
+        && block_on(ledger.epoch())?.1.is_some_and(|epoch| epoch.forgotten_before(now).is_some())
+    {
+        context.output.say(
+            "the ledger may have forgotten claims: intents it has not seen are held (semel ledger epoch)",
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// In doubt before refuted; of these, what moves money or speaks to people first, then the oldest.
+fn urgency(effect: &Effect) -> (bool, bool, At) {
+    let doubt = matches!(effect.state, State::InDoubt(_));
+    (!doubt, effect.facts.class != Class::Consequential, effect.opened_at)
+}
+
+fn summary(counts: &Counts) -> String {
+    let decisions = match counts.in_doubt + counts.refuted {
+        0 => "nothing needs a decision".to_owned(),
+        1 => "1 needs a decision".to_owned(),
+        many => format!("{many} need a decision"),
+    };
+    let Counts { in_flight, applied, not_applied, .. } = counts;
+    format!("{decisions} · {in_flight} in flight · {applied} applied · {not_applied} not applied")
+}

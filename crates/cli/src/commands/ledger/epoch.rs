@@ -1,0 +1,75 @@
+//! `semel ledger epoch`: whether the ledger may have forgotten claims.
+
+use crate::args::EpochCommand;
+use crate::commands::Context;
+use crate::house;
+use crate::neutral;
+use semel_core::ids::Reason;
+use semel_core::time::{At, in_words};
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::cells::{Epoch, QUARANTINE};
+use semel_ledger::sqlite::{Renewal, renew_secret};
+use std::process::ExitCode;
+
+pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<ExitCode> {
+    use anyhow::Context as _;
+    let clock = SystemClock::start();
+    let now = clock.now();
+    let reason = |text: &str| Reason::parse(text).context("--reason");
+    let epoch = match command {
+        None => match context.existing_ledger(&clock)? {
+            Some(ledger) => block_on(ledger.epoch())?.1,
+            None => None,
+        },
+        Some(EpochCommand::Bump { reason: text }) => {
+            let reason = reason(text)?;
+            Some(block_on(context.ledger(&clock)?.bump_epoch(reason.as_str(), now))?)
+        }
+        Some(EpochCommand::Accept) => Some(block_on(context.ledger(&clock)?.accept_epoch(now))?),
+        Some(EpochCommand::NewSecret { reason: text, replace }) => {
+            let reason = reason(text)?;
+            let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
+            let renewal = if *replace { Renewal::Replace } else { Renewal::OnlyIfMissing };
+            let options = house::options(&file, &context.environment, &clock);
+            let epoch = renew_secret(&options, renewal, reason.as_str(), now)?;
+            context.output.say(
+                "The ledger has a new secret. It recognises no intent that it recorded before, so unseen intents are \
+                 held until the quarantine ends; cancel runs again that must stay cancelled.",
+            );
+            Some(epoch)
+        }
+    };
+    print(context, epoch.as_ref(), now);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(context: &Context, epoch: Option<&Epoch>, now: At) {
+    let quarantined_until =
+        epoch.filter(|epoch| epoch.forgotten_before(now).is_some()).map(|epoch| epoch.since.plus(QUARANTINE));
+    if context.output.json {
+        context.output.document(&serde_json::json!({
+            "number": epoch.map_or(1, |epoch| epoch.number),
+            "since": epoch.map(|epoch| epoch.since.to_string()),
+            "reason": epoch.map(|epoch| &epoch.reason),
+            "accepted": epoch.is_none_or(|epoch| epoch.accepted),
+            "quarantined_until": quarantined_until.map(|at| at.to_string()),
+        }));
+        return;
+    }
+    let Some(epoch) = epoch else {
+        context.output.data("epoch 1: the ledger has never been known to forget anything");
+        return;
+    };
+    let Epoch { number, since, reason, .. } = epoch;
+    let reason = neutral::line(reason);
+    context.output.data(match quarantined_until {
+        Some(until) => format!(
+            "epoch {number} since {since}: {reason}\nIntents that may be older are held until {until} ({} more).",
+            in_words(until.since(now))
+        ),
+        None => format!("epoch {number} since {since}: {reason}\nNothing is held for it any more."),
+    });
+    if quarantined_until.is_some() {
+        context.output.say("hint: if nothing older will be retried: semel ledger epoch accept");
+    }
+}

@@ -1,0 +1,31 @@
+//! `semel ledger export`: every effect, one JSON document a line.
+
+use super::reply_data;
+use super::walk::{self, Which};
+use crate::commands::Context;
+use crate::effect_json::{self, EffectJson};
+use semel_gate::clock::{Clock, SystemClock};
+use serde::Serialize;
+use serde_json::Value;
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+#[derive(Debug, Serialize)]
+struct Exported {
+    #[serde(flatten)]
+    effect: EffectJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Value>,
+}
+
+pub fn run(context: &Context, replies: bool) -> anyhow::Result<ExitCode> {
+    let clock = SystemClock::start();
+    let Some(ledger) = context.existing_ledger(&clock)? else { return Ok(ExitCode::SUCCESS) };
+    walk::effects(&ledger, Which::default(), clock.now(), |key, effect| {
+        let (kept, bytes) = effect_json::reply(&ledger, key, &effect)?;
+        let data = bytes.filter(|_| replies).map(|bytes| reply_data(&bytes));
+        let taken = context.output.line(&Exported { effect: EffectJson::of(&effect, kept), data });
+        Ok(if taken { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,89 @@
+//! `semel ledger get`: the recorded reply of an effect.
+
+use super::{named, reply_data};
+use crate::args::Get;
+use crate::commands::{Context, EXIT_FINDINGS};
+use crate::effect_json::{self, ReplyKept};
+use crate::house::{LocalLedger, TENANT};
+use crate::output::Hinted;
+use semel_core::digest::Digest;
+use semel_core::effect::Effect;
+use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key};
+use semel_core::ids::IdempotencyKey;
+use semel_doors::command::render::Output as CommandOutput;
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &Get) -> anyhow::Result<ExitCode> {
+    let clock = SystemClock::start();
+    let ledger = context.existing_ledger(&clock)?;
+    let (key, effect) = match (&args.key, &args.effect) {
+        (Some(key), _) => {
+            let parsed = IdempotencyKey::parse(key)?;
+            let found = ledger.as_ref().map(|ledger| by_key(ledger, &parsed)).transpose()?.flatten();
+            let Some(found) = found else {
+                // Not a mistake of the caller: after a lost answer this is the question.
+                let hint = "nothing was claimed under it; semel ledger list";
+                context
+                    .output
+                    .error(&Hinted::error(format!("no effect with the key {key} in this ledger"), hint));
+                return Ok(ExitCode::from(EXIT_FINDINGS));
+            };
+            found
+        }
+        (None, name) => named::find(ledger.as_ref(), name.as_deref().unwrap_or_default())?,
+    };
+    let ledger = ledger.expect("an effect was found in it");
+    let effect = super::walk::now_of(&ledger, key, effect, clock.now())?;
+    let (kept, bytes) = effect_json::reply(&ledger, key, &effect)?;
+    if context.output.json {
+        let data = bytes.as_deref().map(reply_data);
+        context.output.document(&serde_json::json!({
+            "effect_id": effect.id,
+            "state": semel_ledger::journal::state_word(&effect.state),
+            "reply": kept,
+            "data": data,
+        }));
+    } else if let Some(bytes) = &bytes {
+        write(bytes)?;
+    } else {
+        let state = effect.state.word();
+        let why = match kept {
+            ReplyKept::Pruned => "its reply is no longer kept".to_owned(),
+            ReplyKept::TooLarge => "its reply was too large to keep".to_owned(),
+            ReplyKept::Kept | ReplyKept::Unknown => {
+                effect_json::why(&effect).unwrap_or_else(|| "its reply is not known".to_owned())
+            }
+        };
+        let id = effect.id;
+        let hint = format!("semel ledger show {id}");
+        context
+            .output
+            .error(&Hinted::error(format!("{id} is {state} and has no reply to give: {why}"), hint));
+    }
+    Ok(if bytes.is_some() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) })
+}
+
+/// The newest effect under a caller's key: the key as identity, else what a rule's fields made of it.
+fn by_key(ledger: &LocalLedger, key: &IdempotencyKey) -> anyhow::Result<Option<(Digest, Effect)>> {
+    let parts = IntentParts { tenant: TENANT, principal: TENANT, authority: "", scope: "global" };
+    let named = intent_key(ledger.secret(), &parts, &IntentDigest::of_caller_key(key.as_str()));
+    let found = block_on(ledger.find(named))?;
+    if let Some(known) = found.newest {
+        return Ok(Some((named, known.effect)));
+    }
+    let Some(joined) = block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))? else {
+        return Ok(None);
+    };
+    Ok(block_on(ledger.find(joined))?.newest.map(|known| (joined, known.effect)))
+}
+
+/// Data as it was: to the byte, each stream to its own. A reader that has gone is no error.
+fn write(reply: &[u8]) -> std::io::Result<()> {
+    let output = CommandOutput::decode(reply).unwrap_or_else(|| CommandOutput::of_stdout(reply.to_vec()));
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(&output.stdout).and_then(|()| stdout.flush());
+    let written = written.and_then(|()| std::io::stderr().write_all(&output.stderr));
+    written.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+}

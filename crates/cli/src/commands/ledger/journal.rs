@@ -1,0 +1,80 @@
+//! Lines of the journal, for `tail`, `show` and `doctor`.
+
+use crate::house::LocalLedger;
+use crate::neutral;
+use semel_core::ids::EffectId;
+use semel_gate::clock::block_on;
+use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX, JournalLine};
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Debug, Serialize)]
+pub struct LineJson {
+    pub at: String,
+    pub kind: String,
+    pub effect_id: Option<EffectId>,
+    pub data: Value,
+}
+
+impl LineJson {
+    pub fn of(line: &JournalLine) -> Self {
+        LineJson {
+            at: line.at.to_string(),
+            kind: line.kind.clone(),
+            effect_id: line.effect.map(EffectId),
+            data: serde_json::from_str(&line.data).unwrap_or_else(|_| Value::from(line.data.as_str())),
+        }
+    }
+
+    /// What the line says beside its kind, as `name=value`.
+    pub fn details(&self) -> String {
+        let Value::Object(members) = &self.data else { return neutral::line(&self.data.to_string()) };
+        let pairs = members.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| match value {
+            Value::String(text) => format!("{name}={text}"),
+            other => format!("{name}={other}"),
+        });
+        neutral::line(&pairs.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// The place of the newest line. Stores read forwards only, so it is searched for by halves: a journal is asked
+/// sixty times at most, however long it is.
+pub fn end(ledger: &LocalLedger) -> anyhow::Result<Cursor> {
+    let goes_on = |after: u64| -> anyhow::Result<bool> {
+        Ok(!block_on(ledger.journal(Some(Cursor(after)), 1))?.items.is_empty())
+    };
+    let (mut before, mut step) = (0, 1);
+    while goes_on(before + step)? {
+        before += step;
+        step *= 2;
+    }
+    // There is a line after `before`, unless the journal is empty, and none after `before + step`.
+    while step > 1 {
+        step /= 2;
+        if goes_on(before + step)? {
+            before += step;
+        }
+    }
+    Ok(Cursor(if goes_on(before)? { before + 1 } else { before }))
+}
+
+pub fn last_line(ledger: &LocalLedger) -> anyhow::Result<Option<JournalLine>> {
+    let Cursor(end) = end(ledger)?;
+    let page = block_on(ledger.journal(Some(Cursor(end.saturating_sub(1))), 1))?;
+    Ok(page.items.into_iter().next().map(|(_, line)| line))
+}
+
+/// What the journal says of one effect, oldest first.
+pub fn of_effect(ledger: &LocalLedger, id: EffectId) -> anyhow::Result<Vec<LineJson>> {
+    let mut lines = Vec::new();
+    let mut after = None;
+    loop {
+        let page = block_on(ledger.journal(after, JOURNAL_PAGE_MAX))?;
+        let own = page.items.iter().filter(|(_, line)| line.effect == Some(id.0));
+        lines.extend(own.map(|(_, line)| LineJson::of(line)));
+        match page.next {
+            None => return Ok(lines),
+            next => after = next,
+        }
+    }
+}

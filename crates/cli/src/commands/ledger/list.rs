@@ -1,0 +1,91 @@
+//! `semel ledger list`: effects, newest first.
+
+use super::named;
+use super::walk::{self, Which};
+use crate::args::{List, StateChoice};
+use crate::commands::{Context, span};
+use crate::effect_json::EffectJson;
+use crate::table;
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, State};
+use semel_core::time::At;
+use semel_gate::clock::{Clock, SystemClock};
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &List) -> anyhow::Result<ExitCode> {
+    let clock = SystemClock::start();
+    let now = clock.now();
+    let since = args.since.as_deref().map(|text| span("--since", text)).transpose()?;
+    let opened_after = since.map(|span| At(now.0.saturating_sub(span.as_micros() as u64)));
+    let Some(ledger) = context.existing_ledger(&clock)? else {
+        return Ok(print(context, &[], false, args, now, Vec::new()));
+    };
+    let before = args.before.as_deref().map(|text| named::find(Some(&ledger), text)).transpose()?;
+    let open = matches!(args.state, Some(StateChoice::InFlight | StateChoice::InDoubt)) && before.is_none();
+    let which = Which { run: args.run.as_deref(), open };
+    let wanted = |effect: &Effect| {
+        args.state.is_none_or(|state| is(&effect.state, state))
+            && args.action.as_ref().is_none_or(|text| effect.facts.action.contains(text.as_str()))
+            && opened_after.is_none_or(|at| effect.opened_at >= at)
+    };
+    // Stores go forwards only, so the newest are what is left at the end.
+    let mut newest: VecDeque<(Digest, Effect)> = VecDeque::new();
+    let mut more = false;
+    walk::effects(&ledger, which, now, |key, effect| {
+        if before.as_ref().is_some_and(|(_, before)| before.id == effect.id) {
+            return Ok(ControlFlow::Break(()));
+        }
+        if wanted(&effect) {
+            newest.push_front((key, effect));
+            if newest.len() > args.limit.get() {
+                newest.pop_back();
+                more = true;
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let newest = Vec::from(newest);
+    let items = match context.output.json {
+        true => newest
+            .iter()
+            .map(|(key, effect)| EffectJson::read(&ledger, *key, effect))
+            .collect::<Result<_, _>>()?,
+        false => Vec::new(),
+    };
+    Ok(print(context, &newest, more, args, now, items))
+}
+
+fn print(
+    context: &Context,
+    effects: &[(Digest, Effect)],
+    more: bool,
+    args: &List,
+    now: At,
+    items: Vec<EffectJson>,
+) -> ExitCode {
+    let last = effects.last().filter(|_| more).map(|(_, effect)| effect.id.to_string());
+    if context.output.json {
+        context.output.list(&items, last.as_deref());
+        return ExitCode::SUCCESS;
+    }
+    if effects.is_empty() {
+        context.output.say("no such effects");
+        return ExitCode::SUCCESS;
+    }
+    context.output.data(table::effects(effects.iter().map(|(_, effect)| effect), now, args.wide));
+    if let Some(last) = last {
+        context.output.say(format_args!("the newest {}; older ones: --before {last}", effects.len()));
+    }
+    ExitCode::SUCCESS
+}
+
+fn is(state: &State, choice: StateChoice) -> bool {
+    match choice {
+        StateChoice::InFlight => matches!(state, State::InFlight { .. }),
+        StateChoice::InDoubt => matches!(state, State::InDoubt(_)),
+        StateChoice::Applied => matches!(state, State::Applied(_)),
+        StateChoice::NotApplied => matches!(state, State::NotApplied(_)),
+    }
+}

@@ -1,0 +1,70 @@
+//! `semel ledger`: what was done, what nobody knows, and rulings on it.
+
+mod attention;
+mod epoch;
+mod export;
+mod get;
+mod journal;
+mod list;
+mod markdown;
+mod named;
+mod prune;
+mod reopen;
+mod resolve;
+mod show;
+mod tail;
+mod walk;
+
+pub use journal::last_line;
+
+use super::Context;
+use crate::args::{Ledger, LedgerCommand};
+use crate::output::Hinted;
+use semel_core::effect::Ruling;
+use semel_core::ids::Reason;
+use semel_core::time::At;
+use semel_doors::command::render::Output as CommandOutput;
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
+    // clap could refuse this itself, but then it would refuse `semel ledger --json list` too.
+    if args.command.is_some() && (args.run.is_some() || args.markdown) {
+        return Err(Hinted::error(
+            "--run and --markdown belong to `semel ledger` alone",
+            "semel ledger list --run RUN",
+        ));
+    }
+    match &args.command {
+        None if args.markdown => markdown::run(context, args.run.as_deref()),
+        None => attention::run(context, args.run.as_deref()),
+        Some(LedgerCommand::List(list)) => list::run(context, list),
+        Some(LedgerCommand::Show { effect }) => show::run(context, effect),
+        Some(LedgerCommand::Get(get)) => get::run(context, get),
+        Some(LedgerCommand::Tail(tail)) => tail::run(context, tail),
+        Some(LedgerCommand::Resolve(resolve)) => resolve::run(context, resolve),
+        Some(LedgerCommand::Reopen { effect, reason }) => reopen::run(context, effect, reason),
+        Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
+        Some(LedgerCommand::Prune { replies }) => prune::run(context, replies.as_deref()),
+        Some(LedgerCommand::Epoch { command }) => epoch::run(context, command.as_ref()),
+    }
+}
+
+fn ruling(context: &Context, reason: &str, at: At) -> anyhow::Result<Ruling> {
+    use anyhow::Context as _;
+    Ok(Ruling { by: context.environment.person(), reason: Reason::parse(reason).context("--reason")?, at })
+}
+
+/// A recorded reply as JSON. Whatever is not a command's output is shown as the text it is.
+fn reply_data(bytes: &[u8]) -> serde_json::Value {
+    match CommandOutput::decode(bytes) {
+        Some(output) => output.data(),
+        None => serde_json::json!({"text": String::from_utf8_lossy(bytes)}),
+    }
+}
+
+/// The first line that says something, for a person or a model to recognise a result by.
+fn first_line(bytes: &[u8]) -> Option<String> {
+    let output = CommandOutput::decode(bytes);
+    let text = String::from_utf8_lossy(output.as_ref().map_or(bytes, |output| &output.stdout));
+    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}

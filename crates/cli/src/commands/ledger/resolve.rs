@@ -1,0 +1,78 @@
+//! `semel ledger resolve`: what became of an effect that is in doubt.
+
+use super::{named, ruling};
+use crate::args::Resolve;
+use crate::commands::Context;
+use crate::effect_json::EffectJson;
+use crate::output::Hinted;
+use anyhow::Context as _;
+use semel_core::ids::EffectId;
+use semel_core::lifecycle::Illegal;
+use semel_doors::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::Error;
+use semel_ledger::rulings::Verdict;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
+    let clock = SystemClock::start();
+    let reply = args.reply.as_deref().map(read_reply).transpose()?;
+    let ledger = context.existing_ledger(&clock)?;
+    let (key, effect) = named::find(ledger.as_ref(), &args.effect)?;
+    let ledger = ledger.expect("an effect was found in it");
+    let verdict = if args.verdict.applied {
+        Verdict::Applied { reply: reply.map(|stdout| CommandOutput::of_stdout(stdout).encode()) }
+    } else {
+        Verdict::NotApplied
+    };
+    let ruling = ruling(context, &args.reason, clock.now())?;
+    let changed =
+        block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;
+    let effect = changed.found.effect().expect("it was just ruled on");
+    if context.output.json {
+        context.output.document(&EffectJson::read(&ledger, key, effect)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let id = effect.id;
+    context.output.data(match (args.verdict.applied, args.reply.is_some()) {
+        (true, true) => format!("Recorded: {id} happened. The next equal call gets this reply."),
+        (true, false) => {
+            format!("Recorded: {id} happened. The next equal call is told so; its reply is not known.")
+        }
+        (false, _) => format!("Recorded: {id} did not happen. The next equal call runs."),
+    });
+    context.output.say(format_args!("hint: to take it back: semel ledger reopen {id} --reason TEXT"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The lifecycle's refusal, with what can be done instead.
+pub fn refused(error: Error, id: EffectId) -> anyhow::Error {
+    match error {
+        Error::Illegal(Illegal { state: "in flight", .. }) => Hinted::error(
+            format!("{id} is still running; there is no doubt to rule on"),
+            "wait for it, or end the process that runs it",
+        ),
+        Error::Illegal(Illegal { state, .. }) => Hinted::error(
+            format!("{id} is {state}; there is no doubt to rule on"),
+            format!("semel ledger show {id}"),
+        ),
+        error => error.into(),
+    }
+}
+
+fn read_reply(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut reply = Vec::new();
+    let limit = REPLY_BYTES_MAX as u64 + 1;
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut reply)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut reply))
+    };
+    read.with_context(|| format!("cannot read the reply {}", path.display()))?;
+    if reply.len() > REPLY_BYTES_MAX {
+        anyhow::bail!("the reply has more than {REPLY_BYTES_MAX} bytes, which is all that is kept of one");
+    }
+    Ok(reply)
+}

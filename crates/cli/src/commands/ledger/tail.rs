@@ -1,0 +1,86 @@
+//! `semel ledger tail`: the journal, as it grows.
+
+use super::journal::{self, LineJson};
+use crate::args::Tail;
+use crate::commands::Context;
+use crate::house::{self, LocalLedger};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use semel_gate::clock::{SystemClock, block_on};
+use semel_ledger::Error;
+use semel_ledger::place::Place;
+use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Quick enough for a person who watches; each look reads one page of an index.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+pub fn run(context: &Context, args: &Tail) -> anyhow::Result<ExitCode> {
+    let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
+    let mut open: Option<(LocalLedger, Option<Cursor>)> = None;
+    loop {
+        if open.is_none()
+            && let Some(ledger) = founded(context, &file)?
+        {
+            let Cursor(end) = journal::end(&ledger)?;
+            open = Some((ledger, Some(Cursor(end.saturating_sub(args.lines as u64)))));
+        }
+        if let Some((ledger, after)) = &mut open
+            && !print_new(context, ledger, after)?
+        {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if args.no_follow || reader_left_within(LOOK_EVERY) {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+/// The ledger, once there is one. Between its first file and its tables it is not there yet.
+fn founded(context: &Context, file: &Path) -> anyhow::Result<Option<LocalLedger>> {
+    if !house::is_founded(&Place::at(file)) {
+        return Ok(None);
+    }
+    match house::reading(file, &context.environment, &SystemClock::start()) {
+        Err(Error::Open { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
+}
+
+/// Prints what has come since. `false`: the reader went away.
+fn print_new(context: &Context, ledger: &LocalLedger, after: &mut Option<Cursor>) -> anyhow::Result<bool> {
+    loop {
+        let page = block_on(ledger.journal(*after, JOURNAL_PAGE_MAX))?;
+        for (cursor, line) in &page.items {
+            let line = LineJson::of(line);
+            let taken = if context.output.json {
+                context.output.line(&line)
+            } else {
+                context.output.data(text(&line))
+            };
+            if !taken {
+                return Ok(false);
+            }
+            *after = Some(*cursor);
+        }
+        if page.next.is_none() {
+            return Ok(true);
+        }
+    }
+}
+
+fn text(line: &LineJson) -> String {
+    let effect = line.effect_id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+    format!("{}  {effect:<29}  {:<20}  {}", line.at, crate::neutral::line(&line.kind), line.details())
+}
+
+/// Waits, and says whether whoever reads stdout has gone meanwhile. A terminal or a file never goes.
+fn reader_left_within(span: Duration) -> bool {
+    let stdout = std::io::stdout();
+    let mut watched = [PollFd::new(&stdout, PollFlags::ERR)];
+    let span = Timespec::try_from(span).expect("a fraction of a second");
+    // An interrupted wait only looks earlier.
+    poll(&mut watched, Some(&span)).is_ok_and(|ready| ready > 0)
+}

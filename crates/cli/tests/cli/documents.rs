@@ -1,0 +1,77 @@
+use crate::home::Home;
+
+#[test]
+fn every_command_prints_exactly_one_document() {
+    let home = Home::new();
+    let empty: &[&[&str]] = &[
+        &["ledger"],
+        &["ledger", "--markdown"],
+        &["ledger", "list"],
+        &["ledger", "prune"],
+        &["ledger", "epoch"],
+        &["doctor"],
+    ];
+    for args in empty {
+        home.json(args.iter());
+    }
+    assert!(!home.state().exists(), "looking founds no ledger");
+    let id = home.doubt("k");
+    home.semel(["run", "--run", "r", "--key", "done", "--", "echo", "x"]);
+    let man = home.work().join("man");
+    let full: &[&[&str]] = &[
+        &["ledger"],
+        &["ledger", "--run", "r"],
+        &["ledger", "--run", "r", "--markdown"],
+        &["ledger", "list", "--wide"],
+        &["ledger", "show", &id],
+        &["ledger", "get", "--key", "done"],
+        &["ledger", "resolve", &id, "--applied", "--reason", "seen"],
+        &["ledger", "reopen", &id, "--reason", "no"],
+        &["ledger", "prune"],
+        &["ledger", "epoch"],
+        &["ledger", "epoch", "bump", "--reason", "test"],
+        &["ledger", "epoch", "accept"],
+        &["ledger", "epoch", "new-secret", "--reason", "test", "--replace"],
+        &["cancel", "r"],
+        &["cancel", "r", "--lift"],
+        &["key", "fn:x", "--args", "{}"],
+        &["policy", "check"],
+        &["policy", "explain", "fn:x"],
+        &["policy", "schema"],
+        &["explain"],
+        &["explain", "drift"],
+        &["doctor", "--full"],
+        &["completions", "bash"],
+        &["man", man.to_str().unwrap()],
+    ];
+    for args in full {
+        let document = home.json(args.iter());
+        assert!(document.is_object(), "{args:?}");
+    }
+}
+
+#[test]
+fn global_flags_stand_anywhere_and_an_error_is_one_document_on_stderr() {
+    let home = Home::new();
+    for args in [["--json", "ledger", "list"], ["ledger", "--json", "list"], ["ledger", "list", "--json"]] {
+        assert_eq!(home.semel(args).json()["schema_version"], 1);
+    }
+    let error = home.semel(["ledger", "show", "ZZZZ", "--json"]);
+    assert_eq!((error.code, error.stdout.as_str()), (Some(2), ""));
+    let document: serde_json::Value = serde_json::from_str(&error.stderr).expect("one document");
+    assert_eq!(document["hint"], "semel ledger list");
+    assert_eq!(home.semel(["ledger", "--run", "r", "list"]).code, Some(2));
+}
+
+#[test]
+fn completions_and_man_pages_are_made_from_the_same_tree() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(home.semel(["completions", shell]).stdout.contains("resolve"), "{shell}");
+    }
+    assert_eq!(home.semel(["man", "pages"]).code, Some(0));
+    let pages = home.work().join("pages");
+    for page in ["semel.1", "semel-run.1", "semel-ledger-resolve.1"] {
+        assert!(pages.join(page).is_file(), "{page}");
+    }
+}

@@ -1,0 +1,117 @@
+//! A home of its own for each test: state, configuration and working directory, and nothing of the machine's.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// Who the tests are, as rulings name them.
+pub const LOGIN: &str = "alice";
+
+#[derive(Debug)]
+pub struct Home {
+    directory: TempDir,
+}
+
+/// A process that has ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let home = Home { directory: tempfile::tempdir().expect("a temporary directory") };
+        std::fs::create_dir(home.work()).expect("a working directory");
+        home
+    }
+
+    /// Where commands run, and where a `semel.toml` is found.
+    pub fn work(&self) -> PathBuf {
+        self.directory.path().join("work")
+    }
+
+    /// What `SEMEL_STATE_DIR` says.
+    pub fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    pub fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.work().join(name);
+        std::fs::write(&path, content).expect("the file is written");
+        path
+    }
+
+    /// `semel` with these arguments, not started yet: nothing of the environment but a search path.
+    pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
+        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.directory.path());
+        command.env("SEMEL_STATE_DIR", self.state()).env("USER", LOGIN);
+        command.current_dir(self.work()).args(args).stdin(Stdio::null());
+        command
+    }
+
+    pub fn semel<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
+        Ran::of(self.command(args).output().expect("semel starts"))
+    }
+
+    pub fn semel_reading<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>, input: &[u8]) -> Ran {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("semel starts");
+        child.stdin.take().expect("its input is a pipe").write_all(input).expect("it reads its input");
+        Ran::of(child.wait_with_output().expect("semel ends"))
+    }
+
+    /// A command that must succeed, with the one document that it prints under `--json`.
+    pub fn json<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Value {
+        let mut command = self.command(["--json"]);
+        let ran = Ran::of(command.args(args).output().expect("semel starts"));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.json()
+    }
+
+    /// An effect in doubt: its command died by a signal. Returns its id.
+    pub fn doubt(&self, key: &str) -> String {
+        let ran = self.semel(["run", "--json", "--key", key, "--", "sh", "-c", "kill -9 $$"]);
+        assert_eq!(ran.code, Some(121), "{ran:?}");
+        ran.json()["effect_id"].as_str().expect("a doubt has an effect").to_owned()
+    }
+
+    /// Names of all files below the state directory.
+    pub fn state_files(&self) -> Vec<PathBuf> {
+        fn below(directory: &Path, files: &mut Vec<PathBuf>) {
+            for entry in directory.read_dir().into_iter().flatten() {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    below(&path, files);
+                }
+                files.push(path);
+            }
+        }
+        let mut files = Vec::new();
+        below(&self.state(), &mut files);
+        files.sort();
+        files
+    }
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Self {
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("stdout is text"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is text"),
+        }
+    }
+
+    /// The one document on stdout.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not one document: {error}: {self:?}"))
+    }
+}

@@ -1,0 +1,163 @@
+use crate::home::Home;
+
+#[test]
+fn the_default_view_shows_doubts_with_the_consequential_first() {
+    let home = Home::new();
+    let first = home.doubt("a");
+    let ran = home.semel(["run", "--key", "b", "--class", "consequential", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(ran.code, Some(121));
+    home.semel(["run", "--", "true"]);
+    let view = home.json(["ledger"]);
+    let items = view["items"].as_array().expect("a list");
+    assert_eq!(items.len(), 2);
+    assert_eq!(items[0]["class"], "consequential");
+    assert_eq!(items[1]["effect_id"], first.as_str());
+    assert_eq!(items[1]["effect"], "unknown");
+    assert_eq!(view["counts"]["applied"], 1);
+    let text = home.semel(["ledger"]);
+    assert!(text.stdout.contains("2 need a decision · 0 in flight · 1 applied"), "{text:?}");
+    assert!(text.stdout.contains(&first), "ids are never cut");
+    assert!(text.stderr.contains("semel ledger resolve"), "{text:?}");
+}
+
+#[test]
+fn a_dead_holder_shows_as_in_doubt() {
+    let home = Home::new();
+    // The command kills the semel that runs it, and ends itself.
+    let ran = home.semel(["run", "--", "sh", "-c", "kill -9 $PPID"]);
+    assert_eq!(ran.code, None, "{ran:?}");
+    let state = || home.json(["ledger", "list"])["items"][0]["state"].clone();
+    // The command itself may live a moment longer, and keeps the lock as long.
+    assert!((0..200).any(|_| state() == "in_doubt"));
+    assert!(home.semel(["ledger"]).stdout.contains("the process that ran it ended"));
+}
+
+#[test]
+fn the_list_is_newest_first_and_filters() {
+    let home = Home::new();
+    for name in ["one", "two", "three"] {
+        assert_eq!(home.semel(["run", "--run", name, "--action", name, "--", "echo", name]).code, Some(0));
+    }
+    let actions = |args: &[&str]| -> Vec<String> {
+        let list = home.json([&["ledger", "list"], args].concat());
+        let items = list["items"].as_array().expect("a list").iter();
+        items.map(|item| item["action"].as_str().expect("an action").to_owned()).collect()
+    };
+    assert_eq!(actions(&[]), ["cli:three", "cli:two", "cli:one"]);
+    assert_eq!(actions(&["--run", "two"]), ["cli:two"]);
+    assert_eq!(actions(&["--action", "o"]), ["cli:two", "cli:one"]);
+    assert_eq!(actions(&["--state", "in_doubt"]), Vec::<String>::new());
+    assert_eq!(actions(&["--state", "applied", "--since", "1h"]).len(), 3);
+    assert_eq!(actions(&["--since", "0s"]).len(), 0);
+    let page = home.json(["ledger", "list", "--limit", "2"]);
+    let next = page["next"].as_str().expect("there is more");
+    assert_eq!(actions(&["--limit", "2", "--before", next]), ["cli:one"]);
+}
+
+#[test]
+fn an_effect_may_be_named_by_the_end_of_its_id() {
+    let home = Home::new();
+    let id = home.doubt("k");
+    let end = id[id.len() - 6..].to_lowercase();
+    assert_eq!(home.json(["ledger", "show", &end])["effect_id"], id.as_str());
+    let short = home.semel(["ledger", "show", &id[id.len() - 3..]]);
+    assert_eq!(short.code, Some(2));
+    assert!(short.stderr.contains("at least 4"), "{short:?}");
+    let unknown = home.semel(["ledger", "show", "ZZZZZZ"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("no effect ZZZZZZ") && unknown.stderr.contains("hint:"), "{unknown:?}");
+    let unseen = home.semel(["ledger", "show", "ef_01M7EKAPXHFBNB8RWXV0YHRBJC"]);
+    assert_eq!(unseen.code, Some(2), "{unseen:?}");
+}
+
+#[test]
+fn the_recorded_reply_comes_back_by_id_and_by_key() {
+    let home = Home::new();
+    let ran = home.semel(["run", "--key", "k1", "--", "sh", "-c", "echo out; echo err >&2"]);
+    assert_eq!(ran.code, Some(0));
+    let by_key = home.semel(["ledger", "get", "--key", "k1"]);
+    assert_eq!((by_key.code, by_key.stdout.as_str(), by_key.stderr.as_str()), (Some(0), "out\n", "err\n"));
+    let id = home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().unwrap().to_owned();
+    assert_eq!(home.semel(["ledger", "get", &id]).stdout, "out\n");
+    assert_eq!(home.json(["ledger", "get", &id])["data"]["stdout"], "out\n");
+    let unknown = home.semel(["ledger", "get", "--key", "k2"]);
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(1), ""));
+    let open = home.doubt("k3");
+    let none = home.semel(["ledger", "get", &open]);
+    assert_eq!((none.code, none.stdout.as_str()), (Some(1), ""));
+    assert!(none.stderr.contains("in doubt"), "{none:?}");
+}
+
+#[test]
+fn a_key_that_only_joins_finds_the_effect_of_the_rule() {
+    let home = Home::new();
+    home.file(
+        "semel.toml",
+        "version = 1\n[[rule]]\nmatch = \"cli:echo*\"\nclass = \"consequential\"\nkey = [\"argv[1]\"]\ncaller_key = \"joins\"\n",
+    );
+    assert_eq!(home.semel(["run", "--key", "sdk-1", "--", "echo", "1001"]).code, Some(0));
+    assert_eq!(home.semel(["ledger", "get", "--key", "sdk-1"]).stdout, "1001\n");
+}
+
+#[test]
+fn a_pruned_reply_is_said_to_be_pruned_and_the_fact_stays() {
+    let home = Home::new();
+    home.semel(["run", "--key", "k1", "--", "echo", "hello"]);
+    let pruned = home.json(["ledger", "prune", "--replies", "0s"]);
+    assert_eq!((&pruned["replies_dropped"], &pruned["facts_dropped"]), (&1.into(), &0.into()));
+    assert_eq!(home.json(["ledger", "list"])["items"][0]["reply"], "pruned");
+    let gone = home.semel(["ledger", "get", "--key", "k1"]);
+    assert_eq!(gone.code, Some(1));
+    assert!(gone.stderr.contains("no longer kept"), "{gone:?}");
+}
+
+#[test]
+fn show_lists_attempts_journal_and_other_occurrences() {
+    let home = Home::new();
+    let again = |why: &str| home.semel(["run", "--key", "k", "--again", why, "--", "echo", "hello"]).code;
+    assert_eq!((again("first"), again("second shipment")), (Some(0), Some(0)));
+    let newest = &home.json(["ledger", "list"])["items"][0];
+    let shown = home.json(["ledger", "show", newest["effect_id"].as_str().unwrap()]);
+    assert_eq!((&shown["occurrence"], &shown["again"]), (&2.into(), &"second shipment".into()));
+    assert_eq!(shown["other_occurrences"][0]["occurrence"], 1);
+    assert_eq!(shown["attempts"][0]["verdict"], "applied");
+    assert_eq!(shown["reply_summary"]["first_line"], "hello");
+    let kinds: Vec<&str> =
+        shown["journal"].as_array().unwrap().iter().map(|l| l["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["claimed", "settled_applied", "delivered"]);
+    let text = home.semel(["ledger", "show", newest["effect_id"].as_str().unwrap()]);
+    assert!(text.stdout.contains("on purpose: second shipment"), "{text:?}");
+}
+
+#[test]
+fn markdown_tells_a_model_what_not_to_repeat() {
+    let home = Home::new();
+    home.semel(["run", "--run", "r1", "--", "sh", "-c", "echo; echo '`issue` 812'; echo more"]);
+    home.semel(["run", "--run", "r1", "--", "sh", "-c", "kill -9 $$"]);
+    home.semel(["run", "--run", "r1", "--", "sh", "-c", "exit 3"]);
+    home.semel(["run", "--run", "r2", "--", "echo", "elsewhere"]);
+    let text = home.semel(["ledger", "--run", "r1", "--markdown"]).stdout;
+    for expected in ["# What was done in run `r1`", "## Done (1)", "## In doubt (1)", "## Not applied (1)"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert!(text.contains("Do not repeat these"), "{text}");
+    assert!(text.contains("result: `'issue' 812`"), "{text}");
+    assert!(!text.contains("elsewhere"), "{text}");
+    assert!(home.semel(["ledger", "--markdown"]).stdout.contains("elsewhere"));
+    assert!(home.semel(["ledger", "--run", "r3", "--markdown"]).stdout.contains("Nothing is recorded."));
+}
+
+#[test]
+fn export_prints_one_effect_a_line_with_its_reply() {
+    let home = Home::new();
+    home.semel(["run", "--", "echo", "hello"]);
+    home.doubt("k");
+    let lines = |args: &[&str]| -> Vec<serde_json::Value> {
+        let ran = home.semel([&["ledger", "export"], args].concat());
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("one document a line")).collect()
+    };
+    let all = lines(&[]);
+    assert_eq!(all.len(), 2);
+    assert_eq!((&all[0]["data"]["stdout"], &all[1]["state"]), (&"hello\n".into(), &"in_doubt".into()));
+    assert!(lines(&["--no-replies"])[0].get("data").is_none());
+}

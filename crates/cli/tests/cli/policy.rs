@@ -1,0 +1,91 @@
+use crate::home::Home;
+
+const RULE: &str = "version = 1\n\n[[rule]]\nmatch = \"mcp:billing/charge\"\nclass = \"consequential\"\nkey = [\"args.invoice\"]\nnormalize = { \"args.invoice\" = [\"trim\"] }\n";
+
+#[test]
+fn equal_arguments_have_one_key_and_long_numbers_keep_theirs() {
+    let home = Home::new();
+    let key = |args: &str| home.semel(["key", "fn:charge", "--args", args]).stdout;
+    assert!(key("{\"a\":1}").starts_with("semel_"));
+    assert_eq!(key("{\"a\": 1.0, \"b\": 2}"), key("{\"b\":2,\"a\":1}"));
+    assert_ne!(key("{\"a\":9007199254740993}"), key("{\"a\":9007199254740992}"));
+    for bad in ["{\"a\":1,\"a\":1}", "{", ""] {
+        let refused = home.semel(["key", "fn:charge", "--args", bad]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{bad}");
+    }
+    assert_eq!(home.semel(["key", "charge", "--args", "{}"]).code, Some(2), "no door");
+    let piped = home.semel_reading(["key", "fn:charge", "--args", "-"], b"{\"a\":1}");
+    assert_eq!(piped.stdout, key("{\"a\":1}"));
+}
+
+#[test]
+fn the_key_follows_the_rule_of_the_policy() {
+    let home = Home::new();
+    home.file("semel.toml", RULE);
+    let key = |args: &str| home.json(["key", "mcp:billing/charge", "--args", args]);
+    let one = key("{\"invoice\":\"1001\",\"note\":\"a\"}");
+    assert_eq!(one["idempotency_key"], key("{\"invoice\":\" 1001 \",\"note\":\"b\"}")["idempotency_key"]);
+    assert!(one["rule"].as_str().unwrap().ends_with("semel.toml:3"), "{one}");
+    assert_eq!(one["intent_digest"].as_str().unwrap().len(), 64);
+    let missing = home.semel(["key", "mcp:billing/charge", "--args", "{}"]);
+    assert!(missing.stderr.contains("args.invoice"), "{missing:?}");
+}
+
+#[test]
+fn the_key_of_a_command_is_that_of_its_run() {
+    let home = Home::new();
+    let cwd = home.work().canonicalize().unwrap();
+    let args = serde_json::json!({"argv": ["echo", "a"], "cwd": cwd}).to_string();
+    let key = home.json(["key", "cli:echo", "--args", &args]);
+    let dry = home.json(["run", "--dry-run", "--", "echo", "a"]);
+    assert_eq!(key["intent_digest"], dry["intent_digest"]);
+}
+
+#[test]
+fn a_policy_with_errors_is_found_out() {
+    let home = Home::new();
+    let none = home.semel(["policy", "check"]);
+    assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""));
+    home.file("semel.toml", RULE);
+    assert_eq!(home.semel(["policy", "check"]).code, Some(0));
+    home.file("bad.toml", "version = 1\nmode = \"gard\"\n");
+    let bad = home.semel(["policy", "check", "bad.toml"]);
+    assert_eq!(bad.code, Some(1), "{bad:?}");
+    assert!(bad.stdout.contains("bad.toml:2:8") && bad.stdout.contains("guard"), "{bad:?}");
+    let json = home.semel(["policy", "check", "semel.toml", "bad.toml", "--json"]);
+    assert_eq!((json.code, &json.json()["ok"]), (Some(1), &false.into()));
+    assert_eq!(home.semel(["policy", "check", "missing.toml"]).code, Some(2));
+    let unusable = home.semel(["--policy", "bad.toml", "key", "fn:x", "--args", "{}"]);
+    assert_eq!((unusable.code, unusable.stdout.as_str()), (Some(2), ""));
+}
+
+#[test]
+fn the_policy_explains_its_choice() {
+    let home = Home::new();
+    home.file("semel.toml", RULE);
+    let text = home.semel(["policy", "explain", "mcp:billing/charge", "--args", "{\"invoice\":1}"]).stdout;
+    assert!(text.contains("semel.toml:3") && text.contains("args.invoice"), "{text}");
+    let other = home.json(["policy", "explain", "mcp:github/list_issues"]);
+    assert_eq!((&other["class"], &other["rule"]), (&"read".into(), &"default".into()));
+    assert_eq!(other["earlier"][0]["match"], "mcp:billing/charge");
+    let command = home.semel(["policy", "explain", "--", "kubectl", "delete", "pod"]);
+    assert!(command.stdout.contains("cli:kubectl"), "{command:?}");
+    assert_eq!(home.semel(["policy", "explain"]).code, Some(2));
+}
+
+#[test]
+fn codes_are_explained_in_any_spelling_and_by_exit_status() {
+    let home = Home::new();
+    let page = home.semel(["explain", "in_doubt"]).stdout;
+    assert!(page.starts_with("# in_doubt"), "{page}");
+    for spelling in ["in-doubt", "IN_DOUBT", "121"] {
+        assert_eq!(home.semel(["explain", spelling]).stdout, page, "{spelling}");
+    }
+    let several = home.json(["explain", "120"]);
+    assert_eq!(several["items"].as_array().unwrap().len(), 5);
+    assert_eq!(home.json(["explain"])["items"].as_array().unwrap().len(), 12);
+    let typo = home.semel(["explain", "in_dobut"]);
+    assert_eq!(typo.code, Some(2));
+    assert!(typo.stderr.contains("did you mean in_doubt?"), "{typo:?}");
+    assert_eq!(home.semel(["explain", "3"]).code, Some(2));
+}

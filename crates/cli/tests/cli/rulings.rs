@@ -1,0 +1,75 @@
+use crate::home::{Home, LOGIN};
+
+const LOST: [&str; 8] = ["run", "--key", "k", "--", "sh", "-c", "kill -9 $$", "x"];
+
+#[test]
+fn after_it_is_ruled_applied_the_next_call_gets_the_reply() {
+    let home = Home::new();
+    assert_eq!(home.semel(LOST).code, Some(121));
+    let id = home.json(["ledger"])["items"][0]["effect_id"].as_str().unwrap().to_owned();
+    let reply = home.file("reply", "charge ch_1\n");
+    let end = &id[id.len() - 8..];
+    let args = ["ledger", "resolve", end, "--applied", "--reason", "seen in the dashboard", "--reply"];
+    let ruled = home.semel(args.iter().map(|arg| arg.as_ref()).chain([reply.as_os_str()]));
+    assert_eq!(ruled.code, Some(0), "{ruled:?}");
+    assert!(ruled.stdout.contains(&id), "{ruled:?}");
+    let again = home.semel(LOST);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "charge ch_1\n"));
+    let shown = home.json(["ledger", "show", &id]);
+    assert_eq!(shown["ruling"]["by"], format!("person {LOGIN}"));
+    assert_eq!((&shown["evidence"], &shown["reply"]), (&"ruled".into(), &"kept".into()));
+}
+
+#[test]
+fn a_reply_may_come_from_standard_input_and_has_a_limit() {
+    let home = Home::new();
+    let id = home.doubt("k");
+    let args = ["ledger", "resolve", &id, "--applied", "--reason", "seen", "--reply", "-"];
+    let large = home.semel_reading(args, &vec![b'x'; 1024 * 1024 + 1]);
+    assert_eq!(large.code, Some(2), "{large:?}");
+    assert_eq!(home.semel_reading(args, b"found").code, Some(0));
+    assert_eq!(home.semel(["ledger", "get", "--key", "k"]).stdout, "found");
+}
+
+#[test]
+fn after_it_is_ruled_not_applied_the_next_call_runs() {
+    let home = Home::new();
+    home.file("once.sh", "test -e ran && echo done && exit; touch ran; kill -9 $$\n");
+    let run = || home.semel(["run", "--key", "k", "--", "sh", "once.sh"]);
+    assert_eq!(run().code, Some(121));
+    assert_eq!(run().code, Some(121));
+    let id = home.json(["ledger"])["items"][0]["effect_id"].as_str().unwrap().to_owned();
+    let args = ["ledger", "resolve", &id, "--not-applied", "--reason", "not in the list"];
+    assert_eq!(home.json(args)["state"], "not_applied");
+    let ran = run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"));
+}
+
+#[test]
+fn a_ruling_can_be_taken_back_and_only_a_doubt_can_be_ruled_on() {
+    let home = Home::new();
+    let id = home.doubt("k");
+    home.json(["ledger", "resolve", &id, "--applied", "--reason", "seen"]);
+    let twice = home.semel(["ledger", "resolve", &id, "--not-applied", "--reason", "changed my mind"]);
+    assert_eq!(twice.code, Some(2));
+    assert!(twice.stderr.contains("is applied; there is no doubt"), "{twice:?}");
+    assert_eq!(home.json(["ledger", "reopen", &id, "--reason", "wrong row"])["state"], "in_doubt");
+    let open = home.semel(["ledger", "reopen", &id, "--reason", "again"]);
+    assert_eq!(open.code, Some(2));
+    assert!(open.stderr.contains("no ruling made it so"), "{open:?}");
+}
+
+#[test]
+fn a_ruling_needs_a_verdict_and_a_reason() {
+    let home = Home::new();
+    let id = home.doubt("k");
+    for args in
+        [vec!["--applied"], vec!["--reason", "x"], vec!["--applied", "--not-applied", "--reason", "x"]]
+    {
+        let ran = home.semel([&["ledger", "resolve", id.as_str()], args.as_slice()].concat());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+    }
+    let empty = home.semel(["ledger", "resolve", &id, "--applied", "--reason", " "]);
+    assert_eq!(empty.code, Some(2), "{empty:?}");
+    assert_eq!(home.json(["ledger", "show", &id])["state"], "in_doubt");
+}

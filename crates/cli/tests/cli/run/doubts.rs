@@ -1,0 +1,138 @@
+use super::{TOUCH, answer};
+use crate::home::Home;
+use std::process::Stdio;
+
+/// Changes the world, then loses its answer.
+const LOSES: &str = "echo x >> world; echo 'connection reset by peer' >&2; exit 1";
+
+#[test]
+fn a_lost_answer_is_in_doubt_and_never_sent_again() {
+    let home = Home::new();
+    let first = home.run(&["--key", "k", "--json"], LOSES);
+    assert_eq!(first.code, Some(121));
+    let object = answer(&first);
+    assert_eq!((object["code"].as_str(), object["effect"].as_str()), (Some("in_doubt"), Some("unknown")));
+    assert_eq!(object["is_it_safe_to_retry"], "no");
+    assert!(object["what_happened"].as_str().is_some_and(|text| text.contains("connection reset")), "{object}");
+    for _ in 0..3 {
+        assert_eq!(home.run(&["--key", "k"], LOSES).code, Some(121));
+    }
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn death_by_signal_and_a_passed_timeout_are_doubts() {
+    let home = Home::new();
+    let died = home.run(&["--key", "a", "--json"], "kill -9 $$");
+    assert_eq!(died.code, Some(121));
+    assert_eq!(answer(&died)["data"]["exit_reading"], "it died by signal 9");
+    let slow = home.run(&["--key", "b", "--json", "--timeout", "200ms"], "sleep 30");
+    assert_eq!(slow.code, Some(121));
+    assert_eq!(answer(&slow)["data"]["exit_reading"], "it outlived its timeout and was ended");
+}
+
+#[test]
+fn a_probe_that_finds_it_answers_for_the_lost_reply() {
+    let home = Home::new();
+    let flags = ["--key", "k", "--json", "--probe", "sh -c 'test -e world && echo found it'"];
+    let first = home.run(&flags, LOSES);
+    assert_eq!(first.code, Some(0));
+    assert_eq!((answer(&first)["evidence"].as_str(), &answer(&first)["ok"]), (Some("probed"), &true.into()));
+    let second = home.run(&flags, LOSES);
+    assert_eq!(second.code, Some(0));
+    assert_eq!(answer(&second)["outcome"], "replayed");
+    assert_eq!(answer(&second)["data"]["stdout"], "found it\n");
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn a_probe_that_finds_nothing_lets_the_next_call_run_after_the_quiet_time() {
+    let home = Home::new();
+    let flags = ["--key", "k", "--probe", "test -e world", "--probe-quiet", "50ms"];
+    let lost = home.run(&flags, "echo timed out >&2; exit 1");
+    assert_eq!(lost.code, Some(1), "it did not happen: {lost:?}");
+    assert_eq!(home.run(&flags, "echo timed out >&2; exit 1").code, Some(1));
+    assert_eq!(home.run(&["--key", "k"], "echo timed out >&2; exit 1").code, Some(121));
+}
+
+#[test]
+fn a_no_before_the_quiet_time_does_not_count() {
+    let home = Home::new();
+    let flags = ["--key", "k", "--probe", "false", "--probe-quiet", "1h", "--wait", "200ms"];
+    assert_eq!(home.run(&flags, LOSES).code, Some(121));
+    assert_eq!(home.run(&flags, LOSES).code, Some(121));
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn a_probe_that_fails_leaves_the_doubt() {
+    let home = Home::new();
+    for probe in ["sh -c 'exit 2'", "no-such-program", "sh -c 'kill -9 $$'"] {
+        let ran = home.run(&["--key", "k", "--json", "--probe", probe], LOSES);
+        assert_eq!(ran.code, Some(121), "{probe}");
+        assert!(answer(&ran)["reason"].as_str().is_some_and(|why| why.contains("could not tell")), "{ran:?}");
+    }
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn a_wrapper_killed_with_its_command_running_is_in_flight_until_the_command_ends_and_then_in_doubt() {
+    let home = Home::new();
+    let script = "echo x >> world; sleep 1";
+    let mut wrapper = home
+        .command(["run", "--key", "k", "--", "sh", "-c", script])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("semel starts");
+    while home.effects() == 0 {
+        std::thread::yield_now();
+    }
+    wrapper.kill().expect("it is killed");
+    wrapper.wait().expect("it is gone");
+    assert_eq!(home.run(&["--key", "k", "--wait", "0s"], script).code, Some(122));
+    assert_eq!(home.run(&["--key", "k"], script).code, Some(121));
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn a_signal_to_semel_goes_to_the_command_which_is_settled() {
+    let home = Home::new();
+    let script = "trap 'echo x >> world; exit 0' TERM; touch ready; while :; do sleep 0.05; done";
+    let mut wrapper = home
+        .command(["run", "--key", "k", "--", "sh", "-c", script])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("semel starts");
+    while !home.work().join("ready").exists() {
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_raw(wrapper.id().cast_signed()).expect("a process id");
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is asked to end");
+    assert_eq!(wrapper.wait().expect("it ends").code(), Some(0));
+    assert_eq!(home.run(&["--key", "k"], script).code, Some(0));
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn the_table_reads_known_programs_and_a_rule_may_list_refusals() {
+    let home = Home::new();
+    let curl = home.file("curl", "#!/bin/sh\nexit $1\n");
+    std::fs::set_permissions(&curl, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    let read = |code: &str| home.semel(["run", "--json", "--", "./curl", code]);
+    for (code, exit, reading) in [
+        ("7", 7, "exit 7: curl could not connect"),
+        ("28", 121, "exit 28: curl timed out"),
+        ("52", 121, "exit 52: curl got no answer"),
+        ("3", 3, "exit 3: curl did not understand the request"),
+    ] {
+        let ran = read(code);
+        assert_eq!((ran.code, ran.json()["data"]["exit_reading"].as_str()), (Some(exit), Some(reading)));
+    }
+    assert_eq!(home.run(&["--class", "consequential"], "exit 9").code, Some(121));
+    let home = Home::new();
+    home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\nrefused_exit = [8]\n");
+    assert_eq!(home.run(&[], "exit 8").code, Some(8));
+    assert_eq!(home.run(&[], TOUCH).code, Some(0));
+}

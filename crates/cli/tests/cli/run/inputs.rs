@@ -1,0 +1,98 @@
+use super::TOUCH;
+use crate::home::{Home, Ran};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+
+#[test]
+fn piped_input_is_part_of_what_is_asked() {
+    let home = Home::new();
+    let args = ["run", "--class", "consequential", "--", "sh", "-c", "cat >> world"];
+    for input in ["one\n", "one\n", "two\n"] {
+        assert_eq!(home.semel_reading(args, input.as_bytes()).code, Some(0));
+    }
+    assert_eq!(std::fs::read_to_string(home.work().join("world")).expect("the world"), "one\ntwo\n");
+}
+
+#[test]
+fn other_input_under_one_key_is_drift() {
+    let home = Home::new();
+    let args = ["run", "--key", "k", "--", "cat"];
+    assert_eq!(home.semel_reading(args, b"one").code, Some(0));
+    assert_eq!(home.semel_reading(args, b"two").code, Some(123));
+}
+
+#[test]
+fn a_silent_pipe_is_handed_through_when_there_is_a_key() {
+    let home = Home::new();
+    let mut command = home.command(["run", "--key", "k", "--", "sh", "-c", TOUCH]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("semel starts");
+    let silent = child.stdin.take().expect("a pipe");
+    assert_eq!(Ran::of(child.wait_with_output().expect("it ends")).stdout, "touched\n");
+    drop(silent);
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_is_sent() {
+    let home = Home::new();
+    let long = "k".repeat(10_000);
+    let flags: &[&[&str]] = &[
+        &["--key", ""],
+        &["--key", &long],
+        &["--key", "a\nb"],
+        &["--run", ""],
+        &["--again", " "],
+        &["--class", "dangerous"],
+        &["--effect", "exploded"],
+        &["--timeout", "soon"],
+        &["--probe", "'"],
+        &["--probe", ""],
+        &["--serialize-by", ""],
+        &["--no-such-flag"],
+    ];
+    for flags in flags {
+        let ran = home.run(flags, TOUCH);
+        assert_eq!(ran.code, Some(125), "{flags:?} {ran:?}");
+        assert!(ran.stderr.contains("error"), "{ran:?}");
+    }
+    assert_eq!(home.semel(["run"]).code, Some(125));
+    assert_eq!(home.semel(["run", "--"]).code, Some(125));
+    assert_eq!(home.semel(["run", "--", ""]).code, Some(125));
+    assert_eq!(home.effects(), 0);
+}
+
+#[test]
+fn arguments_that_are_not_utf_8_are_refused() {
+    let home = Home::new();
+    let odd = OsStr::from_bytes(b"\xff\xfe");
+    let ran = home.semel([OsStr::new("run"), OsStr::new("--"), OsStr::new("echo"), odd]);
+    assert_eq!(ran.code, Some(125));
+    assert!(ran.stderr.contains("argument 1 is not valid UTF-8"), "{ran:?}");
+    let run = home.command(["run", "--", "true"]).env("SEMEL_RUN_ID", odd).output().expect("semel runs");
+    assert_eq!(run.status.code(), Some(125));
+}
+
+#[test]
+fn without_a_ledger_effects_are_refused_and_reads_pass() {
+    let home = Home::new();
+    let file = home.file("state-is-a-file", "");
+    let run = |class: &str| {
+        let args = ["run", "--json", "--class", class, "--", "sh", "-c", TOUCH];
+        Ran::of(home.command(args).env("SEMEL_STATE_DIR", &file).output().expect("semel runs"))
+    };
+    let refused = run("act");
+    assert_eq!((refused.code, refused.json()["code"].as_str()), (Some(125), Some("ledger_unavailable")));
+    assert_eq!(home.effects(), 0);
+    assert_eq!(run("read").code, Some(0));
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn a_ledger_on_another_engine_is_refused_with_its_name() {
+    let home = Home::new();
+    let mut command = home.command(["run", "--json", "--", "sh", "-c", TOUCH]);
+    let ran = Ran::of(command.env("SEMEL_LEDGER", "postgres://somewhere/x").output().expect("semel runs"));
+    assert_eq!(ran.code, Some(125));
+    assert!(ran.json()["what_happened"].as_str().is_some_and(|text| text.contains("postgres")), "{ran:?}");
+    assert_eq!(home.effects(), 0);
+}

@@ -1,0 +1,132 @@
+use super::{TOUCH, answer};
+use crate::home::Home;
+
+/// A rule that names a script's first argument as identity, and its second as content.
+const CHARGE: &str = r#"
+version = 1
+[[rule]]
+match = "cli:sh *"
+class = "consequential"
+key = ["argv[3]"]
+content = ["argv[4]"]
+"#;
+
+#[test]
+fn a_rule_names_identity_and_lets_content_be_reworded() {
+    let home = Home::new();
+    home.file("semel.toml", CHARGE);
+    let charge = |order: &str, memo: &str| home.semel(["run", "--json", "--", "sh", "-c", TOUCH, order, memo]);
+    assert_eq!(answer(&charge("1001", "thank you"))["outcome"], "ran");
+    assert_eq!(answer(&charge("1001", "many thanks, dear customer"))["outcome"], "replayed");
+    assert_eq!(answer(&charge("1002", "thank you"))["outcome"], "ran");
+    assert_eq!(home.effects(), 2);
+}
+
+#[test]
+fn a_key_that_only_joins_adds_sameness_and_never_difference() {
+    let home = Home::new();
+    home.file("semel.toml", &format!("{CHARGE}caller_key = \"joins\"\n"));
+    let charge = |key: &str| home.semel(["run", "--key", key, "--", "sh", "-c", TOUCH, "1001", "memo"]);
+    for key in ["sdk-1", "sdk-2", "sdk-3"] {
+        assert_eq!(charge(key).code, Some(0));
+    }
+    assert_eq!(home.effects(), 1);
+    let other = home.semel(["run", "--key", "sdk-1", "--", "sh", "-c", TOUCH, "1002", "memo"]);
+    assert_eq!(other.code, Some(123), "the key has come with another order: {other:?}");
+}
+
+#[test]
+fn without_the_fields_that_a_rule_requires_nothing_is_sent() {
+    let home = Home::new();
+    home.file("semel.toml", &format!("{CHARGE}key_required = true\n"));
+    let ran = home.run(&["--json"], TOUCH);
+    assert_eq!((ran.code, ran.json()["code"].as_str()), (Some(120), Some("key_required")));
+    assert_eq!(home.effects(), 0);
+    assert_eq!(home.run(&["--key", "k"], TOUCH).code, Some(0));
+}
+
+#[test]
+fn a_rule_may_leave_repeats_to_a_person() {
+    let home = Home::new();
+    home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\nagain = \"person\"\n");
+    home.run(&[], TOUCH);
+    let again = home.run(&["--again", "because", "--json"], TOUCH);
+    assert_eq!((again.code, again.json()["code"].as_str()), (Some(120), Some("held_for_person")));
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn a_probe_before_the_first_attempt_skips_what_is_there() {
+    let home = Home::new();
+    let rule = "version = 1\n[[rule]]\nmatch = \"cli:sh\"\n[rule.probe]\ncmd = [\"test\", \"-e\", \"there\"]\nbefore = true\n";
+    home.file("semel.toml", rule);
+    assert_eq!(home.run(&[], TOUCH).code, Some(0));
+    home.file("there", "");
+    let skipped = home.run(&["--json"], TOUCH);
+    assert_eq!((skipped.code, answer(&skipped)["effect"].as_str()), (Some(0), Some("noop")));
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn the_key_for_the_tool_is_one_per_effect_and_a_keyed_tool_may_be_sent_again() {
+    let home = Home::new();
+    let rule = "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\ninject = { env = \"PAY_KEY\" }\nbudget = 2\n";
+    home.file("semel.toml", rule);
+    // Loses its answer twice, then tells it. The tool itself knows the key and acts once.
+    let script = "echo $PAY_KEY >> keys; grep -qs $PAY_KEY world || echo $PAY_KEY >> world; \
+                  test $(wc -l < keys) -ge 3 || { echo timed out >&2; exit 1; }";
+    let ran = home.run(&["--json", "--key", "k"], script);
+    assert_eq!((ran.code, answer(&ran)["attempt"].as_u64()), (Some(0), Some(3)), "{ran:?}");
+    assert_eq!((home.lines("keys"), home.effects()), (3, 1));
+    let gives_up = home.run(&["--json", "--key", "other"], "echo $PAY_KEY >> tries; echo timed out >&2; exit 1");
+    assert_eq!(gives_up.code, Some(121), "{gives_up:?}");
+    assert_eq!(home.lines("tries"), 3);
+    let again = home.run(&["--json", "--key", "other"], "echo $PAY_KEY >> tries; echo timed out >&2; exit 1");
+    assert_eq!((again.code, answer(&again)["code"].as_str()), (Some(120), Some("budget_spent")));
+}
+
+#[test]
+fn observing_blocks_nothing_and_claims_nothing() {
+    let home = Home::new();
+    home.file("semel.toml", "version = 1\nmode = \"observe\"\n");
+    for _ in 0..2 {
+        assert_eq!(home.run(&["--key", "k"], TOUCH).code, Some(0));
+    }
+    assert_eq!(home.effects(), 2);
+    assert_eq!(home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(0));
+    assert!(home.semel(["ledger", "tail", "--no-follow"]).stdout.contains("observed"));
+}
+
+#[test]
+fn in_strict_mode_every_action_is_consequential() {
+    let home = Home::new();
+    home.file("semel.toml", "version = 1\nmode = \"strict\"\n");
+    for _ in 0..2 {
+        home.run(&[], TOUCH);
+    }
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn a_tools_own_dry_run_is_asked_where_the_rule_maps_one() {
+    let home = Home::new();
+    home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:echo *\"\ndry_run = { flag = \"--pretend\" }\n");
+    let ran = home.semel(["run", "--json", "--dry-run", "--", "echo", "deploy"]);
+    assert_eq!(answer(&ran)["changes"][0]["stdout"], "deploy --pretend\n");
+}
+
+#[test]
+fn a_bad_policy_stops_every_call_before_it_is_sent() {
+    let home = Home::new();
+    for (policy, code) in [("version = ", "toml"), ("version = 1\nmodus = \"guard\"\n", "modus"), ("version = 9\n", "version")] {
+        home.file("semel.toml", policy);
+        let ran = home.run(&[], TOUCH);
+        assert_eq!(ran.code, Some(125), "{ran:?}");
+        assert!(ran.stderr.contains("semel.toml:") || ran.stderr.contains("semel.toml"), "{code}: {ran:?}");
+    }
+    home.file("semel.toml", "version = 1\n");
+    let path = home.work().join("semel.toml");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).expect("mode");
+    assert_eq!(home.run(&[], TOUCH).code, Some(125));
+    assert_eq!(home.effects(), 0);
+}

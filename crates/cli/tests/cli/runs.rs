@@ -1,0 +1,29 @@
+use crate::home::Home;
+
+#[test]
+fn a_cancelled_run_starts_nothing_until_the_fence_is_lifted() {
+    let home = Home::new();
+    let run = || home.semel(["run", "--run", "r1", "--", "sh", "-c", "echo x >> ran"]).code;
+    let times = || std::fs::read_to_string(home.work().join("ran")).unwrap_or_default().lines().count();
+    assert_eq!((run(), times()), (Some(0), 1));
+    let cancelled = home.json(["cancel", "r1", "--reason", "enough"]);
+    assert_eq!((&cancelled["cancelled"], &cancelled["drained"]), (&true.into(), &true.into()));
+    assert_eq!(cancelled["applied"].as_array().unwrap().len(), 1);
+    assert_eq!((run(), times()), (Some(120), 1));
+    let text = home.semel(["cancel", "r1"]).stdout;
+    for line in
+        ["applied: 1", "in flight: none", "in doubt: none", "prevented: 1", "undo: none", "drained: yes"]
+    {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert_eq!(home.semel(["run", "--run", "r2", "--", "true"]).code, Some(0));
+    assert_eq!(home.json(["cancel", "r1", "--lift"])["cancelled"], false);
+    assert_eq!((run(), times()), (Some(0), 2));
+}
+
+#[test]
+fn a_run_can_be_cancelled_before_anything_is_recorded() {
+    let home = Home::new();
+    assert_eq!(home.semel(["cancel", "r1"]).code, Some(0));
+    assert_eq!(home.semel(["run", "--run", "r1", "--", "true"]).code, Some(120));
+}

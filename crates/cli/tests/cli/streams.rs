@@ -1,0 +1,93 @@
+use crate::home::{Home, Ran};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+#[test]
+fn a_reader_that_went_away_is_no_error() {
+    let home = Home::new();
+    home.semel(["run", "--key", "k", "--", "echo", "hello"]);
+    let commands: &[&[&str]] = &[
+        &["ledger"],
+        &["ledger", "list"],
+        &["ledger", "list", "--json"],
+        &["ledger", "get", "--key", "k"],
+        &["ledger", "export"],
+        &["ledger", "tail", "--no-follow"],
+        &["ledger", "tail"],
+        &["policy", "schema"],
+        &["explain"],
+    ];
+    for args in commands {
+        let mut child = home
+            .command(args.iter())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("semel starts");
+        drop(child.stdout.take());
+        let ran = Ran::of(child.wait_with_output().expect("semel ends"));
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+        assert!(!ran.stderr.contains("panicked") && !ran.stderr.contains("error"), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn tail_follows_the_journal_from_before_its_beginning_until_nobody_reads() {
+    let home = Home::new();
+    let mut child =
+        home.command(["ledger", "tail", "--json"]).stdout(Stdio::piped()).spawn().expect("semel starts");
+    assert_eq!(home.semel(["run", "--", "echo", "hello"]).code, Some(0));
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut kinds = Vec::new();
+    while kinds.len() < 3 {
+        let line: serde_json::Value =
+            serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
+        kinds.push(line["kind"].as_str().expect("a kind").to_owned());
+    }
+    assert_eq!(kinds, ["claimed", "settled_applied", "delivered"]);
+    drop(lines);
+    assert_eq!(child.wait().expect("semel ends").code(), Some(0));
+}
+
+#[test]
+fn tail_begins_with_the_last_lines() {
+    let home = Home::new();
+    for _ in 0..5 {
+        home.semel(["run", "--", "true"]);
+    }
+    for lines in [0, 1, 7, 15, 100] {
+        let ran = home.semel(["ledger", "tail", "--no-follow", "--json", "-n", &lines.to_string()]);
+        assert_eq!(ran.stdout.lines().count(), lines.min(15), "{lines}");
+    }
+}
+
+#[test]
+fn escape_sequences_in_recorded_text_are_shown_and_not_obeyed() {
+    let home = Home::new();
+    let evil = "\u{1b}]0;title\u{7}\u{1b}[31mevil";
+    home.semel(["run", "--key", "k", "--run", "r", "--action", evil, "--", "printf", "%s", evil]);
+    let id = home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().unwrap().to_owned();
+    let commands: &[&[&str]] = &[
+        &["ledger", "list", "--wide"],
+        &["ledger", "show", &id],
+        &["ledger", "tail", "--no-follow"],
+        &["ledger", "--markdown"],
+        &["cancel", "r"],
+        &["policy", "explain", &format!("fn:{evil}")],
+    ];
+    for args in commands {
+        // With colours forced, nothing but our own neutralising stands between the text and the terminal.
+        let ran = home.semel(["--color", "always"].iter().chain(args.iter()));
+        assert!(ran.stdout.contains("\\u{1b}[31mevil"), "{args:?}: {ran:?}");
+        assert!(!ran.stdout.contains("\u{1b}[31mevil") && !ran.stdout.contains('\u{7}'), "{args:?}: {ran:?}");
+    }
+    assert_eq!(home.semel(["ledger", "get", "--key", "k"]).stdout, evil, "data is given as it was");
+}
+
+#[test]
+fn colours_are_only_for_those_who_want_them() {
+    let home = Home::new();
+    home.doubt("k");
+    assert!(!home.semel(["ledger"]).stdout.contains('\u{1b}'));
+    assert!(home.semel(["--color", "always", "ledger"]).stdout.contains("\u{1b}[33min doubt"));
+}

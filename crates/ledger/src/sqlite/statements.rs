@@ -1,0 +1,84 @@
+//! The statements of the write path, each fetched from the connection's cache once a batch instead of once a commit.
+
+use super::apply::index_columns;
+use rusqlite::{CachedStatement, Connection};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sql {
+    Newest,
+    OneRow,
+    CellRevision,
+    OpenRelative,
+    Insert,
+    Overwrite,
+    Rehome,
+    Forget,
+    ListOpen,
+    StrikeOpen,
+    SetReply,
+    DropReply,
+    PutCell,
+    Journal,
+}
+
+const COUNT: usize = Sql::Journal as usize + 1;
+
+impl Sql {
+    fn text(self) -> &'static str {
+        match self {
+            Sql::Newest => concat!(
+                "SELECT id, ordinal, revision, ",
+                index_columns!(),
+                " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ORDER BY id DESC LIMIT 1"
+            ),
+            Sql::OneRow => concat!(
+                "SELECT id, ordinal, revision, ",
+                index_columns!(),
+                " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND ordinal = ?3"
+            ),
+            Sql::CellRevision => "SELECT revision FROM cell WHERE key = ?1",
+            Sql::OpenRelative => {
+                "SELECT effect.key FROM open CROSS JOIN effect ON effect.id = open.id \
+                 WHERE open.tag = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1"
+            }
+            Sql::Insert => {
+                "INSERT INTO effect(key, ordinal, revision, effect, run, family, neighbourhood, open, owner, \
+                 opened_at, changed_at, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+            }
+            Sql::Overwrite => {
+                "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, body = ?6 WHERE id = ?1"
+            }
+            Sql::Rehome => {
+                "UPDATE effect SET effect = ?2, run = ?3, family = ?4, neighbourhood = ?5, opened_at = ?6 \
+                 WHERE id = ?1"
+            }
+            Sql::Forget => "DELETE FROM effect WHERE id = ?1",
+            // Two digests may share a tag.
+            Sql::ListOpen => "INSERT OR IGNORE INTO open(tag, id) VALUES(?1, ?2)",
+            Sql::StrikeOpen => "DELETE FROM open WHERE tag = ?1 AND id = ?2",
+            Sql::SetReply => "INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)",
+            Sql::DropReply => "DELETE FROM reply WHERE id = ?1",
+            Sql::PutCell => "INSERT OR REPLACE INTO cell(key, revision, body) VALUES(?1, ?2, ?3)",
+            Sql::Journal => "INSERT INTO journal(at, kind, effect, run, data) VALUES(?1, ?2, ?3, ?4, ?5)",
+        }
+    }
+}
+
+pub(super) struct Statements<'c> {
+    connection: &'c Connection,
+    prepared: [Option<CachedStatement<'c>>; COUNT],
+}
+
+impl<'c> Statements<'c> {
+    pub(super) fn of(connection: &'c Connection) -> Self {
+        Statements { connection, prepared: [const { None }; COUNT] }
+    }
+
+    pub(super) fn get(&mut self, sql: Sql) -> rusqlite::Result<&mut CachedStatement<'c>> {
+        let slot = &mut self.prepared[sql as usize];
+        if slot.is_none() {
+            *slot = Some(self.connection.prepare_cached(sql.text())?);
+        }
+        Ok(slot.as_mut().expect("prepared above"))
+    }
+}

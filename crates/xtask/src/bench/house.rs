@@ -1,0 +1,180 @@
+//! A gate as a server would have it: SQLite ledger, lock files, a runtime; and a tool behind it that does nothing.
+
+use crate::project::Result;
+use semel_core::answer::{EffectWord, OutcomeWord};
+use semel_core::class::Class;
+use semel_core::effect::{Effect, Evidence, Reply};
+use semel_core::ids::IdempotencyKey;
+use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::json::{self, Json};
+use semel_core::outcome::Outcome;
+use semel_core::policy::rule::{Probe, Rule};
+use semel_core::policy::{ActionFacts, Mode, Policy};
+use semel_core::time::At;
+use semel_gate::clock::{Clock, SystemClock};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::{Gate, Passed};
+use semel_ledger::Ledger;
+use semel_ledger::entropy::OsEntropy;
+use semel_ledger::holders::FileHolders;
+use semel_ledger::place::Place;
+use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use std::path::Path;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+const ACTION: &str = "fn:charge";
+
+/// The size of a recorded reply, here and in every denominator.
+pub const REPLY_BYTES: usize = 200;
+
+/// What a call brings along to be recognised by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedBy {
+    /// A key of its own, as the clients of all peers send one.
+    Key,
+    /// Its arguments alone; semel then also looks for rewordings among what is open.
+    Arguments,
+}
+
+#[derive(Debug)]
+pub struct House {
+    pub gate: Gate<SqliteStore, FileHolders, OsEntropy, RuntimeClock>,
+    rule: Rule,
+}
+
+impl House {
+    pub fn open(ledger: &Path) -> Result<House> {
+        let clock = RuntimeClock(SystemClock::start());
+        let options = OpenOptions::at(Place::at(ledger), clock.now());
+        let Opened { store, secret, .. } = SqliteStore::open(options)?;
+        let holders = FileHolders::in_directory(store.place().owners());
+        let ledger = Ledger::new(store, holders, OsEntropy, secret);
+        let arguments = arguments(0);
+        let facts = ActionFacts {
+            class_override: Some(Class::Consequential),
+            ..ActionFacts::new(ACTION, &arguments)
+        };
+        let rule = Policy::default().rule_for(&facts);
+        Ok(House { gate: Gate::new(ledger, clock, Mode::Guard), rule })
+    }
+
+    /// The intent of call `n` of a series. Another `n` or another series is another intent.
+    pub fn intent(&self, named_by: NamedBy, series: &str, n: u64) -> Intent {
+        let (arguments, key) = match named_by {
+            NamedBy::Key => (arguments(0), Some(caller_key(series, n))),
+            NamedBy::Arguments => (arguments(n), None),
+        };
+        let key = key.map(|key| IdempotencyKey::parse(&key).expect("visible ASCII"));
+        let ask = Ask {
+            tenant: TENANT,
+            principal: TENANT,
+            authority: "",
+            action: ACTION,
+            arguments: &arguments,
+            run: None,
+            key,
+            again: None,
+            asked_by: AskedBy::Agent,
+            call_id: None,
+            live_connection: false,
+            serialize_by: None,
+        };
+        Intent::of(&ask, &self.rule, self.gate.ledger.secret()).expect("the rule wants no key fields")
+    }
+
+    pub async fn pass(&self, intent: &Intent) -> Passed {
+        self.pass_to(intent, &mut Nothing).await
+    }
+
+    pub async fn pass_to(&self, intent: &Intent, upstream: &mut impl Upstream) -> Passed {
+        self.gate.pass(intent, &self.rule, upstream).await.expect("the ledger works")
+    }
+
+    /// Passes a call that must run.
+    pub async fn fresh(&self, intent: &Intent) -> Passed {
+        let passed = self.pass(intent).await;
+        assert_eq!(passed.answer.outcome, OutcomeWord::Ran, "this intent was meant to be new");
+        passed
+    }
+
+    /// Passes a call that must be answered from the record.
+    pub async fn replay(&self, intent: &Intent) -> Passed {
+        let passed = self.pass(intent).await;
+        assert_eq!(passed.answer.outcome, OutcomeWord::Replayed, "this intent was meant to be known");
+        passed
+    }
+
+    pub fn durable_commits(&self) -> u64 {
+        self.gate.ledger.store().durable_commits()
+    }
+}
+
+pub const TENANT: &str = "bench";
+
+pub fn caller_key(series: &str, n: u64) -> String {
+    format!("{series}-{n}")
+}
+
+fn arguments(n: u64) -> Json {
+    let text = format!(r#"{{"args":{{"customer":"cus_42","invoice":{n},"amount":4900,"currency":"eur"}}}}"#);
+    json::parse(&text).expect("written just above")
+}
+
+pub fn runtime() -> Result<Runtime> {
+    Ok(Builder::new_multi_thread().enable_time().build()?)
+}
+
+/// The machine's clocks, with a sleep that leaves the thread to others.
+#[derive(Debug)]
+pub struct RuntimeClock(SystemClock);
+
+impl Clock for RuntimeClock {
+    fn now(&self) -> At {
+        self.0.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    async fn sleep(&self, span: Duration) {
+        tokio::time::sleep(span).await;
+    }
+}
+
+/// A tool that does nothing and says that it worked.
+#[derive(Debug)]
+pub struct Nothing;
+
+impl Upstream for Nothing {
+    async fn prepare(&mut self) -> std::result::Result<(), NotStarted> {
+        Ok(())
+    }
+
+    async fn send(&mut self, _sending: Sending<'_>) -> Sent {
+        success()
+    }
+
+    async fn probe(&mut self, _probe: &Probe, _effect: Option<&Effect>) -> ProbeAnswer {
+        ProbeAnswer::Unknown { why: "there is nothing to ask".into() }
+    }
+
+    fn sends_while_alive(&self) -> bool {
+        false
+    }
+
+    fn let_go(&mut self) {}
+}
+
+pub fn success() -> Sent {
+    Sent {
+        outcome: Outcome::Applied {
+            evidence: Evidence::Reported,
+            word: EffectWord::Created,
+            reply: Reply::Kept,
+        },
+        reply: Some(vec![b'r'; REPLY_BYTES]),
+        data: serde_json::Value::Null,
+    }
+}

@@ -1,0 +1,157 @@
+//! `cargo xtask bench`: ratios to what this very machine can do, all taken in one run.
+//!
+//! A time says little without the machine that took it, so every figure is divided by a denominator measured beside
+//! it, in turns. Nothing asserts a time; `--gate` makes a missed goal an exit code.
+
+pub mod child;
+mod fill;
+mod floor;
+mod house;
+mod load;
+mod measure;
+mod peers;
+mod report;
+
+mod alone;
+mod busy;
+mod command;
+mod memory;
+mod processes;
+mod replay;
+mod size;
+mod slow_disk;
+
+use crate::project::{self, Result};
+use measure::Machine;
+use report::{Line, Reported};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The callers of the busy benches: more than any machine has cores, fewer than a batch holds.
+const CALLERS: usize = 64;
+
+/// A repeated bench reports its median run.
+const REPETITIONS: usize = 3;
+
+/// How much is asked of one run.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    pub quick: bool,
+}
+
+impl Effort {
+    /// How long one load is driven.
+    fn span(self) -> Duration {
+        if self.quick { Duration::from_millis(700) } else { Duration::from_secs(2) }
+    }
+
+    fn count(self, full: usize) -> usize {
+        if self.quick { full / 4 } else { full }
+    }
+}
+
+struct Bench {
+    name: &'static str,
+    run: fn(Effort) -> Result<Vec<Line>>,
+    repetitions: usize,
+}
+
+const BENCHES: [Bench; 8] = [
+    Bench { name: "alone", run: alone::run, repetitions: REPETITIONS },
+    Bench { name: "busy", run: busy::run, repetitions: REPETITIONS },
+    Bench { name: "slow-disk", run: slow_disk::run, repetitions: REPETITIONS },
+    Bench { name: "replay", run: replay::run, repetitions: REPETITIONS },
+    Bench { name: "processes", run: processes::run, repetitions: REPETITIONS },
+    Bench { name: "command", run: command::run, repetitions: REPETITIONS },
+    // Filling takes minutes, and the small ledger is measured again beside each larger one.
+    Bench { name: "size", run: size::run, repetitions: 1 },
+    Bench { name: "memory", run: memory::run, repetitions: 1 },
+];
+
+struct Options {
+    effort: Effort,
+    gate: bool,
+    json: Option<String>,
+    names: Vec<String>,
+}
+
+pub fn run(words: &[&str]) -> Result<ExitCode> {
+    if cfg!(debug_assertions) {
+        return again_in_release(words);
+    }
+    let options = parse(words)?;
+    let lines = if options.names.iter().any(|name| name == "peers") {
+        once("peers", peers::run, options.effort)?
+    } else {
+        measure(&options)?
+    };
+    report::print(&lines);
+    if let Some(file) = &options.json {
+        std::fs::write(file, format!("{:#}\n", report::json(&lines)))?;
+    }
+    let missed = lines.iter().any(|reported| reported.line.misses_goal());
+    Ok(ExitCode::from(u8::from(options.gate && missed)))
+}
+
+/// What a debug build measures is the debug build.
+fn again_in_release(words: &[&str]) -> Result<ExitCode> {
+    let mut cargo = project::cargo();
+    cargo.args(["run", "--quiet", "--release", "--package", "xtask", "--", "bench"]).args(words);
+    cargo.current_dir(std::env::current_dir()?);
+    let code = cargo.status()?.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(2)))
+}
+
+fn parse(words: &[&str]) -> Result<Options> {
+    let mut options = Options { effort: Effort { quick: false }, gate: false, json: None, names: Vec::new() };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--quick" => options.effort.quick = true,
+            "--gate" => options.gate = true,
+            "--json" => options.json = Some(words.next().ok_or("--json needs a file")?.to_string()),
+            name if name == "peers" || BENCHES.iter().any(|bench| bench.name == name) => {
+                options.names.push(name.to_owned());
+            }
+            other => return Err(format!("there is no bench `{other}`").into()),
+        }
+    }
+    Ok(options)
+}
+
+fn measure(options: &Options) -> Result<Vec<Reported>> {
+    let mut lines = Vec::new();
+    for bench in &BENCHES {
+        if !options.names.is_empty() && !options.names.iter().any(|name| name == bench.name) {
+            continue;
+        }
+        let repetitions = if options.effort.quick { 1 } else { bench.repetitions };
+        let mut runs = Vec::new();
+        for repetition in 1..=repetitions {
+            eprintln!("bench {} ({repetition}/{repetitions})", bench.name);
+            runs.push(once(bench.name, bench.run, options.effort)?);
+        }
+        lines.extend(medians(runs));
+    }
+    Ok(lines)
+}
+
+fn once(name: &'static str, bench: fn(Effort) -> Result<Vec<Line>>, effort: Effort) -> Result<Vec<Reported>> {
+    let before = Machine::look();
+    let lines = bench(effort)?;
+    let others = before.zip(Machine::look()).map(|(before, after)| after.others_since(&before));
+    let report = |line: Line| Reported { bench: name, values: vec![line.value], line, others };
+    Ok(lines.into_iter().map(report).collect())
+}
+
+/// Of each line, the repetition with the median value.
+fn medians(runs: Vec<Vec<Reported>>) -> Vec<Reported> {
+    let count = runs.first().map_or(0, Vec::len);
+    let median = |place: usize| {
+        let mut same: Vec<&Reported> = runs.iter().map(|run| &run[place]).collect();
+        same.sort_by(|a, b| a.line.value.total_cmp(&b.line.value));
+        let values = same.iter().map(|reported| reported.line.value).collect();
+        Reported { values, ..same[(same.len() - 1) / 2].clone() }
+    };
+    (0..count).map(median).collect()
+}

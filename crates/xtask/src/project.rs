@@ -1,0 +1,38 @@
+//! Where the project lies, and how its other tools are started.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Tasks have no callers that tell failures apart: all of them are shown to a person.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+pub fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.ancestors().nth(2).expect("this crate lies two directories below the root").to_owned()
+}
+
+/// A directory under `target/`, made if it is missing.
+pub fn scratch() -> Result<PathBuf> {
+    let directory = target().join("bench");
+    std::fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+/// Where cargo put this very program: `target/<profile>/xtask`.
+pub fn target() -> PathBuf {
+    let program = std::env::current_exe().ok();
+    let target = program.as_deref().and_then(|program| program.ancestors().nth(2));
+    target.map_or_else(|| root().join("target"), Path::to_owned)
+}
+
+pub fn cargo() -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root());
+    cargo
+}
+
+/// Runs a command whose failure ends the task.
+pub fn must(command: &mut Command) -> Result<()> {
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
+}

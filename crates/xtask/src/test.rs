@@ -1,0 +1,113 @@
+//! `cargo xtask test`: everything that has to pass, from a fresh machine on.
+
+use crate::project::{self, Result};
+use std::io::{BufRead, BufReader, Write};
+use std::ops::AddAssign;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+/// What `--long` asks the longer tests for. They take hours of one core, so a commit is not held up by them.
+const LONG: [(&str, &str); 3] =
+    [("SEMEL_MODEL_DEEP", "1"), ("SEMEL_TORTURE_KILLS", "20000"), ("SEMEL_POWER_CUTS", "50")];
+
+pub fn run(arguments: &[&str]) -> Result<ExitCode> {
+    let long = arguments.contains(&"--long");
+    let rest: Vec<&str> = arguments.iter().copied().filter(|argument| *argument != "--long").collect();
+    c_compiler()?;
+    // All targets at once: the features are then the same for the tests, and nothing is compiled twice.
+    project::must(project::cargo().args(["build", "--workspace", "--all-targets"]))?;
+    let chosen = rest.iter().any(|argument| *argument == "-p" || argument.starts_with("--package"));
+    let mut tests = project::cargo();
+    tests.args(["test", "--no-fail-fast"]).args((!chosen).then_some("--workspace")).args(rest);
+    tests.envs(if long { &LONG[..] } else { &[] }.iter().copied());
+    watch(&mut tests)
+}
+
+/// The bundled SQLite is compiled from C; nothing else has to be there.
+fn c_compiler() -> Result<()> {
+    let works = || Command::new("cc").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if works().is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    if Path::new("/usr/bin/apt-get").exists() {
+        eprintln!("xtask: there is no C compiler; installing gcc with apt-get");
+        let install = ["install", "--yes", "--no-install-recommends", "gcc", "libc6-dev"];
+        let mut update = Command::new("apt-get");
+        project::must(update.arg("update"))?;
+        project::must(Command::new("apt-get").args(install))?;
+    }
+    match works() {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err("a C compiler named `cc` is needed to build SQLite; please install one".into()),
+    }
+}
+
+/// Shows what cargo says, and adds up what the test binaries report.
+fn watch(tests: &mut Command) -> Result<ExitCode> {
+    let mut child = tests.stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().expect("its output was asked for");
+    let mut total = Tally::default();
+    let mut shown = std::io::stdout().lock();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line?;
+        if let Some(tally) = Tally::read(&String::from_utf8_lossy(&line)) {
+            total += tally;
+        }
+        shown.write_all(&line)?;
+        shown.write_all(b"\n")?;
+    }
+    let status = child.wait()?;
+    let word = if status.success() { "ok" } else { "FAILED" };
+    let Tally { binaries, passed, failed, ignored } = total;
+    writeln!(
+        shown,
+        "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; in {binaries} test binaries"
+    )?;
+    Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Tally {
+    binaries: u64,
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl Tally {
+    /// `test result: ok. 3 passed; 0 failed; 1 ignored; …`
+    fn read(line: &str) -> Option<Tally> {
+        let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        let count = |word: &str| {
+            let part = counts.split("; ").find_map(|part| part.strip_suffix(word))?;
+            part.trim().parse().ok()
+        };
+        Some(Tally {
+            binaries: 1,
+            passed: count("passed")?,
+            failed: count("failed")?,
+            ignored: count("ignored")?,
+        })
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.binaries += other.binaries;
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counts_of_a_test_binary_are_read_and_other_lines_are_not() {
+        let line = "test result: FAILED. 3 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.02s";
+        assert_eq!(Tally::read(line), Some(Tally { binaries: 1, passed: 3, failed: 1, ignored: 2 }));
+        assert_eq!(Tally::read("test a_test ... ok"), None);
+    }
+}
