@@ -255,7 +255,9 @@ impl Effect {
             State::InFlight { .. } => true,
             // Whatever was lost of this effect, it is settled; the next one may have been claimed after it, unless
             // this one was certain not to have happened in this very epoch. Claims prove that; resends do not.
-            State::Applied(_) => self.attempts.iter().any(|attempt| !attempt.resend && attempt.epoch >= epoch),
+            State::Applied(_) => {
+                self.attempts.iter().any(|attempt| !attempt.resend && attempt.epoch >= epoch)
+            }
             State::NotApplied(_) | State::InDoubt(_) => self.epoch >= epoch,
         }
     }

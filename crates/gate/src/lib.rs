@@ -43,6 +43,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// Where a crash test asked for it, fails as the ledger would.
     fn point(&self, name: &'static str) -> Result<(), semel_ledger::Error> {
-        failpoint::hit(name).map_err(|injected| semel_ledger::Error::NotWritten { what: injected.to_string() })
+        failpoint::hit(name)
+            .map_err(|injected| semel_ledger::Error::NotWritten { what: injected.to_string() })
     }
 }

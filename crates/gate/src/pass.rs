@@ -143,7 +143,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     None => {
                         let newest = Found { reply: None, ..found };
                         let mut passed = answer_of_record(newest, OutcomeWord::Replayed, now);
-                        passed.answer.reason = Some("done for this reason before; its record is no longer kept".into());
+                        passed.answer.reason =
+                            Some("done for this reason before; its record is no longer kept".into());
                         passed
                     }
                 }))
@@ -315,7 +316,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         let late = past || self.clock.elapsed().saturating_sub(claimed_from) + SEND_MARGIN > SEND_WITHIN;
         let mut sent = if late {
-            let why = NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
+            let why =
+                NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
             let outcome = Outcome::NotApplied { why, reply: Reply::Unknown };
             Sent { outcome, reply: None, data: serde_json::Value::Null }
         } else {
@@ -334,7 +336,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let mut pause = Duration::from_millis(5);
         let changed = loop {
             let settled = match self.point("gate.before_settle") {
-                Ok(()) => self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await,
+                Ok(()) => {
+                    self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await
+                }
                 Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
             };
             match settled {

@@ -396,7 +396,8 @@ impl Upstream for Actor {
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let (span, outcome) = {
             let mut lines = self.script.lines();
-            lines.sent.push(sending.idempotency_key.to_owned());
+            let key = sending.recorded.map_or("", |recorded| recorded.idempotency_key);
+            lines.sent.push(key.to_owned());
             next(&mut lines.answers, "answer")
         };
         let hook = self.script.lines().on_send.take();
