@@ -3,8 +3,10 @@
 //! The gate refuses to know protocols and SQL. Doors hand it an intent, a rule and an [`upstream::Upstream`]; it hands
 //! back an answer. It is written as async functions without a runtime: `semel run` drives it by polling parts that
 //! block, a server drives it on its own runtime.
+mod attempt;
 pub mod clock;
 mod error;
+mod look;
 mod pass;
 mod reply;
 pub mod upstream;
@@ -43,6 +45,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// Where a crash test asked for it, fails as the ledger would.
     fn point(&self, name: &'static str) -> Result<(), semel_ledger::Error> {
-        failpoint::hit(name).map_err(|injected| semel_ledger::Error::NotWritten { what: injected.to_string() })
+        failpoint::hit(name)
+            .map_err(|injected| semel_ledger::Error::NotWritten { what: injected.to_string() })
     }
 }

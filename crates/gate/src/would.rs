@@ -89,7 +89,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 fn why(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Cancelled => "its run was cancelled".into(),
-        Refusal::Drift { paths } => format!("the same key was used with other arguments ({})", paths.join(", ")),
+        Refusal::Drift { paths } => {
+            format!("the same key was used with other arguments ({})", paths.join(", "))
+        }
         Refusal::Refuted => "it had been reported as done and was disproved".into(),
         Refusal::BudgetSpent => "it was sent too often without a clear answer".into(),
         Refusal::AgainNotAllowed(_) => "its rule leaves repeats to a person, or to nobody".into(),
