@@ -3,8 +3,10 @@
 //! The gate refuses to know protocols and SQL. Doors hand it an intent, a rule and an [`upstream::Upstream`]; it hands
 //! back an answer. It is written as async functions without a runtime: `semel run` drives it by polling parts that
 //! block, a server drives it on its own runtime.
+mod attempt;
 pub mod clock;
 mod error;
+mod look;
 mod pass;
 mod reply;
 pub mod upstream;

@@ -25,11 +25,13 @@ pub(super) use index_columns;
 pub(super) struct Batch<'c> {
     statements: Statements<'c>,
     cells: HashMap<Digest, Revision>,
+    /// The last line of the journal that it wrote.
+    pub(super) last_line: Option<i64>,
 }
 
 impl<'c> Batch<'c> {
     pub(super) fn new(connection: &'c Connection) -> Self {
-        Batch { statements: Statements::of(connection), cells: HashMap::new() }
+        Batch { statements: Statements::of(connection), cells: HashMap::new(), last_line: None }
     }
 
     /// Writes the commit if it may land, and nothing if it may not.
@@ -171,13 +173,14 @@ impl<'c> Batch<'c> {
     }
 
     fn write_down(&mut self, line: &JournalLine) -> rusqlite::Result<()> {
-        self.statements.get(Sql::Journal)?.execute(params![
+        let id = self.statements.get(Sql::Journal)?.insert(params![
             micros(line.at),
             line.kind,
             line.effect.map(u128::to_be_bytes),
             line.run.as_ref().map(|run| run.0),
             line.data
         ])?;
+        self.last_line = Some(id);
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ mod schema;
 mod sidecar;
 mod statements;
 mod waiters;
+mod watermark;
 mod writer;
 
 pub use open::{OpenOptions, Opened, Past};

@@ -7,7 +7,7 @@ use super::readers::Readers;
 use super::schema::{self, Access};
 use super::waiters::Waiters;
 use super::writer::Writer;
-use super::{SqliteStore, clock, connection};
+use super::{SqliteStore, clock, connection, renew, watermark};
 use crate::Error;
 use crate::cells::Epoch;
 use crate::failpoint::{self, Injected};
@@ -60,7 +60,8 @@ pub enum Past {
     Kept,
     /// This call founded the ledger, secret and all: there is nothing that it could have forgotten.
     New,
-    /// The secret was there and the database was not: claims may be forgotten, and a new epoch has begun.
+    /// The secret was there and the database was not, or it has less than it had: claims may be forgotten, and a new
+    /// epoch has begun.
     MayBeLost,
 }
 
@@ -76,7 +77,8 @@ pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
             let connection =
                 connection::writer(&place).map_err(|error| Fault::while_opening(&place, &error))?;
             if schema::recognise(&connection, &place, secret.check_value(), Access::Write)? {
-                return writing(place, connection, secret, Past::Kept, &options);
+                let past = past(&place, &connection, &options)?;
+                return writing(place, connection, secret, past, &options);
             }
         }
     }
@@ -87,7 +89,7 @@ pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
 /// then the tie between them: cut short anywhere, founding goes on where it stopped, and a secret that is found
 /// without tables has lost its ledger.
 fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
-    let _turn = founding_lock(&place).map_err(|source| place.cannot_open(source))?;
+    let turn = founding_lock(&place).map_err(|source| place.cannot_open(source))?;
     let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
     let before = place.secret()?;
     match create_private(place.database()) {
@@ -118,6 +120,7 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
     };
     let epoch = lost.then(|| serde_json::to_vec(&epoch).expect("an epoch is plain data"));
     schema::found(&connection, epoch.as_deref()).map_err(failed)?;
+    watermark::write(&turn, 0);
     failpoint::hit("found.after_tables").map_err(cut_short)?;
     let secret = place.found_secret()?;
     failpoint::hit("found.after_secret").map_err(cut_short)?;
@@ -125,6 +128,23 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
     place.sync_directory().map_err(|source| place.cannot_open(source))?;
     let past = if lost { Past::MayBeLost } else { Past::New };
     writing(place, connection, secret, past, options)
+}
+
+/// Whether it still has every commit that it is known to have had. If not, a new epoch begins at once.
+fn past(place: &Place, connection: &rusqlite::Connection, options: &OpenOptions) -> Result<Past, Error> {
+    let failed = |error: rusqlite::Error| Fault::while_opening(place, &error);
+    if schema::last_line(connection).map_err(failed)? >= watermark::read(place) {
+        return Ok(Past::Kept);
+    }
+    let turn = founding_lock(place).map_err(|source| place.cannot_open(source))?;
+    let last = schema::last_line(connection).map_err(failed)?;
+    if last < watermark::read(place) {
+        let reason = "the ledger has less than it had: commits are gone";
+        renew::begin_epoch(connection, "commits_lost", reason, options.now).map_err(failed)?;
+        watermark::write(&turn, schema::last_line(connection).map_err(failed)?);
+        return Ok(Past::MayBeLost);
+    }
+    Ok(Past::Kept)
 }
 
 fn writing(

@@ -67,6 +67,20 @@ fn set_aside(place: &Place, now: At) -> io::Result<()> {
 fn rewrite(connection: &Connection, check: Digest, reason: &str, now: At) -> rusqlite::Result<Epoch> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     connection.execute("UPDATE meta SET secret_check = ?1", params![check.0])?;
+    let epoch = write_epoch(connection, "secret_renewed", reason, now)?;
+    connection.execute_batch("COMMIT")?;
+    Ok(epoch)
+}
+
+/// Begins an epoch, in a transaction of its own.
+pub(super) fn begin_epoch(connection: &Connection, kind: &str, reason: &str, now: At) -> rusqlite::Result<Epoch> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let epoch = write_epoch(connection, kind, reason, now)?;
+    connection.execute_batch("COMMIT")?;
+    Ok(epoch)
+}
+
+fn write_epoch(connection: &Connection, kind: &str, reason: &str, now: At) -> rusqlite::Result<Epoch> {
     let cell = read::cell(connection, EPOCH_CELL)?;
     let previous: Option<Epoch> = cell.as_ref().and_then(|cell| serde_json::from_slice(&cell.body).ok());
     let epoch = Epoch::after(previous.as_ref(), reason, now);
@@ -74,17 +88,12 @@ fn rewrite(connection: &Connection, check: Digest, reason: &str, now: At) -> rus
     let data = serde_json::json!({"number": epoch.number, "reason": reason});
     let commit = Commit {
         nonce: nonce(&OsEntropy),
-        puts: vec![Put::Cell {
-            key: EPOCH_CELL,
-            expected: cell.map_or(Revision::ABSENT, |c| c.revision),
-            body,
-        }],
+        puts: vec![Put::Cell { key: EPOCH_CELL, expected: cell.map_or(Revision::ABSENT, |c| c.revision), body }],
         require: Require::default(),
-        journal: vec![journal::note("secret_renewed", None, None, data, now)],
+        journal: vec![journal::note(kind, None, None, data, now)],
         durability: Durability::Durable,
     };
     let finding = Batch::new(connection).apply(&commit)?;
     assert!(matches!(finding, Finding::Clear(_)), "the cell was read in this transaction");
-    connection.execute_batch("COMMIT")?;
     Ok(epoch)
 }

@@ -129,3 +129,11 @@ pub(super) fn found(connection: &Connection, epoch: Option<&[u8]>) -> rusqlite::
 pub(super) fn tie(connection: &Connection, secret_check: Digest) -> rusqlite::Result<()> {
     connection.execute("UPDATE meta SET secret_check = ?1", params![secret_check.0]).map(|_| ())
 }
+
+/// How far the journal has come.
+pub(super) fn last_line(connection: &Connection) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached("SELECT ifnull(max(id), 0) FROM journal")?
+        .query_row([], |row| row.get::<_, i64>(0))
+        .map(i64::cast_unsigned)
+}

@@ -5,7 +5,7 @@
 //! times the other's share), but a wait in the kernel has no end when the holder was stopped. So a thread waits
 //! there, started when the lock is first found taken, and is left behind when it takes too long.
 
-use super::clock;
+use super::{clock, watermark};
 use crate::place::Place;
 use std::fs::{File, TryLockError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -54,6 +54,13 @@ impl Sidecar {
                 }
             },
         };
+    }
+
+    /// Writes down how far the journal has come.
+    pub(super) fn mark(&self, line: u64) {
+        if let Some(file) = &self.file {
+            watermark::write(file, line);
+        }
     }
 
     pub(super) fn end_turn(&mut self) {

@@ -120,7 +120,7 @@ impl Writer {
 
     fn finish(&mut self, commits: &[Commit], durability: Durability) -> (Vec<Answer>, Cost) {
         match self.apply(commits) {
-            Ok(findings) => self.commit(findings, durability),
+            Ok((findings, last_line)) => self.commit(findings, last_line, durability),
             Err(stop) if stop.fault.concerns_one_commit() && commits.len() > 1 => {
                 self.roll_back();
                 let mut cost = Cost::Unsynced;
@@ -141,14 +141,19 @@ impl Writer {
         }
     }
 
-    fn apply(&mut self, commits: &[Commit]) -> Result<Vec<Finding>, Stop> {
+    fn apply(&mut self, commits: &[Commit]) -> Result<(Vec<Finding>, Option<i64>), Stop> {
         let mut batch = Batch::new(self.connection.as_ref().expect("begun on it"));
         let findings = commits.iter().map(|commit| batch.apply(commit)).collect::<Result<_, _>>()?;
         failpoint::hit("sqlite.before_commit")?;
-        Ok(findings)
+        Ok((findings, batch.last_line))
     }
 
-    fn commit(&mut self, findings: Vec<Finding>, durability: Durability) -> (Vec<Answer>, Cost) {
+    fn commit(
+        &mut self,
+        findings: Vec<Finding>,
+        last_line: Option<i64>,
+        durability: Durability,
+    ) -> (Vec<Answer>, Cost) {
         if !findings.iter().any(|finding| matches!(finding, Finding::Clear(_))) {
             self.roll_back();
             return (
@@ -167,7 +172,12 @@ impl Writer {
         let took = started.elapsed();
         let cost = if durability == Durability::Durable { Cost::Synced(took) } else { Cost::Unsynced };
         match landed {
-            Ok(()) => (findings.into_iter().map(|finding| answer(finding, Committed::Done)).collect(), cost),
+            Ok(()) => {
+                if let Some(line) = last_line.filter(|_| durability == Durability::Durable) {
+                    self.sidecar.mark(line.cast_unsigned());
+                }
+                (findings.into_iter().map(|finding| answer(finding, Committed::Done)).collect(), cost)
+            }
             Err(stop) if stop.fault == Fault::Full => (self.refuse(&stop, findings.len()), Cost::Unsynced),
             Err(_) => {
                 self.roll_back();

@@ -4,6 +4,7 @@ mod answers;
 mod doubts;
 mod identity;
 mod inputs;
+mod lost;
 mod policies;
 mod races;
 mod secrets;

@@ -1,0 +1,70 @@
+//! A ledger that was robbed of commits must not pass for one that never saw them.
+
+use super::TOUCH;
+use crate::home::Home;
+use std::fs;
+
+/// A ledger with some past, of which the last commits lie in the WAL alone.
+fn with_a_past(home: &Home) {
+    for n in 0..40 {
+        assert_eq!(home.run(&["--key", &format!("old-{n}")], "true").code, Some(0));
+    }
+    assert_eq!(home.run(&["--key", "k"], TOUCH).code, Some(0));
+}
+
+fn is_held(home: &Home) {
+    let ran = home.run(&["--key", "k", "--json"], TOUCH);
+    assert_eq!((ran.code, ran.json()["effect"].as_str()), (Some(121), Some("unknown")), "{ran:?}");
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn a_wal_that_was_deleted_or_cut_is_noticed() {
+    for half in [false, true] {
+        let home = Home::new();
+        with_a_past(&home);
+        let wal = home.state().join("ledger.db-wal");
+        let length = wal.metadata().expect("commits lie in the WAL").len();
+        match half {
+            true => fs::File::options().write(true).open(&wal).and_then(|f| f.set_len(length / 2)).expect("cut"),
+            false => fs::remove_file(&wal).expect("deleted"),
+        }
+        is_held(&home);
+        // It is said once, and what is asked for the first time afterwards can be let through by a person.
+        assert_eq!(home.semel(["ledger", "epoch", "accept"]).code, Some(0));
+        assert_eq!(home.run(&["--key", "new"], "true").code, Some(0));
+    }
+}
+
+#[test]
+fn an_older_copy_that_was_put_back_is_noticed() {
+    let home = Home::new();
+    assert_eq!(home.run(&["--key", "first"], "true").code, Some(0));
+    let copy = tempfile::tempdir().expect("a directory");
+    let files = ["ledger.db", "ledger.db-wal", "ledger.secret"];
+    for name in files {
+        fs::copy(home.state().join(name), copy.path().join(name)).expect("copied");
+    }
+    with_a_past(&home);
+    for name in files {
+        fs::copy(copy.path().join(name), home.state().join(name)).expect("put back");
+    }
+    let _ = fs::remove_file(home.state().join("ledger.db-shm"));
+    is_held(&home);
+}
+
+#[test]
+fn a_ledger_that_lost_nothing_raises_no_alarm() {
+    let home = Home::new();
+    with_a_past(&home);
+    for _ in 0..3 {
+        assert_eq!(home.run(&["--key", "k"], TOUCH).code, Some(0));
+        assert_eq!(home.json(["ledger", "epoch"])["number"], 1);
+    }
+    // Starting over on purpose, secret and all, is not a loss.
+    for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.secret"] {
+        let _ = fs::remove_file(home.state().join(name));
+    }
+    assert_eq!(home.run(&["--key", "k"], TOUCH).code, Some(0));
+    assert_eq!(home.json(["ledger", "epoch"])["number"], 1);
+}

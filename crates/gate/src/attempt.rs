@@ -1,0 +1,223 @@
+//! One attempt: its turn, its claim, sending, settling.
+
+use crate::clock::Clock;
+use crate::pass::{Call, Own};
+use crate::reply::{Passed, answer_ran, held};
+use crate::upstream::{Recorded, Sending, Sent, Upstream, upstream_key};
+use crate::{Error, Gate};
+use semel_core::answer::OutcomeWord;
+use semel_core::decide::Claiming;
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
+use semel_core::outcome::Outcome;
+use semel_core::time::At;
+use semel_core::wording;
+use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Unsettled, Wanted};
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::store::{Revision, Store};
+use semel_ledger::{Found, Late};
+use std::time::Duration;
+
+/// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
+pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
+
+/// A sender that was paused this close to its last moment does not send.
+const SEND_MARGIN: Duration = Duration::from_secs(1);
+
+/// How long settling is tried when the ledger cannot be written. Longer would only hide the trouble from the caller.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+
+impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+    /// Takes the claim and sends, unless something speaks against it. `None`: something moved, look again.
+    pub(crate) async fn claim<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        found: &Found,
+        how: How,
+        fence: Option<(Digest, Revision)>,
+    ) -> Result<Option<Passed>, Error> {
+        if matches!(how, How::Claim(_)) {
+            if let Some(passed) = self.lookalike(call, found).await? {
+                return Ok(Some(passed));
+            }
+            if let Some(passed) = self.already_there(call, found).await {
+                return Ok(Some(passed));
+            }
+        }
+        let turn = match self.turn(call).await? {
+            Turn::None => None,
+            Turn::Free(free) => Some(free),
+            Turn::Waited => return Ok(None),
+            Turn::Taken(passed) => return Ok(Some(*passed)),
+        };
+        if !call.prepared {
+            if let Err(not_started) = call.upstream.prepare().await {
+                return Ok(Some(Passed::not_started(found, not_started, call.rule)));
+            }
+            call.prepared = true;
+        }
+        let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
+        let resend = matches!(how, How::Resend);
+        let alias = match call.intent.alias {
+            Some(alias) if self.ledger.alias(alias).await?.is_none() => Some(alias),
+            _ => None,
+        };
+        let now = self.clock.now();
+        let claimed_from = self.clock.elapsed();
+        let wanted = Wanted {
+            intent: call.intent,
+            rule: call.rule,
+            found,
+            how,
+            now,
+            deadline: now.plus(call.rule.timeout.unwrap_or(DEADLINE_DEFAULT)),
+            last_send: match call.upstream.sends_while_alive() {
+                true => LastSend::WhileAlive,
+                false => LastSend::By(now.plus(SEND_WITHIN)),
+            },
+            fence,
+            turn,
+            alias,
+        };
+        self.point("gate.before_claim")?;
+        match self.ledger.claim(wanted).await? {
+            Claimed::Moved => Ok(None),
+            Claimed::Family(other) => self.family_open(call, other, now).await,
+            Claimed::Won(claim) => {
+                let mut passed = self.attempt(call, claim, claimed_from).await?;
+                if let (Some(passed), true) = (&mut passed, possible_repeat && !resend) {
+                    passed.answer.possible_repeat = true;
+                }
+                Ok(passed)
+            }
+        }
+    }
+
+    /// Sends and settles. `None`: the outcome is in doubt, look again.
+    async fn attempt<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        claim: Claim,
+        claimed_from: Duration,
+    ) -> Result<Option<Passed>, Error> {
+        self.point("gate.after_claim")?;
+        let attempt = claim.attempt();
+        let claimed = claim.effect().clone();
+        // Both clocks: others go by the wall clock when they judge that nothing can be sent any more.
+        let past = match claim.effect().attempt(attempt).map(|attempt| attempt.last_send) {
+            Some(LastSend::By(last)) => self.clock.now().plus(SEND_MARGIN) > last,
+            _ => false,
+        };
+        let late = past || self.clock.elapsed().saturating_sub(claimed_from) + SEND_MARGIN > SEND_WITHIN;
+        let mut sent = if late {
+            let why =
+                NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
+            let outcome = Outcome::NotApplied { why, reply: Reply::Unknown };
+            Sent { outcome, reply: None, data: serde_json::Value::Null }
+        } else {
+            let effect = claim.effect();
+            let key = upstream_key(self.ledger.secret(), claim.key(), effect.occurrence.number);
+            let recorded = Recorded { effect, attempt, idempotency_key: &key };
+            let sending = Sending { recorded: Some(recorded), timeout: call.rule.timeout };
+            self.point("gate.before_send")?;
+            call.upstream.send(sending).await
+        };
+        if let Err(error) = self.point("gate.after_send") {
+            return Ok(Some(Passed::unrecorded(claim.effect(), sent, &error)));
+        }
+        let mut claim = claim;
+        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
+        let mut pause = Duration::from_millis(5);
+        let changed = loop {
+            let settled = match self.point("gate.before_settle") {
+                Ok(()) => {
+                    self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await
+                }
+                Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
+            };
+            match settled {
+                Ok(changed) => break changed,
+                Err(unsettled) if self.clock.elapsed() >= patience_ends => {
+                    return Ok(Some(Passed::unrecorded(unsettled.claim.effect(), sent, &unsettled.error)));
+                }
+                Err(unsettled) => claim = *unsettled.claim,
+            }
+            self.clock.sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(500));
+        };
+        if let (Err(error), Some(effect)) = (self.point("gate.after_settle"), changed.found.effect()) {
+            return Ok(Some(Passed::unrecorded(effect, sent, &error)));
+        }
+        let now = self.clock.now();
+        match (changed.late, changed.found.effect().map(|effect| &effect.state)) {
+            (Some(Late::MovedOn), Some(State::Applied(_))) => {
+                // An older effect of its record takes no more marks.
+                Ok(Some(Passed { delivery: None, ..answer_ran(changed.found, sent, now) }))
+            }
+            (Some(_), _) => Ok(Some(Passed::superseded(&claimed, sent))),
+            (None, Some(State::InDoubt(_))) => {
+                // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
+                sent.reply = None;
+                call.own = changed.found.effect().cloned().map(|effect| Own { effect, sent });
+                call.upstream.let_go();
+                call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
+                Ok(None)
+            }
+            _ => Ok(Some(answer_ran(changed.found, sent, now))),
+        }
+    }
+
+    /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.
+    pub(crate) fn own_attempt_failed(&self, sent: Sent, effect: &Effect) -> Passed {
+        let mut passed = held(effect, wording::upstream_refused(effect), OutcomeWord::Ran);
+        passed.answer.effect = semel_core::answer::EffectWord::None;
+        passed.answer.data = sent.data;
+        passed
+    }
+
+    /// Rule 11: nothing with the identity of an open effect starts in another scope.
+    async fn family_open<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        other: Digest,
+        now: At,
+    ) -> Result<Option<Passed>, Error> {
+        let found = self.ledger.observe(other, now).await?;
+        let Some(effect) = found.effect().filter(|effect| effect.is_open()) else { return Ok(None) };
+        match effect.state {
+            State::InFlight { .. } => {
+                let waited = self.wait(call, other, found.revision).await;
+                Ok((!waited).then(|| held(effect, wording::in_flight(effect, now), OutcomeWord::Held)))
+            }
+            _ => Ok(Some(held(effect, wording::in_doubt(effect), OutcomeWord::Held))),
+        }
+    }
+
+    async fn turn<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Turn, Error> {
+        let Some(key) = call.intent.turn else { return Ok(Turn::None) };
+        let now = self.clock.now();
+        match self.ledger.turn(key, now).await? {
+            Ok(free) => Ok(Turn::Free(free)),
+            Err((revision, holder)) => {
+                let waited = self.wait(call, key, revision).await;
+                let effect = holder.effect();
+                Ok(match (waited, effect) {
+                    (true, _) | (false, None) => Turn::Waited,
+                    (false, Some(effect)) => Turn::Taken(Box::new(held(
+                        effect,
+                        wording::turn_taken(Some(effect)),
+                        OutcomeWord::Held,
+                    ))),
+                })
+            }
+        }
+    }
+}
+
+enum Turn {
+    None,
+    Free(FreeTurn),
+    Waited,
+    Taken(Box<Passed>),
+}

@@ -1,0 +1,126 @@
+//! Looking before acting: probes, lookalikes, and what is said about a doubt.
+
+use crate::attempt::DEADLINE_DEFAULT;
+use crate::clock::Clock;
+use crate::pass::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
+use crate::reply::{Passed, held};
+use crate::upstream::{ProbeAnswer, Upstream};
+use crate::{Error, Gate};
+use semel_core::answer::OutcomeWord;
+use semel_core::class::Class;
+use semel_core::effect::{Doubt, State};
+use semel_core::intent::NamedBy;
+use semel_core::policy::rule::Rule;
+use semel_core::wording;
+use semel_ledger::Found;
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::rulings::Probed;
+use semel_ledger::store::{By, Store};
+
+/// Neighbours in doubt are few; a scope with more has other troubles.
+const LOOKALIKES_MAX: usize = 100;
+
+impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+    /// In doubt: probe if there is a way to, else hold. A "no" that does not count yet is asked again when it would.
+    pub(crate) async fn look<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        found: &Found,
+    ) -> Result<Option<Passed>, Error> {
+        let effect = found.effect().expect("only a known effect is in doubt");
+        let Some(probe) = &call.rule.probe else { return Ok(Some(in_doubt(call, found, None))) };
+        // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
+        let asked_at = self.clock.now();
+        // Attempts that are all known to have failed leave no unknown sender: one was refused after its deadline.
+        let forgotten = effect.attempts.is_empty()
+            || matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch);
+        let quiet = match forgotten && call.upstream.sends_while_alive() {
+            // Nobody knows which process it was; it gets the time after which any is more than merely slow.
+            true => probe.quiet.max(DEADLINE_DEFAULT),
+            false => probe.quiet,
+        };
+        match call.upstream.probe(probe, Some(effect)).await {
+            ProbeAnswer::Yes { reply, word } => {
+                let word = word.unwrap_or(self.word_of(call.rule));
+                self.ledger.probed(found, Probed::Yes { word, reply }, self.clock.now()).await?;
+                Ok(None)
+            }
+            ProbeAnswer::No => {
+                if self.ledger.probed(found, Probed::No { quiet }, asked_at).await?.is_some() {
+                    return Ok(None);
+                }
+                let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
+                if self.clock.elapsed() + again > call.patience_ends {
+                    let why = "a probe did not find it, but it may still be carried out";
+                    return Ok(Some(in_doubt(call, found, Some(why.into()))));
+                }
+                self.clock.sleep(again).await;
+                Ok(None)
+            }
+            ProbeAnswer::Unknown { why } => {
+                Ok(Some(in_doubt(call, found, Some(format!("the probe could not tell: {why}")))))
+            }
+        }
+    }
+
+    fn word_of(&self, rule: &Rule) -> semel_core::answer::EffectWord {
+        match &rule.effect {
+            Some(semel_core::policy::rule::EffectWording::Word(word)) => *word,
+            _ => semel_core::answer::EffectWord::Updated,
+        }
+    }
+
+    /// A lookalike of an in-doubt consequential effect in its scope is held, with the differing paths named.
+    pub(crate) async fn lookalike<U>(
+        &self,
+        call: &Call<'_, U>,
+        found: &Found,
+    ) -> Result<Option<Passed>, Error> {
+        if call.rule.class != Class::Consequential || call.intent.named_by != NamedBy::Arguments {
+            return Ok(None);
+        }
+        let neighbours = By::OpenNeighbours(call.intent.neighbourhood);
+        let page = self.ledger.list(neighbours, None, LOOKALIKES_MAX).await?;
+        for (key, known) in page.items.into_iter().filter(|(key, _)| *key != found.key) {
+            let now = self.clock.now();
+            let looks_like = known.effect.marks.looks_like(&call.intent.marks);
+            let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential)
+            else {
+                continue;
+            };
+            let other = self.ledger.observe(key, now).await?;
+            if let Some(effect) = other.effect().filter(|e| matches!(e.state, State::InDoubt(_))) {
+                return Ok(Some(held(effect, wording::lookalike(effect, differing), OutcomeWord::Held)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `before = true`: asks first, and skips what is already there.
+    pub(crate) async fn already_there<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        found: &Found,
+    ) -> Option<Passed> {
+        let probe = call.rule.probe.as_ref().filter(|probe| probe.before && !call.asked_before)?;
+        call.asked_before = true;
+        match call.upstream.probe(probe, None).await {
+            ProbeAnswer::Yes { reply, .. } => Some(Passed::already_there(found, reply, call.rule)),
+            ProbeAnswer::No | ProbeAnswer::Unknown { .. } => None,
+        }
+    }
+}
+
+/// The answer about a doubt: with what this call's own attempt printed, if it made one.
+pub(crate) fn in_doubt<U>(call: &Call<'_, U>, found: &Found, why: Option<String>) -> Passed {
+    let own = call.own.as_ref();
+    let effect = found.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
+    let mut passed = held(effect, wording::in_doubt(effect), OutcomeWord::Held);
+    if let Some(own) = own {
+        passed.answer.outcome = OutcomeWord::Ran;
+        passed.answer.data = own.sent.data.clone();
+    }
+    passed.answer.reason = why;
+    passed
+}
