@@ -108,6 +108,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         match decide(found.effect(), call.intent, call.rule, &situation) {
             Decision::Pass => self.pass_through(call.intent, call.rule, call.upstream).await.map(Some),
+            // Its claim was lost and nobody distrusts the store any more; still, this call has sent once.
+            Decision::Claim(_) if call.own.is_some() => Ok(Some(in_doubt(call, &found, None))),
             Decision::Claim(claiming) => self.claim(call, &found, How::Claim(claiming), fence).await,
             Decision::Resend => self.claim(call, &found, How::Resend, fence).await,
             Decision::Join(attempt) => {

@@ -71,6 +71,7 @@ pub struct FreeTurn {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is moved once, to whoever makes the attempt")]
 pub enum Claimed {
     Won(Claim),
     /// Something moved since it was read: look again.

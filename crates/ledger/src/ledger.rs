@@ -330,6 +330,7 @@ impl<'a> Change<'a> {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is taken apart where it is made")]
 pub(crate) enum Written {
     Done(Changed),
     /// The record has moved since it was read.

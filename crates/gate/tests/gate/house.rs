@@ -340,7 +340,7 @@ impl Script {
     }
 
     /// A child process does it, which holds its parent's lock until the script lets it end.
-    pub fn as_child(self, descriptor: Option<Descriptor>) -> Script {
+    pub fn by_child(self, descriptor: Option<Descriptor>) -> Script {
         self.lines().child = true;
         self.lines().descriptor = descriptor;
         self

@@ -644,7 +644,7 @@ fn a_child_that_outlives_its_parent_keeps_the_run_from_being_drained() {
     let script = Script::answers([unclear()]);
     // The lock is taken by the first claim; a child started then inherits it.
     semel_ledger::holders::Holders::me(&holders).unwrap();
-    let script = script.as_child(holders.inherited());
+    let script = script.by_child(holders.inherited());
     house.pass(&gate, &wish, &script);
     holders.let_go();
     house.wait(seconds(3600));
@@ -925,7 +925,7 @@ fn a_child_whose_claim_was_lost_gets_a_day_before_a_no_counts() {
         let gate = house.gate();
         house.fail_over(&house.memory.snapshot());
         let script = Script::succeeds().probes([ProbeAnswer::No]);
-        let script = if child { script.as_child(None) } else { script };
+        let script = if child { script.by_child(None) } else { script };
         let passed = house.pass(&gate, &wish, &script);
         assert_eq!(passed.answer.ok, probes_count, "{:?}", passed.answer);
     }
