@@ -154,7 +154,8 @@ impl Intent {
             neighbourhood: identity::neighbourhood_key(secret, &parts, ask.action),
             run_key: ask.run.as_ref().map(|run| run_key(secret, ask.tenant, &run.id)),
             turn: resource.map(|text| secret.mac("turn", &[ask.tenant.as_bytes(), text.as_bytes()])),
-            alias: (ask.key.as_ref().filter(|_| joins)).map(|key| identity::alias_key(secret, &parts, key.as_str())),
+            alias: (ask.key.as_ref().filter(|_| joins))
+                .map(|key| identity::alias_key(secret, &parts, key.as_str())),
             marks: Marks::of(secret, ask.action, &sorted),
             named_by,
             run: ask.run.clone(),

@@ -5,8 +5,8 @@
 use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
-    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy,
-    Reply, Ruling, State, Verdict,
+    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied,
+    NotAppliedWhy, Reply, Ruling, State, Verdict,
 };
 use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Run};

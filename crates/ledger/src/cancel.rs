@@ -121,12 +121,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// What the fence that stands now has kept from starting.
     async fn prevented_in(&self, run_key: Digest) -> Result<Vec<(String, String)>, Error> {
         let (_, _, fence) = self.fence(run_key).await?;
-        let Some(since) = fence.filter(|fence| fence.cancelled).map(|fence| fence.at) else { return Ok(Vec::new()) };
+        let Some(since) = fence.filter(|fence| fence.cancelled).map(|fence| fence.at) else {
+            return Ok(Vec::new());
+        };
         let mut prevented = Vec::new();
         let mut after = None;
         loop {
             let page = self.journal(after, crate::store::JOURNAL_PAGE_MAX).await?;
-            let ours = |line: &JournalLine| line.run == Some(run_key) && line.kind == "prevented" && line.at >= since;
+            let ours = |line: &JournalLine| {
+                line.run == Some(run_key) && line.kind == "prevented" && line.at >= since
+            };
             for (_, line) in page.items.iter().filter(|(_, line)| ours(line)) {
                 let data: serde_json::Value = serde_json::from_str(&line.data).unwrap_or_default();
                 let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();

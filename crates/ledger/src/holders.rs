@@ -54,7 +54,8 @@ impl FileHolders {
     pub fn sweep(&self) {
         let Owners::Directory(directory) = &self.owners else { return };
         let Ok(entries) = std::fs::read_dir(directory) else { return };
-        let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str().and_then(OwnerLock::id_of_name));
+        let ids =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str().and_then(OwnerLock::id_of_name));
         for id in ids.take(SWEEP_MAX) {
             let _left_if_not_known = self.is_alive(id);
         }

@@ -203,7 +203,9 @@ fn redact_script(text: &str) -> String {
             }
             Hiding::Nothing if is_secret_flag(body) => hiding = Hiding::Value,
             Hiding::Nothing => {
-                if let Some(name) = body.strip_suffix(':').filter(|name| is_secret_name(name) && !name.contains('/')) {
+                if let Some(name) =
+                    body.strip_suffix(':').filter(|name| is_secret_name(name) && !name.contains('/'))
+                {
                     shown.push_str(&format!("{opening}{name}: {REDACTED}{closing}"));
                     if closing.is_empty() && !space.contains('\n') {
                         hiding = Hiding::Quoted;

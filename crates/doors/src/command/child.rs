@@ -144,7 +144,8 @@ pub fn run(
         {
             match pipe.write(input) {
                 Ok(written) => input = &input[written..],
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 // The child does not want the rest; that is its business.
                 Err(_) => input = &[],
             }

@@ -100,7 +100,8 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let program = find(&self.line.argv[0], &self.search, Path::new(&self.line.cwd))?;
         let mut command = self.command(&program);
         command.arg(flag).stdin(Stdio::null());
-        let output = command.output().map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?;
+        let output =
+            command.output().map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?;
         let code = output.status.code().unwrap_or(-1);
         Ok(Output { exit_code: code, stdout: output.stdout, stderr: output.stderr }.data())
     }
@@ -122,8 +123,14 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             Show::Live => (Sink::Stdout(std::io::stdout()), Sink::Stderr(std::io::stderr())),
             Show::InAnswer => (Sink::Nowhere, Sink::Nowhere),
         };
-        let plan =
-            Plan { command, input: self.line.input.as_deref(), stdout, stderr, kept_max: REPLY_BYTES_MAX, timeout };
+        let plan = Plan {
+            command,
+            input: self.line.input.as_deref(),
+            stdout,
+            stderr,
+            kept_max: REPLY_BYTES_MAX,
+            timeout,
+        };
         let signals = self.signals.as_ref().expect("prepare listens before anything is sent");
         self.holders.inheritable().map_err(std::io::Error::other)?;
         let elapsed = || self.clock.elapsed();
@@ -166,7 +173,8 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let mut data = output.data();
         data["exit_reading"] = Value::from(reading.line.as_str());
         if too_large {
-            data["truncated"] = json!({"stdout_bytes": ended.stdout.total, "stderr_bytes": ended.stderr.total});
+            data["truncated"] =
+                json!({"stdout_bytes": ended.stdout.total, "stderr_bytes": ended.stderr.total});
         }
         let secrets = render::secret_values(&self.line.arguments(), &self.rule.sorting.secret);
         let bytes = (!too_large).then(|| output.scrubbed(&secrets).encode());
@@ -237,7 +245,8 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
             let why = format!("there is no directory {}", self.line.cwd);
             return Err(NotStarted { why, data: json!({"exit_code": 125}) });
         }
-        let cannot = |error: std::io::Error| NotStarted { why: error.to_string(), data: json!({"exit_code": 125}) };
+        let cannot =
+            |error: std::io::Error| NotStarted { why: error.to_string(), data: json!({"exit_code": 125}) };
         if self.signals.is_none() {
             self.signals = Some(Signals::listen().map_err(cannot)?);
         }
@@ -363,7 +372,8 @@ fn attempt_facts(effect: &Effect) -> Json {
 
 /// Finds a program as `execvp` would, so that a missing one is known before anything is claimed.
 fn find(name: &str, search: &OsString, cwd: &Path) -> Result<PathBuf, NotStarted> {
-    let executable = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    let executable =
+        |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     let refuse = |why: String, code: i32| Err(NotStarted { why, data: json!({"exit_code": code}) });
     if name.contains('/') {
         let path = cwd.join(name);

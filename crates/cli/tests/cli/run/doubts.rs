@@ -13,7 +13,10 @@ fn a_lost_answer_is_in_doubt_and_never_sent_again() {
     let object = answer(&first);
     assert_eq!((object["code"].as_str(), object["effect"].as_str()), (Some("in_doubt"), Some("unknown")));
     assert_eq!(object["is_it_safe_to_retry"], "no");
-    assert!(object["what_happened"].as_str().is_some_and(|text| text.contains("connection reset")), "{object}");
+    assert!(
+        object["what_happened"].as_str().is_some_and(|text| text.contains("connection reset")),
+        "{object}"
+    );
     for _ in 0..3 {
         assert_eq!(home.run(&["--key", "k"], LOSES).code, Some(121));
     }
@@ -132,7 +135,10 @@ fn the_table_reads_known_programs_and_a_rule_may_list_refusals() {
     }
     assert_eq!(home.run(&["--class", "consequential"], "exit 9").code, Some(121));
     let home = Home::new();
-    home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\nrefused_exit = [8]\n");
+    home.file(
+        "semel.toml",
+        "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\nrefused_exit = [8]\n",
+    );
     assert_eq!(home.run(&[], "exit 8").code, Some(8));
     assert_eq!(home.run(&[], TOUCH).code, Some(0));
 }
