@@ -253,8 +253,11 @@ impl Effect {
     pub fn is_whole_in(&self, epoch: u64) -> bool {
         match self.state {
             State::InFlight { .. } => true,
-            // Whatever was lost of this effect, it is settled; the next one may have been claimed after it.
-            State::Applied(_) => self.newest_attempt().is_some_and(|newest| newest.epoch >= epoch),
+            // Whatever was lost of this effect, it is settled; the next one may have been claimed after it, unless
+            // this one was certain not to have happened in this very epoch. Claims prove that; resends do not.
+            State::Applied(_) => {
+                self.attempts.iter().any(|attempt| !attempt.resend && attempt.epoch >= epoch)
+            }
             State::NotApplied(_) | State::InDoubt(_) => self.epoch >= epoch,
         }
     }

@@ -327,7 +327,7 @@ sentences! {
 
     a_new_reason_opens_the_next_effect_of_a_delivered_success:
         |case| case.done() && case.delivered && case.repeat == Repeat::Allowed
-            && !(case.forgotten && !case.repeatable()),
+            && (!case.forgotten || case.repeatable()),
         |decision| *decision == Decision::Claim(Claiming::NextEffect {
             reason: Some(reason("new")), possible_repeat: false,
         });

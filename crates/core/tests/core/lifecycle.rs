@@ -412,6 +412,8 @@ fn a_record_is_whole_in_the_epoch_of_its_claims() {
     assert!(!done.is_whole_in(2), "the next effect may have been claimed in the first epoch");
     epoch_of(&mut done, 2, 2);
     assert!(done.is_whole_in(2));
+    done.attempts[0].resend = true;
+    assert!(!done.is_whole_in(2), "a resend proves nothing about what came before");
     let running = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
     assert!(running.is_whole_in(9), "its holder answers for it");
 }

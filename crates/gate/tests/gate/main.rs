@@ -1,3 +1,5 @@
 //! The one integration binary of this crate.
 
+mod house;
+mod scenarios;
 mod simulation;

@@ -135,3 +135,41 @@ impl Store for ShakyStore {
         self.inner.changed(key, since, wait).await
     }
 }
+
+/// One memory store, shared by several gates, without troubles of its own.
+#[derive(Debug, Clone)]
+pub struct SharedStore(pub Arc<MemoryStore>);
+
+impl Store for SharedStore {
+    async fn read(&self, key: Digest) -> Result<Versioned, Error> {
+        self.0.read(key).await
+    }
+
+    async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
+        self.0.cell(key).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
+        self.0.commit(commit).await
+    }
+
+    async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
+        self.0.scan(by, after, limit).await
+    }
+
+    async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
+        self.0.journal(after, limit).await
+    }
+
+    async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
+        self.0.reply(key, ordinal).await
+    }
+
+    async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
+        self.0.changed(key, since, wait).await
+    }
+}

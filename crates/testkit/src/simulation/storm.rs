@@ -3,9 +3,10 @@
 use super::Broken;
 use super::plan::{RUNS, TENANT};
 use super::stage::{Span, Stage, lock};
+use super::store::SharedStore;
 use semel_gate::clock::Clock;
 use semel_ledger::Ledger;
-use semel_ledger::memory::{MemoryStore, Snapshot};
+use semel_ledger::memory::Snapshot;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +75,7 @@ async fn fail_over(stage: &Stage, old: &Snapshot) {
         return;
     }
     let (_, holders) = stage.gate(super::executor::OUTSIDE);
-    let store = Same(Arc::clone(&stage.memory));
+    let store = SharedStore(Arc::clone(&stage.memory));
     let ledger = Ledger::new(store, holders, stage.random.clone(), super::plan::secret());
     ledger.bump_epoch("failover", stage.clock.now()).await.expect("the memory store takes an epoch");
 }
@@ -106,52 +107,4 @@ async fn cancel(stage: &Arc<Stage>, run: &str, hold: Duration) {
         stage.clock.nap(stage.random.millis(500, 3_000)).await;
     }
     lock(&stage.lifts).push(Span { run: run.to_owned(), from: until, until: stage.clock.elapsed() });
-}
-
-/// The memory store itself, without its troubles.
-#[derive(Debug)]
-struct Same(Arc<MemoryStore>);
-
-mod same {
-    use super::Same;
-    use semel_core::digest::Digest;
-    use semel_ledger::Error;
-    use semel_ledger::store::{
-        By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Page, Revision, Row, Store, Versioned,
-    };
-    use std::time::Duration;
-
-    impl Store for Same {
-        async fn read(&self, key: Digest) -> Result<Versioned, Error> {
-            self.0.read(key).await
-        }
-
-        async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
-            self.0.cell(key).await
-        }
-
-        async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
-            self.0.commit(commit).await
-        }
-
-        async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
-            self.0.scan(by, after, limit).await
-        }
-
-        async fn journal(
-            &self,
-            after: Option<Cursor>,
-            limit: usize,
-        ) -> Result<Page<(Cursor, JournalLine)>, Error> {
-            self.0.journal(after, limit).await
-        }
-
-        async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
-            self.0.reply(key, ordinal).await
-        }
-
-        async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
-            self.0.changed(key, since, wait).await
-        }
-    }
 }

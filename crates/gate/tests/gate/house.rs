@@ -1,0 +1,487 @@
+//! Gates over one memory store, on a manual clock, with an upstream that follows a script.
+
+use semel_core::answer::{Code, EffectWord};
+use semel_core::class::Class;
+use semel_core::digest::{Digest, Secret};
+use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
+use semel_core::ids::{IdempotencyKey, Reason, Run};
+use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::json::{Json, parse};
+use semel_core::outcome::Outcome;
+use semel_core::policy::rule::{Call, Inject, InjectInto, Probe, Rule};
+use semel_core::policy::{ActionFacts, Mode, Policy};
+use semel_gate::clock::{Clock, block_on};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::{Error, Gate, Passed};
+use semel_ledger::memory::MemoryStore;
+use semel_ledger::record::decode;
+use semel_ledger::store::{
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, PAGE_ROWS_MAX, Page, Revision, Row, Store,
+    Versioned,
+};
+use semel_ledger::{Error as LedgerError, Ledger};
+use semel_testkit::simulation::clock::ManualClock;
+use semel_testkit::simulation::executor::{self, OUTSIDE, Orders, Process, step_aside};
+use semel_testkit::simulation::holders::{Descriptor, Locks, SharedHolders, SimulatedHolders};
+use semel_testkit::simulation::random::Random;
+use semel_testkit::simulation::store::SharedStore;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub type TestGate = Gate<HookedStore, SharedHolders, Random, ManualClock>;
+
+pub const TENANT: &str = "tenant";
+
+pub fn seconds(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+pub struct House {
+    pub clock: ManualClock,
+    pub memory: Arc<MemoryStore>,
+    pub orders: Orders,
+    pub locks: Locks,
+    pub random: Random,
+    after_commit: Arc<Mutex<Option<Hook>>>,
+}
+
+impl House {
+    pub fn new() -> House {
+        let clock = ManualClock::default();
+        House {
+            memory: Arc::new(MemoryStore::new(Arc::new(clock.clone()))),
+            clock,
+            orders: Orders::default(),
+            locks: Locks::default(),
+            random: Random::of(1),
+            after_commit: Arc::default(),
+        }
+    }
+
+    /// Something that happens between a commit and its answer.
+    pub fn after_next_commit(&self, hook: impl FnOnce() + Send + 'static) {
+        *self.after_commit.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    pub fn secret() -> Secret {
+        Secret::new([7; 32])
+    }
+
+    /// A process with a gate of its own.
+    pub fn process(&self, process: Process, mode: Mode) -> (Arc<TestGate>, SharedHolders) {
+        let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, false)));
+        let inner = SharedStore(Arc::clone(&self.memory));
+        let store = HookedStore { inner, after_commit: Arc::clone(&self.after_commit) };
+        let ledger = Ledger::new(store, holders.clone(), self.random.clone(), House::secret());
+        (Arc::new(Gate::new(ledger, self.clock.clone(), mode)), holders)
+    }
+
+    pub fn gate(&self) -> Arc<TestGate> {
+        self.process(OUTSIDE, Mode::Guard).0
+    }
+
+    /// Starts a task; its result is there once [`House::settle`] has run.
+    pub fn start<T: Send + 'static>(
+        &self,
+        process: Process,
+        job: impl Future<Output = T> + Send + 'static,
+    ) -> Arc<Mutex<Option<T>>> {
+        let slot = Arc::new(Mutex::new(None));
+        let result = Arc::clone(&slot);
+        self.orders.start(process, async move {
+            let done = job.await;
+            *result.lock().unwrap() = Some(done);
+        });
+        slot
+    }
+
+    /// Runs everything that was started to its end.
+    pub fn settle(&self) {
+        executor::run(&self.orders, &self.clock, &self.random).expect("everything comes to an end");
+    }
+
+    pub fn run<T: Send + 'static>(&self, job: impl Future<Output = T> + Send + 'static) -> T {
+        let slot = self.start(OUTSIDE, job);
+        self.settle();
+        take(&slot)
+    }
+
+    /// One call, alone, to its answer.
+    pub fn pass(&self, gate: &Arc<TestGate>, wish: &Wish, script: &Script) -> Passed {
+        self.try_pass(gate, wish, script).expect("the ledger is well")
+    }
+
+    pub fn try_pass(&self, gate: &Arc<TestGate>, wish: &Wish, script: &Script) -> Result<Passed, Error> {
+        self.run(call(gate, wish, script, &self.clock))
+    }
+
+    /// A call whose answer reaches its caller.
+    pub fn pass_delivered(&self, gate: &Arc<TestGate>, wish: &Wish, script: &Script) -> Passed {
+        let passed = self.pass(gate, wish, script);
+        let (gate, delivery) = (Arc::clone(gate), passed.delivery.clone().expect("a success"));
+        self.run(async move { gate.delivered(&delivery).await.expect("the ledger is well") });
+        passed
+    }
+
+    pub fn wait(&self, span: Duration) {
+        let clock = self.clock.clone();
+        self.run(async move { clock.nap(span).await });
+    }
+
+    pub fn effects(&self) -> Vec<Effect> {
+        let page = block_on(self.memory.scan(By::All, None, PAGE_ROWS_MAX)).expect("the store is well");
+        page.items.into_iter().map(|row| decode(row).expect("a row reads back").effect).collect()
+    }
+
+    pub fn effect(&self) -> Effect {
+        let mut effects = self.effects();
+        assert_eq!(effects.len(), 1, "{effects:?}");
+        effects.remove(0)
+    }
+
+    pub fn journal(&self) -> Vec<JournalLine> {
+        let page = block_on(self.memory.journal(None, 1_000)).expect("the store is well");
+        page.items.into_iter().map(|(_, line)| line).collect()
+    }
+
+    pub fn journaled(&self, kind: &str) -> usize {
+        self.journal().iter().filter(|line| line.kind == kind).count()
+    }
+
+    /// A replica with what it knew takes over, and says so.
+    pub fn fail_over(&self, to: &semel_ledger::memory::Snapshot) {
+        self.memory.fail_over_to(to);
+        let (gate, now) = (self.gate(), self.clock.now());
+        block_on(gate.ledger.bump_epoch("failover", now)).expect("the store is well");
+    }
+}
+
+pub fn take<T>(slot: &Arc<Mutex<Option<T>>>) -> T {
+    slot.lock().unwrap().take().expect("it has come to its end")
+}
+
+pub fn call(
+    gate: &Arc<TestGate>,
+    wish: &Wish,
+    script: &Script,
+    clock: &ManualClock,
+) -> impl Future<Output = Result<Passed, Error>> + Send + use<> {
+    let (gate, wish, script, clock) = (Arc::clone(gate), wish.clone(), script.clone(), clock.clone());
+    async move {
+        let mut upstream = Actor { script, clock };
+        gate.pass(&wish.intent(), &wish.rule, &mut upstream).await
+    }
+}
+
+/// What a caller wants, in words that tests change.
+#[derive(Clone)]
+pub struct Wish {
+    pub action: &'static str,
+    pub rule: Rule,
+    pub arguments: String,
+    pub run: Option<&'static str>,
+    pub key: Option<&'static str>,
+    pub again: Option<&'static str>,
+    pub asked_by: AskedBy,
+    pub call_id: Option<&'static str>,
+}
+
+impl Wish {
+    pub fn of(class: Class) -> Wish {
+        let mut rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
+        rule.class = class;
+        rule.wait = seconds(25);
+        Wish {
+            action: "fn:charge",
+            rule,
+            arguments: r#"{"args":{"customer":"ann","amount":1}}"#.into(),
+            run: None,
+            key: None,
+            again: None,
+            asked_by: AskedBy::Agent,
+            call_id: None,
+        }
+    }
+
+    pub fn consequential() -> Wish {
+        Wish::of(Class::Consequential)
+    }
+
+    pub fn probed() -> Wish {
+        let mut wish = Wish::consequential();
+        wish.rule.probe = Some(Probe {
+            call: Call::Command { argv: Vec::new() },
+            found: None,
+            reply: None,
+            quiet: seconds(5),
+            before: false,
+        });
+        wish
+    }
+
+    pub fn keyed(valid_for: Duration) -> Wish {
+        let mut wish = Wish::consequential();
+        let into = InjectInto::Header("Idempotency-Key".into());
+        wish.rule.inject = Some(Inject { into, valid_for: Some(valid_for) });
+        wish
+    }
+
+    pub fn with_arguments(&self, arguments: &str) -> Wish {
+        Wish { arguments: arguments.into(), ..self.clone() }
+    }
+
+    pub fn in_run(&self, run: &'static str) -> Wish {
+        Wish { run: Some(run), ..self.clone() }
+    }
+
+    pub fn again(&self, why: &'static str) -> Wish {
+        Wish { again: Some(why), ..self.clone() }
+    }
+
+    pub fn intent(&self) -> Intent {
+        let arguments = parse(&self.arguments).expect("valid JSON");
+        let ask = Ask {
+            tenant: TENANT,
+            principal: "principal",
+            authority: "",
+            action: self.action,
+            arguments: &arguments,
+            run: self.run.map(|run| Run::named(run).expect("a run")),
+            key: self.key.map(|key| IdempotencyKey::parse(key).expect("a key")),
+            again: self.again.map(|why| Reason::parse(why).expect("a reason")),
+            asked_by: self.asked_by,
+            call_id: self.call_id.map(str::to_owned),
+            live_connection: false,
+            serialize_by: None,
+        };
+        Intent::of(&ask, &self.rule, &House::secret()).expect("no key is required")
+    }
+}
+
+/// What the upstream will do, in order, and what it was asked.
+#[derive(Clone, Default)]
+pub struct Script(Arc<Mutex<Lines>>);
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Lines {
+    answers: VecDeque<(Duration, Outcome)>,
+    probes: VecDeque<(Duration, ProbeAnswer)>,
+    prepare_fails: bool,
+    on_prepare: Option<Hook>,
+    on_send: Option<Hook>,
+    child: bool,
+    descriptor: Option<Descriptor>,
+    sent: Vec<String>,
+    asked: usize,
+}
+
+pub fn success() -> Outcome {
+    Outcome::Applied { evidence: Evidence::Reported, word: EffectWord::Created, reply: Reply::Kept }
+}
+
+pub fn refusal() -> Outcome {
+    Outcome::NotApplied { why: NotAppliedWhy::Refused("declined".into()), reply: Reply::Kept }
+}
+
+pub fn unclear() -> Outcome {
+    Outcome::InDoubt { why: "502".into(), sender_gone: false }
+}
+
+pub fn yes() -> ProbeAnswer {
+    ProbeAnswer::Yes { reply: Some(b"found".to_vec()), word: None }
+}
+
+impl Script {
+    /// Each attempt gets the next of these; the last one is for all that follow.
+    pub fn answers(outcomes: impl IntoIterator<Item = Outcome>) -> Script {
+        let script = Script::default();
+        script.lines().answers = outcomes.into_iter().map(|outcome| (Duration::ZERO, outcome)).collect();
+        script
+    }
+
+    pub fn after(span: Duration, outcome: Outcome) -> Script {
+        let script = Script::default();
+        script.lines().answers = VecDeque::from([(span, outcome)]);
+        script
+    }
+
+    pub fn succeeds() -> Script {
+        Script::answers([success()])
+    }
+
+    pub fn probes(self, answers: impl IntoIterator<Item = ProbeAnswer>) -> Script {
+        self.slow_probes(answers.into_iter().map(|answer| (Duration::ZERO, answer)))
+    }
+
+    pub fn slow_probes(self, answers: impl IntoIterator<Item = (Duration, ProbeAnswer)>) -> Script {
+        self.lines().probes = answers.into_iter().collect();
+        self
+    }
+
+    pub fn cannot_be_prepared(self) -> Script {
+        self.lines().prepare_fails = true;
+        self
+    }
+
+    /// Something that happens between the look at the ledger and the claim.
+    pub fn before_the_claim(self, hook: impl FnOnce() + Send + 'static) -> Script {
+        self.lines().on_prepare = Some(Box::new(hook));
+        self
+    }
+
+    pub fn while_sending(self, hook: impl FnOnce() + Send + 'static) -> Script {
+        self.lines().on_send = Some(Box::new(hook));
+        self
+    }
+
+    /// A child process does it, which holds its parent's lock until the script lets it end.
+    pub fn as_child(self, descriptor: Option<Descriptor>) -> Script {
+        self.lines().child = true;
+        self.lines().descriptor = descriptor;
+        self
+    }
+
+    pub fn child_ends(&self) {
+        self.lines().descriptor = None;
+    }
+
+    pub fn sent(&self) -> usize {
+        self.lines().sent.len()
+    }
+
+    pub fn keys(&self) -> Vec<String> {
+        self.lines().sent.clone()
+    }
+
+    pub fn asked(&self) -> usize {
+        self.lines().asked
+    }
+
+    fn lines(&self) -> std::sync::MutexGuard<'_, Lines> {
+        self.0.lock().unwrap()
+    }
+}
+
+fn next<T: Clone>(queue: &mut VecDeque<T>, what: &str) -> T {
+    match queue.len() {
+        0 => panic!("the script has no {what}"),
+        1 => queue[0].clone(),
+        _ => queue.pop_front().expect("there are several"),
+    }
+}
+
+/// One call's upstream.
+struct Actor {
+    script: Script,
+    clock: ManualClock,
+}
+
+impl Upstream for Actor {
+    async fn prepare(&mut self) -> Result<(), NotStarted> {
+        let hook = self.script.lines().on_prepare.take();
+        if let Some(hook) = hook {
+            hook();
+        }
+        match self.script.lines().prepare_fails {
+            true => Err(NotStarted { why: "no route".into(), data: Value::Null }),
+            false => Ok(()),
+        }
+    }
+
+    async fn send(&mut self, sending: Sending<'_>) -> Sent {
+        let (span, outcome) = {
+            let mut lines = self.script.lines();
+            let key = sending.recorded.map_or("", |recorded| recorded.idempotency_key);
+            lines.sent.push(key.to_owned());
+            next(&mut lines.answers, "answer")
+        };
+        let hook = self.script.lines().on_send.take();
+        if let Some(hook) = hook {
+            hook();
+        }
+        if !span.is_zero() {
+            self.clock.nap(span).await;
+        }
+        let number = self.script.sent();
+        let reply = match &outcome {
+            Outcome::Applied { .. } => Some(format!("reply {number}").into_bytes()),
+            Outcome::NotApplied { .. } => Some(b"declined".to_vec()),
+            Outcome::InDoubt { .. } => None,
+        };
+        Sent { outcome, reply, data: Value::from(number) }
+    }
+
+    async fn probe(&mut self, _: &Probe, _: Option<&Effect>) -> ProbeAnswer {
+        let (span, answer) = {
+            let mut lines = self.script.lines();
+            lines.asked += 1;
+            next(&mut lines.probes, "probe")
+        };
+        if !span.is_zero() {
+            self.clock.nap(span).await;
+        }
+        answer
+    }
+
+    fn sends_while_alive(&self) -> bool {
+        self.script.lines().child
+    }
+
+    fn let_go(&mut self) {}
+}
+
+pub fn code(passed: &Passed) -> Option<Code> {
+    passed.answer.trouble.as_ref().map(|trouble| trouble.code)
+}
+
+/// The memory store, and a place where something can happen in between.
+#[derive(Clone)]
+pub struct HookedStore {
+    inner: SharedStore,
+    after_commit: Arc<Mutex<Option<Hook>>>,
+}
+
+impl Store for HookedStore {
+    async fn read(&self, key: Digest) -> Result<Versioned, LedgerError> {
+        self.inner.read(key).await
+    }
+
+    async fn cell(&self, key: Digest) -> Result<Option<Cell>, LedgerError> {
+        self.inner.cell(key).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, LedgerError> {
+        let done = self.inner.commit(commit).await;
+        let hook = self.after_commit.lock().unwrap().take();
+        if let Some(hook) = hook {
+            hook();
+            step_aside().await;
+        }
+        done
+    }
+
+    async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, LedgerError> {
+        self.inner.scan(by, after, limit).await
+    }
+
+    async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, LedgerError> {
+        self.inner.journal(after, limit).await
+    }
+
+    async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, LedgerError> {
+        self.inner.reply(key, ordinal).await
+    }
+
+    async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
+        self.inner.changed(key, since, wait).await
+    }
+}

@@ -1,0 +1,932 @@
+//! One story each.
+
+use crate::house::*;
+use semel_core::answer::{Code, EffectWord, OutcomeWord, Would};
+use semel_core::class::{Class, Tier};
+use semel_core::effect::{Evidence, Reply, SEND_WITHIN, State};
+use semel_core::intent::AskedBy;
+use semel_core::json::Path;
+use semel_core::policy::rule::{Again, CallerKey};
+use semel_core::policy::{ActionFacts, Mode, Policy, PolicyFile};
+use semel_gate::GivenReply;
+use semel_gate::clock::{Clock, block_on};
+use semel_gate::upstream::ProbeAnswer;
+use semel_ledger::memory::Fault;
+use semel_ledger::prune::Retention;
+use semel_ledger::rulings::Verdict;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn state(house: &House) -> &'static str {
+    house.effect().state.word()
+}
+
+// Joining and replaying.
+
+#[test]
+fn concurrent_twins_are_joined_and_get_the_same_reply() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let script = Script::after(seconds(3), success());
+    let calls: Vec<_> = (1..=3)
+        .map(|n| house.start(n, call(&house.process(n, Mode::Guard).0, &wish, &script, &house.clock)))
+        .collect();
+    house.settle();
+    let passed: Vec<_> = calls.iter().map(|slot| take(slot).unwrap()).collect();
+    assert_eq!(script.sent(), 1);
+    let joined: Vec<_> = passed.iter().filter(|p| p.answer.outcome == OutcomeWord::Joined).collect();
+    assert_eq!(joined.len(), 2);
+    for twin in joined {
+        assert!(twin.answer.ok);
+        assert_eq!(twin.answer.effect, EffectWord::Noop);
+        assert_eq!(twin.reply, GivenReply::Recorded(b"reply 1".to_vec()));
+    }
+}
+
+#[test]
+fn twins_of_a_refused_attempt_share_the_refusal() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let script = Script::after(seconds(3), refusal());
+    let gate = house.gate();
+    let one = house.start(1, call(&gate, &wish, &script, &house.clock));
+    let other = house.start(1, call(&gate, &wish, &script, &house.clock));
+    house.settle();
+    assert_eq!(script.sent(), 1);
+    for slot in [one, other] {
+        assert_eq!(code(&take(&slot).unwrap()), Some(Code::UpstreamRefused));
+    }
+}
+
+#[test]
+fn a_twin_whose_patience_ends_is_told_that_it_is_in_flight() {
+    let (house, mut wish) = (House::new(), Wish::consequential());
+    wish.rule.wait = seconds(2);
+    let script = Script::after(seconds(30), success());
+    let gate = house.gate();
+    let one = house.start(1, call(&gate, &wish, &script, &house.clock));
+    let other = house.start(1, call(&gate, &wish, &script, &house.clock));
+    house.settle();
+    let mut codes = [code(&take(&one).unwrap()), code(&take(&other).unwrap())];
+    codes.sort_by_key(Option::is_some);
+    assert_eq!(codes, [None, Some(Code::InFlight)]);
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn a_repeat_of_a_delivered_success_is_replayed_without_a_durable_commit() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    let before = house.memory.durable_commits();
+    for _ in 0..3 {
+        let passed = house.pass_delivered(&gate, &wish, &script);
+        assert_eq!(passed.answer.outcome, OutcomeWord::Replayed);
+        assert_eq!(passed.reply, GivenReply::Recorded(b"reply 1".to_vec()));
+    }
+    assert_eq!(house.memory.durable_commits(), before);
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn a_success_that_was_not_delivered_is_handed_over_whatever_the_class() {
+    for class in [Class::Act, Class::Convergent, Class::Generate, Class::Consequential] {
+        let (house, wish, script) = (House::new(), Wish::of(class), Script::succeeds());
+        let gate = house.gate();
+        house.pass(&gate, &wish, &script);
+        house.wait(seconds(7 * 24 * 3600));
+        assert_eq!(house.pass(&gate, &wish, &script).answer.outcome, OutcomeWord::Replayed, "{class}");
+        assert_eq!(script.sent(), 1);
+    }
+}
+
+#[test]
+fn a_repeat_of_a_delivered_act_runs_and_is_flagged() {
+    let (house, wish, script) = (House::new(), Wish::of(Class::Act), Script::succeeds());
+    let gate = house.gate();
+    assert!(!house.pass_delivered(&gate, &wish, &script).answer.possible_repeat);
+    assert!(house.pass_delivered(&gate, &wish, &script).answer.possible_repeat);
+    assert_eq!(script.sent(), 2);
+}
+
+#[test]
+fn a_refusal_is_not_replayed() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let script = Script::answers([refusal(), success()]);
+    let gate = house.gate();
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::UpstreamRefused));
+    let passed = house.pass(&gate, &wish, &script);
+    assert!(passed.answer.ok);
+    assert_eq!(house.effect().attempts.len(), 2);
+}
+
+#[test]
+fn a_caller_that_joined_gets_its_answer_even_if_the_record_has_gone_on() {
+    let (house, mut wish) = (House::new(), Wish::of(Class::Act));
+    wish.rule.timeout = Some(seconds(60));
+    let script = Script::after(seconds(2), success());
+    let (runner, sleeper) = (house.process(1, Mode::Guard).0, house.process(2, Mode::Guard).0);
+    let first = house.start(1, {
+        let (gate, clock, wish, script) =
+            (Arc::clone(&runner), house.clock.clone(), wish.clone(), script.clone());
+        async move {
+            for _ in 0..2 {
+                let passed = call(&gate, &wish, &script, &clock).await.unwrap();
+                gate.delivered(passed.delivery.as_ref().unwrap()).await.unwrap();
+            }
+        }
+    });
+    let twin = house.start(2, {
+        let (clock, call) = (house.clock.clone(), call(&sleeper, &wish, &script, &house.clock));
+        async move {
+            clock.nap(seconds(1)).await;
+            call.await
+        }
+    });
+    // The twin sleeps through the end of the first effect and the beginning of the second.
+    house.start(0, {
+        let (orders, clock) = (house.orders.clone(), house.clock.clone());
+        async move {
+            clock.nap(Duration::from_millis(1_500)).await;
+            orders.pause(2, clock.elapsed() + seconds(10));
+        }
+    });
+    house.settle();
+    take(&first);
+    let passed = take(&twin).unwrap();
+    assert_eq!(passed.answer.outcome, OutcomeWord::Joined);
+    assert_eq!(passed.reply, GivenReply::Recorded(b"reply 1".to_vec()));
+    assert_eq!(script.sent(), 2);
+}
+
+// Doubt.
+
+#[test]
+fn an_unclear_answer_is_in_doubt_and_never_blindly_repeated() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::answers([unclear()]));
+    let gate = house.gate();
+    let first = house.pass(&gate, &wish, &script);
+    assert_eq!((code(&first), first.answer.outcome), (Some(Code::InDoubt), OutcomeWord::Ran));
+    let second = house.pass(&gate, &wish, &script);
+    assert_eq!((code(&second), second.answer.outcome), (Some(Code::InDoubt), OutcomeWord::Held));
+    assert_eq!(second.answer.effect, EffectWord::Unknown);
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn the_death_of_a_holder_leaves_a_doubt() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let script = Script::after(seconds(5), success());
+    let (gate, holders) = house.process(1, Mode::Guard);
+    house.start(1, call(&gate, &wish, &script, &house.clock));
+    house.start(0, {
+        let (orders, clock) = (house.orders.clone(), house.clock.clone());
+        async move {
+            clock.nap(seconds(1)).await;
+            orders.kill(1);
+            holders.let_go();
+        }
+    });
+    house.settle();
+    let passed = house.pass(&house.gate(), &wish, &script);
+    assert_eq!(code(&passed), Some(Code::InDoubt));
+    assert!(passed.answer.trouble.unwrap().what_happened.contains("the process that ran it ended"));
+    assert_eq!(script.sent(), 1);
+    assert_eq!(house.journaled("lapsed"), 1);
+}
+
+#[test]
+fn a_late_success_resolves_the_doubt() {
+    let (house, mut wish) = (House::new(), Wish::consequential());
+    wish.rule.timeout = Some(seconds(5));
+    let slow = Script::after(seconds(30), success());
+    let (gate, clock) = (house.gate(), house.clock.clone());
+    let first = house.start(1, call(&gate, &wish, &slow, &house.clock));
+    let second = house.start(2, {
+        let call = call(&house.process(2, Mode::Guard).0, &wish, &slow, &house.clock);
+        async move {
+            clock.nap(seconds(10)).await;
+            call.await
+        }
+    });
+    house.settle();
+    assert_eq!(code(&take(&second).unwrap()), Some(Code::InDoubt));
+    assert!(take(&first).unwrap().answer.ok);
+    let third = house.pass(&gate, &wish, &slow);
+    assert_eq!(third.answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(slow.sent(), 1);
+}
+
+#[test]
+fn a_paused_sender_does_not_send_past_its_last_moment() {
+    // The claim's commit is answered late: by then the sender's time is over, on either clock.
+    for on_the_wall in [false, true] {
+        let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+        let gate = house.process(1, Mode::Guard).0;
+        let (orders, clock) = (house.orders.clone(), house.clock.clone());
+        house.after_next_commit(move || match on_the_wall {
+            true => clock.jump(11_000_000),
+            false => orders.pause(1, clock.elapsed() + seconds(11)),
+        });
+        let slot = house.start(1, call(&gate, &wish, &script, &house.clock));
+        house.settle();
+        let passed = take(&slot).unwrap();
+        assert_eq!(code(&passed), Some(Code::NotStarted), "{on_the_wall}");
+        assert_eq!((script.sent(), state(&house)), (0, "not applied"));
+    }
+}
+
+#[test]
+fn a_yes_of_the_probe_answers_the_call_that_was_unclear() {
+    let (house, wish) = (House::new(), Wish::probed());
+    let script = Script::answers([unclear()]).probes([yes()]);
+    let passed = house.pass(&house.gate(), &wish, &script);
+    assert!(passed.answer.ok);
+    assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
+    assert_eq!(passed.answer.evidence, Some(Evidence::Probed));
+    assert_eq!(passed.reply, GivenReply::Recorded(b"found".to_vec()));
+    assert_eq!((script.sent(), script.asked()), (1, 1));
+}
+
+#[test]
+fn a_no_of_the_probe_counts_after_the_last_moment_for_sending_and_quiet() {
+    let (house, wish) = (House::new(), Wish::probed());
+    let script = Script::answers([unclear(), success()]).probes([ProbeAnswer::No]);
+    let gate = house.gate();
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!(code(&passed), Some(Code::UpstreamRefused), "the caller decides whether to make it again");
+    assert_eq!(script.sent(), 1);
+    let elapsed = house.clock.elapsed();
+    assert!(elapsed >= SEND_WITHIN + seconds(5) && elapsed < SEND_WITHIN + seconds(8), "{elapsed:?}");
+    assert!(house.pass(&gate, &wish, &script).answer.ok);
+    assert_eq!(script.sent(), 2);
+}
+
+#[test]
+fn a_no_that_does_not_count_yet_leaves_the_doubt() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.wait = seconds(3);
+    let script = Script::answers([unclear()]).probes([ProbeAnswer::No]);
+    let passed = house.pass(&house.gate(), &wish, &script);
+    assert_eq!(code(&passed), Some(Code::InDoubt));
+    assert!(passed.answer.reason.unwrap().contains("may still be carried out"));
+    assert!(script.asked() > 1);
+    assert_eq!(state(&house), "in doubt");
+}
+
+#[test]
+fn a_no_speaks_for_the_moment_at_which_it_was_asked() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.wait = seconds(3);
+    // Asked at once, answered long after the sender's time and quiet are over.
+    let script = Script::answers([unclear()]).slow_probes([(seconds(60), ProbeAnswer::No)]);
+    let passed = house.pass(&house.gate(), &wish, &script);
+    assert_eq!(code(&passed), Some(Code::InDoubt));
+    assert_eq!(state(&house), "in doubt");
+}
+
+#[test]
+fn a_probe_that_cannot_tell_leaves_the_doubt_and_says_why() {
+    let (house, wish) = (House::new(), Wish::probed());
+    let script = Script::answers([unclear()]).probes([ProbeAnswer::Unknown { why: "truncated page".into() }]);
+    let passed = house.pass(&house.gate(), &wish, &script);
+    assert_eq!(code(&passed), Some(Code::InDoubt));
+    assert_eq!(passed.answer.reason.as_deref(), Some("the probe could not tell: truncated page"));
+}
+
+#[test]
+fn an_own_attempt_that_somebody_else_cleared_up_is_answered_as_what_it_was() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.class = Class::Act;
+    let slow = Script::answers([unclear()]).slow_probes([(seconds(9), ProbeAnswer::No)]);
+    let quick = Script::succeeds().probes([yes()]);
+    let first = house.start(1, call(&house.process(1, Mode::Guard).0, &wish, &slow, &house.clock));
+    let other = house.process(2, Mode::Guard).0;
+    house.start(2, {
+        let (gate, clock) = (Arc::clone(&other), house.clock.clone());
+        let call = call(&other, &wish, &quick, &house.clock);
+        async move {
+            clock.nap(seconds(1)).await;
+            let passed = call.await.unwrap();
+            gate.delivered(passed.delivery.as_ref().unwrap()).await.unwrap();
+        }
+    });
+    house.settle();
+    let passed = take(&first).unwrap();
+    assert!(passed.answer.ok, "{:?}", passed.answer);
+    assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
+    assert_eq!((slow.sent(), quick.sent()), (1, 0));
+}
+
+#[test]
+fn a_probe_that_goes_before_skips_what_is_there_and_leaves_no_record() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.probe.as_mut().unwrap().before = true;
+    let script = Script::succeeds().probes([yes()]);
+    let gate = house.gate();
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!((passed.answer.ok, passed.answer.effect), (true, EffectWord::Noop));
+    assert_eq!(passed.reply, GivenReply::Recorded(b"found".to_vec()));
+    assert_eq!(script.sent(), 0);
+    assert!(house.effects().is_empty());
+
+    for answer in [ProbeAnswer::No, ProbeAnswer::Unknown { why: "error".into() }] {
+        let house = House::new();
+        let script = Script::succeeds().probes([answer]);
+        assert!(house.pass(&house.gate(), &wish, &script).answer.ok);
+        assert_eq!((script.asked(), script.sent()), (1, 1));
+    }
+}
+
+#[test]
+fn a_ruling_ends_a_doubt_and_reopening_brings_it_back() {
+    let (house, wish, script) =
+        (House::new(), Wish::consequential(), Script::answers([unclear(), success()]));
+    let gate = house.gate();
+    house.pass(&gate, &wish, &script);
+    let id = house.effect().id;
+    let ruling = |at| semel_core::effect::Ruling {
+        by: "ann".into(),
+        reason: semel_core::ids::Reason::parse("looked").unwrap(),
+        at,
+    };
+    let now = house.clock.now();
+    block_on(gate.ledger.resolve(id, Verdict::Applied { reply: None }, ruling(now))).unwrap();
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!((passed.answer.ok, passed.reply), (true, GivenReply::None));
+    block_on(gate.ledger.reopen(id, ruling(now))).unwrap();
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+    block_on(gate.ledger.resolve(id, Verdict::NotApplied, ruling(now))).unwrap();
+    assert!(house.pass(&gate, &wish, &script).answer.ok);
+    assert_eq!(script.sent(), 2);
+}
+
+// Sending again.
+
+#[test]
+fn convergent_effects_are_resent_within_the_budget_and_then_no_more() {
+    let (house, mut wish) = (House::new(), Wish::of(Class::Convergent));
+    wish.rule.budget = 2;
+    let script = Script::answers([unclear()]);
+    let gate = house.gate();
+    let first = house.pass(&gate, &wish, &script);
+    assert_eq!((code(&first), first.answer.outcome), (Some(Code::InDoubt), OutcomeWord::Ran));
+    assert_eq!(script.sent(), 3, "the first and two re-sends");
+    let second = house.pass(&gate, &wish, &script);
+    assert_eq!((code(&second), second.answer.outcome), (Some(Code::BudgetSpent), OutcomeWord::Refused));
+    assert_eq!(second.answer.effect, EffectWord::Unknown);
+    assert_eq!(script.sent(), 3, "a caller's own new call gets no more of it");
+}
+
+#[test]
+fn a_keyed_effect_is_resent_with_the_same_key_while_the_key_lives() {
+    let (house, mut wish) = (House::new(), Wish::keyed(seconds(600)));
+    wish.rule.budget = 5;
+    let script = Script::answers([unclear(), unclear(), success()]);
+    let passed = house.pass(&house.gate(), &wish, &script);
+    assert!(passed.answer.ok);
+    assert_eq!((passed.answer.tier, passed.answer.attempt.map(|n| n.0)), (Tier::Keyed, Some(3)));
+    let keys = script.keys();
+    assert_eq!(keys.len(), 3);
+    assert!(keys.iter().all(|key| *key == keys[0] && key.starts_with("semel_")));
+}
+
+#[test]
+fn a_keyed_effect_is_held_once_its_key_may_be_forgotten() {
+    let (house, wish) = (House::new(), Wish::keyed(seconds(600)));
+    let script = Script::after(seconds(541), unclear());
+    let gate = house.gate();
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+    assert_eq!(script.sent(), 1);
+}
+
+// Turns, families, lookalikes, drift, repetition.
+
+#[test]
+fn different_intents_on_one_resource_take_turns() {
+    let (house, mut wish) = (House::new(), Wish::consequential());
+    wish.rule.serialize_by = Some(Path::parse("args.customer").unwrap());
+    let script = Script::after(seconds(3), success());
+    let calls: Vec<_> = (1..=3)
+        .map(|n| {
+            let wish = wish.with_arguments(&format!(r#"{{"args":{{"customer":"ann","amount":{n}}}}}"#));
+            house.start(n, call(&house.process(n, Mode::Guard).0, &wish, &script, &house.clock))
+        })
+        .collect();
+    house.settle();
+    assert!(calls.iter().all(|slot| take(slot).unwrap().answer.ok));
+    assert!(house.clock.elapsed() >= seconds(9), "they overlapped: {:?}", house.clock.elapsed());
+}
+
+#[test]
+fn who_waits_too_long_for_a_turn_is_told_who_has_it() {
+    let (house, mut wish) = (House::new(), Wish::consequential());
+    wish.rule.serialize_by = Some(Path::parse("args.customer").unwrap());
+    wish.rule.wait = seconds(1);
+    let script = Script::after(seconds(30), success());
+    let gate = house.gate();
+    let first = house.start(1, call(&gate, &wish, &script, &house.clock));
+    let other = wish.with_arguments(r#"{"args":{"customer":"ann","amount":2}}"#);
+    let clock = house.clock.clone();
+    let second = house.start(2, {
+        let call = call(&house.process(2, Mode::Guard).0, &other, &script, &house.clock);
+        async move {
+            clock.nap(seconds(1)).await;
+            call.await
+        }
+    });
+    house.settle();
+    assert!(take(&first).unwrap().answer.ok);
+    let trouble = take(&second).unwrap().answer.trouble.unwrap();
+    assert_eq!(trouble.code, Code::InFlight);
+    assert!(trouble.what_happened.contains("has its turn on the same resource"), "{}", trouble.what_happened);
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn a_doubt_frees_its_turn() {
+    let (house, mut wish) = (House::new(), Wish::consequential());
+    wish.rule.serialize_by = Some(Path::parse("args.customer").unwrap());
+    let gate = house.gate();
+    house.pass(&gate, &wish, &Script::answers([unclear()]));
+    let other = wish.with_arguments(r#"{"args":{"customer":"ann","amount":2}}"#);
+    assert!(house.pass(&gate, &other, &Script::succeeds()).answer.ok);
+}
+
+#[test]
+fn an_open_effect_holds_the_same_intent_in_every_run() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let gate = house.gate();
+    house.pass(&gate, &wish.in_run("a"), &Script::answers([unclear()]));
+    let script = Script::succeeds();
+    let passed = house.pass(&gate, &wish.in_run("b"), &script);
+    assert_eq!((code(&passed), passed.answer.outcome), (Some(Code::InDoubt), OutcomeWord::Held));
+    assert_eq!(script.sent(), 0);
+}
+
+#[test]
+fn another_run_waits_for_the_same_intent_in_flight_and_then_runs_its_own() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let script = Script::after(seconds(3), success());
+    let one =
+        house.start(1, call(&house.process(1, Mode::Guard).0, &wish.in_run("a"), &script, &house.clock));
+    let two =
+        house.start(2, call(&house.process(2, Mode::Guard).0, &wish.in_run("b"), &script, &house.clock));
+    house.settle();
+    for slot in [one, two] {
+        assert_eq!(take(&slot).unwrap().answer.outcome, OutcomeWord::Ran);
+    }
+    assert_eq!(script.sent(), 2);
+    assert!(house.clock.elapsed() >= seconds(6));
+}
+
+#[test]
+fn a_lookalike_of_a_doubt_is_held_and_the_differing_path_is_named() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let letter = |body: &str| {
+        wish.with_arguments(&format!(r#"{{"args":{{"to":"ann@example.com","body":"{body}"}}}}"#))
+    };
+    let gate = house.gate();
+    house.pass(&gate, &letter("Your order has shipped."), &Script::answers([unclear()]));
+    let script = Script::succeeds();
+    let held = house.pass(&gate, &letter("Good news: it has shipped!"), &script);
+    let trouble = held.answer.trouble.unwrap();
+    assert_eq!((trouble.code, trouble.differing), (Code::InDoubt, vec!["args.body".to_owned()]));
+    assert_eq!(script.sent(), 0);
+    let other = wish.with_arguments(r#"{"args":{"to":"bob@example.com","body":"Your order has shipped."}}"#);
+    assert!(house.pass(&gate, &other, &script).answer.ok);
+}
+
+#[test]
+fn a_key_used_for_something_else_is_drift_and_names_what_differs() {
+    let (house, script) = (House::new(), Script::succeeds());
+    let wish = Wish { key: Some("order-1001"), ..Wish::consequential() };
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    let amount = wish.with_arguments(r#"{"args":{"customer":"ann","amount":2}}"#);
+    let trouble = house.pass(&gate, &amount, &script).answer.trouble.unwrap();
+    assert_eq!((trouble.code, trouble.differing), (Code::Drift, vec!["args.amount".to_owned()]));
+    let action = Wish { action: "fn:refund", ..wish };
+    let trouble = house.pass(&gate, &action, &script).answer.trouble.unwrap();
+    assert_eq!((trouble.code, trouble.differing), (Code::Drift, vec!["action".to_owned()]));
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn a_callers_key_can_only_add_sameness_where_the_rule_says_joins() {
+    let (house, script) = (House::new(), Script::succeeds());
+    let mut wish = Wish { key: Some("fresh-1"), ..Wish::consequential() };
+    wish.rule.caller_key = CallerKey::Joins;
+    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    let another_key = Wish { key: Some("fresh-2"), ..wish.clone() };
+    assert_eq!(house.pass(&gate, &another_key, &script).answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn a_deliberate_repeat_runs_once_per_reason() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish.again("first call, so the reason does not matter"), &script);
+    for (why, outcome, sent) in [
+        ("one more", OutcomeWord::Ran, 2),
+        ("one more", OutcomeWord::Replayed, 2),
+        ("and another", OutcomeWord::Ran, 3),
+        ("one more", OutcomeWord::Replayed, 3),
+    ] {
+        let passed = house.pass_delivered(&gate, &wish.again(why), &script);
+        assert_eq!((passed.answer.outcome, script.sent()), (outcome, sent), "{why}");
+    }
+    assert_eq!(house.effects().len(), 3);
+}
+
+#[test]
+fn a_repeat_is_held_while_the_newest_effect_is_open() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::answers([unclear()]));
+    let gate = house.gate();
+    house.pass(&gate, &wish, &script);
+    assert_eq!(code(&house.pass(&gate, &wish.again("please"), &script)), Some(Code::InDoubt));
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn a_rule_that_leaves_repeats_to_a_person_holds_an_agent() {
+    for (again, asked_by, runs) in [
+        (Again::Person, AskedBy::Agent, false),
+        (Again::Person, AskedBy::Person, true),
+        (Again::Never, AskedBy::Person, false),
+    ] {
+        let (house, mut wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+        wish.rule.again = again;
+        let gate = house.gate();
+        house.pass_delivered(&gate, &wish, &script);
+        let passed = house.pass(&gate, &Wish { asked_by, ..wish.again("please") }, &script);
+        if runs {
+            assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
+        } else {
+            assert_eq!(
+                (code(&passed), passed.answer.outcome),
+                (Some(Code::HeldForPerson), OutcomeWord::Held)
+            );
+        }
+    }
+}
+
+// Cancelling.
+
+#[test]
+fn a_cancelled_run_starts_nothing_and_says_what_was_prevented() {
+    let (house, wish, script) = (House::new(), Wish::consequential().in_run("a"), Script::succeeds());
+    let gate = house.gate();
+    let now = house.clock.now();
+    assert!(block_on(gate.ledger.cancel(TENANT, "a", false, None, now)).unwrap().drained);
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!((code(&passed), passed.answer.outcome), (Some(Code::Cancelled), OutcomeWord::Refused));
+    let cancelled = block_on(gate.ledger.cancel(TENANT, "a", false, None, now)).unwrap();
+    assert_eq!(cancelled.prevented.len(), 1);
+    block_on(gate.ledger.cancel(TENANT, "a", true, None, now)).unwrap();
+    assert!(house.pass(&gate, &wish, &script).answer.ok);
+}
+
+#[test]
+fn the_fence_is_checked_in_the_claims_own_commit() {
+    let (house, wish) = (House::new(), Wish::consequential().in_run("a"));
+    let (gate, now) = (house.gate(), house.clock.now());
+    let other = house.gate();
+    let script = Script::succeeds().before_the_claim(move || {
+        assert!(block_on(other.ledger.cancel(TENANT, "a", false, None, now)).unwrap().drained);
+    });
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!(code(&passed), Some(Code::Cancelled));
+    assert_eq!(script.sent(), 0);
+    assert!(house.effects().is_empty());
+}
+
+#[test]
+fn a_cancel_is_drained_only_when_no_sender_can_send_any_more() {
+    let (house, wish) = (House::new(), Wish::consequential().in_run("a"));
+    let gate = house.gate();
+    house.pass(&gate, &wish, &Script::answers([unclear()]));
+    let drained = |house: &House| {
+        block_on(gate.ledger.cancel(TENANT, "a", false, None, house.clock.now())).unwrap().drained
+    };
+    assert!(!drained(&house));
+    house.wait(SEND_WITHIN * 2);
+    assert!(!drained(&house), "the margin is the sender's whole time again");
+    house.wait(Duration::from_millis(1));
+    assert!(drained(&house));
+}
+
+#[test]
+fn a_cancel_sees_attempts_of_its_run_in_effects_of_other_runs() {
+    let (house, gate_wish) = (House::new(), Wish { key: Some("k"), ..Wish::consequential() });
+    let gate = house.gate();
+    house.pass(&gate, &gate_wish.in_run("a"), &Script::answers([refusal()]));
+    let slow = Script::after(seconds(5), success());
+    house.start(1, call(&gate, &gate_wish.in_run("b"), &slow, &house.clock));
+    let cancelled = house.start(2, {
+        let (gate, clock) = (Arc::clone(&gate), house.clock.clone());
+        async move {
+            clock.nap(seconds(1)).await;
+            gate.ledger.cancel(TENANT, "b", false, None, clock.now()).await.unwrap()
+        }
+    });
+    house.settle();
+    let cancelled = take(&cancelled);
+    assert_eq!((cancelled.drained, cancelled.in_flight.len()), (false, 1));
+}
+
+#[test]
+fn a_child_that_outlives_its_parent_keeps_the_run_from_being_drained() {
+    let (house, wish) = (House::new(), Wish::consequential().in_run("a"));
+    let (gate, holders) = house.process(1, Mode::Guard);
+    let script = Script::answers([unclear()]);
+    // The lock is taken by the first claim; a child started then inherits it.
+    semel_ledger::holders::Holders::me(&holders).unwrap();
+    let script = script.as_child(holders.inherited());
+    house.pass(&gate, &wish, &script);
+    holders.let_go();
+    house.wait(seconds(3600));
+    let other = house.gate();
+    let drained =
+        || block_on(other.ledger.cancel(TENANT, "a", false, None, house.clock.now())).unwrap().drained;
+    assert!(!drained());
+    script.child_ends();
+    assert!(drained());
+}
+
+// Modes and dry runs.
+
+#[test]
+fn observe_claims_nothing_and_blocks_nothing() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.process(1, Mode::Observe).0;
+    for _ in 0..2 {
+        let passed = house.pass(&gate, &wish, &script);
+        assert_eq!((passed.answer.ok, passed.answer.outcome), (true, OutcomeWord::Ran));
+    }
+    assert_eq!(script.sent(), 2);
+    assert!(house.effects().is_empty());
+    assert_eq!(house.journaled("observed"), 2);
+    assert_eq!(house.memory.durable_commits(), 0);
+}
+
+#[test]
+fn observe_goes_on_when_the_ledger_is_in_trouble() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    house.memory.inject(Fault::NotRead);
+    assert!(house.pass(&house.process(1, Mode::Observe).0, &wish, &script).answer.ok);
+}
+
+#[test]
+fn strict_makes_every_action_that_is_no_read_consequential() {
+    let file = PolicyFile { path: "semel.toml".into(), text: "version = 1\nmode = \"strict\"\n".into() };
+    let policy = Policy::load(vec![file]).unwrap();
+    assert_eq!(policy.mode, Mode::Strict);
+    let (house, script) = (House::new(), Script::succeeds());
+    let mut wish = Wish::of(Class::Act);
+    wish.rule = policy.rule_for(&ActionFacts::new("fn:poke", &semel_core::json::Json::Null));
+    let gate = house.process(1, policy.mode).0;
+    house.pass_delivered(&gate, &wish, &script);
+    assert_eq!(house.pass(&gate, &wish, &script).answer.outcome, OutcomeWord::Replayed);
+    let read = policy.rule_for(&ActionFacts::new("fn:get_thing", &semel_core::json::Json::Null));
+    assert_eq!(read.class, Class::Read);
+}
+
+#[test]
+fn reads_pass_and_leave_no_trace_even_when_the_ledger_is_down() {
+    let (house, wish, script) = (House::new(), Wish::of(Class::Read), Script::succeeds());
+    let gate = house.gate();
+    for _ in 0..3 {
+        house.memory.inject(Fault::NotRead);
+        let passed = house.pass(&gate, &wish, &script);
+        assert_eq!((passed.answer.ok, passed.answer.effect), (true, EffectWord::None));
+    }
+    assert_eq!((script.sent(), house.memory.durable_commits()), (3, 0));
+}
+
+#[test]
+fn a_dry_run_says_what_would_happen_and_writes_nothing() {
+    let (house, wish) = (House::new(), Wish::consequential().in_run("a"));
+    let gate = house.gate();
+    let dry = |wish: &Wish| block_on(gate.dry_run(&wish.intent(), &wish.rule)).unwrap();
+    let would = |wish: &Wish| dry(wish).dry_run.unwrap().would;
+    let answer = dry(&wish);
+    assert_eq!((answer.outcome, answer.effect), (OutcomeWord::DryRun, EffectWord::WouldUpdate));
+    assert_eq!(would(&wish), Would::Run);
+    assert!(house.effects().is_empty() && house.journal().is_empty());
+
+    house.pass_delivered(&gate, &wish, &Script::succeeds());
+    let before = (house.journal().len(), house.effects());
+    assert_eq!((would(&wish), dry(&wish).effect), (Would::Replay, EffectWord::WouldNoop));
+    assert_eq!((house.journal().len(), house.effects()), before);
+
+    let doubtful = wish.with_arguments(r#"{"args":{"customer":"bob"}}"#);
+    house.pass(&gate, &doubtful, &Script::answers([unclear()]));
+    assert_eq!(would(&doubtful), Would::Hold);
+    block_on(gate.ledger.cancel(TENANT, "a", false, None, house.clock.now())).unwrap();
+    assert_eq!(would(&wish), Would::Refuse);
+}
+
+// A ledger in trouble.
+
+#[test]
+fn with_the_ledger_unreachable_nothing_is_sent() {
+    for fault in [Fault::NotRead, Fault::NotWritten] {
+        let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+        house.memory.inject(fault);
+        assert!(house.try_pass(&house.gate(), &wish, &script).is_err(), "{fault:?}");
+        assert_eq!(script.sent(), 0);
+    }
+}
+
+#[test]
+fn a_claim_whose_commit_went_unanswered_is_recognised_by_its_nonce() {
+    for (fault, claims) in [(Fault::LandsUnanswered, 1), (Fault::VanishesUnanswered, 1)] {
+        let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+        house.memory.inject(fault);
+        assert!(house.pass(&house.gate(), &wish, &script).answer.ok);
+        assert_eq!((script.sent(), house.journaled("claimed")), (1, claims), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_settlement_whose_commit_went_unanswered_is_recognised() {
+    for fault in [Fault::LandsUnanswered, Fault::VanishesUnanswered] {
+        let (house, wish) = (House::new(), Wish::consequential());
+        let memory = Arc::clone(&house.memory);
+        let script = Script::succeeds().while_sending(move || memory.inject(fault));
+        assert!(house.pass(&house.gate(), &wish, &script).answer.ok);
+        assert_eq!(house.journaled("settled_applied"), 1, "{fault:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_could_not_be_recorded_is_in_doubt_and_no_success() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let memory = Arc::clone(&house.memory);
+    let script =
+        Script::succeeds().while_sending(move || (0..1_000).for_each(|_| memory.inject(Fault::NotWritten)));
+    let passed = house.pass(&house.gate(), &wish, &script);
+    assert_eq!((code(&passed), passed.answer.outcome), (Some(Code::InDoubt), OutcomeWord::Ran));
+    assert!(passed.answer.trouble.unwrap().what_happened.contains("could not be recorded"));
+    assert_eq!(script.sent(), 1);
+    assert_eq!(state(&house), "in flight", "its holder lives; it lapses with it");
+}
+
+#[test]
+fn what_cannot_be_prepared_leaves_no_doubt_and_no_record() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let script = Script::succeeds().cannot_be_prepared();
+    assert_eq!(code(&house.pass(&house.gate(), &wish, &script)), Some(Code::NotStarted));
+    assert!(house.effects().is_empty());
+}
+
+#[test]
+fn a_pruned_reply_is_answered_as_no_longer_kept() {
+    let (house, wish, script) =
+        (House::new(), Wish { key: Some("k"), ..Wish::consequential() }, Script::succeeds());
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    house.wait(seconds(2 * 24 * 3600));
+    let retention = Retention { replies: seconds(24 * 3600), facts: seconds(24 * 3600) };
+    let report = block_on(gate.ledger.prune(retention, house.clock.now())).unwrap();
+    assert_eq!((report.replies_dropped, report.facts_dropped), (1, 0));
+    let passed = house.pass(&gate, &wish, &script);
+    assert!(passed.answer.ok);
+    assert!(passed.answer.reason.unwrap().contains("its reply is no longer kept"));
+    assert_eq!((passed.reply, script.sent()), (GivenReply::None, 1));
+}
+
+// A store that may have lost claims.
+
+#[test]
+fn after_an_epoch_an_unseen_intent_is_in_doubt_until_that_is_accepted() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.gate();
+    house.fail_over(&house.memory.snapshot());
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+    assert!(house.effect().attempts.is_empty());
+    block_on(gate.ledger.accept_epoch(house.clock.now())).unwrap();
+    let other = wish.with_arguments(r#"{"args":{"customer":"bob"}}"#);
+    assert!(house.pass(&gate, &other, &script).answer.ok);
+}
+
+#[test]
+fn after_an_epoch_a_refusal_may_have_been_followed_by_a_lost_claim() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let script = Script::answers([refusal(), success()]);
+    let gate = house.gate();
+    house.pass(&gate, &wish, &script);
+    let old = house.memory.snapshot();
+    assert!(house.pass(&gate, &wish, &script).answer.ok);
+    house.fail_over(&old);
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!(code(&passed), Some(Code::InDoubt));
+    assert_eq!(script.sent(), 2);
+    assert_eq!(house.journaled("forgotten"), 1);
+}
+
+#[test]
+fn after_an_epoch_the_next_effect_may_have_been_claimed_already() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    let old = house.memory.snapshot();
+    house.pass_delivered(&gate, &wish.again("one more"), &script);
+    house.fail_over(&old);
+    assert_eq!(house.pass(&gate, &wish, &script).answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(code(&house.pass(&gate, &wish.again("one more"), &script)), Some(Code::InDoubt));
+    assert_eq!(script.sent(), 2);
+    assert_eq!(house.effects().len(), 2);
+}
+
+#[test]
+fn an_answer_whose_claim_was_lost_is_evidence_and_no_success() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let old = house.memory.snapshot();
+    let (memory, gate, now) = (Arc::clone(&house.memory), house.gate(), house.clock.now());
+    let script = Script::succeeds().while_sending(move || {
+        memory.fail_over_to(&old);
+        block_on(gate.ledger.bump_epoch("failover", now)).unwrap();
+    });
+    let passed = house.pass(&house.gate(), &wish, &script);
+    assert_eq!(code(&passed), Some(Code::InDoubt));
+    assert_eq!(house.journaled("late_answer"), 1);
+    assert!(house.effects().is_empty());
+    assert_eq!(code(&house.pass(&house.gate(), &wish, &script)), Some(Code::InDoubt));
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn an_answer_does_not_settle_an_attempt_that_only_has_its_number() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let old = house.memory.snapshot();
+    let (memory, other, now) =
+        (Arc::clone(&house.memory), house.process(2, Mode::Guard).0, house.clock.now());
+    let (twin, orders, clock) = (wish.clone(), house.orders.clone(), house.clock.clone());
+    let running = Script::after(seconds(20), success());
+    let theirs = running.clone();
+    let script = Script::after(seconds(5), refusal()).while_sending(move || {
+        memory.fail_over_to(&old);
+        block_on(other.ledger.bump_epoch("failover", now)).unwrap();
+        block_on(other.ledger.accept_epoch(now)).unwrap();
+        let call = call(&other, &twin, &theirs, &clock);
+        orders.start(2, async move { drop(call.await) });
+    });
+    let first = house.pass(&house.process(1, Mode::Guard).0, &wish, &script);
+    assert_eq!(code(&first), Some(Code::InDoubt), "a refusal of the lost attempt frees nothing");
+    assert_eq!(state(&house), "applied");
+    assert_eq!((script.sent(), running.sent()), (1, 1));
+}
+
+#[test]
+fn what_a_probe_found_in_another_epoch_does_not_count() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.wait = Duration::ZERO;
+    let gate = house.gate();
+    house.pass(&gate, &wish, &Script::answers([unclear()]).probes([ProbeAnswer::No]));
+    house.wait(seconds(60));
+    let key = wish.intent().key;
+    let seen = block_on(gate.ledger.find(key)).unwrap();
+    let asked_at = house.clock.now();
+    house.fail_over(&house.memory.snapshot());
+    let no = semel_ledger::rulings::Probed::No { quiet: seconds(5) };
+    assert!(block_on(gate.ledger.probed(&seen, no, asked_at)).unwrap().is_none());
+    assert_eq!(state(&house), "in doubt");
+}
+
+#[test]
+fn a_forgotten_refusals_reply_is_never_handed_out_as_a_success() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let script = Script::answers([refusal()]);
+    let gate = house.gate();
+    house.pass(&gate, &wish, &script);
+    house.fail_over(&house.memory.snapshot());
+    house.pass(&gate, &wish, &script);
+    let ruling = semel_core::effect::Ruling {
+        by: "ann".into(),
+        reason: semel_core::ids::Reason::parse("looked").unwrap(),
+        at: house.clock.now(),
+    };
+    block_on(gate.ledger.resolve(house.effect().id, Verdict::Applied { reply: None }, ruling)).unwrap();
+    let State::Applied(applied) = house.effect().state else { panic!("it was ruled applied") };
+    assert_eq!(applied.reply, Reply::Unknown);
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!((passed.answer.ok, passed.reply), (true, GivenReply::None));
+}
+
+#[test]
+fn a_child_whose_claim_was_lost_gets_a_day_before_a_no_counts() {
+    for (child, probes_count) in [(false, true), (true, false)] {
+        let (house, mut wish) = (House::new(), Wish::probed());
+        wish.rule.wait = seconds(60);
+        let gate = house.gate();
+        house.fail_over(&house.memory.snapshot());
+        let script = Script::succeeds().probes([ProbeAnswer::No]);
+        let script = if child { script.as_child(None) } else { script };
+        let passed = house.pass(&gate, &wish, &script);
+        assert_eq!(passed.answer.ok, probes_count, "{:?}", passed.answer);
+    }
+}
