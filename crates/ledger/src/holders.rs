@@ -1,7 +1,7 @@
 //! Who holds attempts, and whether they are still alive (rule 17).
 
 use crate::Error;
-use crate::owner::{OwnerLock, Owners};
+use crate::owner::{Group, OwnerLock, Owners};
 use semel_core::ids::OwnerId;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,11 @@ impl FileHolders {
     /// Children started from now on keep this process's claims alive with them.
     pub fn inheritable(&self) -> Result<(), Error> {
         self.lock().as_mut().map_or(Ok(()), OwnerLock::inheritable)
+    }
+
+    /// The process group that acts for this process, from now on.
+    pub fn acts_through(&self, group: Group) -> Result<(), Error> {
+        self.lock().as_ref().map_or(Ok(()), |lock| lock.acts_through(group))
     }
 
     /// Children started from now on do not.

@@ -134,9 +134,12 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let signals = self.signals.as_ref().expect("prepare listens before anything is sent");
         self.holders.inheritable().map_err(std::io::Error::other)?;
         let elapsed = || self.clock.elapsed();
-        child::run(plan, signals, &elapsed, || {
+        child::run(plan, signals, &elapsed, |group| {
             // Later children, such as probes, must not keep the holder alive.
             let _still_inheritable_is_only_slower = self.holders.seal();
+            if let Some(group) = group {
+                let _the_lock_alone_must_do = self.holders.acts_through(group);
+            }
         })
     }
 
@@ -232,7 +235,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             timeout: Some(PROBE_TIMEOUT),
         };
         let elapsed = || self.clock.elapsed();
-        let ended = child::run(plan, signals, &elapsed, || ()).map_err(|error| error.to_string())?;
+        let ended = child::run(plan, signals, &elapsed, |_| ()).map_err(|error| error.to_string())?;
         let whole = ended.stdout.total <= REPLY_BYTES_MAX as u64;
         Ok((ended.status, ended.timed_out || !whole, capped(&ended.stdout)))
     }

@@ -142,3 +142,20 @@ fn the_table_reads_known_programs_and_a_rule_may_list_refusals() {
     assert_eq!(home.run(&[], "exit 8").code, Some(8));
     assert_eq!(home.run(&[], TOUCH).code, Some(0));
 }
+
+#[test]
+fn a_command_that_closes_what_it_inherited_still_counts_as_running() {
+    let home = Home::new();
+    // As sudo does: every descriptor but the first three is closed, the lock among them.
+    let script = "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd>&-\"; done 2>/dev/null; touch begun; sleep 1; echo x >> world";
+    let probe = ["--key", "k", "--probe", "test -e world", "--probe-quiet", "1ms"];
+    let args = [&["run"], &probe[..], &["--", "bash", "-c", script]].concat();
+    let mut wrapper = home.command(args.clone()).stderr(Stdio::null()).spawn().expect("semel starts");
+    while !home.work().join("begun").exists() {
+        std::thread::yield_now();
+    }
+    wrapper.kill().expect("it is killed");
+    wrapper.wait().expect("it is gone");
+    let retried = home.semel(args);
+    assert_eq!((retried.code, home.effects()), (Some(0), 1), "{retried:?}");
+}
