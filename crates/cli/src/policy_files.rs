@@ -32,9 +32,13 @@ pub fn read(environment: &Environment, flag: Option<&Path>) -> anyhow::Result<Ve
     if let Some(path) = explicit {
         return Ok(vec![read_one(&environment.cwd.join(path))?]);
     }
-    let project = environment.cwd.ancestors().map(|directory| directory.join("semel.toml")).find(|path| path.is_file());
+    let project =
+        environment.cwd.ancestors().map(|directory| directory.join("semel.toml")).find(|path| path.is_file());
     let user = environment.config.clone().map(|path| environment.cwd.join(path)).or_else(|| {
-        environment.user_config_dir().map(|directory| directory.join("semel.toml")).filter(|path| path.is_file())
+        environment
+            .user_config_dir()
+            .map(|directory| directory.join("semel.toml"))
+            .filter(|path| path.is_file())
     });
     project.into_iter().chain(user).map(|path| read_one(&path)).collect()
 }
@@ -48,10 +52,18 @@ pub fn read_one(path: &PathBuf) -> anyhow::Result<PolicyFile> {
         anyhow::bail!("the policy {} belongs to another user (uid {})", path.display(), metadata.uid());
     }
     if metadata.mode() & 0o002 != 0 {
-        anyhow::bail!("everybody can write the policy {} (mode {:o})", path.display(), metadata.mode() & 0o777);
+        anyhow::bail!(
+            "everybody can write the policy {} (mode {:o})",
+            path.display(),
+            metadata.mode() & 0o777
+        );
     }
     if metadata.len() > POLICY_BYTES_MAX {
-        anyhow::bail!("the policy {} has {} bytes; at most {POLICY_BYTES_MAX} are read", path.display(), metadata.len());
+        anyhow::bail!(
+            "the policy {} has {} bytes; at most {POLICY_BYTES_MAX} are read",
+            path.display(),
+            metadata.len()
+        );
     }
     let text = std::fs::read_to_string(path).with_context(about)?;
     Ok(PolicyFile { path: path.clone(), text })

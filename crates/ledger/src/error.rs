@@ -16,7 +16,9 @@ pub enum Error {
     WrongSecret { path: PathBuf },
     #[error("the secret of the ledger {path} is missing")]
     SecretMissing { path: PathBuf },
-    #[error("the ledger {path} has its secret; with another one it would recognise nothing that it has recorded")]
+    #[error(
+        "the ledger {path} has its secret; with another one it would recognise nothing that it has recorded"
+    )]
     SecretKept { path: PathBuf },
     #[error("SQLite {found} is older than {needed}; its WAL can lose commits")]
     SqliteTooOld { found: String, needed: &'static str },

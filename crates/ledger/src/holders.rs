@@ -1,7 +1,7 @@
 //! Who holds attempts, and whether they are still alive (rule 17).
 
 use crate::Error;
-use crate::owner::{OwnerLock, Owners};
+use crate::owner::{Group, OwnerLock, Owners};
 use semel_core::ids::OwnerId;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,6 +35,11 @@ impl FileHolders {
         self.lock().as_mut().map_or(Ok(()), OwnerLock::inheritable)
     }
 
+    /// The process group that acts for this process, from now on.
+    pub fn acts_through(&self, group: Group) -> Result<(), Error> {
+        self.lock().as_ref().map_or(Ok(()), |lock| lock.acts_through(group))
+    }
+
     /// Children started from now on do not.
     pub fn seal(&self) -> Result<(), Error> {
         self.lock().as_mut().map_or(Ok(()), OwnerLock::seal)
@@ -54,7 +59,8 @@ impl FileHolders {
     pub fn sweep(&self) {
         let Owners::Directory(directory) = &self.owners else { return };
         let Ok(entries) = std::fs::read_dir(directory) else { return };
-        let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str().and_then(OwnerLock::id_of_name));
+        let ids =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str().and_then(OwnerLock::id_of_name));
         for id in ids.take(SWEEP_MAX) {
             let _left_if_not_known = self.is_alive(id);
         }

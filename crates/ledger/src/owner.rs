@@ -8,8 +8,8 @@ use crate::place::create_private;
 use crate::store::OwnerId;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -80,6 +80,14 @@ impl OwnerLock {
         rustix::io::fcntl_setfd(&*file, flags).map_err(|error| cannot(directory, error.into()))
     }
 
+    /// Writes down the process group that acts for this owner. Programs that close what they inherit (sudo does) give
+    /// the lock away without knowing it; their group tells that they are there all the same.
+    pub fn acts_through(&self, group: Group) -> Result<(), Error> {
+        let Held::File { file, directory, .. } = &self.held else { return Ok(()) };
+        file.write_all_at(format!("{} {}\n", group.0, boot_id()).as_bytes(), 0)
+            .map_err(|error| cannot(directory, error))
+    }
+
     /// Lets go, and says whether a child still holds on.
     pub fn release(mut self) -> Result<bool, Error> {
         match std::mem::replace(&mut self.held, Held::Released) {
@@ -127,12 +135,35 @@ pub fn is_alive(directory: &Path, id: OwnerId) -> Result<bool, Error> {
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(cannot(directory, error)),
+        Ok(()) if group_is_there(&file) => Ok(true),
         Ok(()) => {
             // Ids are never used twice, so the name can go while we hold the lock. Failing to tidy is no harm.
             let _ = fs::remove_file(&path);
             Ok(false)
         }
     }
+}
+
+/// A process group, by its leader's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group(pub i32);
+
+/// Whether the group that was written down still has a member. After a restart of the machine its number means
+/// nothing, so the boot is written down with it.
+fn group_is_there(mut file: &File) -> bool {
+    let mut text = String::new();
+    if file.read_to_string(&mut text).is_err() {
+        return false;
+    }
+    let Some((group, boot)) = text.trim().split_once(' ') else { return false };
+    let group = group.parse().ok().filter(|group| *group > 1).and_then(rustix::process::Pid::from_raw);
+    boot == boot_id() && group.is_some_and(|group| rustix::process::test_kill_process_group(group).is_ok())
+}
+
+fn boot_id() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    // Elsewhere than on Linux all boots are one; then a group may be taken for another for as long as that lives.
+    if id.is_empty() { "unknown".to_owned() } else { id.trim().to_owned() }
 }
 
 /// Where the ledger asks who is alive: files for an engine that several processes share, a set for one in memory.

@@ -7,7 +7,6 @@ pub mod explain;
 pub mod key;
 pub mod ledger;
 pub mod man;
-mod piped;
 pub mod policy;
 pub mod run;
 

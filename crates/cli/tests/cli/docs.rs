@@ -37,7 +37,11 @@ impl Scene {
             ("SHELL", "bash"),
             ("DIR", "man"),
         ] {
-            filled = filled.split(' ').map(|word| if word == placeholder { value } else { word }).collect::<Vec<_>>().join(" ");
+            filled = filled
+                .split(' ')
+                .map(|word| if word == placeholder { value } else { word })
+                .collect::<Vec<_>>()
+                .join(" ");
         }
         words(&filled)
     }
@@ -54,7 +58,8 @@ fn root() -> PathBuf {
 fn documents() -> Vec<PathBuf> {
     let root = root();
     let folders = ["", "docs", "docs/errors", "docs/decisions", "spec"];
-    let files = folders.iter().flat_map(|folder| fs::read_dir(root.join(folder)).expect("a folder of documents"));
+    let files =
+        folders.iter().flat_map(|folder| fs::read_dir(root.join(folder)).expect("a folder of documents"));
     let mut files: Vec<PathBuf> = files.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     files.sort();
@@ -118,7 +123,9 @@ fn every_command_that_a_document_names_exists() {
             let command: Vec<String> = named
                 .split(' ')
                 .skip(1)
-                .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-'))
+                .take_while(|word| {
+                    word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
+                })
                 .map(str::to_owned)
                 .chain(["--help".to_owned()])
                 .collect();

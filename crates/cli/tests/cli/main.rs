@@ -9,7 +9,7 @@ mod documents;
 mod epoch;
 mod ledger;
 mod policy;
-mod run;
 mod rulings;
+mod run;
 mod runs;
 mod streams;

@@ -4,6 +4,7 @@ use super::stream::{Sink, Stream, Taken};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::process::{Pid, Signal, kill_process_group};
+use semel_ledger::owner::Group;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -80,14 +81,15 @@ pub fn run(
     mut plan: Plan<'_>,
     signals: &Signals,
     elapsed: &dyn Fn() -> Duration,
-    started: impl FnOnce(),
+    started: impl FnOnce(Option<Group>),
 ) -> io::Result<Ended> {
     plan.command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     if plan.input.is_some() {
         plan.command.stdin(Stdio::piped());
     }
     let spawned = plan.command.spawn();
-    started();
+    // A child leads the group that is named after it.
+    started(spawned.as_ref().ok().map(|child| Group(child.id().cast_signed())));
     let mut child = spawned?;
     let group = Pid::from_raw(child.id().cast_signed());
     let mut stdin = child.stdin.take();
@@ -144,7 +146,8 @@ pub fn run(
         {
             match pipe.write(input) {
                 Ok(written) => input = &input[written..],
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 // The child does not want the rest; that is its business.
                 Err(_) => input = &[],
             }

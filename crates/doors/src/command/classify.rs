@@ -90,7 +90,10 @@ pub fn read(program: &str, status: ExitStatus, timed_out: bool, stderr: &[u8], r
         return reading(Meaning::NeverSent, &format!("exit {code}: {line}"));
     }
     if rule.failure == Failure::InDoubt {
-        return reading(Meaning::Ambiguous, &format!("exit {code}, and the rule reads every failure as ambiguous"));
+        return reading(
+            Meaning::Ambiguous,
+            &format!("exit {code}, and the rule reads every failure as ambiguous"),
+        );
     }
     if rule.refused_exit.contains(&code) {
         return reading(Meaning::Refused, &format!("exit {code}, which the rule lists as a refusal"));
@@ -103,7 +106,10 @@ pub fn read(program: &str, status: ExitStatus, timed_out: bool, stderr: &[u8], r
     }
     // Shells report a child's death by signal as 128 + the signal's number.
     if (129..=159).contains(&code) {
-        return reading(Meaning::Ambiguous, &format!("exit {code}: something in it died by signal {}", code - 128));
+        return reading(
+            Meaning::Ambiguous,
+            &format!("exit {code}: something in it died by signal {}", code - 128),
+        );
     }
     let text = String::from_utf8_lossy(stderr).to_lowercase();
     if let Some(phrase) = LOST_ANSWER.iter().find(|phrase| text.contains(*phrase)) {

@@ -59,7 +59,8 @@ impl CommandLine {
     /// What rules see as `argv`, `cwd` and `stdin`. Input is named by its digest: it can be large, and secret.
     pub fn arguments(&self) -> Json {
         let argv = self.argv.iter().map(|argument| Json::str(argument)).collect();
-        let mut members = vec![("argv".to_owned(), Json::Array(argv)), ("cwd".to_owned(), Json::str(&self.cwd))];
+        let mut members =
+            vec![("argv".to_owned(), Json::Array(argv)), ("cwd".to_owned(), Json::str(&self.cwd))];
         if let Some(input) = &self.input {
             members.push(("stdin".to_owned(), Json::str(&Digest::of(&[input]).to_string())));
         }

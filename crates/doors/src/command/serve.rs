@@ -100,7 +100,8 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let program = find(&self.line.argv[0], &self.search, Path::new(&self.line.cwd))?;
         let mut command = self.command(&program);
         command.arg(flag).stdin(Stdio::null());
-        let output = command.output().map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?;
+        let output =
+            command.output().map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?;
         let code = output.status.code().unwrap_or(-1);
         Ok(Output { exit_code: code, stdout: output.stdout, stderr: output.stderr }.data())
     }
@@ -122,14 +123,23 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             Show::Live => (Sink::Stdout(std::io::stdout()), Sink::Stderr(std::io::stderr())),
             Show::InAnswer => (Sink::Nowhere, Sink::Nowhere),
         };
-        let plan =
-            Plan { command, input: self.line.input.as_deref(), stdout, stderr, kept_max: REPLY_BYTES_MAX, timeout };
+        let plan = Plan {
+            command,
+            input: self.line.input.as_deref(),
+            stdout,
+            stderr,
+            kept_max: REPLY_BYTES_MAX,
+            timeout,
+        };
         let signals = self.signals.as_ref().expect("prepare listens before anything is sent");
         self.holders.inheritable().map_err(std::io::Error::other)?;
         let elapsed = || self.clock.elapsed();
-        child::run(plan, signals, &elapsed, || {
+        child::run(plan, signals, &elapsed, |group| {
             // Later children, such as probes, must not keep the holder alive.
             let _still_inheritable_is_only_slower = self.holders.seal();
+            if let Some(group) = group {
+                let _the_lock_alone_must_do = self.holders.acts_through(group);
+            }
         })
     }
 
@@ -166,7 +176,8 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let mut data = output.data();
         data["exit_reading"] = Value::from(reading.line.as_str());
         if too_large {
-            data["truncated"] = json!({"stdout_bytes": ended.stdout.total, "stderr_bytes": ended.stderr.total});
+            data["truncated"] =
+                json!({"stdout_bytes": ended.stdout.total, "stderr_bytes": ended.stderr.total});
         }
         let secrets = render::secret_values(&self.line.arguments(), &self.rule.sorting.secret);
         let bytes = (!too_large).then(|| output.scrubbed(&secrets).encode());
@@ -224,7 +235,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             timeout: Some(PROBE_TIMEOUT),
         };
         let elapsed = || self.clock.elapsed();
-        let ended = child::run(plan, signals, &elapsed, || ()).map_err(|error| error.to_string())?;
+        let ended = child::run(plan, signals, &elapsed, |_| ()).map_err(|error| error.to_string())?;
         let whole = ended.stdout.total <= REPLY_BYTES_MAX as u64;
         Ok((ended.status, ended.timed_out || !whole, capped(&ended.stdout)))
     }
@@ -237,7 +248,8 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
             let why = format!("there is no directory {}", self.line.cwd);
             return Err(NotStarted { why, data: json!({"exit_code": 125}) });
         }
-        let cannot = |error: std::io::Error| NotStarted { why: error.to_string(), data: json!({"exit_code": 125}) };
+        let cannot =
+            |error: std::io::Error| NotStarted { why: error.to_string(), data: json!({"exit_code": 125}) };
         if self.signals.is_none() {
             self.signals = Some(Signals::listen().map_err(cannot)?);
         }
@@ -363,7 +375,8 @@ fn attempt_facts(effect: &Effect) -> Json {
 
 /// Finds a program as `execvp` would, so that a missing one is known before anything is claimed.
 fn find(name: &str, search: &OsString, cwd: &Path) -> Result<PathBuf, NotStarted> {
-    let executable = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    let executable =
+        |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     let refuse = |why: String, code: i32| Err(NotStarted { why, data: json!({"exit_code": code}) });
     if name.contains('/') {
         let path = cwd.join(name);

@@ -50,7 +50,15 @@ pub struct Stream<R> {
 
 impl<R: Read + AsFd> Stream<R> {
     pub fn new(source: R, sink: Sink, kept_max: usize) -> Self {
-        Stream { source: Some(source), sink, kept: Vec::new(), kept_max, total: 0, pending: Vec::new(), broken: false }
+        Stream {
+            source: Some(source),
+            sink,
+            kept: Vec::new(),
+            kept_max,
+            total: 0,
+            pending: Vec::new(),
+            broken: false,
+        }
     }
 
     /// The descriptor to read from, while there is something to read and room for it.
@@ -101,7 +109,13 @@ impl<R: Read + AsFd> Stream<R> {
     }
 
     pub fn finish(self) -> Taken {
-        Taken { kept: self.kept, total: self.total, pending: self.pending, sink: self.sink, broken: self.broken }
+        Taken {
+            kept: self.kept,
+            total: self.total,
+            pending: self.pending,
+            sink: self.sink,
+            broken: self.broken,
+        }
     }
 }
 

@@ -73,7 +73,12 @@ fn rewrite(connection: &Connection, check: Digest, reason: &str, now: At) -> rus
 }
 
 /// Begins an epoch, in a transaction of its own.
-pub(super) fn begin_epoch(connection: &Connection, kind: &str, reason: &str, now: At) -> rusqlite::Result<Epoch> {
+pub(super) fn begin_epoch(
+    connection: &Connection,
+    kind: &str,
+    reason: &str,
+    now: At,
+) -> rusqlite::Result<Epoch> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let epoch = write_epoch(connection, kind, reason, now)?;
     connection.execute_batch("COMMIT")?;
@@ -88,7 +93,11 @@ fn write_epoch(connection: &Connection, kind: &str, reason: &str, now: At) -> ru
     let data = serde_json::json!({"number": epoch.number, "reason": reason});
     let commit = Commit {
         nonce: nonce(&OsEntropy),
-        puts: vec![Put::Cell { key: EPOCH_CELL, expected: cell.map_or(Revision::ABSENT, |c| c.revision), body }],
+        puts: vec![Put::Cell {
+            key: EPOCH_CELL,
+            expected: cell.map_or(Revision::ABSENT, |c| c.revision),
+            body,
+        }],
         require: Require::default(),
         journal: vec![journal::note(kind, None, None, data, now)],
         durability: Durability::Durable,

@@ -1,5 +1,5 @@
-use semel_core::time::At;
 use crate::scene::{self, now};
+use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::place::Place;
 use semel_ledger::sqlite::{OpenOptions, SqliteStore};

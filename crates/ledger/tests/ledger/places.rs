@@ -1,5 +1,5 @@
-use semel_core::time::At;
 use crate::scene;
+use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::error::Unsafe;
 use semel_ledger::place::Place;

@@ -13,7 +13,10 @@ fn a_lost_answer_is_in_doubt_and_never_sent_again() {
     let object = answer(&first);
     assert_eq!((object["code"].as_str(), object["effect"].as_str()), (Some("in_doubt"), Some("unknown")));
     assert_eq!(object["is_it_safe_to_retry"], "no");
-    assert!(object["what_happened"].as_str().is_some_and(|text| text.contains("connection reset")), "{object}");
+    assert!(
+        object["what_happened"].as_str().is_some_and(|text| text.contains("connection reset")),
+        "{object}"
+    );
     for _ in 0..3 {
         assert_eq!(home.run(&["--key", "k"], LOSES).code, Some(121));
     }
@@ -132,7 +135,27 @@ fn the_table_reads_known_programs_and_a_rule_may_list_refusals() {
     }
     assert_eq!(home.run(&["--class", "consequential"], "exit 9").code, Some(121));
     let home = Home::new();
-    home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\nrefused_exit = [8]\n");
+    home.file(
+        "semel.toml",
+        "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\nrefused_exit = [8]\n",
+    );
     assert_eq!(home.run(&[], "exit 8").code, Some(8));
     assert_eq!(home.run(&[], TOUCH).code, Some(0));
+}
+
+#[test]
+fn a_command_that_closes_what_it_inherited_still_counts_as_running() {
+    let home = Home::new();
+    // As sudo does: every descriptor but the first three is closed, the lock among them.
+    let script = "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd>&-\"; done 2>/dev/null; touch begun; sleep 1; echo x >> world";
+    let probe = ["--key", "k", "--probe", "test -e world", "--probe-quiet", "1ms"];
+    let args = [&["run"], &probe[..], &["--", "bash", "-c", script]].concat();
+    let mut wrapper = home.command(args.clone()).stderr(Stdio::null()).spawn().expect("semel starts");
+    while !home.work().join("begun").exists() {
+        std::thread::yield_now();
+    }
+    wrapper.kill().expect("it is killed");
+    wrapper.wait().expect("it is gone");
+    let retried = home.semel(args);
+    assert_eq!((retried.code, home.effects()), (Some(0), 1), "{retried:?}");
 }

@@ -93,6 +93,7 @@ fn a_reworded_text_is_held_while_its_like_is_in_doubt_and_another_invoice_is_not
     assert_eq!(reworded.code, Some(121));
     assert_eq!(reworded.json()["differing"], serde_json::json!(["argv[5]"]));
     assert_eq!(reworded.json()["outcome"], "held");
-    let another = home.semel(["run", "--class", "consequential", "--", "sh", "-c", TOUCH, "send", "eve", "please pay"]);
+    let another =
+        home.semel(["run", "--class", "consequential", "--", "sh", "-c", TOUCH, "send", "eve", "please pay"]);
     assert_eq!(another.code, Some(0));
 }

@@ -26,7 +26,9 @@ fn a_wal_that_was_deleted_or_cut_is_noticed() {
         let wal = home.state().join("ledger.db-wal");
         let length = wal.metadata().expect("commits lie in the WAL").len();
         match half {
-            true => fs::File::options().write(true).open(&wal).and_then(|f| f.set_len(length / 2)).expect("cut"),
+            true => {
+                fs::File::options().write(true).open(&wal).and_then(|f| f.set_len(length / 2)).expect("cut")
+            }
             false => fs::remove_file(&wal).expect("deleted"),
         }
         is_held(&home);

@@ -15,7 +15,8 @@ content = ["argv[4]"]
 fn a_rule_names_identity_and_lets_content_be_reworded() {
     let home = Home::new();
     home.file("semel.toml", CHARGE);
-    let charge = |order: &str, memo: &str| home.semel(["run", "--json", "--", "sh", "-c", TOUCH, order, memo]);
+    let charge =
+        |order: &str, memo: &str| home.semel(["run", "--json", "--", "sh", "-c", TOUCH, order, memo]);
     assert_eq!(answer(&charge("1001", "thank you"))["outcome"], "ran");
     assert_eq!(answer(&charge("1001", "many thanks, dear customer"))["outcome"], "replayed");
     assert_eq!(answer(&charge("1002", "thank you"))["outcome"], "ran");
@@ -48,7 +49,10 @@ fn without_the_fields_that_a_rule_requires_nothing_is_sent() {
 #[test]
 fn a_rule_may_leave_repeats_to_a_person() {
     let home = Home::new();
-    home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\nagain = \"person\"\n");
+    home.file(
+        "semel.toml",
+        "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\nagain = \"person\"\n",
+    );
     home.run(&[], TOUCH);
     let again = home.run(&["--again", "because", "--json"], TOUCH);
     assert_eq!((again.code, again.json()["code"].as_str()), (Some(120), Some("held_for_person")));
@@ -78,7 +82,8 @@ fn the_key_for_the_tool_is_one_per_effect_and_a_keyed_tool_may_be_sent_again() {
     let ran = home.run(&["--json", "--key", "k"], script);
     assert_eq!((ran.code, answer(&ran)["attempt"].as_u64()), (Some(0), Some(3)), "{ran:?}");
     assert_eq!((home.lines("keys"), home.effects()), (3, 1));
-    let gives_up = home.run(&["--json", "--key", "other"], "echo $PAY_KEY >> tries; echo timed out >&2; exit 1");
+    let gives_up =
+        home.run(&["--json", "--key", "other"], "echo $PAY_KEY >> tries; echo timed out >&2; exit 1");
     assert_eq!(gives_up.code, Some(121), "{gives_up:?}");
     assert_eq!(home.lines("tries"), 3);
     let again = home.run(&["--json", "--key", "other"], "echo $PAY_KEY >> tries; echo timed out >&2; exit 1");
@@ -110,7 +115,10 @@ fn in_strict_mode_every_action_is_consequential() {
 #[test]
 fn a_tools_own_dry_run_is_asked_where_the_rule_maps_one() {
     let home = Home::new();
-    home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:echo *\"\ndry_run = { flag = \"--pretend\" }\n");
+    home.file(
+        "semel.toml",
+        "version = 1\n[[rule]]\nmatch = \"cli:echo *\"\ndry_run = { flag = \"--pretend\" }\n",
+    );
     let ran = home.semel(["run", "--json", "--dry-run", "--", "echo", "deploy"]);
     assert_eq!(answer(&ran)["changes"][0]["stdout"], "deploy --pretend\n");
 }
@@ -118,7 +126,9 @@ fn a_tools_own_dry_run_is_asked_where_the_rule_maps_one() {
 #[test]
 fn a_bad_policy_stops_every_call_before_it_is_sent() {
     let home = Home::new();
-    for (policy, code) in [("version = ", "toml"), ("version = 1\nmodus = \"guard\"\n", "modus"), ("version = 9\n", "version")] {
+    for (policy, code) in
+        [("version = ", "toml"), ("version = 1\nmodus = \"guard\"\n", "modus"), ("version = 9\n", "version")]
+    {
         home.file("semel.toml", policy);
         let ran = home.run(&[], TOUCH);
         assert_eq!(ran.code, Some(125), "{ran:?}");

@@ -3,7 +3,8 @@ use crate::home::Home;
 /// Whether any file of the ledger holds these bytes.
 fn written(home: &Home, secret: &str) -> Vec<std::path::PathBuf> {
     let holds = |path: &std::path::PathBuf| {
-        std::fs::read(path).is_ok_and(|bytes| bytes.windows(secret.len()).any(|part| part == secret.as_bytes()))
+        std::fs::read(path)
+            .is_ok_and(|bytes| bytes.windows(secret.len()).any(|part| part == secret.as_bytes()))
     };
     home.state_files().into_iter().filter(|path| path.is_file()).filter(holds).collect()
 }

@@ -39,7 +39,9 @@ pub fn read(has_key: bool, clock: &impl Clock) -> anyhow::Result<Piped> {
     let stdin = std::io::stdin();
     let Ok(metadata) = rustix::fs::fstat(&stdin) else { return Ok(Piped::Nothing) };
     let kind = FileType::from_raw_mode(metadata.st_mode);
-    if stdin.is_terminal() || matches!(kind, FileType::CharacterDevice | FileType::BlockDevice | FileType::Directory) {
+    if stdin.is_terminal()
+        || matches!(kind, FileType::CharacterDevice | FileType::BlockDevice | FileType::Directory)
+    {
         return Ok(Piped::Nothing);
     }
     let patience = if has_key { SILENCE_MAX_WITH_KEY } else { SILENCE_MAX };
@@ -63,10 +65,14 @@ pub fn read(has_key: bool, clock: &impl Clock) -> anyhow::Result<Piped> {
             Ok(0) => return Ok(Piped::Bytes(input)),
             Ok(count) => input.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => bail!("standard input cannot be read: {error}; --stdin pass hands it through unread"),
+            Err(error) => {
+                bail!("standard input cannot be read: {error}; --stdin pass hands it through unread")
+            }
         }
         if input.len() > INPUT_BYTES_MAX {
-            bail!("standard input has more than {INPUT_BYTES_MAX} bytes; --stdin pass hands it through unread");
+            bail!(
+                "standard input has more than {INPUT_BYTES_MAX} bytes; --stdin pass hands it through unread"
+            );
         }
     }
 }

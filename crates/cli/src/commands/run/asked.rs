@@ -1,0 +1,135 @@
+//! What a call of `semel run` says, understood and checked before anything is opened.
+
+use super::piped::{self, Piped};
+use crate::args::{Run as Args, StdinChoice};
+use crate::commands::Context;
+use crate::house::TENANT;
+use crate::output::stderr_is_terminal;
+use semel_core::answer::EffectWord;
+use semel_core::class::Class;
+use semel_core::ids::{IdempotencyKey, Reason, Run};
+use semel_core::intent::{Ask, AskedBy};
+use semel_core::json::Json;
+use semel_core::policy::rule::{Again, Call, Probe, Rule};
+use semel_core::policy::template::Template;
+use semel_core::policy::{ActionFacts, Policy, duration};
+use semel_doors::command::intent::CommandLine;
+use semel_gate::clock::SystemClock;
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+/// How long after the last possible sending a probe's "no" begins to count, where nobody said.
+const PROBE_QUIET: Duration = Duration::from_secs(5);
+
+/// A call of `semel run`, understood and checked before anything is opened.
+pub struct Asked {
+    pub line: CommandLine,
+    /// The caller's standard input is handed through unread.
+    pub pass_input: bool,
+    pub key: Option<IdempotencyKey>,
+    pub run: Option<Run>,
+    pub again: Option<Reason>,
+    pub class: Option<Class>,
+    pub effect: Option<EffectWord>,
+    pub timeout: Option<Duration>,
+    pub wait: Option<Duration>,
+    pub probe: Option<Probe>,
+    pub serialize_by: Option<String>,
+}
+
+impl Asked {
+    pub fn understand(context: &Context, args: &Args) -> anyhow::Result<Asked> {
+        use anyhow::Context as _;
+        let span = |flag: &str, text: &Option<String>| -> anyhow::Result<Option<Duration>> {
+            text.as_ref()
+                .map(|text| duration::parse(text).map_err(|e| anyhow::anyhow!("{flag} {text}: {e}")))
+                .transpose()
+        };
+        let word = |flag: &str, text: &str, words: &str| anyhow::anyhow!("{flag} {text}: expected {words}");
+        let classes = "read, convergent, act, generate or consequential";
+        let effects = "created, updated, deleted, sent, noop or none";
+        let key = args.key.as_deref().map(IdempotencyKey::parse).transpose().context("--key")?;
+        let run = context.environment.run_id(args.run.as_deref());
+        let run = run.as_deref().map(Run::named).transpose().context("--run")?;
+        let again = args.again.as_deref().map(Reason::parse).transpose().context("--again")?;
+        let class = args.class.as_deref().map(|c| Class::parse(c).ok_or_else(|| word("--class", c, classes)));
+        let effect =
+            args.effect.as_deref().map(|e| EffectWord::parse(e).ok_or_else(|| word("--effect", e, effects)));
+        let quiet = span("--probe-quiet", &args.probe_quiet)?.unwrap_or(PROBE_QUIET);
+        let probe = args.probe.as_deref().map(|text| probe(text, quiet)).transpose()?;
+        let timeout = span("--timeout", &args.timeout)?;
+        let wait = span("--wait", &args.wait)?;
+        if args.serialize_by.as_ref().is_some_and(|resource| resource.is_empty() || resource.len() > 1_024) {
+            anyhow::bail!("--serialize-by needs 1 to 1024 characters");
+        }
+        let (class, effect) = (class.transpose()?, effect.transpose()?);
+        // Arguments are checked before input is read, which may take long.
+        CommandLine::new(&args.command, &context.environment.cwd, None)?;
+        let input = match args.stdin {
+            StdinChoice::Read => piped::read(key.is_some(), &SystemClock::start())?,
+            StdinChoice::Pass => Piped::Unread,
+        };
+        let pass_input = input == Piped::Unread;
+        let line = CommandLine::new(&args.command, &context.environment.cwd, input.bytes())?;
+        let serialize_by = args.serialize_by.clone();
+        Ok(Asked { line, pass_input, key, run, again, class, effect, timeout, wait, probe, serialize_by })
+    }
+
+    /// The policy's rule, with what this one call says about itself.
+    pub fn rule(&self, policy: &Policy, action: &str, arguments: &Json) -> Rule {
+        let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
+        let mut rule = policy.rule_for(&facts);
+        rule.timeout = self.timeout.or(rule.timeout);
+        rule.wait = self.wait.unwrap_or(rule.wait);
+        rule.probe = self.probe.clone().or(rule.probe);
+        rule
+    }
+
+    pub fn ask<'a>(&self, action: &'a str, arguments: &'a Json, rule: &Rule) -> Ask<'a> {
+        let person = self.again.is_some() && rule.again == Again::Person && person_confirms(action);
+        Ask {
+            tenant: TENANT,
+            principal: TENANT,
+            authority: "",
+            action,
+            arguments,
+            run: self.run.clone(),
+            key: self.key.clone(),
+            again: self.again.clone(),
+            asked_by: if person { AskedBy::Person } else { AskedBy::Agent },
+            call_id: None,
+            live_connection: false,
+            serialize_by: self.serialize_by.clone(),
+        }
+    }
+}
+
+pub fn named_action(name: &str) -> String {
+    if name.contains(':') { name.to_owned() } else { format!("cli:{name}") }
+}
+
+fn probe(text: &str, quiet: Duration) -> anyhow::Result<Probe> {
+    let words =
+        shlex::split(text).ok_or_else(|| anyhow::anyhow!("--probe: the quotes in it do not match"))?;
+    if words.is_empty() {
+        anyhow::bail!("--probe names no command");
+    }
+    Ok(Probe {
+        call: Call::Command { argv: words.iter().map(|word| Template::literal(Json::str(word))).collect() },
+        found: None,
+        reply: None,
+        quiet,
+        before: false,
+    })
+}
+
+/// A rule may leave deliberate repeats to a person: one who sits at a terminal and says yes.
+fn person_confirms(action: &str) -> bool {
+    if !std::io::stdin().is_terminal() || !stderr_is_terminal() {
+        return false;
+    }
+    let mut err = std::io::stderr();
+    let asked = write!(err, "semel: repeat {action} on purpose? Type yes: ").and_then(|()| err.flush());
+    let mut line = String::new();
+    asked.is_ok() && std::io::stdin().read_line(&mut line).is_ok() && line.trim() == "yes"
+}

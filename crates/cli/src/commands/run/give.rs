@@ -1,0 +1,202 @@
+//! The answer on its way out: streams, exit code, and what people and models read beside it.
+
+use crate::commands::Context;
+use crate::output::stderr_is_terminal;
+use crate::policy_files::Unusable;
+use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Retry, Trouble};
+use semel_core::class::Tier;
+use semel_core::policy::diagnostic::Severity;
+use semel_core::policy::rule::{DryRun, Rule};
+use semel_core::wording;
+use semel_doors::command::render::Output as CommandOutput;
+use semel_doors::command::serve::CommandUpstream;
+use semel_gate::clock::Clock;
+use semel_gate::{GivenReply, Passed};
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// semel itself failed; nothing was started.
+pub const EXIT_SEMEL_FAILED: u8 = 125;
+
+/// Gives the answer to the caller. Returns the exit code, and whether the last byte was accepted.
+pub fn give<C: Clock>(
+    context: &Context,
+    passed: &Passed,
+    upstream: &mut CommandUpstream<'_, C>,
+) -> (u8, bool) {
+    let recorded = match &passed.reply {
+        GivenReply::Recorded(bytes) => CommandOutput::decode(bytes),
+        GivenReply::Live | GivenReply::None => None,
+    };
+    let code = exit_code(&passed.answer, recorded.as_ref());
+    if context.output.json {
+        let mut answer = passed.answer.clone();
+        if let Some(recorded) = &recorded {
+            answer.data = recorded.data();
+        }
+        return (code, context.output.document(&answer));
+    }
+    let live = upstream.deliver();
+    talk(context, &passed.answer);
+    let Some(recorded) = recorded else { return (code, live) };
+    let mut stdout = std::io::stdout().lock();
+    let out = stdout.write_all(&recorded.stdout).and_then(|()| stdout.flush());
+    let err = std::io::stderr().write_all(&recorded.stderr);
+    (code, out.is_ok() && err.is_ok() && live)
+}
+
+fn exit_code(answer: &Answer, recorded: Option<&CommandOutput>) -> u8 {
+    let own = || {
+        let code =
+            recorded.map(|output| i64::from(output.exit_code)).or_else(|| answer.data["exit_code"].as_i64());
+        code.and_then(|code| u8::try_from(code).ok())
+    };
+    match &answer.trouble {
+        Some(trouble) => match trouble.code {
+            Code::UpstreamRefused => own().filter(|code| *code != 0).unwrap_or(1),
+            Code::NotStarted => own().unwrap_or(EXIT_SEMEL_FAILED),
+            code => code.exit().unwrap_or(EXIT_SEMEL_FAILED),
+        },
+        // A success whose reply is not known exits 0; one that a probe found exits 0 too, whatever the child said.
+        None if answer.ok && answer.evidence == Some(semel_core::effect::Evidence::Probed) => 0,
+        None if answer.ok => own().unwrap_or(0),
+        // A read, or observe mode: the command's own.
+        None => own().unwrap_or(1),
+    }
+}
+
+/// What people and models read on stderr beside the command's own output.
+fn talk(context: &Context, answer: &Answer) {
+    use owo_colors::OwoColorize;
+    let id = answer.effect_id.map(|id| id.to_string()).unwrap_or_default();
+    if let Some(trouble) = &answer.trouble {
+        if trouble.code == Code::UpstreamRefused {
+            return;
+        }
+        let code = trouble.code.word().replace('_', " ");
+        context.output.warn(format_args!("{} {} {id}", "semel:".bold(), code.yellow().bold()));
+        context.output.warn(format_args!("  {}", trouble.what_happened));
+        let safe = match trouble.is_it_safe_to_retry {
+            Retry::Yes => "yes",
+            Retry::No => "no",
+            Retry::Wait => "wait",
+        };
+        context.output.warn(format_args!("  safe to retry: {safe}. {}", trouble.next_step));
+        context.output.warn(format_args!("  {} {}", "hint:".cyan(), trouble.human_next_step));
+        if !stderr_is_terminal() {
+            // One line that a program can tell from a command's own exit codes.
+            context.output.warn(serde_json::to_string(answer).expect("an answer has string keys"));
+        }
+        return;
+    }
+    match (answer.outcome, &answer.reason) {
+        (OutcomeWord::Replayed | OutcomeWord::Joined, Some(reason)) => {
+            context.output.say(format_args!("{} {} ({id})", "semel:".bold(), reason.blue()));
+        }
+        (OutcomeWord::Ran, Some(reason)) if answer.ok => {
+            context.output.say(format_args!("{} {reason} ({id})", "semel:".bold()));
+        }
+        _ => {}
+    }
+}
+
+pub fn dry_run<C: Clock>(
+    context: &Context,
+    rule: &Rule,
+    mut answer: Answer,
+    upstream: &mut CommandUpstream<'_, C>,
+) -> u8 {
+    if let Some(dry_run) = &mut answer.dry_run
+        && dry_run.would == semel_core::answer::Would::Run
+        && let Some(DryRun::Flag(flag)) = &rule.dry_run
+    {
+        match upstream.own_dry_run(flag) {
+            Ok(said) => dry_run.changes = vec![said],
+            Err(not_started) => dry_run.changes.push(json!({"own_dry_run_failed": not_started.why})),
+        }
+    }
+    if context.output.json {
+        context.output.document(&answer);
+        return 0;
+    }
+    let Some(dry_run) = &answer.dry_run else { return 0 };
+    context.output.data(format_args!("{}", answer.effect));
+    for change in &dry_run.changes {
+        let text = change["what"].as_str().map_or_else(|| change.to_string(), str::to_owned);
+        context.output.data(format_args!("  {text}"));
+    }
+    context
+        .output
+        .say(format_args!("semel: dry run; rule {}, intent digest {}", dry_run.rule, dry_run.intent_digest));
+    0
+}
+
+pub fn finish_trouble(context: &Context, rule: &Rule, trouble: Trouble) -> u8 {
+    let answer = refusal(rule.tier(), trouble);
+    if context.output.json {
+        context.output.document(&answer);
+    } else {
+        talk(context, &answer);
+    }
+    exit_code(&answer, None)
+}
+
+pub fn finish_unavailable(context: &Context, rule: &Rule, why: &str, hint: Option<String>) -> u8 {
+    let mut trouble = wording::ledger_unavailable(why);
+    if let Some(hint) = hint {
+        trouble.human_next_step = hint;
+    }
+    finish_trouble(context, rule, trouble)
+}
+
+pub fn policy_invalid(context: &Context, unusable: &Unusable) -> u8 {
+    let (what, details) = match unusable {
+        Unusable::File(error) => (format!("{error:#}"), None),
+        Unusable::Content(found) => {
+            let first = found
+                .iter()
+                .find(|d| d.severity == Severity::Error)
+                .map(|d| format!("{}:{}:{}: {}", d.file.display(), d.line, d.column, d.message));
+            (first.unwrap_or_default(), Some(found))
+        }
+    };
+    let trouble = Trouble {
+        code: Code::PolicyInvalid,
+        what_happened: format!("Nothing was sent: the policy does not hold together ({what})."),
+        is_it_safe_to_retry: Code::PolicyInvalid.retry(),
+        next_step: "Tell the user that the policy must be mended first.".into(),
+        human_next_step: "semel policy check".into(),
+        differing: Vec::new(),
+    };
+    let mut answer = refusal(Tier::Opaque, trouble);
+    match details {
+        Some(found) if context.output.json => {
+            answer.data = json!({"diagnostics": serde_json::to_value(found).unwrap_or_default()});
+        }
+        Some(found) => context.output.warn(found.render(stderr_is_terminal())),
+        None => {}
+    }
+    if context.output.json {
+        context.output.document(&answer);
+    } else {
+        talk(context, &answer);
+    }
+    EXIT_SEMEL_FAILED
+}
+
+fn refusal(tier: Tier, trouble: Trouble) -> Answer {
+    Answer {
+        ok: false,
+        effect: EffectWord::None,
+        outcome: OutcomeWord::Refused,
+        effect_id: None,
+        attempt: None,
+        tier,
+        evidence: None,
+        reason: None,
+        trouble: Some(trouble),
+        dry_run: None,
+        possible_repeat: false,
+        data: Value::Null,
+    }
+}

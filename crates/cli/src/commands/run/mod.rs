@@ -1,0 +1,103 @@
+//! `semel run`: any command, at most once.
+
+mod asked;
+mod give;
+mod piped;
+
+use super::Context;
+use crate::args::Run as Args;
+use crate::house::{self, LocalGate};
+use crate::output::ledger_hint;
+use crate::policy_files;
+use asked::{Asked, named_action};
+use give::{EXIT_SEMEL_FAILED, dry_run, finish_trouble, finish_unavailable, give, policy_invalid};
+use semel_core::class::Class;
+use semel_core::intent::Intent;
+use semel_core::policy::Policy;
+use semel_core::wording;
+use semel_doors::command::serve::{CommandUpstream, Options, Show};
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::holders::FileHolders;
+use semel_ledger::prune::Retention;
+
+pub fn run(context: &Context, args: &Args) -> u8 {
+    let parent = rustix::process::getppid();
+    let asked = match Asked::understand(context, args) {
+        Ok(asked) => asked,
+        Err(error) => {
+            context.output.error(&error);
+            return EXIT_SEMEL_FAILED;
+        }
+    };
+    let policy = match policy_files::load(&context.environment, context.global.policy.as_deref()) {
+        Ok(policy) => policy,
+        Err(unusable) => return policy_invalid(context, &unusable),
+    };
+    let arguments = asked.line.arguments();
+    let action = args.action.as_ref().map_or_else(|| asked.line.action(), |name| named_action(name));
+    let rule = asked.rule(&policy, &action, &arguments);
+    let clock = SystemClock::start();
+    let options = || Options {
+        show: if context.output.json { Show::InAnswer } else { Show::Live },
+        pass_input: asked.pass_input,
+        search: context.environment.search.clone(),
+        effect: asked.effect,
+    };
+    let file = context.environment.ledger_file(context.global.ledger.as_deref());
+    let opened = file.map_err(|error| (error.to_string(), None)).and_then(|file| {
+        house::ledger(&file, &context.environment, &clock)
+            .map_err(|error| (error.to_string(), ledger_hint(&error)))
+    });
+    let ledger = match opened {
+        Ok(ledger) => ledger,
+        // With the ledger unreachable, effects are refused before they are sent, and reads pass.
+        Err(_) if rule.class == Class::Read && !args.dry_run => {
+            let holders = FileHolders::in_directory(std::path::PathBuf::new());
+            let mut upstream = CommandUpstream::new(&asked.line, &rule, &holders, &clock, options());
+            let passed = block_on(semel_gate::unrecorded(&rule, &mut upstream));
+            return give(context, &passed, &mut upstream).0;
+        }
+        Err((why, hint)) => return finish_unavailable(context, &rule, &why, hint),
+    };
+    let ask = asked.ask(&action, &arguments, &rule);
+    let intent = match Intent::of(&ask, &rule, ledger.secret()) {
+        Ok(intent) => intent,
+        Err(missing) => return finish_trouble(context, &rule, wording::key_required(&missing)),
+    };
+    let gate = house::gate(ledger, clock, policy.mode);
+    let mut upstream =
+        CommandUpstream::new(&asked.line, &rule, gate.ledger.holders(), &gate.clock, options());
+    if args.dry_run {
+        return match block_on(gate.dry_run(&intent, &rule)) {
+            Ok(answer) => dry_run(context, &rule, answer, &mut upstream),
+            Err(error) => finish_unavailable(context, &rule, &error.to_string(), None),
+        };
+    }
+    let passed = match block_on(gate.pass(&intent, &rule, &mut upstream)) {
+        Ok(passed) => passed,
+        Err(semel_gate::Error::Ledger(error)) => {
+            return finish_unavailable(context, &rule, &error.to_string(), ledger_hint(&error));
+        }
+    };
+    let (code, accepted) = give(context, &passed, &mut upstream);
+    // A parent that has gone cannot have read the answer, whatever the pipe accepted.
+    if let Some(delivery) = passed.delivery.filter(|_| accepted && rustix::process::getppid() == parent) {
+        if let Err(error) = block_on(gate.delivered(&delivery)) {
+            context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
+        }
+    }
+    // Its name goes with the lock, unless something that the command left behind still holds on to it.
+    gate.ledger.holders().let_go();
+    keep_house(context, &gate, &policy);
+    code
+}
+
+/// Retention runs by itself. Its trouble must not change the answer of a command that ran.
+fn keep_house(context: &Context, gate: &LocalGate, policy: &Policy) {
+    let retention = Retention { replies: policy.retention.replies, facts: policy.retention.facts };
+    match block_on(gate.ledger.prune_if_due(retention, gate.clock.now())) {
+        Ok(Some(_)) => gate.ledger.holders().sweep(),
+        Ok(None) => {}
+        Err(error) => context.output.say(format_args!("semel: retention did not run: {error}")),
+    }
+}
