@@ -19,11 +19,15 @@ pub struct Effect {
     pub state: State,
     pub opened_at: At,
     /// The epoch of the store in which it was claimed last, or in which it was recorded that a claim may be lost.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u64,
     /// The first time its answer reached a caller. Missing means undelivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<At>,
+}
+
+fn is_zero(epoch: &u64) -> bool {
+    *epoch == 0
 }
 
 /// Enough to read a history by; an unproven attempt is never dropped.
@@ -83,7 +87,7 @@ pub struct Attempt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
     /// The epoch of the store in which it was claimed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u64,
     /// When its sender was proven unable to send any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]

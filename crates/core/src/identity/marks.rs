@@ -24,27 +24,45 @@ pub struct Marks {
     pub action: u64,
     /// Of all arguments but the content and volatile ones.
     pub fingerprint: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
     /// The fingerprinted leaves; empty if there are too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathMark>,
     /// The leaves of the content; empty if there are none or too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content_paths: Vec<PathMark>,
 }
 
-/// One leaf: a value that holds no other, an empty array or object included.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One leaf: a value that holds no other, an empty array or object included. Stored as a list of three: a record has
+/// many of them, and every byte of it is flushed twice.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "(String, PathKind, u64)")]
 pub struct PathMark {
     pub path: String,
     pub kind: PathKind,
     pub mark: u64,
 }
 
+impl Serialize for PathMark {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.path, self.kind, self.mark).serialize(serializer)
+    }
+}
+
+impl From<(String, PathKind, u64)> for PathMark {
+    fn from((path, kind, mark): (String, PathKind, u64)) -> Self {
+        PathMark { path, kind, mark }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum PathKind {
     /// An id, an amount, a flag: another value is another thing.
+    #[serde(rename = "a")]
     Atom,
     /// A string of several words: another value may be the same thing said otherwise.
+    #[serde(rename = "p")]
     Prose,
 }
 

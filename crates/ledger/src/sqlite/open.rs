@@ -72,14 +72,13 @@ pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
     }
     options.place.prepare(options.allow_network_fs)?;
     let place = options.place.resolved()?;
-    if has_content(&place)? {
-        if let Some(secret) = place.secret()? {
-            let connection =
-                connection::writer(&place).map_err(|error| Fault::while_opening(&place, &error))?;
-            if schema::recognise(&connection, &place, secret.check_value(), Access::Write)? {
-                let past = past(&place, &connection, &options)?;
-                return writing(place, connection, secret, past, &options);
-            }
+    if has_content(&place)?
+        && let Some(secret) = place.secret()?
+    {
+        let connection = connection::writer(&place).map_err(|error| Fault::while_opening(&place, &error))?;
+        if schema::recognise(&connection, &place, secret.check_value(), Access::Write)? {
+            let past = past(&place, &connection, &options)?;
+            return writing(place, connection, secret, past, &options);
         }
     }
     found(place, &options)

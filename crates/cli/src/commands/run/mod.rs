@@ -81,10 +81,11 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     };
     let (code, accepted) = give(context, &passed, &mut upstream);
     // A parent that has gone cannot have read the answer, whatever the pipe accepted.
-    if let Some(delivery) = passed.delivery.filter(|_| accepted && rustix::process::getppid() == parent) {
-        if let Err(error) = block_on(gate.delivered(&delivery)) {
-            context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
-        }
+    let delivery = passed.delivery.filter(|_| accepted && rustix::process::getppid() == parent);
+    if let Some(delivery) = delivery
+        && let Err(error) = block_on(gate.delivered(&delivery))
+    {
+        context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
     }
     // Its name goes with the lock, unless something that the command left behind still holds on to it.
     gate.ledger.holders().let_go();
