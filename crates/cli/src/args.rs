@@ -15,7 +15,6 @@ use std::path::PathBuf;
         semel ledger\n  \
         semel ledger resolve ef_01K… --applied --reason \"seen in the dashboard\"\n  \
         semel demo",
-    disable_help_subcommand = true,
     propagate_version = true
 )]
 pub struct Cli {
@@ -116,7 +115,8 @@ pub struct Run {
     /// How long to wait for the same call elsewhere before answering "in flight".
     #[arg(long, value_name = "TIME")]
     pub wait: Option<String>,
-    /// Read piped input to its end first, or hand it through unread.
+    /// Read piped input to its end first, as part of what is asked, or hand it through unread. In a loop that reads
+    /// lines itself, give </dev/null.
     #[arg(long, value_name = "HOW", default_value = "read")]
     pub stdin: StdinChoice,
     /// Say what would happen, and do nothing.
@@ -366,7 +366,6 @@ pub struct Demo {
 
 /// The processes that the demo starts.
 #[derive(Debug, Subcommand)]
-#[command(hide = true)]
 pub enum DemoPart {
     /// The payment server.
     #[command(hide = true)]

@@ -14,6 +14,7 @@ use args::{Cli, Command};
 use clap::Parser;
 use config::Environment;
 use output::Output;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Usage, configuration or internal error of a command that wraps nothing.
@@ -61,6 +62,11 @@ fn main() -> ExitCode {
 fn usage(error: &clap::Error) -> ExitCode {
     let _nobody_listens = error.print();
     let help = !error.use_stderr();
+    let words: Vec<_> = std::env::args_os().collect();
+    if !help && words.get(1).is_some_and(|word| word == "run") && !words.iter().any(|word| word == "--") {
+        let _nobody_listens =
+            writeln!(anstream::stderr(), "hint: the command stands after two dashes: semel run -- COMMAND");
+    }
     let wraps = std::env::args_os().nth(1).is_some_and(|word| word == "run");
     ExitCode::from(match (help, wraps) {
         (true, _) => 0,

@@ -82,7 +82,7 @@ pub fn lookalike(effect: &Effect, differing: Vec<String>) -> Trouble {
     let id = effect.id;
     Trouble {
         what_happened: format!(
-            "Not run: it looks like {}, whose outcome is not known; only {} differs.",
+            "Not run: it looks like {}, whose outcome is not known, and differs in {} only.",
             named(effect),
             differing.join(", ")
         ),
@@ -128,7 +128,7 @@ pub fn drift(effect: &Effect, paths: Vec<String>) -> Trouble {
     Trouble {
         code: Code::Drift,
         what_happened: format!(
-            "Not run: the same key was used for {} and {what} differs from that call.",
+            "Not run: the same key was used for {}, and this call differs in {what}.",
             named(effect)
         ),
         is_it_safe_to_retry: Code::Drift.retry(),
@@ -141,10 +141,15 @@ pub fn drift(effect: &Effect, paths: Vec<String>) -> Trouble {
     }
 }
 
-pub fn cancelled(run: &str) -> Trouble {
+pub fn cancelled(run: &str, effect: Option<&Effect>) -> Trouble {
+    let before = match effect.map(|effect| (&effect.state, effect.id)) {
+        Some((State::Applied(_), id)) => format!(" The same call had been done before ({id})."),
+        Some((State::InDoubt(_), id)) => format!(" The same call is in doubt ({id})."),
+        _ => String::new(),
+    };
     Trouble {
         code: Code::Cancelled,
-        what_happened: format!("Not run: the run {run} was cancelled."),
+        what_happened: format!("Not run: the run {run} was cancelled.{before}"),
         is_it_safe_to_retry: Code::Cancelled.retry(),
         next_step: "Stop. Start nothing more in this run.".into(),
         human_next_step: format!("semel cancel {run} --lift"),

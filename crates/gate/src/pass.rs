@@ -9,7 +9,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, State};
+use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::AttemptNo;
 use semel_core::intent::Intent;
 use semel_core::policy::Mode;
@@ -205,7 +205,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (State::Applied(_), Some(own)) => Some(answer_ran(found.clone(), own.sent, now)),
             (State::NotApplied(_), Some(own)) => Some(self.own_attempt_failed(own.sent, effect)),
             (State::Applied(_), None) => Some(joined_answer(found.clone(), now)),
-            (State::NotApplied(_), None) if joined(effect) => Some(joined_answer(found.clone(), now)),
+            // The upstream's own refusal is everybody's; what a probe or a person found lets this call run.
+            (State::NotApplied(NotApplied { why, .. }), None)
+                if joined(effect)
+                    && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_)) =>
+            {
+                Some(joined_answer(found.clone(), now))
+            }
             (_, own) => {
                 call.own = own;
                 None

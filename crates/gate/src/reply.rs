@@ -189,7 +189,7 @@ pub(crate) fn answer_of_refusal(
         (Refusal::Refuted, Some(effect)) => wording::refuted(effect),
         (Refusal::BudgetSpent, Some(effect)) => wording::budget_spent(effect),
         (Refusal::AgainNotAllowed(again), Some(effect)) => wording::again_not_allowed(effect, again),
-        _ => wording::cancelled(intent.run.as_ref().map_or("", |run| &run.id)),
+        _ => wording::cancelled(intent.run.as_ref().map_or("", |run| &run.id), effect),
     };
     let outcome = match trouble.code {
         semel_core::answer::Code::HeldForPerson => OutcomeWord::Held,

@@ -156,8 +156,27 @@ fn group_is_there(mut file: &File) -> bool {
         return false;
     }
     let Some((group, boot)) = text.trim().split_once(' ') else { return false };
-    let group = group.parse().ok().filter(|group| *group > 1).and_then(rustix::process::Pid::from_raw);
-    boot == boot_id() && group.is_some_and(|group| rustix::process::test_kill_process_group(group).is_ok())
+    let Some(group) = group.parse().ok().filter(|group| *group > 1).and_then(rustix::process::Pid::from_raw)
+    else {
+        return false;
+    };
+    boot == boot_id()
+        && rustix::process::test_kill_process_group(group).is_ok()
+        && lives(group.as_raw_nonzero().get()).unwrap_or(true)
+}
+
+/// A group also exists while its dead are not buried, which in a container without an init may be for ever. `None`
+/// where the system does not tell.
+fn lives(group: i32) -> Option<bool> {
+    let alive_in_group = |stat: String| {
+        // After the name, which may hold anything: state, parent, group.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let (state, its_group) = (fields.next()?, fields.nth(1)?.parse::<i32>().ok()?);
+        Some(its_group == group && !matches!(state, "Z" | "X"))
+    };
+    let processes = fs::read_dir("/proc").ok()?;
+    let stats = processes.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
+    Some(stats.into_iter().any(|stat| alive_in_group(stat).unwrap_or(false)))
 }
 
 fn boot_id() -> String {

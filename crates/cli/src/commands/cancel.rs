@@ -86,7 +86,9 @@ fn text(cancelled: &Cancelled, args: &Cancel) -> Result<String, std::fmt::Error>
         }
     }
     writeln!(text, "undo: none")?;
-    writeln!(text, "drained: {}", if cancelled.drained { "yes" } else { "no" })?;
+    if !args.lift {
+        writeln!(text, "drained: {}", if cancelled.drained { "yes" } else { "no" })?;
+    }
     if !cancelled.drained && !args.lift {
         writeln!(text, "Something may still be sent: ask again with semel cancel {run}")?;
     }

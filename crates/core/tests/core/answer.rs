@@ -115,7 +115,7 @@ fn every_trouble() -> Vec<Trouble> {
         wording::turn_taken(None),
         wording::drift(&done, vec!["args.amount".into()]),
         wording::drift(&done, Vec::new()),
-        wording::cancelled("release-42"),
+        wording::cancelled("release-42", None),
         wording::budget_spent(&doubt),
         wording::refuted(&refuted),
         wording::again_not_allowed(&done, Again::Person),

@@ -101,6 +101,13 @@ pub fn read(program: &str, status: ExitStatus, timed_out: bool, stderr: &[u8], r
     if let Some((meaning, line)) = in_table {
         return reading(meaning, &format!("exit {code}: {line}"));
     }
+    // A nested semel: a part of it is in doubt or still in flight, whatever became of the rest.
+    if matches!(code, 121 | 122) {
+        return reading(
+            Meaning::Ambiguous,
+            &format!("exit {code}: something in it is in doubt or in flight"),
+        );
+    }
     if code == 124 {
         return reading(Meaning::Ambiguous, "exit 124: it timed out");
     }

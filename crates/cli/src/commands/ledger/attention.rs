@@ -71,7 +71,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     if let Some((_, first)) = waiting.first() {
         let id = first.id;
         context.output.say(format_args!(
-            "hint: semel ledger show {id}, then: semel ledger resolve {id} --applied | --not-applied --reason TEXT"
+            "hint: semel ledger show {id}, then: semel ledger resolve {id} --applied --reason TEXT (or --not-applied)"
         ));
     }
     if let Some(ledger) = &ledger

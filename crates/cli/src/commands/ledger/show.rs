@@ -68,7 +68,7 @@ pub fn run(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
         let id = effect.id;
         context
             .output
-            .say(format_args!("hint: semel ledger resolve {id} --applied | --not-applied --reason TEXT"));
+            .say(format_args!("hint: semel ledger resolve {id} --applied --reason TEXT (or --not-applied)"));
     }
     Ok(ExitCode::SUCCESS)
 }

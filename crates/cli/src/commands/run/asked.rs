@@ -10,7 +10,7 @@ use semel_core::class::Class;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy};
 use semel_core::json::Json;
-use semel_core::policy::rule::{Again, Call, Probe, Rule};
+use semel_core::policy::rule::{Again, Call, Origin, Probe, Rule};
 use semel_core::policy::template::Template;
 use semel_core::policy::{ActionFacts, Policy, duration};
 use semel_doors::command::intent::CommandLine;
@@ -70,19 +70,39 @@ impl Asked {
             StdinChoice::Pass => Piped::Unread,
         };
         let pass_input = input == Piped::Unread;
+        if pass_input && args.stdin == StdinChoice::Read {
+            context
+                .output
+                .say("semel: standard input is open and silent; it is handed through and not compared");
+        }
         let line = CommandLine::new(&args.command, &context.environment.cwd, input.bytes())?;
         let serialize_by = args.serialize_by.clone();
         Ok(Asked { line, pass_input, key, run, again, class, effect, timeout, wait, probe, serialize_by })
     }
 
     /// The policy's rule, with what this one call says about itself.
-    pub fn rule(&self, policy: &Policy, action: &str, arguments: &Json) -> Rule {
+    pub fn rule(&self, policy: &Policy, action: &str, arguments: &Json) -> anyhow::Result<Rule> {
         let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
+        let written = policy.rule_for(&ActionFacts::new(action, arguments));
+        if let Some(class) = self.class.filter(|_| written.origin != Origin::Default)
+            && strength(class) < strength(written.class)
+        {
+            // The policy is the operator's; whoever makes a call may ask for more protection, not for less.
+            anyhow::bail!("--class {class} is weaker than {}, which says {}", written.origin, written.class);
+        }
         let mut rule = policy.rule_for(&facts);
+        let by_rule = !rule.sorting.key.is_empty();
+        if self.key.is_some()
+            || by_rule && rule.sorting.key.iter().all(|path| !path.find(arguments).is_empty())
+        {
+            // What is named needs no directory and no spelling of the program's path to be known again.
+            let beside = ["cwd", "argv[0]"].map(|path| path.parse().expect("these are paths"));
+            rule.sorting.volatile.extend(beside);
+        }
         rule.timeout = self.timeout.or(rule.timeout);
         rule.wait = self.wait.unwrap_or(rule.wait);
         rule.probe = self.probe.clone().or(rule.probe);
-        rule
+        Ok(rule)
     }
 
     pub fn ask<'a>(&self, action: &'a str, arguments: &'a Json, rule: &Rule) -> Ask<'a> {
@@ -101,6 +121,17 @@ impl Asked {
             live_connection: false,
             serialize_by: self.serialize_by.clone(),
         }
+    }
+}
+
+/// How much a class protects.
+fn strength(class: Class) -> u8 {
+    match class {
+        Class::Read => 0,
+        Class::Convergent => 1,
+        Class::Generate => 2,
+        Class::Act => 3,
+        Class::Consequential => 4,
     }
 }
 

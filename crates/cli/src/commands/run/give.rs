@@ -71,10 +71,19 @@ fn talk(context: &Context, answer: &Answer) {
     let id = answer.effect_id.map(|id| id.to_string()).unwrap_or_default();
     if let Some(trouble) = &answer.trouble {
         if trouble.code == Code::UpstreamRefused {
+            context.output.say(format_args!(
+                "{} {} Safe to retry: yes. ({id})",
+                "semel:".bold(),
+                trouble.what_happened
+            ));
             return;
         }
         let code = trouble.code.word().replace('_', " ");
-        context.output.warn(format_args!("{} {} {id}", "semel:".bold(), code.yellow().bold()));
+        let space = if id.is_empty() { "" } else { " " };
+        context.output.warn(format_args!("{} {}{space}{id}", "semel:".bold(), code.yellow().bold()));
+        if let Some(reason) = &answer.reason {
+            context.output.warn(format_args!("  {reason}."));
+        }
         context.output.warn(format_args!("  {}", trouble.what_happened));
         let safe = match trouble.is_it_safe_to_retry {
             Retry::Yes => "yes",
@@ -147,6 +156,18 @@ pub fn finish_unavailable(context: &Context, rule: &Rule, why: &str, hint: Optio
         trouble.human_next_step = hint;
     }
     finish_trouble(context, rule, trouble)
+}
+
+/// The call itself is at fault: nothing was started, and the answer says so in its own form.
+pub fn not_understood(context: &Context, error: &anyhow::Error) -> u8 {
+    if context.output.json {
+        let mut answer = refusal(Tier::Opaque, wording::not_started(&format!("{error:#}")));
+        answer.data = json!({"exit_code": EXIT_SEMEL_FAILED});
+        context.output.document(&answer);
+    } else {
+        context.output.error(error);
+    }
+    EXIT_SEMEL_FAILED
 }
 
 pub fn policy_invalid(context: &Context, unusable: &Unusable) -> u8 {

@@ -10,7 +10,7 @@ use crate::house::{self, LocalGate};
 use crate::output::ledger_hint;
 use crate::policy_files;
 use asked::{Asked, named_action};
-use give::{EXIT_SEMEL_FAILED, dry_run, finish_trouble, finish_unavailable, give, policy_invalid};
+use give::{dry_run, finish_trouble, finish_unavailable, give, not_understood, policy_invalid};
 use semel_core::class::Class;
 use semel_core::intent::Intent;
 use semel_core::policy::Policy;
@@ -24,10 +24,7 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     let parent = rustix::process::getppid();
     let asked = match Asked::understand(context, args) {
         Ok(asked) => asked,
-        Err(error) => {
-            context.output.error(&error);
-            return EXIT_SEMEL_FAILED;
-        }
+        Err(error) => return not_understood(context, &error),
     };
     let policy = match policy_files::load(&context.environment, context.global.policy.as_deref()) {
         Ok(policy) => policy,
@@ -35,7 +32,10 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     };
     let arguments = asked.line.arguments();
     let action = args.action.as_ref().map_or_else(|| asked.line.action(), |name| named_action(name));
-    let rule = asked.rule(&policy, &action, &arguments);
+    let rule = match asked.rule(&policy, &action, &arguments) {
+        Ok(rule) => rule,
+        Err(error) => return not_understood(context, &error),
+    };
     let clock = SystemClock::start();
     let options = || Options {
         show: if context.output.json { Show::InAnswer } else { Show::Live },

@@ -15,7 +15,7 @@ const INPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// With a key the input is not needed to name the request; a pipe that is silent for this long is handed through.
-const SILENCE_MAX_WITH_KEY: Duration = Duration::from_millis(300);
+const SILENCE_MAX_WITH_KEY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piped {
