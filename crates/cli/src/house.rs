@@ -32,8 +32,12 @@ pub fn existing(
     if is_founded(&Place::at(file)) { ledger(file, environment, clock).map(Some) } else { Ok(None) }
 }
 
+/// What cannot be looked at counts as there: opening it then says why.
 pub fn is_founded(place: &Place) -> bool {
-    place.database().symlink_metadata().is_ok() || place.secret_file().symlink_metadata().is_ok()
+    let missing = |path: &Path| {
+        path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    !missing(place.database()) || !missing(&place.secret_file())
 }
 
 /// The ledger for a command that must change nothing at all.

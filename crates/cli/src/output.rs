@@ -5,6 +5,7 @@ use crate::neutral;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 
 /// How this process talks.
 #[derive(Debug, Clone, Copy)]
@@ -32,9 +33,8 @@ impl Output {
 
     /// One JSON document.
     pub fn document(self, value: &impl Serialize) -> bool {
-        let text = serde_json::to_string_pretty(value).expect("documents have string keys");
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+        let text = serde_json::to_string_pretty(value).expect("documents have string keys") + "\n";
+        semel_doors::command::stream::write_fully(std::io::stdout().as_fd(), text.as_bytes())
     }
 
     /// One line of a stream of JSON documents.

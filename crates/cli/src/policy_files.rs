@@ -33,7 +33,7 @@ pub fn read(environment: &Environment, flag: Option<&Path>) -> anyhow::Result<Ve
         return Ok(vec![read_one(&environment.cwd.join(path))?]);
     }
     let project =
-        environment.cwd.ancestors().map(|directory| directory.join("semel.toml")).find(|path| path.is_file());
+        environment.cwd.ancestors().map(|directory| directory.join("semel.toml")).find(|path| is_there(path));
     let user = environment.config.clone().map(|path| environment.cwd.join(path)).or_else(|| {
         environment
             .user_config_dir()
@@ -43,9 +43,17 @@ pub fn read(environment: &Environment, flag: Option<&Path>) -> anyhow::Result<Ve
     project.into_iter().chain(user).map(|path| read_one(&path)).collect()
 }
 
+/// Anything of that name: a link that leads nowhere must not silently mean that there are no rules.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
 pub fn read_one(path: &PathBuf) -> anyhow::Result<PolicyFile> {
     let about = || format!("cannot read the policy {}", path.display());
     let metadata = path.metadata().with_context(about)?;
+    if !metadata.is_file() {
+        anyhow::bail!("the policy {} is not a regular file", path.display());
+    }
     let me = rustix::process::geteuid().as_raw();
     // A rule can name commands, so a file that somebody else may write is somebody else's program.
     if metadata.uid() != me && metadata.uid() != 0 {

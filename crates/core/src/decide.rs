@@ -1,7 +1,7 @@
 //! What to do with a call, given what the ledger knows. Pure: looks, never acts.
 
 use crate::class::{Class, Tier};
-use crate::effect::{Effect, NotApplied, NotAppliedWhy, State};
+use crate::effect::{EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, State};
 use crate::ids::{AttemptNo, Reason};
 use crate::intent::{AskedBy, Intent, NamedBy};
 use crate::policy::rule::{Again, Rule};
@@ -124,15 +124,19 @@ fn in_doubt(effect: &Effect, rule: &Rule, now: At) -> Decision {
 
 /// Keyed (within the upstream key's life), convergent and generate only.
 fn may_resend(effect: &Effect, rule: &Rule, now: At) -> bool {
+    // What was sent before decides too: a call that says other things about itself now cannot make it repeatable.
     match rule.tier() {
-        Tier::Keyed => {
+        Tier::Keyed if effect.facts.tier == Tier::Keyed => {
             let Some(valid) = rule.inject.as_ref().and_then(|inject| inject.valid_for) else { return true };
             // Nobody knows how old the key is if its first claim was forgotten, or if the clock went back.
             effect.attempts.first().is_some_and(|first| {
                 now >= first.claimed_at && now.since(first.claimed_at) + KEY_LIFE_MARGIN < valid
             })
         }
-        _ => matches!(rule.class, Class::Convergent | Class::Generate),
+        _ => {
+            let repeatable = |class| matches!(class, Class::Convergent | Class::Generate);
+            repeatable(rule.class) && repeatable(effect.facts.class)
+        }
     }
 }
 
@@ -151,6 +155,10 @@ fn applied(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Result<Dec
         }
         if delivered.is_none() {
             return Err(Replay::Undelivered);
+        }
+        if effect.occurrence.earlier.len() >= EARLIER_REASONS_KEPT {
+            // To forget a reason would be to let its retry run.
+            return Ok(Decision::Refuse(Refusal::AgainNotAllowed(Again::Never)));
         }
         return Ok(match (rule.again, intent.asked_by) {
             (Again::Agent, _) | (Again::Person, AskedBy::Person) => {

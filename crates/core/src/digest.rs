@@ -72,21 +72,26 @@ impl<'de> Deserialize<'de> for Digest {
 
 /// The ledger's secret: what keeps low-entropy arguments from being guessed out of stored keys.
 #[derive(Clone)]
-pub struct Secret([u8; 32]);
+pub struct Secret {
+    bytes: [u8; 32],
+    /// Keyed once: that is half the work of a short message.
+    mac: Hmac<Sha256>,
+}
 
 impl Secret {
     pub fn new(bytes: [u8; 32]) -> Self {
-        Secret(bytes)
+        let mac = Hmac::<Sha256>::new_from_slice(&bytes).expect("HMAC takes a key of any length");
+        Secret { bytes, mac }
     }
 
     /// For the file that keeps it; nothing else may need the bytes.
     pub fn expose(&self) -> &[u8; 32] {
-        &self.0
+        &self.bytes
     }
 
     /// HMAC-SHA-256 over the purpose and the parts, each length-prefixed. The purpose keeps the uses apart.
     pub fn mac(&self, purpose: &str, parts: &[&[u8]]) -> Digest {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
+        let mut mac = self.mac.clone();
         for part in std::iter::once(purpose.as_bytes()).chain(parts.iter().copied()) {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);

@@ -45,8 +45,8 @@ pub struct Occurrence {
     pub earlier: Vec<(u32, Reason)>,
 }
 
-/// An agent that repeats one thing deliberately more often than this has left the field of reasons.
-pub const EARLIER_REASONS_KEPT: usize = 32;
+/// A record repeated on purpose more often than this takes no further reasons: a key of its own is the better name.
+pub const EARLIER_REASONS_KEPT: usize = 200;
 
 /// What does not change while the effect lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -443,7 +443,7 @@ fn mark_gone(effect: &mut Effect, number: AttemptNo, at: At) {
 }
 
 /// Two successes are two effects in the world, unless the upstream itself made the second one a no-op.
-fn duplicates(effect: &Effect) -> Option<Alarm> {
+pub fn duplicates(effect: &Effect) -> Option<Alarm> {
     let repeatable =
         matches!(effect.facts.tier, Tier::Keyed | Tier::Convergent) || effect.facts.class == Class::Generate;
     if repeatable {

@@ -2,7 +2,7 @@
 //! change the arguments.
 
 use crate::answer::{Code, Trouble};
-use crate::effect::{Doubt, Effect, Evidence, NotAppliedWhy, State};
+use crate::effect::{Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotAppliedWhy, State};
 use crate::policy::rule::Again;
 use crate::time::{At, in_words};
 
@@ -194,7 +194,11 @@ pub fn refuted(effect: &Effect) -> Trouble {
 }
 
 pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
+    let spent = effect.occurrence.earlier.len() >= EARLIER_REASONS_KEPT;
     let (who, human) = match again {
+        Again::Never if spent => {
+            ("nobody, after so many times,", "Give the next one a key of its own.".to_owned())
+        }
         Again::Never => ("nobody", "Change `again` in the rule, if it should be possible.".to_owned()),
         _ => ("a person", "Run the command with --again in a terminal and confirm it there.".to_owned()),
     };

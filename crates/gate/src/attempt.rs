@@ -9,6 +9,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
+use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
 use semel_core::time::At;
 use semel_core::wording;
@@ -21,6 +22,9 @@ use std::time::Duration;
 
 /// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
 pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
+
+/// The loudest alarm there is.
+const DUPLICATE: &str = "duplicate_detected: two attempts of this effect succeeded, so it happened twice";
 
 /// A sender that was paused this close to its last moment does not send.
 const SEND_MARGIN: Duration = Duration::from_secs(1);
@@ -105,10 +109,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let attempt = claim.attempt();
         let claimed = claim.effect().clone();
         // Both clocks: others go by the wall clock when they judge that nothing can be sent any more.
-        let past = match claim.effect().attempt(attempt).map(|attempt| attempt.last_send) {
-            Some(LastSend::By(last)) => self.clock.now().plus(SEND_MARGIN) > last,
-            _ => false,
-        };
+        let past = claim.effect().attempt(attempt).is_some_and(|attempt| {
+            let now = self.clock.now();
+            let last = matches!(attempt.last_send, LastSend::By(last) if now.plus(SEND_MARGIN) > last);
+            last || now >= attempt.deadline
+        });
         let late = past || self.clock.elapsed().saturating_sub(claimed_from) + SEND_MARGIN > SEND_WITHIN;
         let mut sent = if late {
             let why =
@@ -150,6 +155,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(Some(Passed::unrecorded(effect, sent, &error)));
         }
         let now = self.clock.now();
+        if changed.alarm == Some(Alarm::DuplicateDetected) {
+            let mut passed = answer_ran(changed.found, sent, now);
+            passed.answer.reason = Some(DUPLICATE.into());
+            return Ok(Some(passed));
+        }
         match (changed.late, changed.found.effect().map(|effect| &effect.state)) {
             (Some(Late::MovedOn), Some(State::Applied(_))) => {
                 // An older effect of its record takes no more marks.

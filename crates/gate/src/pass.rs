@@ -7,7 +7,7 @@ use crate::upstream::{Sending, Sent, Upstream};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
-use semel_core::decide::{Decision, Refusal, Situation, decide};
+use semel_core::decide::{Decision, Refusal, Replay, Situation, decide};
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::AttemptNo;
@@ -27,6 +27,9 @@ use std::time::Duration;
 pub(crate) const LOOK_AGAIN_FIRST: Duration = Duration::from_millis(25);
 pub(crate) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
 
+/// An answer that was not delivered this long after it was recorded was lost.
+const DELIVERY_TAKES: Duration = Duration::from_secs(2);
+
 /// A call that loses this many races in a row gives up: something spins.
 const ROUNDS_MAX: usize = 10_000;
 
@@ -45,6 +48,20 @@ pub(crate) struct Call<'a, U> {
     pub(crate) joined: Option<(u32, AttemptNo)>,
     /// The attempt that this call made itself, if its answer was not final.
     pub(crate) own: Option<Own>,
+}
+
+impl<U> Call<'_, U> {
+    /// Whether this call is a deliberate repeat for another reason than this effect.
+    fn wants_another(&self, effect: &Effect) -> bool {
+        self.intent.again.as_ref().is_some_and(|reason| effect.occurrence.reason.as_ref() != Some(reason))
+    }
+
+    /// Whether the success before a repeat is so young that its answer may still be on its way.
+    fn waits_for_delivery(&self, found: &Found, now: At) -> bool {
+        found.effect().is_some_and(|effect| {
+            self.wants_another(effect) && now.since(effect.changed_at()) < DELIVERY_TAKES
+        })
+    }
 }
 
 /// What this call has sent and cannot say the fate of, and the effect that it was sent for.
@@ -123,6 +140,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 self.ledger.remember_doubt(call.intent, call.rule, &found, now).await?;
                 Ok(None)
             }
+            // The one before it was done just now, and its answer is on its way to somebody else.
+            Decision::Replay(Replay::Undelivered)
+                if call.waits_for_delivery(&found, now)
+                    && self.wait(call, found.key, found.revision).await =>
+            {
+                Ok(None)
+            }
             Decision::Replay(_) => Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now))),
             Decision::ReplayEarlier(number) => {
                 let reply = self.ledger.reply(found.key, number).await?;
@@ -186,7 +210,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if newest > occurrence {
             // The record has gone on meanwhile; an older effect takes no more marks.
             let newest = self.ledger.occurrence(found.key, occurrence).await?;
-            if !newest.as_ref().is_some_and(|known| matches!(known.effect.state, State::Applied(_))) {
+            let answers = |effect: &Effect| {
+                matches!(effect.state, State::Applied(_))
+                    && (call.own.is_some() || !call.wants_another(effect))
+            };
+            if !newest.as_ref().is_some_and(|known| answers(&known.effect)) {
                 return Ok(None);
             }
             let reply = self.ledger.reply(found.key, occurrence).await?;
@@ -204,6 +232,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(match (&effect.state, call.own.take()) {
             (State::Applied(_), Some(own)) => Some(answer_ran(found.clone(), own.sent, now)),
             (State::NotApplied(_), Some(own)) => Some(self.own_attempt_failed(own.sent, effect)),
+            // A repeat for a reason of its own waits for its turn to be one; it is not the effect that it waited for.
+            (State::Applied(_), None) if call.wants_another(effect) => None,
             (State::Applied(_), None) => Some(joined_answer(found.clone(), now)),
             // The upstream's own refusal is everybody's; what a probe or a person found lets this call run.
             (State::NotApplied(NotApplied { why, .. }), None)

@@ -9,7 +9,7 @@ use crate::store::{Commit, Committed, Durability, EPOCH_CELL, Put, ReplyChange, 
 use crate::{Error, journal};
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
-use semel_core::effect::{EARLIER_REASONS_KEPT, Effect, LastSend, Occurrence, State, Verdict};
+use semel_core::effect::{Effect, LastSend, Occurrence, State, Verdict};
 use semel_core::ids::{AttemptNo, Reason};
 use semel_core::intent::Intent;
 use semel_core::lifecycle::{self, Event, NewAttempt};
@@ -403,8 +403,5 @@ fn next_occurrence(newest: Option<&Effect>, reason: Option<Reason>) -> Occurrenc
     let Some(newest) = newest else { return Occurrence { number: 1, reason, earlier: Vec::new() } };
     let mut earlier = newest.occurrence.earlier.clone();
     earlier.extend(newest.occurrence.reason.clone().map(|reason| (newest.occurrence.number, reason)));
-    if earlier.len() > EARLIER_REASONS_KEPT {
-        earlier.remove(0);
-    }
     Occurrence { number: newest.occurrence.number + 1, reason, earlier }
 }

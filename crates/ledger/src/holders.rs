@@ -35,9 +35,9 @@ impl FileHolders {
         self.lock().as_mut().map_or(Ok(()), OwnerLock::inheritable)
     }
 
-    /// The process group that acts for this process, from now on.
-    pub fn acts_through(&self, group: Group) -> Result<(), Error> {
-        self.lock().as_ref().map_or(Ok(()), |lock| lock.acts_through(group))
+    /// The process groups that act for this process, from now on.
+    pub fn acts_through(&self, groups: &[Group]) -> Result<(), Error> {
+        self.lock().as_ref().map_or(Ok(()), |lock| lock.acts_through(groups))
     }
 
     /// Children started from now on do not.

@@ -80,11 +80,13 @@ impl OwnerLock {
         rustix::io::fcntl_setfd(&*file, flags).map_err(|error| cannot(directory, error.into()))
     }
 
-    /// Writes down the process group that acts for this owner. Programs that close what they inherit (sudo does) give
+    /// Writes down the process groups that act for this owner. Programs that close what they inherit (sudo does) give
     /// the lock away without knowing it; their group tells that they are there all the same.
-    pub fn acts_through(&self, group: Group) -> Result<(), Error> {
+    pub fn acts_through(&self, groups: &[Group]) -> Result<(), Error> {
         let Held::File { file, directory, .. } = &self.held else { return Ok(()) };
-        file.write_all_at(format!("{} {}\n", group.0, boot_id()).as_bytes(), 0)
+        let groups: Vec<String> = groups.iter().map(|group| group.0.to_string()).collect();
+        file.set_len(0)
+            .and_then(|()| file.write_all_at(format!("{} {}\n", groups.join(","), boot_id()).as_bytes(), 0))
             .map_err(|error| cannot(directory, error))
     }
 
@@ -135,7 +137,7 @@ pub fn is_alive(directory: &Path, id: OwnerId) -> Result<bool, Error> {
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(cannot(directory, error)),
-        Ok(()) if group_is_there(&file) => Ok(true),
+        Ok(()) if a_group_is_there(&file) => Ok(true),
         Ok(()) => {
             // Ids are never used twice, so the name can go while we hold the lock. Failing to tidy is no harm.
             let _ = fs::remove_file(&path);
@@ -148,21 +150,24 @@ pub fn is_alive(directory: &Path, id: OwnerId) -> Result<bool, Error> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group(pub i32);
 
-/// Whether the group that was written down still has a member. After a restart of the machine its number means
-/// nothing, so the boot is written down with it.
-fn group_is_there(mut file: &File) -> bool {
+/// Whether a group that was written down still has a member. After a restart of the machine its number means nothing,
+/// so the boot is written down with it.
+fn a_group_is_there(mut file: &File) -> bool {
+    use rustix::process::{Pid, test_kill_process_group};
     let mut text = String::new();
     if file.read_to_string(&mut text).is_err() {
         return false;
     }
-    let Some((group, boot)) = text.trim().split_once(' ') else { return false };
-    let Some(group) = group.parse().ok().filter(|group| *group > 1).and_then(rustix::process::Pid::from_raw)
-    else {
-        return false;
+    let Some((groups, boot)) = text.trim().split_once(' ') else { return false };
+    let is_there = |group: &str| {
+        let Some(pid) = group.parse().ok().filter(|group| *group > 1).and_then(Pid::from_raw) else {
+            return false;
+        };
+        // Only "no such process" means gone: one that runs as another user may not even be signalled.
+        test_kill_process_group(pid) != Err(rustix::io::Errno::SRCH)
+            && lives(pid.as_raw_nonzero().get()).unwrap_or(true)
     };
-    boot == boot_id()
-        && rustix::process::test_kill_process_group(group).is_ok()
-        && lives(group.as_raw_nonzero().get()).unwrap_or(true)
+    boot == boot_id() && groups.split(',').any(is_there)
 }
 
 /// A group also exists while its dead are not buried, which in a container without an init may be for ever. `None`

@@ -31,14 +31,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn prune_if_due(&self, retention: Retention, now: At) -> Result<Option<PruneReport>, Error> {
         let key = pruned_key(&self.secret);
         let (revision, last) = self.cell::<Pruned>(key).await?;
-        if last.is_some_and(|last| now < last.at.plus(PRUNE_EVERY) && now >= last.at) {
+        if last.as_ref().is_some_and(|last| now < last.at.plus(PRUNE_EVERY) && now >= last.at) {
             return Ok(None);
         }
         if !self.put_cell(key, revision, &Pruned { at: now }, Vec::new()).await? {
             return Ok(None);
         }
-        // A young ledger has nothing to prune; its first effect tells.
-        self.prune(retention, now).await.map(Some)
+        // One process with a wrong clock must not forget for all: retention advances by days, not by leaps, and what
+        // it has never looked at waits for the next time.
+        let Some(last) = last else { return Ok(None) };
+        self.prune(retention, now.min(last.at.plus(PRUNE_EVERY * 2))).await.map(Some)
     }
 
     pub async fn prune(&self, retention: Retention, now: At) -> Result<PruneReport, Error> {
@@ -54,7 +56,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             for row in page.items {
                 let (key, revision, ordinal) = (row.key, row.revision, row.ordinal);
                 let known = decode(row)?;
-                if known.newer || known.effect.is_open() {
+                // An undelivered success never expires: its answer is still owed to somebody.
+                let owed =
+                    matches!(known.effect.state, State::Applied(_)) && known.effect.delivered_at.is_none();
+                if known.newer || known.effect.is_open() || owed {
                     continue;
                 }
                 let changed_at = known.effect.changed_at();

@@ -70,9 +70,22 @@ const PAIRS: [(&str, &str); 3] = [("api", "key"), ("access", "key"), ("private",
 
 /// Whether one of the words of a name says that its value is a secret: `X-Api-Key`, `clientSecret`, `GITHUB_TOKEN`.
 fn is_secret_name(name: &str) -> bool {
+    if !may_name_a_secret(name) {
+        return false;
+    }
     let words = words_of(name);
     words.iter().any(|word| WORDS.contains(&word.as_str()))
         || words.windows(2).any(|pair| PAIRS.contains(&(pair[0].as_str(), pair[1].as_str())))
+}
+
+/// Whether the text holds the beginning of any of the words at all. Most texts do not, and every call is looked at.
+fn may_name_a_secret(text: &str) -> bool {
+    const BEGINNINGS: [&[u8]; 7] = [b"auth", b"cook", b"pass", b"secr", b"toke", b"key", b"cred"];
+    let begins = |at: &[u8]| {
+        BEGINNINGS.iter().any(|word| at.len() >= word.len() && at[..word.len()].eq_ignore_ascii_case(word))
+    };
+    let bytes = text.as_bytes();
+    (0..bytes.len()).any(|at| begins(&bytes[at..]))
 }
 
 /// `clientSecret`, `client-secret` and `CLIENT_SECRET` are two words each; `APIKey` too.
@@ -99,6 +112,8 @@ fn words_of(name: &str) -> Vec<String> {
 /// command lines also travel inside arguments.
 fn redact_command_line(elements: &mut [Json]) {
     let mut after = After::Nothing;
+    let program = elements.first().and_then(Json::as_str).unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default().to_owned();
     for element in elements {
         let Json::String(text) = element else {
             after = After::Nothing;
@@ -109,9 +124,31 @@ fn redact_command_line(elements: &mut [Json]) {
             After::SecretFlag if is_secret_flag(text) => after = After::SecretFlag,
             After::SecretFlag => *text = REDACTED.to_owned(),
             After::UserFlag if !text.starts_with('-') => *text = redact_password(text),
+            _ if takes_secret(&program, text) => after = After::SecretFlag,
+            _ if glued_secret(&program, text) => *text = format!("{}{REDACTED}", &text[..2]),
             _ => (after, *text) = redact_argument(text),
         }
     }
+}
+
+/// Short flags of known programs whose next word is a secret. Their letters say nothing by themselves.
+fn takes_secret(program: &str, flag: &str) -> bool {
+    matches!(
+        (program, flag),
+        ("curl", "-b" | "--cookie" | "-E" | "--key" | "--oauth2-bearer")
+            | ("sshpass", "-p")
+            | ("docker" | "podman", "-p")
+    )
+}
+
+/// The same, with the secret in the same word.
+fn glued_secret(program: &str, text: &str) -> bool {
+    let flag = match program {
+        "mysql" | "mysqldump" | "mysqladmin" | "mariadb" | "sshpass" => "-p",
+        "curl" => "-b",
+        _ => return false,
+    };
+    text.len() > 2 && text.starts_with(flag) && text != REDACTED
 }
 
 enum After {
@@ -166,10 +203,14 @@ fn redact_password(text: &str) -> String {
 /// Secrets inside a longer text: passwords in URLs, secret parameters of queries and forms, bearer tokens, and what a
 /// script for a shell says on its own command lines.
 fn redact_text(text: &str) -> String {
-    let text = redact_user_info(text);
-    let text = redact_parameters(&text);
-    let text = redact_bearer(&text);
-    if text.contains(char::is_whitespace) { redact_script(&text) } else { text }
+    let mut text = if text.contains("://") { redact_user_info(text) } else { text.to_owned() };
+    if may_name_a_secret(&text) {
+        text = redact_parameters(&text);
+        if text.contains(char::is_whitespace) {
+            text = redact_script(&text);
+        }
+    }
+    if text.contains("Bearer ") { redact_bearer(&text) } else { text }
 }
 
 /// `curl --token X`, `PASSWORD=x cmd` and `-H "Cookie: x"` inside one argument, as in `sh -c`. Words are told apart by
@@ -392,6 +433,12 @@ mod tests {
                 vec!["docker", "-e", "DB_PASSWORD=[redacted]", "-e", "A=b"],
             ),
             (vec!["x", "--max-tokens", "5"], vec!["x", "--max-tokens", "5"]),
+            (vec!["mysql", "-phunter2", "-u", "ann"], vec!["mysql", "-p[redacted]", "-u", "ann"]),
+            (
+                vec!["/usr/bin/curl", "-b", "sid=1", "-d", "x"],
+                vec!["/usr/bin/curl", "-b", "[redacted]", "-d", "x"],
+            ),
+            (vec!["mkdir", "-p", "a/b"], vec!["mkdir", "-p", "a/b"]),
             (
                 vec!["curl", "-H", "Accept: */*", "http://h:80/t"],
                 vec!["curl", "-H", "Accept: */*", "http://h:80/t"],

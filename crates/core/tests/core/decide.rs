@@ -1,7 +1,7 @@
 //! What a call gets, for every combination of what bears on it. Each sentence of DESIGN is one test.
 
 use crate::scene::*;
-use semel_core::class::Class;
+use semel_core::class::{Class, Tier};
 use semel_core::decide::{Claiming, Decision, Refusal, Replay, Situation, decide};
 use semel_core::effect::{Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, State, Verdict};
 use semel_core::ids::{AttemptNo, IdempotencyKey};
@@ -183,6 +183,8 @@ impl Scene {
         };
         intent.named_by = if case.caller_key { NamedBy::CallerKey } else { NamedBy::Arguments };
         intent.window = (!case.caller_key).then_some(WINDOW);
+        effect.facts.class = rule.class;
+        effect.facts.tier = rule.tier();
         effect.delivered_at = case.delivered.then_some(DELIVERED);
         let since = after(Duration::from_secs(1));
         effect.state = match case.newest {
@@ -471,6 +473,26 @@ fn a_person_may_repeat_where_an_agent_may_not() {
 }
 
 #[test]
+fn what_was_sent_before_decides_whether_it_can_be_sent_again() {
+    let with = |now_keyed: bool| {
+        one(|scene, _| {
+            scene.rule.budget = 3;
+            if now_keyed {
+                let into = InjectInto::Header("Idempotency-Key".into());
+                scene.rule.inject = Some(Inject { into, valid_for: None });
+            } else {
+                scene.rule.class = Class::Convergent;
+            }
+            scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
+            true
+        })
+    };
+    // The attempts of the record carried no key, and nobody had said that a repeat changes nothing.
+    assert_eq!(with(true), Decision::Look);
+    assert_eq!(with(false), Decision::Look);
+}
+
+#[test]
 fn a_key_is_relied_upon_only_while_it_certainly_lives() {
     let with = |now: At, attempts: bool, valid_for: Option<Duration>| {
         one(|scene, situation| {
@@ -479,6 +501,7 @@ fn a_key_is_relied_upon_only_while_it_certainly_lives() {
             scene.rule.inject =
                 Some(Inject { into: InjectInto::Header("Idempotency-Key".into()), valid_for });
             scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
+            scene.effect.facts.tier = Tier::Keyed;
             if !attempts {
                 scene.effect.attempts.clear();
             }

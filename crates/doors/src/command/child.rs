@@ -20,6 +20,9 @@ const TERMINATION_GRACE: Duration = Duration::from_secs(5);
 /// A child that has ended may leave a background process holding its output; we wait this long for the rest.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
+/// How often a child is looked after when nothing is heard of it.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
+
 /// Signals that come to semel and are meant for the command.
 #[derive(Debug)]
 pub struct Signals {
@@ -55,6 +58,23 @@ impl Signals {
     }
 }
 
+/// The process groups of living descendants that have come to this process, their own parents being gone.
+pub fn heirs() -> Vec<Group> {
+    let me = std::process::id();
+    let group_of_heir = |stat: String| {
+        // After the name, which may hold anything: state, parent, group.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let (state, parent) = (fields.next()?, fields.next()?.parse::<u32>().ok()?);
+        let group = fields.next()?.parse::<i32>().ok()?;
+        (parent == me && !matches!(state, "Z" | "X")).then_some(Group(group))
+    };
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let stats = processes.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("stat")).ok());
+    let mut heirs: Vec<Group> = stats.filter_map(group_of_heir).collect();
+    heirs.dedup();
+    heirs
+}
+
 /// How to run it.
 #[derive(Debug)]
 pub struct Plan<'a> {
@@ -83,6 +103,10 @@ pub fn run(
     elapsed: &dyn Fn() -> Duration,
     started: impl FnOnce(Option<Group>),
 ) -> io::Result<Ended> {
+    // Descendants whose parents end come to us, so that they can be told to be there.
+    #[cfg(target_os = "linux")]
+    let _without_it_only_the_group_is_seen =
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     plan.command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     if plan.input.is_some() {
         plan.command.stdin(Stdio::piped());
@@ -99,8 +123,8 @@ pub fn run(
     let mut input = plan.input.unwrap_or_default();
     let out = child.stdout.take().expect("stdout was piped");
     let err = child.stderr.take().expect("stderr was piped");
-    let mut stdout = Stream::new(out, plan.stdout, plan.kept_max);
-    let mut stderr = Stream::new(err, plan.stderr, plan.kept_max);
+    let mut stdout = Stream::new(out.into(), plan.stdout, plan.kept_max);
+    let mut stderr = Stream::new(err.into(), plan.stderr, plan.kept_max);
     let mut buffer = vec![0; 64 * 1024];
     let mut ending = Ending::new(plan.timeout.map(|timeout| elapsed() + timeout));
     let mut status = None;
@@ -125,7 +149,11 @@ pub fn run(
             Some(at) => Some((at + OUTPUT_GRACE).saturating_sub(elapsed())),
             None => ending.next_act().map(|act| act.saturating_sub(elapsed())),
         };
-        let ready = wait_for(signals, &stdout, &stderr, stdin.as_ref().map(AsFd::as_fd), wait)?;
+        // What a pipe still holds after its writer's end is little; it is taken in however slow our reader is.
+        let last = status.is_some();
+        // A child whose end was not signalled (the signal may be blocked) is looked after all the same.
+        let wait = Some(wait.map_or(LOOK_AFTER, |wait| wait.min(LOOK_AFTER)));
+        let ready = wait_for(signals, [&stdout, &stderr], stdin.as_ref().map(AsFd::as_fd), wait, last)?;
         if ready.signalled {
             signals.drain();
         }
@@ -167,17 +195,17 @@ struct Ready {
     stdin_writable: bool,
 }
 
-fn wait_for<R: io::Read + AsFd, Q: io::Read + AsFd>(
+fn wait_for(
     signals: &Signals,
-    stdout: &Stream<R>,
-    stderr: &Stream<Q>,
+    [stdout, stderr]: [&Stream; 2],
     stdin: Option<rustix::fd::BorrowedFd<'_>>,
     wait: Option<Duration>,
+    last: bool,
 ) -> io::Result<Ready> {
     let wanted = [
         (Some(signals.woken.as_fd()), PollFlags::IN),
-        (stdout.readable(), PollFlags::IN),
-        (stderr.readable(), PollFlags::IN),
+        (stdout.readable(last), PollFlags::IN),
+        (stderr.readable(last), PollFlags::IN),
         (stdout.writable(), PollFlags::OUT),
         (stderr.writable(), PollFlags::OUT),
         (stdin, PollFlags::OUT),

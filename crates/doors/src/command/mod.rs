@@ -4,4 +4,4 @@ pub mod classify;
 pub mod intent;
 pub mod render;
 pub mod serve;
-mod stream;
+pub mod stream;

@@ -59,7 +59,17 @@ impl Output {
     pub fn scrubbed(&self, secrets: &[String]) -> Output {
         let scrub = |bytes: &[u8]| match std::str::from_utf8(bytes) {
             Ok(text) => scrub_text(text, secrets).into_bytes(),
-            Err(_) => bytes.to_vec(),
+            // Bytes that are no text are left as they are, and the lines of text among them are not.
+            Err(_) => {
+                let lines =
+                    bytes.split_inclusive(|byte| *byte == b'\n').map(|line| {
+                        match std::str::from_utf8(line) {
+                            Ok(text) => scrub_text(text, secrets).into_bytes(),
+                            Err(_) => line.to_vec(),
+                        }
+                    });
+                lines.collect::<Vec<_>>().concat()
+            }
         };
         Output { exit_code: self.exit_code, stdout: scrub(&self.stdout), stderr: scrub(&self.stderr) }
     }
@@ -111,20 +121,25 @@ fn scrub_text(text: &str, secrets: &[String]) -> String {
                     scrubbed.push('\n');
                 }
             }
-            None => scrubbed.push_str(line),
+            None => scrubbed.push_str(&scrub_json(line).unwrap_or_else(|| line.to_owned())),
         }
     }
     for secret in secrets {
         scrubbed = scrubbed.replace(secret.as_str(), REDACTED);
     }
-    match semel_core::json::parse(scrubbed.trim()) {
-        // Only if something in it is secret: a replay should otherwise be the same to the byte.
-        Ok(json @ (Json::Object(_) | Json::Array(_))) => {
-            let clean = semel_core::identity::redact(&json, &[]);
-            if clean == json { scrubbed } else { format!("{}\n", clean.canonical()) }
-        }
-        _ => scrubbed,
+    scrub_json(&scrubbed).unwrap_or(scrubbed)
+}
+
+/// JSON without its secrets; `None` if it is none or has none, since a replay should otherwise be the same to the byte.
+fn scrub_json(text: &str) -> Option<String> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return None;
     }
+    let json @ (Json::Object(_) | Json::Array(_)) = semel_core::json::parse(text.trim()).ok()? else {
+        return None;
+    };
+    let clean = semel_core::identity::redact(&json, &[]);
+    (clean != json).then(|| format!("{}\n", clean.canonical()))
 }
 
 /// The values that redaction takes out of the arguments, so that an echo of them is not written either.

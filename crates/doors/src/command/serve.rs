@@ -95,6 +95,11 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         }
     }
 
+    /// Whether somebody asked this call to end: whoever did is not waiting for its answer.
+    pub fn was_asked_to_end(&self) -> bool {
+        self.signals.as_ref().is_some_and(|signals| signals.asked_to_end().is_some())
+    }
+
     /// Runs the tool's own dry run, as the rule maps it. It changes nothing by the tool's own word.
     pub fn own_dry_run(&mut self, flag: &str) -> Result<Value, NotStarted> {
         let program = find(&self.line.argv[0], &self.search, Path::new(&self.line.cwd))?;
@@ -113,7 +118,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         command
     }
 
-    fn run(&mut self, mut command: Command, timeout: Option<Duration>) -> std::io::Result<Ended> {
+    fn run(&mut self, mut command: Command, timeout: Option<Duration>) -> Result<Ended, NotRun> {
         match (&self.line.input, self.pass_input) {
             (Some(_), _) => {}
             (None, true) => drop(command.stdin(Stdio::inherit())),
@@ -132,15 +137,18 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             timeout,
         };
         let signals = self.signals.as_ref().expect("prepare listens before anything is sent");
-        self.holders.inheritable().map_err(std::io::Error::other)?;
+        self.holders.inheritable().map_err(NotRun::before)?;
         let elapsed = || self.clock.elapsed();
-        child::run(plan, signals, &elapsed, |group| {
+        let mut spawned = false;
+        let ended = child::run(plan, signals, &elapsed, |group| {
+            spawned = group.is_some();
             // Later children, such as probes, must not keep the holder alive.
             let _still_inheritable_is_only_slower = self.holders.seal();
             if let Some(group) = group {
-                let _the_lock_alone_must_do = self.holders.acts_through(group);
+                let _the_lock_alone_must_do = self.holders.acts_through(&[group]);
             }
-        })
+        });
+        ended.map_err(|error| if spawned { NotRun::LostSight(error) } else { NotRun::Never(error) })
     }
 
     fn inject(&self, command: &mut Command, key: &str) {
@@ -282,18 +290,22 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                 self.ended = Some(ended);
                 sent
             }
-            Err(error) => match error.kind() {
-                std::io::ErrorKind::NotFound => never(format!("{}: {error}", self.line.argv[0]), 127),
-                std::io::ErrorKind::PermissionDenied => never(format!("{}: {error}", self.line.argv[0]), 126),
-                // The child may have run before we lost sight of it.
-                _ => Sent {
-                    outcome: Outcome::InDoubt {
-                        why: format!("semel lost sight of it: {error}"),
-                        sender_gone: false,
-                    },
-                    reply: None,
-                    data: Value::Null,
+            Err(NotRun::Never(error)) => {
+                let code = match error.kind() {
+                    std::io::ErrorKind::NotFound => 127,
+                    std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ExecutableFileBusy => 126,
+                    _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => 126,
+                    _ => 125,
+                };
+                never(format!("{}: {error}", self.line.argv[0]), code)
+            }
+            Err(NotRun::LostSight(error)) => Sent {
+                outcome: Outcome::InDoubt {
+                    why: format!("semel lost sight of it: {error}"),
+                    sender_gone: false,
                 },
+                reply: None,
+                data: Value::Null,
             },
         }
     }
@@ -307,7 +319,7 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
             return ProbeAnswer::Unknown { why: "it did not end in time, or said too much".into() };
         }
         let yes = |stdout: Vec<u8>| {
-            let reply = (!stdout.is_empty()).then(|| Output::of_stdout(stdout).encode());
+            let reply = (!stdout.is_empty()).then(|| Output::of_stdout(stdout).scrubbed(&[]).encode());
             ProbeAnswer::Yes { reply, word: None }
         };
         let Some(found) = &probe.found else {
@@ -338,7 +350,27 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     }
 
     fn let_go(&mut self) {
+        // Who left the group and lost the lock was handed to us when its parent ended, and is written down.
+        let heirs = child::heirs();
+        if !heirs.is_empty() {
+            let _the_lock_alone_must_do = self.holders.acts_through(&heirs);
+        }
         self.holders.let_go();
+    }
+}
+
+/// Why there is no end of a command to read.
+#[derive(Debug)]
+enum NotRun {
+    /// It was never started.
+    Never(std::io::Error),
+    /// It was, and may have acted.
+    LostSight(std::io::Error),
+}
+
+impl NotRun {
+    fn before(error: semel_ledger::Error) -> Self {
+        NotRun::Never(std::io::Error::other(error))
     }
 }
 

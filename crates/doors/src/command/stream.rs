@@ -1,6 +1,8 @@
 //! One stream of a child's output: passed on live, and kept up to a cap.
 
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fs::File;
 use std::io::{self, Read};
 
 /// A pipe that polls as writable takes at least this much without blocking (POSIX `PIPE_BUF`).
@@ -37,8 +39,8 @@ impl Sink {
 }
 
 #[derive(Debug)]
-pub struct Stream<R> {
-    source: Option<R>,
+pub struct Stream {
+    source: Option<File>,
     sink: Sink,
     kept: Vec<u8>,
     kept_max: usize,
@@ -48,10 +50,10 @@ pub struct Stream<R> {
     broken: bool,
 }
 
-impl<R: Read + AsFd> Stream<R> {
-    pub fn new(source: R, sink: Sink, kept_max: usize) -> Self {
+impl Stream {
+    pub fn new(source: OwnedFd, sink: Sink, kept_max: usize) -> Self {
         Stream {
-            source: Some(source),
+            source: Some(source.into()),
             sink,
             kept: Vec::new(),
             kept_max,
@@ -61,9 +63,9 @@ impl<R: Read + AsFd> Stream<R> {
         }
     }
 
-    /// The descriptor to read from, while there is something to read and room for it.
-    pub fn readable(&self) -> Option<BorrowedFd<'_>> {
-        self.source.as_ref().filter(|_| self.pending.len() < PENDING_BYTES_MAX).map(AsFd::as_fd)
+    /// The descriptor to read from, while there is something to read, and room for it unless it is the last.
+    pub fn readable(&self, last: bool) -> Option<BorrowedFd<'_>> {
+        self.source.as_ref().filter(|_| last || self.pending.len() < PENDING_BYTES_MAX).map(AsFd::as_fd)
     }
 
     pub fn at_end(&self) -> bool {
@@ -133,13 +135,33 @@ pub struct Taken {
 impl Taken {
     /// Hands over what a slow reader has not taken yet. `true`: the last byte was accepted.
     pub fn deliver(&mut self) -> bool {
-        while !self.pending.is_empty() && !self.broken {
-            match self.sink.write(&self.pending) {
-                Ok(written) => drop(self.pending.drain(..written)),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => self.broken = true,
-            }
+        let pending = std::mem::take(&mut self.pending);
+        if let Some(fd) = self.sink.fd() {
+            self.broken |= !write_fully(fd, &pending);
         }
         !self.broken
     }
+}
+
+/// Writes everything, however slowly it is taken, also where the descriptor does not block. `true`: the last byte was
+/// accepted.
+pub fn write_fully(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        match rustix::io::write(fd, bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => {
+                let _woken_or_interrupted = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::OUT)], None);
+            }
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Whether nobody can read any more from what was written to this descriptor: a pipe whose other end is closed.
+pub fn reader_is_gone(fd: BorrowedFd<'_>) -> bool {
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
 }

@@ -7,6 +7,7 @@ use crate::table;
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, State};
+use semel_core::lifecycle;
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use serde::Serialize;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, Default, Serialize)]
 struct Counts {
+    duplicates: u64,
     in_doubt: u64,
     refuted: u64,
     in_flight: u64,
@@ -30,7 +32,9 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut waiting: Vec<(Digest, Effect)> = Vec::new();
     if let Some(ledger) = &ledger {
         walk::effects(ledger, Which { run, open: false }, now, |key, effect| {
+            let duplicate = lifecycle::duplicates(&effect).is_some();
             let (count, needs_a_person) = match &effect.state {
+                _ if duplicate => (&mut counts.duplicates, true),
                 State::InDoubt(_) => (&mut counts.in_doubt, true),
                 State::NotApplied(not_applied) if matches!(not_applied.why, NotAppliedWhy::Refuted(_)) => {
                     (&mut counts.refuted, true)
@@ -68,6 +72,12 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     }
     text.push_str(&summary(&counts));
     context.output.data(text);
+    if counts.duplicates > 0 {
+        context.output.warn(format_args!(
+            "duplicate_detected: {} happened twice; see the first rows",
+            counts.duplicates
+        ));
+    }
     if let Some((_, first)) = waiting.first() {
         let id = first.id;
         context.output.say(format_args!(
@@ -84,10 +94,15 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// In doubt before refuted; of these, what moves money or speaks to people first, then the oldest.
-fn urgency(effect: &Effect) -> (bool, bool, At) {
+/// What happened twice before all; in doubt before refuted; of these, what moves money or speaks to people first, then the oldest.
+fn urgency(effect: &Effect) -> (bool, bool, bool, At) {
     let doubt = matches!(effect.state, State::InDoubt(_));
-    (!doubt, effect.facts.class != Class::Consequential, effect.opened_at)
+    (
+        lifecycle::duplicates(effect).is_none(),
+        !doubt,
+        effect.facts.class != Class::Consequential,
+        effect.opened_at,
+    )
 }
 
 fn summary(counts: &Counts) -> String {

@@ -11,6 +11,7 @@ use semel_core::lifecycle::Illegal;
 use semel_doors::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::Error;
+use semel_ledger::holders::Holders;
 use semel_ledger::rulings::Verdict;
 use std::io::Read;
 use std::path::Path;
@@ -27,6 +28,13 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
     } else {
         Verdict::NotApplied
     };
+    let alive = |owner| ledger.holders().is_alive(owner).unwrap_or(true);
+    if !args.verdict.applied && effect.attempts.iter().any(|a| a.gone_at.is_none() && alive(a.owner)) {
+        context.output.warn(format_args!(
+            "warning: a process that may still carry out {} is alive; end it first, or it may happen twice",
+            effect.id
+        ));
+    }
     let ruling = ruling(context, &args.reason, clock.now())?;
     let changed =
         block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;

@@ -91,6 +91,12 @@ impl Asked {
             anyhow::bail!("--class {class} is weaker than {}, which says {}", written.origin, written.class);
         }
         let mut rule = policy.rule_for(&facts);
+        // Another name does not take a program out of the rules that are written for it.
+        let own_name = self.line.action();
+        let own = policy.rule_for(&ActionFacts { action: &own_name, ..facts });
+        if rule.origin == Origin::Default && own.origin != Origin::Default {
+            rule = own;
+        }
         let by_rule = !rule.sorting.key.is_empty();
         if self.key.is_some()
             || by_rule && rule.sorting.key.iter().all(|path| !path.find(arguments).is_empty())

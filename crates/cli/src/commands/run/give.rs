@@ -10,10 +10,11 @@ use semel_core::policy::rule::{DryRun, Rule};
 use semel_core::wording;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::command::serve::CommandUpstream;
+use semel_doors::command::stream::write_fully;
 use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::os::fd::AsFd;
 
 /// semel itself failed; nothing was started.
 pub const EXIT_SEMEL_FAILED: u8 = 125;
@@ -39,10 +40,9 @@ pub fn give<C: Clock>(
     let live = upstream.deliver();
     talk(context, &passed.answer);
     let Some(recorded) = recorded else { return (code, live) };
-    let mut stdout = std::io::stdout().lock();
-    let out = stdout.write_all(&recorded.stdout).and_then(|()| stdout.flush());
-    let err = std::io::stderr().write_all(&recorded.stderr);
-    (code, out.is_ok() && err.is_ok() && live)
+    let out = write_fully(std::io::stdout().as_fd(), &recorded.stdout);
+    let err = write_fully(std::io::stderr().as_fd(), &recorded.stderr);
+    (code, out && err && live)
 }
 
 fn exit_code(answer: &Answer, recorded: Option<&CommandOutput>) -> u8 {

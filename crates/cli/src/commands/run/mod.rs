@@ -16,9 +16,11 @@ use semel_core::intent::Intent;
 use semel_core::policy::Policy;
 use semel_core::wording;
 use semel_doors::command::serve::{CommandUpstream, Options, Show};
+use semel_doors::command::stream::reader_is_gone;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::holders::FileHolders;
 use semel_ledger::prune::Retention;
+use std::os::fd::AsFd;
 
 pub fn run(context: &Context, args: &Args) -> u8 {
     let parent = rustix::process::getppid();
@@ -81,7 +83,12 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     };
     let (code, accepted) = give(context, &passed, &mut upstream);
     // A parent that has gone cannot have read the answer, whatever the pipe accepted.
-    let delivery = passed.delivery.filter(|_| accepted && rustix::process::getppid() == parent);
+    // Nor can one that asked us to end, or closed its end of the pipe.
+    let heard = accepted
+        && rustix::process::getppid() == parent
+        && !upstream.was_asked_to_end()
+        && !reader_is_gone(std::io::stdout().as_fd());
+    let delivery = passed.delivery.filter(|_| heard);
     if let Some(delivery) = delivery
         && let Err(error) = block_on(gate.delivered(&delivery))
     {

@@ -1,6 +1,7 @@
 //! `semel run`, judged by what happened in the world: lines in a file that the wrapped command writes itself.
 
 mod answers;
+mod attacks;
 mod doubts;
 mod identity;
 mod inputs;
