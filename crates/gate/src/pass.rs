@@ -79,7 +79,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         upstream: &mut U,
     ) -> Result<Passed, Error> {
         if rule.class == Class::Read || self.mode == Mode::Observe {
-            return self.pass_through(intent, rule, upstream).await;
+            return Box::pin(self.pass_through(intent, rule, upstream)).await;
         }
         let key = match intent.alias {
             Some(alias) => self.ledger.alias(alias).await?.unwrap_or(intent.key),
@@ -124,18 +124,23 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(Some(passed));
         }
         match decide(found.effect(), call.intent, call.rule, &situation) {
-            Decision::Pass => self.pass_through(call.intent, call.rule, call.upstream).await.map(Some),
+            Decision::Pass => {
+                Box::pin(self.pass_through(call.intent, call.rule, call.upstream)).await.map(Some)
+            }
             // Its claim was lost and nobody distrusts the store any more; still, this call has sent once.
             Decision::Claim(_) if call.own.is_some() => Ok(Some(in_doubt(call, &found, None))),
-            Decision::Claim(claiming) => self.claim(call, &found, How::Claim(claiming), fence).await,
-            Decision::Resend => self.claim(call, &found, How::Resend, fence).await,
+            // Boxed, so that a call that only waits is small: thousands may wait for one.
+            Decision::Claim(claiming) => {
+                Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await
+            }
+            Decision::Resend => Box::pin(self.claim(call, &found, How::Resend, fence)).await,
             Decision::Join(attempt) => {
                 let effect = found.effect().expect("only a known effect is in flight");
                 call.joined = Some((effect.occurrence.number, attempt));
                 let waited = self.wait(call, found.key, found.revision).await;
                 Ok((!waited).then(|| held(effect, wording::in_flight(effect, now), OutcomeWord::Held)))
             }
-            Decision::Look => self.look(call, &found).await,
+            Decision::Look => Box::pin(self.look(call, &found)).await,
             Decision::Unremembered => {
                 self.ledger.remember_doubt(call.intent, call.rule, &found, now).await?;
                 Ok(None)

@@ -9,9 +9,6 @@ use semel_core::digest::Digest;
 use semel_core::time::At;
 use std::collections::HashMap;
 
-/// The tag under which every open row stands in the tree `open`, in order of insertion.
-pub(super) const OPEN: i64 = 0;
-
 /// The columns of [`index_from`], in its order.
 macro_rules! index_columns {
     () => {
@@ -152,8 +149,8 @@ impl<'c> Batch<'c> {
     /// Files a row among the open ones, or takes it out.
     fn file(&mut self, sql: Sql, id: i64, index: &Index) -> rusqlite::Result<()> {
         let statement = self.statements.get(sql)?;
-        // Three plain statements are faster than one with a list, for which SQLite makes a table of its own.
-        for tag in [OPEN, tag(index.family), tag(index.neighbourhood)] {
+        // Plain statements are faster than one with a list, for which SQLite makes a table of its own.
+        for tag in [tag(index.family), tag(index.neighbourhood)] {
             statement.execute([tag, id])?;
         }
         Ok(())

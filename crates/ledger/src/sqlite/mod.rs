@@ -83,12 +83,13 @@ impl SqliteStore {
     pub fn integrity_check(&self) -> Result<Vec<String>, Error> {
         self.with_reader(|connection| {
             let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
-            let complaints = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+            let complaints =
+                check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
             let mut complaints: Vec<_> = complaints.into_iter().filter(|line| line != "ok").collect();
             let own = [
                 (
                     "open effects are missing from the tree of open effects",
-                    "SELECT count(*) FROM effect WHERE open AND id NOT IN (SELECT id FROM open WHERE tag = 0)",
+                    "SELECT count(*) FROM effect WHERE open AND id NOT IN (SELECT id FROM open)",
                 ),
                 (
                     "settled effects stand in the tree of open effects",
@@ -98,7 +99,10 @@ impl SqliteStore {
                     "effects of a record share their number",
                     "SELECT count(*) FROM (SELECT 1 FROM effect GROUP BY key, ordinal HAVING count(*) > 1)",
                 ),
-                ("replies belong to no effect", "SELECT count(*) FROM reply WHERE id NOT IN (SELECT id FROM effect)"),
+                (
+                    "replies belong to no effect",
+                    "SELECT count(*) FROM reply WHERE id NOT IN (SELECT id FROM effect)",
+                ),
             ];
             for (what, count) in own {
                 let count: i64 = connection.query_row(count, [], |row| row.get(0))?;

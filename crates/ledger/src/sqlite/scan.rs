@@ -1,6 +1,6 @@
 //! Scans: rows in order of insertion, a page at a time, each page a snapshot of its own.
 
-use super::apply::{OPEN, prefix, tag};
+use super::apply::{prefix, tag};
 use super::read::{ROW_COLUMNS, before, from, page, row};
 use crate::store::{By, Cursor, PAGE_ROWS_MAX, Page, Row};
 use rusqlite::{Connection, Params, params};
@@ -16,6 +16,8 @@ pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit
     let (id, more) = (from(after), limit as i64 + 1);
     let open = "FROM open CROSS JOIN effect ON effect.id = open.id \
                 WHERE open.tag = ?1 AND open.id > ?2 AND effect.open";
+    // Walks all that is open, whatever it is filed under. That is little, and asked for by people and after deaths.
+    let all_open = "FROM effect WHERE id IN (SELECT id FROM open WHERE id > ?1) AND effect.open";
     match by {
         By::All => rows(connection, "FROM effect WHERE id > ?1", limit, params![id, more]),
         By::Record(key) => {
@@ -30,11 +32,10 @@ pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit
             let which = "FROM effect WHERE effect = ?1 AND id > ?2";
             rows(connection, which, limit, params![effect.to_be_bytes(), id, more])
         }
-        By::Open => rows(connection, open, limit, params![OPEN, id, more]),
+        By::Open => rows(connection, all_open, limit, params![id, more]),
         By::Owner(owner) => {
-            // Walks all that is open, which is little: an owner is asked for once, after its death.
-            let which = format!("{open} AND owner = ?3");
-            rows(connection, &which, limit, params![OPEN, id, owner.0.to_be_bytes(), more])
+            let which = format!("{all_open} AND owner = ?2");
+            rows(connection, &which, limit, params![id, owner.0.to_be_bytes(), more])
         }
         By::OpenNeighbours(neighbourhood) => {
             let which = format!("{open} AND neighbourhood = ?3");

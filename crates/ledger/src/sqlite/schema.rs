@@ -5,8 +5,8 @@
 //! - Rows, replies and journal lines are appended. Of all trees only `effect_key` grows at random places, so it
 //!   holds eight bytes of the key instead of 32; the row itself settles which key it is. Uniqueness of
 //!   (key, ordinal) is therefore kept by the precondition check inside the write transaction.
-//! - What is looked up among *open* rows lies in one small tree, `open`, instead of three partial indexes: one
-//!   page a commit instead of three, and settled rows cost nothing there.
+//! - What is looked up among *open* rows lies in one small tree, `open`, instead of partial indexes: one page a commit
+//!   instead of several, and settled rows cost nothing there.
 //! - There is no index on `changed_at`. It would move with every settlement; retention walks in order of insertion
 //!   instead and stops where rows are too young (see `scan`).
 
