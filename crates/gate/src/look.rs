@@ -16,7 +16,7 @@ use semel_ledger::Found;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::rulings::Probed;
-use semel_ledger::store::{By, Store};
+use semel_ledger::store::Store;
 
 /// Neighbours in doubt are few; a scope with more has other troubles.
 const LOOKALIKES_MAX: usize = 100;
@@ -80,9 +80,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if call.rule.class != Class::Consequential || call.intent.named_by != NamedBy::Arguments {
             return Ok(None);
         }
-        let neighbours = By::OpenNeighbours(call.intent.neighbourhood);
-        let page = self.ledger.list(neighbours, None, LOOKALIKES_MAX).await?;
-        for (key, known) in page.items.into_iter().filter(|(key, _)| *key != found.key) {
+        let neighbours = self.ledger.doubtful_neighbours(call.intent.neighbourhood, LOOKALIKES_MAX).await?;
+        for (key, known) in neighbours.into_iter().filter(|(key, _)| *key != found.key) {
             let now = self.clock.now();
             let looks_like = known.effect.marks.looks_like(&call.intent.marks);
             let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential)
