@@ -28,6 +28,27 @@ pub struct Answer {
     pub data: Value,
 }
 
+impl Answer {
+    /// An answer that is not ok, about no effect yet.
+    pub fn of_trouble(tier: Tier, outcome: OutcomeWord, trouble: Trouble) -> Answer {
+        let unknown = matches!(trouble.code, Code::InDoubt | Code::BudgetSpent);
+        Answer {
+            ok: false,
+            effect: if unknown { EffectWord::Unknown } else { EffectWord::None },
+            outcome,
+            effect_id: None,
+            attempt: None,
+            tier,
+            evidence: None,
+            reason: None,
+            trouble: Some(trouble),
+            dry_run: None,
+            possible_repeat: false,
+            data: Value::Null,
+        }
+    }
+}
+
 /// Present when not ok. In this order: did it run; may I try again; what do I do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trouble {

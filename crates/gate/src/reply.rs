@@ -210,21 +210,11 @@ fn refused(
     outcome: OutcomeWord,
     data: Value,
 ) -> Passed {
-    use semel_core::answer::Code;
-    let unknown = matches!(trouble.code, Code::InDoubt | Code::BudgetSpent);
     let answer = Answer {
-        ok: false,
-        effect: if unknown { EffectWord::Unknown } else { EffectWord::None },
-        outcome,
         effect_id: effect.map(|effect| effect.id),
         attempt: effect.and_then(Effect::newest_attempt).map(|attempt| attempt.number),
-        tier,
-        evidence: None,
-        reason: None,
-        trouble: Some(trouble),
-        dry_run: None,
-        possible_repeat: false,
         data,
+        ..Answer::of_trouble(tier, outcome, trouble)
     };
     Passed { answer, reply: GivenReply::None, delivery: None }
 }

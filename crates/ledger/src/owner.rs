@@ -173,15 +173,28 @@ fn a_group_is_there(mut file: &File) -> bool {
 /// A group also exists while its dead are not buried, which in a container without an init may be for ever. `None`
 /// where the system does not tell.
 fn lives(group: i32) -> Option<bool> {
-    let alive_in_group = |stat: String| {
+    living_processes().map(|living| living.iter().any(|process| process.group == Group(group)))
+}
+
+/// A process that is not dead, buried or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Living {
+    pub parent: u32,
+    pub group: Group,
+}
+
+/// All of them, as far as this one may see. `None` where the system does not tell.
+pub fn living_processes() -> Option<Vec<Living>> {
+    let living = |stat: String| {
         // After the name, which may hold anything: state, parent, group.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        let (state, its_group) = (fields.next()?, fields.nth(1)?.parse::<i32>().ok()?);
-        Some(its_group == group && !matches!(state, "Z" | "X"))
+        let state = fields.next()?;
+        let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        (!matches!(state, "Z" | "X")).then_some(Living { parent, group: Group(group) })
     };
     let processes = fs::read_dir("/proc").ok()?;
     let stats = processes.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
-    Some(stats.into_iter().any(|stat| alive_in_group(stat).unwrap_or(false)))
+    Some(stats.filter_map(living).collect())
 }
 
 fn boot_id() -> String {

@@ -4,7 +4,7 @@ use super::stream::{Sink, Stream, Taken};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::process::{Pid, Signal, kill_process_group};
-use semel_ledger::owner::Group;
+use semel_ledger::owner::{Group, living_processes};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -60,17 +60,9 @@ impl Signals {
 
 /// The process groups of living descendants that have come to this process, their own parents being gone.
 pub fn heirs() -> Vec<Group> {
-    let me = std::process::id();
-    let group_of_heir = |stat: String| {
-        // After the name, which may hold anything: state, parent, group.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        let (state, parent) = (fields.next()?, fields.next()?.parse::<u32>().ok()?);
-        let group = fields.next()?.parse::<i32>().ok()?;
-        (parent == me && !matches!(state, "Z" | "X")).then_some(Group(group))
-    };
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let stats = processes.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("stat")).ok());
-    let mut heirs: Vec<Group> = stats.filter_map(group_of_heir).collect();
+    let living = living_processes().unwrap_or_default().into_iter();
+    let mut heirs: Vec<Group> =
+        living.filter(|process| process.parent == std::process::id()).map(|process| process.group).collect();
     heirs.dedup();
     heirs
 }

@@ -3,7 +3,7 @@
 use crate::commands::Context;
 use crate::output::stderr_is_terminal;
 use crate::policy_files::Unusable;
-use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Retry, Trouble};
+use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
 use semel_core::class::Tier;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::rule::{DryRun, Rule};
@@ -13,7 +13,7 @@ use semel_doors::command::serve::CommandUpstream;
 use semel_doors::command::stream::write_fully;
 use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::os::fd::AsFd;
 
 /// semel itself failed; nothing was started.
@@ -141,7 +141,7 @@ pub fn dry_run<C: Clock>(
 }
 
 pub fn finish_trouble(context: &Context, rule: &Rule, trouble: Trouble) -> u8 {
-    let answer = refusal(rule.tier(), trouble);
+    let answer = Answer::of_trouble(rule.tier(), OutcomeWord::Refused, trouble);
     if context.output.json {
         context.output.document(&answer);
     } else {
@@ -161,7 +161,11 @@ pub fn finish_unavailable(context: &Context, rule: &Rule, why: &str, hint: Optio
 /// The call itself is at fault: nothing was started, and the answer says so in its own form.
 pub fn not_understood(context: &Context, error: &anyhow::Error) -> u8 {
     if context.output.json {
-        let mut answer = refusal(Tier::Opaque, wording::not_started(&format!("{error:#}")));
+        let mut answer = Answer::of_trouble(
+            Tier::Opaque,
+            OutcomeWord::Refused,
+            wording::not_started(&format!("{error:#}")),
+        );
         answer.data = json!({"exit_code": EXIT_SEMEL_FAILED});
         context.output.document(&answer);
     } else {
@@ -189,7 +193,7 @@ pub fn policy_invalid(context: &Context, unusable: &Unusable) -> u8 {
         human_next_step: "semel policy check".into(),
         differing: Vec::new(),
     };
-    let mut answer = refusal(Tier::Opaque, trouble);
+    let mut answer = Answer::of_trouble(Tier::Opaque, OutcomeWord::Refused, trouble);
     match details {
         Some(found) if context.output.json => {
             answer.data = json!({"diagnostics": serde_json::to_value(found).unwrap_or_default()});
@@ -203,21 +207,4 @@ pub fn policy_invalid(context: &Context, unusable: &Unusable) -> u8 {
         talk(context, &answer);
     }
     EXIT_SEMEL_FAILED
-}
-
-fn refusal(tier: Tier, trouble: Trouble) -> Answer {
-    Answer {
-        ok: false,
-        effect: EffectWord::None,
-        outcome: OutcomeWord::Refused,
-        effect_id: None,
-        attempt: None,
-        tier,
-        evidence: None,
-        reason: None,
-        trouble: Some(trouble),
-        dry_run: None,
-        possible_repeat: false,
-        data: Value::Null,
-    }
 }
