@@ -81,10 +81,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if rule.class == Class::Read || self.mode == Mode::Observe {
             return Box::pin(self.pass_through(intent, rule, upstream)).await;
         }
-        let key = match intent.alias {
-            Some(alias) => self.ledger.alias(alias).await?.unwrap_or(intent.key),
-            None => intent.key,
-        };
+        let key = intent.key;
         let mut call = Call {
             intent,
             rule,
@@ -116,6 +113,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// One look at the ledger and one step. `None`: look again.
     async fn round<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Option<Passed>, Error> {
         let now = self.clock.now();
+        if let Some(alias) = call.intent.alias {
+            // Asked anew each time: of two calls that bring one key to two intents, the faster has it.
+            call.key = self.ledger.alias(alias).await?.unwrap_or(call.intent.key);
+        }
         let (fence, fenced) = self.fence(call.intent).await?;
         let found = self.ledger.observe(call.key, now).await?;
         let situation =
@@ -152,7 +153,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             {
                 Ok(None)
             }
-            Decision::Replay(_) => Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now))),
+            Decision::Replay(_) => {
+                if let Some(alias) = call.intent.alias {
+                    // A key that was answered for one intent cannot come with another.
+                    self.ledger.remember_alias(alias, found.key).await?;
+                }
+                Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now)))
+            }
             Decision::ReplayEarlier(number) => {
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {

@@ -327,6 +327,21 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(if busy { Err((revision, Box::new(found))) } else { Ok(FreeTurn { key, revision }) })
     }
 
+    /// Lets a caller's own key point to an intent, unless it points somewhere already.
+    pub async fn remember_alias(&self, alias: Digest, key: Digest) -> Result<(), Error> {
+        if self.alias(alias).await?.is_some() {
+            return Ok(());
+        }
+        let commit = Commit {
+            nonce: nonce(&self.entropy),
+            puts: vec![cell(alias, Revision::ABSENT, &key)],
+            require: Require::default(),
+            journal: Vec::new(),
+            durability: Durability::Lazy,
+        };
+        self.store.commit(commit).await.map(|_| ())
+    }
+
     /// Where a caller's own key points to, if it has been seen with another intent.
     pub async fn alias(&self, alias: Digest) -> Result<Option<Digest>, Error> {
         Ok(self.cell::<Digest>(alias).await?.1)

@@ -247,6 +247,8 @@ impl Ending {
         // A group that is gone already needs no signal; its end will be seen.
         let send = |signal| {
             let _gone_already = kill_process_group(group, signal);
+            // A command that was stopped (one that reads the terminal is) must wake up to hear it.
+            let _gone_already = kill_process_group(group, Signal::CONT);
         };
         if let Some(signal) = signals.asked_to_end()
             && self.forwarded != Some(signal)

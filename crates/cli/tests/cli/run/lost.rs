@@ -20,21 +20,32 @@ fn is_held(home: &Home) {
 
 #[test]
 fn a_wal_that_was_deleted_or_cut_is_noticed() {
-    for half in [false, true] {
+    for keep in [0, 3] {
         let home = Home::new();
         with_a_past(&home);
         let wal = home.state().join("ledger.db-wal");
-        let length = wal.metadata().expect("commits lie in the WAL").len();
-        match half {
-            true => {
-                fs::File::options().write(true).open(&wal).and_then(|f| f.set_len(length / 2)).expect("cut")
+        // Whether the last commits lie in the WAL alone depends on when it was folded back last; soon they do.
+        let noticed = (0..12).any(|n| {
+            let key = format!("new-{n}");
+            assert_eq!(home.run(&["--key", &key], TOUCH).code, Some(0));
+            let length = wal.metadata().expect("there is a WAL").len();
+            match keep {
+                0 => fs::remove_file(&wal).expect("deleted"),
+                _ => fs::File::options()
+                    .write(true)
+                    .open(&wal)
+                    .and_then(|f| f.set_len(length / keep))
+                    .expect("cut"),
             }
-            false => fs::remove_file(&wal).expect("deleted"),
-        }
-        is_held(&home);
+            let retried = home.run(&["--key", &key], TOUCH);
+            assert!(matches!(retried.code, Some(0 | 121)), "{retried:?}");
+            assert_eq!(home.effects(), n + 2, "each key has happened once");
+            retried.code == Some(121)
+        });
+        assert!(noticed);
         // It is said once, and what is asked for the first time afterwards can be let through by a person.
         assert_eq!(home.semel(["ledger", "epoch", "accept"]).code, Some(0));
-        assert_eq!(home.run(&["--key", "new"], "true").code, Some(0));
+        assert_eq!(home.run(&["--key", "afterwards"], "true").code, Some(0));
     }
 }
 

@@ -37,6 +37,21 @@ fn a_key_that_only_joins_adds_sameness_and_never_difference() {
 }
 
 #[test]
+fn one_key_brought_to_two_orders_at_once_stands_for_one() {
+    let home = Home::new();
+    home.file("semel.toml", &format!("{CHARGE}caller_key = \"joins\"\n"));
+    let script = "echo x >> world; sleep 0.2";
+    let call = |order: &str| {
+        let mut command = home.command(["run", "--key", "sdk-1", "--", "sh", "-c", script, order, "memo"]);
+        command.stderr(std::process::Stdio::null()).spawn().expect("semel starts")
+    };
+    let calls = [call("1001"), call("1002")];
+    let mut codes = calls.map(|mut call| call.wait().expect("semel ends").code());
+    codes.sort();
+    assert_eq!((codes, home.effects()), ([Some(0), Some(123)], 1));
+}
+
+#[test]
 fn without_the_fields_that_a_rule_requires_nothing_is_sent() {
     let home = Home::new();
     home.file("semel.toml", &format!("{CHARGE}key_required = true\n"));
