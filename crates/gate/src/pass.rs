@@ -184,7 +184,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     let intent = call.intent;
                     self.ledger.prevented(intent.run_key, &intent.action, &intent.subject, now).await?;
                 }
-                Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule, now)))
+                Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)))
             }
         }
     }

@@ -176,13 +176,7 @@ pub(crate) fn answer_of_record(found: Found, outcome: OutcomeWord, now: At) -> P
     Passed { answer, reply: recorded(&found), delivery: Some(found) }
 }
 
-pub(crate) fn answer_of_refusal(
-    found: &Found,
-    refusal: Refusal,
-    intent: &Intent,
-    rule: &Rule,
-    _now: At,
-) -> Passed {
+pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent, rule: &Rule) -> Passed {
     let effect = found.effect();
     let trouble = match (refusal, effect) {
         (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths),

@@ -82,21 +82,24 @@ impl Asked {
 
     /// The policy's rule, with what this one call says about itself.
     pub fn rule(&self, policy: &Policy, action: &str, arguments: &Json) -> anyhow::Result<Rule> {
-        let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
-        let written = policy.rule_for(&ActionFacts::new(action, arguments));
-        if let Some(class) = self.class.filter(|_| written.origin != Origin::Default)
-            && strength(class) < strength(written.class)
+        let written = |action: &str| policy.rule_for(&ActionFacts::new(action, arguments));
+        // Another name does not take a program out of the rules that are written for it.
+        let own = self.line.action();
+        let renamed = written(action).origin == Origin::Default && written(&own).origin != Origin::Default;
+        let action = if renamed { own.as_str() } else { action };
+        let operator = written(action);
+        if let Some(class) = self.class.filter(|_| operator.origin != Origin::Default)
+            && strength(class) < strength(operator.class)
         {
             // The policy is the operator's; whoever makes a call may ask for more protection, not for less.
-            anyhow::bail!("--class {class} is weaker than {}, which says {}", written.origin, written.class);
+            anyhow::bail!(
+                "--class {class} is weaker than {}, which says {}",
+                operator.origin,
+                operator.class
+            );
         }
+        let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
         let mut rule = policy.rule_for(&facts);
-        // Another name does not take a program out of the rules that are written for it.
-        let own_name = self.line.action();
-        let own = policy.rule_for(&ActionFacts { action: &own_name, ..facts });
-        if rule.origin == Origin::Default && own.origin != Origin::Default {
-            rule = own;
-        }
         let by_rule = !rule.sorting.key.is_empty();
         if self.key.is_some()
             || by_rule && rule.sorting.key.iter().all(|path| !path.find(arguments).is_empty())

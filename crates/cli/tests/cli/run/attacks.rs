@@ -92,6 +92,7 @@ fn neither_a_class_nor_another_name_takes_a_call_out_of_its_rule() {
     home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:sh *\"\nclass = \"consequential\"\n");
     assert_eq!(home.run(&["--class", "act"], TOUCH).code, Some(125));
     assert_eq!(home.effects(), 0);
+    assert_eq!(home.run(&["--action", "other", "--class", "act"], TOUCH).code, Some(125));
     for _ in 0..2 {
         assert_eq!(home.run(&["--action", "other"], TOUCH).code, Some(0));
     }
