@@ -95,6 +95,14 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         }
     }
 
+    /// What the caller has seen on stdout already, of this call's own attempt.
+    pub fn shown_stdout(&self) -> &[u8] {
+        match (&self.ended, self.show) {
+            (Some(ended), Show::Live) => &ended.stdout.kept,
+            _ => &[],
+        }
+    }
+
     /// Whether somebody asked this call to end: whoever did is not waiting for its answer.
     pub fn was_asked_to_end(&self) -> bool {
         self.signals.as_ref().is_some_and(|signals| signals.asked_to_end().is_some())

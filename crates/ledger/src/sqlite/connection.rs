@@ -18,7 +18,7 @@ const STATEMENTS_MAX: usize = 48;
 const WRITER_CACHE_KIB: u32 = 32 * 1024;
 
 /// Readers lean on the operating system's cache; each of them has this of its own.
-const READER_CACHE_KIB: u32 = 4 * 1024;
+const READER_CACHE_KIB: u32 = 16 * 1024;
 
 /// After a burst the WAL is cut back to this, so that one large reply does not hold the disk for ever.
 const WAL_KEPT_BYTES: u64 = 64 * 1024 * 1024;

@@ -40,7 +40,9 @@ pub fn give<C: Clock>(
     let live = upstream.deliver();
     talk(context, &passed.answer);
     let Some(recorded) = recorded else { return (code, live) };
-    let out = write_fully(std::io::stdout().as_fd(), &recorded.stdout);
+    // After an unclear end of its own the caller has seen a part of the answer, or all of it.
+    let rest = recorded.stdout.strip_prefix(upstream.shown_stdout()).unwrap_or(&recorded.stdout);
+    let out = write_fully(std::io::stdout().as_fd(), rest);
     let err = write_fully(std::io::stderr().as_fd(), &recorded.stderr);
     (code, out && err && live)
 }

@@ -49,6 +49,17 @@ fn a_probe_that_finds_it_answers_for_the_lost_reply() {
 }
 
 #[test]
+fn an_answer_that_was_seen_before_the_doubt_is_not_given_twice() {
+    let home = Home::new();
+    let flags = ["--key", "k", "--probe", "cat world"];
+    let script = "echo ch_1 >> world; cat world; kill -9 $$";
+    for _ in 0..2 {
+        let ran = home.run(&flags, script);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ch_1\n"));
+    }
+}
+
+#[test]
 fn a_probe_that_finds_nothing_lets_the_next_call_run_after_the_quiet_time() {
     let home = Home::new();
     let flags = ["--key", "k", "--probe", "test -e world", "--probe-quiet", "50ms"];
