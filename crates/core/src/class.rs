@@ -32,6 +32,18 @@ impl Class {
         }
     }
 
+    /// Whether a repeat or an unclear end gets less protection than under `other`.
+    pub fn is_weaker_than(self, other: Class) -> bool {
+        let strength = |class| match class {
+            Class::Read => 0,
+            Class::Convergent => 1,
+            Class::Generate => 2,
+            Class::Act => 3,
+            Class::Consequential => 4,
+        };
+        strength(self) < strength(other)
+    }
+
     pub fn parse(word: &str) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.word() == word)
     }

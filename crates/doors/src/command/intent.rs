@@ -1,6 +1,7 @@
 //! From a command line to what identifies it: argv, working directory and piped input.
 
 use semel_core::digest::Digest;
+use semel_core::identity::Sorting;
 use semel_core::json::Json;
 use std::ffi::OsString;
 use std::path::Path;
@@ -54,6 +55,18 @@ impl CommandLine {
 
     pub fn action(&self) -> String {
         format!("cli:{}", self.program())
+    }
+
+    /// What is named, by a key or by a rule's fields, needs neither the directory nor the spelling of the program's
+    /// path to be known again: they are then compared no more.
+    pub fn set_surroundings_aside(&self, sorting: &mut Sorting, has_key: bool) {
+        let arguments = self.arguments();
+        let by_rule =
+            !sorting.key.is_empty() && sorting.key.iter().all(|path| !path.find(&arguments).is_empty());
+        if has_key || by_rule {
+            let surroundings = ["cwd", "argv[0]"].map(|path| path.parse().expect("these are paths"));
+            sorting.volatile.extend(surroundings);
+        }
     }
 
     /// What rules see as `argv`, `cwd` and `stdin`. Input is named by its digest: it can be large, and secret.

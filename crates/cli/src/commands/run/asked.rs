@@ -89,7 +89,7 @@ impl Asked {
         let action = if renamed { own.as_str() } else { action };
         let operator = written(action);
         if let Some(class) = self.class.filter(|_| operator.origin != Origin::Default)
-            && strength(class) < strength(operator.class)
+            && class.is_weaker_than(operator.class)
         {
             // The policy is the operator's; whoever makes a call may ask for more protection, not for less.
             anyhow::bail!(
@@ -100,17 +100,11 @@ impl Asked {
         }
         let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
         let mut rule = policy.rule_for(&facts);
-        let by_rule = !rule.sorting.key.is_empty();
-        if self.key.is_some()
-            || by_rule && rule.sorting.key.iter().all(|path| !path.find(arguments).is_empty())
-        {
-            // What is named needs no directory and no spelling of the program's path to be known again.
-            let beside = ["cwd", "argv[0]"].map(|path| path.parse().expect("these are paths"));
-            rule.sorting.volatile.extend(beside);
-        }
+        self.line.set_surroundings_aside(&mut rule.sorting, self.key.is_some());
         rule.timeout = self.timeout.or(rule.timeout);
         rule.wait = self.wait.unwrap_or(rule.wait);
-        rule.probe = self.probe.clone().or(rule.probe);
+        // The operator's question stands: a call must not bring one that answers as it likes.
+        rule.probe = rule.probe.or_else(|| self.probe.clone());
         Ok(rule)
     }
 
@@ -130,17 +124,6 @@ impl Asked {
             live_connection: false,
             serialize_by: self.serialize_by.clone(),
         }
-    }
-}
-
-/// How much a class protects.
-fn strength(class: Class) -> u8 {
-    match class {
-        Class::Read => 0,
-        Class::Convergent => 1,
-        Class::Generate => 2,
-        Class::Act => 3,
-        Class::Consequential => 4,
     }
 }
 

@@ -100,6 +100,22 @@ fn neither_a_class_nor_another_name_takes_a_call_out_of_its_rule() {
 }
 
 #[test]
+fn a_call_cannot_bring_a_probe_against_that_of_its_rule() {
+    let home = Home::new();
+    let rule = "version = 1\n[[rule]]\nmatch = \"cli:sh *\"\n[rule.probe]\ncmd = [\"test\", \"-e\", \"world\"]\nquiet = \"1ms\"\n";
+    home.file("semel.toml", rule);
+    let script = "echo x >> world; echo timed out >&2; exit 1";
+    for _ in 0..2 {
+        // Its own would say no, and let it run again.
+        assert_eq!(
+            home.run(&["--key", "k", "--probe", "false", "--probe-quiet", "1ms"], script).code,
+            Some(0)
+        );
+    }
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
 fn a_program_that_cannot_be_started_leaves_no_doubt() {
     let home = Home::new();
     let script = home.file("no-shebang", "echo x >> world\n");

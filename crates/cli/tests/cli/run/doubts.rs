@@ -93,12 +93,7 @@ fn a_probe_that_fails_leaves_the_doubt() {
 fn a_wrapper_killed_with_its_command_running_is_in_flight_until_the_command_ends_and_then_in_doubt() {
     let home = Home::new();
     let script = "echo x >> world; sleep 1";
-    let mut wrapper = home
-        .command(["run", "--key", "k", "--", "sh", "-c", script])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("semel starts");
+    let mut wrapper = home.start(&["--key", "k"], script);
     while home.effects() == 0 {
         std::thread::yield_now();
     }
@@ -113,12 +108,7 @@ fn a_wrapper_killed_with_its_command_running_is_in_flight_until_the_command_ends
 fn a_signal_to_semel_goes_to_the_command_which_is_settled() {
     let home = Home::new();
     let script = "trap 'echo x >> world; exit 0' TERM; touch ready; while :; do sleep 0.05; done";
-    let mut wrapper = home
-        .command(["run", "--key", "k", "--", "sh", "-c", script])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("semel starts");
+    let mut wrapper = home.start(&["--key", "k"], script);
     while !home.work().join("ready").exists() {
         std::thread::yield_now();
     }

@@ -11,6 +11,7 @@ mod races;
 mod secrets;
 
 use crate::home::{Home, Ran};
+use std::process::{Child, Stdio};
 
 /// A command that changes the world once for each time it runs, and says so.
 pub const TOUCH: &str = "echo x >> world; echo touched";
@@ -20,6 +21,12 @@ impl Home {
     pub fn run(&self, flags: &[&str], script: &str) -> Ran {
         let args = [&["run"], flags, &["--", "sh", "-c", script]].concat();
         self.semel(args)
+    }
+
+    /// The same, still running.
+    pub fn start(&self, flags: &[&str], script: &str) -> Child {
+        let args = [&["run"], flags, &["--", "sh", "-c", script]].concat();
+        self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts")
     }
 
     /// How often the world was changed.

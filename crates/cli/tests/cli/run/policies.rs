@@ -141,13 +141,14 @@ fn a_tools_own_dry_run_is_asked_where_the_rule_maps_one() {
 #[test]
 fn a_bad_policy_stops_every_call_before_it_is_sent() {
     let home = Home::new();
-    for (policy, code) in
-        [("version = ", "toml"), ("version = 1\nmodus = \"guard\"\n", "modus"), ("version = 9\n", "version")]
+    // Each is named with its line and column.
+    for (policy, place) in
+        [("version = ", ":1:"), ("version = 1\nmodus = \"guard\"\n", ":2:1"), ("version = 9\n", ":1:11")]
     {
         home.file("semel.toml", policy);
         let ran = home.run(&[], TOUCH);
         assert_eq!(ran.code, Some(125), "{ran:?}");
-        assert!(ran.stderr.contains("semel.toml:") || ran.stderr.contains("semel.toml"), "{code}: {ran:?}");
+        assert!(ran.stderr.contains(&format!("semel.toml{place}")), "{place}: {ran:?}");
     }
     home.file("semel.toml", "version = 1\n");
     let path = home.work().join("semel.toml");

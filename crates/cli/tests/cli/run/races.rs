@@ -1,11 +1,6 @@
 use super::TOUCH;
 use crate::home::{Home, Ran};
-use std::process::{Child, Stdio};
-
-fn start(home: &Home, flags: &[&str], script: &str) -> Child {
-    let args = [&["run"], flags, &["--", "sh", "-c", script]].concat();
-    home.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts")
-}
+use std::process::Child;
 
 fn end(child: Child) -> Ran {
     Ran::of(child.wait_with_output().expect("semel ends"))
@@ -15,7 +10,7 @@ fn end(child: Child) -> Ran {
 fn twelve_processes_at_once_change_the_world_once_and_all_get_the_answer() {
     let home = Home::new();
     let script = "sleep 0.3; echo x >> world; echo touched $$";
-    let twelve: Vec<Child> = (0..12).map(|_| start(&home, &["--key", "k"], script)).collect();
+    let twelve: Vec<Child> = (0..12).map(|_| home.start(&["--key", "k"], script)).collect();
     let answers: Vec<Ran> = twelve.into_iter().map(end).collect();
     assert_eq!(home.effects(), 1);
     assert!(answers.iter().all(|ran| ran.code == Some(0) && ran.stdout == answers[0].stdout), "{answers:?}");
@@ -25,11 +20,11 @@ fn twelve_processes_at_once_change_the_world_once_and_all_get_the_answer() {
 fn a_twin_of_a_refused_call_gets_the_same_refusal() {
     let home = Home::new();
     let script = "echo x >> tries; sleep 0.5; echo no >&2; exit 4";
-    let first = start(&home, &["--key", "k"], script);
+    let first = home.start(&["--key", "k"], script);
     while home.lines("tries") == 0 {
         std::thread::yield_now();
     }
-    let twin = end(start(&home, &["--key", "k"], script));
+    let twin = end(home.start(&["--key", "k"], script));
     assert_eq!((twin.code, end(first).code), (Some(4), Some(4)));
     assert!(twin.stderr.contains("no\n"), "{twin:?}");
     assert_eq!(home.lines("tries"), 1);
@@ -39,11 +34,11 @@ fn a_twin_of_a_refused_call_gets_the_same_refusal() {
 fn a_twin_that_will_not_wait_is_told_that_it_is_in_flight() {
     let home = Home::new();
     let script = "echo x >> world; sleep 1";
-    let first = start(&home, &["--key", "k"], script);
+    let first = home.start(&["--key", "k"], script);
     while home.effects() == 0 {
         std::thread::yield_now();
     }
-    let twin = end(start(&home, &["--key", "k", "--wait", "50ms", "--json"], script));
+    let twin = end(home.start(&["--key", "k", "--wait", "50ms", "--json"], script));
     assert_eq!(twin.code, Some(122));
     assert_eq!(twin.json()["is_it_safe_to_retry"], "wait");
     assert_eq!(end(first).code, Some(0));
@@ -54,7 +49,7 @@ fn calls_on_one_resource_take_turns() {
     let home = Home::new();
     let script = "echo in >> turns; sleep 0.1; echo out >> turns";
     let calls: Vec<Child> = (0..5)
-        .map(|n| start(&home, &["--serialize-by", "account-7", "--key", &format!("k{n}")], script))
+        .map(|n| home.start(&["--serialize-by", "account-7", "--key", &format!("k{n}")], script))
         .collect();
     assert!(calls.into_iter().map(end).all(|ran| ran.code == Some(0)));
     let turns = std::fs::read_to_string(home.work().join("turns")).expect("turns were taken");
