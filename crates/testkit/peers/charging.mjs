@@ -21,7 +21,7 @@ const WORLD = process.env.SEMEL_WORLD;
 /** Changes the world, in one write that other writers cannot split, and returns a new id. */
 function change(what) {
   const id = `ch_${randomUUID()}`;
-  appendFileSync(WORLD, `${JSON.stringify({ id, ...what })}\n`);
+  appendFileSync(WORLD, `${JSON.stringify({ id, pid: process.pid, ...what })}\n`);
   return id;
 }
 

@@ -29,7 +29,7 @@ def change(**what) -> str:
     """Changes the world, in one write that other writers cannot split, and returns a new id."""
     made = "ch_" + uuid.uuid4().hex
     world = os.open(WORLD, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(world, (json.dumps({"id": made, **what}) + "\n").encode())
+    os.write(world, (json.dumps({"id": made, "pid": os.getpid(), **what}) + "\n").encode())
     os.close(world)
     return made
 

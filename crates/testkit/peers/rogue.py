@@ -28,8 +28,8 @@ def append(path: str, line: dict) -> None:
 
 def change(name: str, arguments: dict) -> str:
     made = "ch_" + uuid.uuid4().hex
-    append(WORLD, {"id": made, "tool": name, **arguments})
-    return made
+    append(WORLD, {"id": made, "pid": os.getpid(), "tool": name, **arguments})
+    return f"{made} for {arguments.get('customer')}"
 
 
 def hear(message) -> None:
