@@ -22,7 +22,7 @@ bench   prints one table of ratios, each with its goal and its aim
           --quick  once instead of three times, and no ledger of six million effects
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
-          NAME…    only these: alone busy slow-disk replay processes command size memory
+          NAME…    only these: alone busy slow-disk replay processes command mcp size memory
 bench peers   compares with what pip can install, into target/bench/peers";
 
 fn main() -> ExitCode {

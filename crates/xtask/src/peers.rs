@@ -38,7 +38,7 @@ const AGENTS: Set = Set {
 };
 
 /// The proxy that the bench compares with, and the client that drives both.
-const BENCH: Set = Set { name: "bench", python: &["fastmcp==4.1.4", "mcp==2.3.0"], node: &[] };
+const BENCH: Set = Set { name: "bench", python: &["fastmcp==4.1.2", "mcp==2.3.0"], node: &[] };
 
 /// `cargo xtask peers [--agents]`
 pub fn run(arguments: &[&str]) -> Result<std::process::ExitCode> {
@@ -114,7 +114,14 @@ impl Set {
         std::os::unix::fs::symlink(home.join("bin/node"), &node)?;
         let mut npm = Command::new(&node);
         npm.arg(home.join("lib/node_modules/npm/bin/npm-cli.js"));
-        npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--no-package-lock", "--save-exact"]);
+        npm.args([
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            "--no-package-lock",
+            "--save-exact",
+        ]);
         npm.args(self.node).current_dir(directory);
         // Installation scripts of packages call `node` by its name.
         npm.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", home.join("bin").display()));
@@ -131,8 +138,10 @@ fn wheel(python: &Path) -> Result<PathBuf> {
 
 fn fetch(command: &mut Command) -> Result<()> {
     project::must(command).map_err(|error| {
-        format!("{error}\nxtask: the tests with real peers need the package registries once; is there a network?")
-            .into()
+        format!(
+            "{error}\nxtask: the tests with real peers need the package registries once; is there a network?"
+        )
+        .into()
     })
 }
 

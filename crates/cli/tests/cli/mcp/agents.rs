@@ -55,7 +55,12 @@ fn codex(home: &Home, model: &str, url: &str) -> Command {
     std::fs::write(directory.join("config.toml"), config).expect("its configuration is written");
     let mut command = Command::new(installed("agents").join("node"));
     home.furnish(&mut command).arg(installed("agents").join("node_modules/.bin/codex"));
-    command.args(["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "charge ada"]);
+    command.args([
+        "exec",
+        "--skip-git-repo-check",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "charge ada",
+    ]);
     command.env("CODEX_HOME", directory);
     command
 }

@@ -105,7 +105,8 @@ fn ids_come_back_as_they_went() {
     let mut client = Line::open(&home, Way::Guarded, Server::Rogue);
     let ids = [json!(70), json!("70"), json!("a b"), json!(9_007_199_254_740_993_u64), json!(-1), json!("")];
     for (n, id) in ids.iter().enumerate() {
-        let params = json!({"name": "charge_answered_late", "arguments": late(&home, &format!("customer-{n}-"))});
+        let params =
+            json!({"name": "charge_answered_late", "arguments": late(&home, &format!("customer-{n}-"))});
         client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
     }
     home.wait_until("all have charged", || home.effects() == ids.len());

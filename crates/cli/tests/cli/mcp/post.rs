@@ -121,7 +121,8 @@ impl Reply {
     /// The answer to a request, be it a document or an event of a stream.
     pub fn answer(&self) -> Value {
         let events = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
-        let mut documents = events.chain([self.body.as_str()]).filter_map(|text| serde_json::from_str(text).ok());
+        let mut documents =
+            events.chain([self.body.as_str()]).filter_map(|text| serde_json::from_str(text).ok());
         let answers = |message: &Value| message.get("result").is_some() || message.get("error").is_some();
         documents.find(answers).unwrap_or_else(|| panic!("no answer in {self:?}"))
     }

@@ -94,7 +94,12 @@ fn plain(results: &Value) -> Value {
 
 /// Names of the tools in a list.
 fn names(list: &Value) -> Vec<&str> {
-    list["tools"].as_array().expect("a list of tools").iter().filter_map(|tool| tool["name"].as_str()).collect()
+    list["tools"]
+        .as_array()
+        .expect("a list of tools")
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect()
 }
 
 fn same_as_without(client: Client, over: Over, server: Server) {
@@ -183,10 +188,10 @@ fn the_older_typescript_package_over_http() {
 
 #[test]
 fn progress_and_questions_to_the_client_pass_while_a_guarded_call_runs() {
-    let steps = json!([
-        call("charge_with_progress", ada()),
-        call("append_sampled_note", json!({"customer": "ada"})),
-    ]);
+    let steps =
+        json!(
+            [call("charge_with_progress", ada()), call("append_sampled_note", json!({"customer": "ada"})),]
+        );
     for mode in ["legacy", "auto"] {
         let place = Place::new(Way::Guarded, Over::Stdio, Server::Python);
         let said = place.take(Client::Python(mode), &steps);
