@@ -104,8 +104,8 @@ pub struct Mcp {
     /// Offer a dry run of guarded tools as the optional argument semel_dry_run.
     #[arg(long)]
     pub dry_run_argument: bool,
-    /// The server's command, after two dashes.
-    #[arg(last = true, value_name = "COMMAND")]
+    /// The server's command, best after two dashes. Some clients swallow these, so they may be missing.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
