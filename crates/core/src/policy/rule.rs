@@ -125,6 +125,8 @@ pub struct Inject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InjectInto {
     Header(String),
+    /// An argument of a tool. A server that does not know it drops it without a word, and then the key protects
+    /// nothing: a door that sees the tool's schema treats the rule as one without a key where it is not declared.
     Arg(String),
     Flag(String),
     Env(String),

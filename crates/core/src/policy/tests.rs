@@ -438,12 +438,12 @@ fn faults_of_one_rule_are_named() {
 #[test]
 fn an_unknown_pack_names_the_nearest() {
     assert_eq!(
-        findings("include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]\n"),
+        findings("include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]\n"),
         "\
 error[unknown_pack]: there is no pack \"pack:kubctl\"
  --> semel.toml:1:12
   |
-1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |            ^^^^^^^^^^^^^
   |
   = help: did you mean `pack:kubectl`?
@@ -451,18 +451,19 @@ error[unknown_pack]: there is no pack \"pack:kubctl\"
 error[unknown_pack]: there is no pack \"gh\"
  --> semel.toml:1:27
   |
-1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |                           ^^^^
   |
   = help: did you mean `pack:gh`?
 
-error[unknown_pack]: there is no pack \"pack:stripe\"
+error[unknown_pack]: there is no pack \"pack:weather\"
  --> semel.toml:1:33
   |
-1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
-  |                                 ^^^^^^^^^^^^^
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
+  |                                 ^^^^^^^^^^^^^^
   |
-  = help: there are: pack:gh, pack:git, pack:kubectl"
+  = help: there are: pack:filesystem, pack:gh, pack:git, pack:github, pack:kubectl, pack:linear, pack:notion, \
+          pack:playwright, pack:postgres, pack:resend, pack:slack, pack:stripe"
     );
 }
 
