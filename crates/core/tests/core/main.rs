@@ -4,5 +4,6 @@ mod answer;
 mod decide;
 mod lifecycle;
 mod lifecycle_properties;
+mod packs;
 mod scene;
 mod vectors;
