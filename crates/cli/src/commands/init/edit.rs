@@ -36,6 +36,13 @@ impl Edit {
     }
 }
 
+/// What changes in one entry.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub place: Place,
+    pub edits: Vec<Edit>,
+}
+
 /// Why a file is left alone.
 #[derive(Debug)]
 pub struct Unreadable {
@@ -86,18 +93,20 @@ impl Format {
         }
     }
 
-    pub fn apply(self, text: &str, place: &Place, edits: &[Edit]) -> Result<String, Unreadable> {
+    /// All changes at once: a file may be large, and hold many servers.
+    pub fn apply(self, text: &str, changes: &[Change]) -> Result<String, Unreadable> {
         match self {
-            Format::Json => edit_json::apply(text, place, edits),
-            Format::Toml => edit_toml::apply(text, place, edits),
+            _ if changes.is_empty() => Ok(text.to_owned()),
+            Format::Json => edit_json::apply(text, changes),
+            Format::Toml => edit_toml::apply(text, changes),
         }
     }
 
-    /// The text with the entry at a place as another text has it.
-    pub fn transplant(self, text: &str, from: &str, place: &Place) -> Option<String> {
+    /// The text with the entries at these places as another text has them.
+    pub fn transplant(self, text: &str, from: &str, places: &[&Place]) -> Option<String> {
         match self {
-            Format::Json => edit_json::transplant(text, from, place),
-            Format::Toml => edit_toml::transplant(text, from, place),
+            Format::Json => edit_json::transplant(text, from, places),
+            Format::Toml => edit_toml::transplant(text, from, places),
         }
     }
 

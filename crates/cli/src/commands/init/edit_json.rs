@@ -1,22 +1,24 @@
 //! JSON with comments, edited in its concrete syntax: white space, comments, number literals and order stay.
 
-use super::edit::{Edit, Unreadable};
+use super::edit::{Change, Edit, Unreadable};
 use super::entry::Place;
-use super::read_json::{entry_range, read, split_mark, tree};
+use super::read_json::{entry_ranges, read, split_mark, tree};
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp};
 use serde_json::Value;
 
-pub fn apply(text: &str, place: &Place, edits: &[Edit]) -> Result<String, Unreadable> {
+pub fn apply(text: &str, changes: &[Change]) -> Result<String, Unreadable> {
     let (mark, body) = split_mark(text);
     let root = tree(body)?;
-    let entry = root.object_value().and_then(|top| {
-        let container = place.container.iter().try_fold(top, |object, step| object.object_value(step))?;
-        container.object_value(&place.server)
-    });
-    let entry =
-        entry.ok_or_else(|| Unreadable::new(format!("the server {:?} is not there", place.server)))?;
-    for edit in edits {
-        edit_entry(&entry, edit);
+    for Change { place, edits } in changes {
+        let entry = root.object_value().and_then(|top| {
+            let container = place.container.iter().try_fold(top, |object, step| object.object_value(step))?;
+            container.object_value(&place.server)
+        });
+        let entry =
+            entry.ok_or_else(|| Unreadable::new(format!("the server {:?} is not there", place.server)))?;
+        for edit in edits {
+            edit_entry(&entry, edit);
+        }
     }
     let edited = format!("{mark}{root}");
     read(&edited)?;
@@ -97,19 +99,31 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
-pub fn transplant(text: &str, from: &str, place: &Place) -> Option<String> {
-    let here = entry_range(text, place)?;
-    let there = entry_range(from, place)?;
-    Some(format!("{}{}{}", &text[..here.start], &from[there], &text[here.end..]))
+pub fn transplant(text: &str, from: &str, places: &[&Place]) -> Option<String> {
+    let (here, there) = (entry_ranges(text, places)?, entry_ranges(from, places)?);
+    let mut swaps: Vec<_> = here.into_iter().zip(there).collect();
+    swaps.sort_by_key(|(here, _)| here.start);
+    let (mut result, mut end) = (String::with_capacity(text.len()), 0);
+    for (here, there) in swaps {
+        result.push_str(&text[end..here.start]);
+        result.push_str(&from[there]);
+        end = here.end;
+    }
+    Some(result + &text[end..])
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::Place;
     use super::*;
     use serde_json::json;
 
     fn place() -> Place {
         Place { container: vec!["mcpServers".to_owned()], server: "a".to_owned() }
+    }
+
+    fn changes(edits: &[Edit]) -> [Change; 1] {
+        [Change { place: place(), edits: edits.to_vec() }]
     }
 
     /// The tokens with one gap filled, and every other one as JSON needs no gap at all.
@@ -139,7 +153,7 @@ mod tests {
                 for filling in fillings {
                     let text = laid_out(tokens, gap, filling);
                     let edited =
-                        apply(&text, &place(), &edits).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+                        apply(&text, &changes(&edits)).unwrap_or_else(|error| panic!("{text:?}: {error}"));
                     let entry = &read(&edited).expect("it can be read")["mcpServers"]["a"];
                     assert_eq!(entry, &json!({"command": "semel", "args": args}), "{text:?}: {edited:?}");
                     assert_eq!(
@@ -147,8 +161,8 @@ mod tests {
                         text.matches("note").count(),
                         "{text:?}: {edited:?}"
                     );
-                    assert_eq!(transplant(&edited, &text, &place()).as_ref(), Some(&text), "{edited:?}");
-                    let back = apply(&edited, &place(), &[Edit::Front { drop: 1, add: Vec::new() }]);
+                    assert_eq!(transplant(&edited, &text, &[&place()]).as_ref(), Some(&text), "{edited:?}");
+                    let back = apply(&edited, &changes(&[Edit::Front { drop: 1, add: Vec::new() }]));
                     let back = read(&back.expect("it can be taken back")).expect("it can be read");
                     let rest: Vec<_> = args.as_array().expect("a list").iter().skip(1).cloned().collect();
                     assert_eq!(back["mcpServers"]["a"]["args"], Value::Array(rest), "{edited:?}");
@@ -183,6 +197,6 @@ mod tests {
     }
   }
 }"#;
-        assert_eq!(apply(text, &place(), &edits).expect("it can be edited"), expected);
+        assert_eq!(apply(text, &changes(&edits)).expect("it can be edited"), expected);
     }
 }

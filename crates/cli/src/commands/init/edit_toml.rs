@@ -1,20 +1,22 @@
 //! TOML, edited by toml_edit: comments, order and white space stay.
 
-use super::edit::{Edit, Unreadable};
+use super::edit::{Change, Edit, Unreadable};
 use super::entry::Place;
 use super::read_toml::{parse, rendered};
 use serde_json::{Map, Value as Json};
 use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, Key, Value};
 
-pub fn apply(text: &str, place: &Place, edits: &[Edit]) -> Result<String, Unreadable> {
+pub fn apply(text: &str, changes: &[Change]) -> Result<String, Unreadable> {
     let mut document = parse(text)?.into_mut();
-    let entry = entry_mut(&mut document, place)
-        .ok_or_else(|| Unreadable::new(format!("the server {:?} is not there", place.server)))?;
-    let mut members = take_members(entry);
-    for edit in edits {
-        edit_members(&mut members, edit);
+    for Change { place, edits } in changes {
+        let entry = entry_mut(&mut document, place)
+            .ok_or_else(|| Unreadable::new(format!("the server {:?} is not there", place.server)))?;
+        let mut members = take_members(entry);
+        for edit in edits {
+            edit_members(&mut members, edit);
+        }
+        put_members(entry, members);
     }
-    put_members(entry, members);
     Ok(rendered(&document, text))
 }
 
@@ -160,9 +162,11 @@ fn inline(members: &Map<String, Json>) -> InlineTable {
     members.iter().map(|(name, value)| (name.as_str(), written(value))).collect()
 }
 
-pub fn transplant(text: &str, from: &str, place: &Place) -> Option<String> {
+pub fn transplant(text: &str, from: &str, places: &[&Place]) -> Option<String> {
     let (mut document, mut from) = (parse(text).ok()?.into_mut(), parse(from).ok()?.into_mut());
-    *entry_mut(&mut document, place)? = entry_mut(&mut from, place)?.clone();
+    for place in places {
+        *entry_mut(&mut document, place)? = entry_mut(&mut from, place)?.clone();
+    }
     Some(rendered(&document, text))
 }
 
@@ -185,7 +189,8 @@ mod tests {
             "[mcp_servers.a]\r\ncommand = 'x' # note\r\nargs = [\r\n  '1',\r\n]\r\n",
             "[mcp_servers.\"a\"]\n  command = 'x'\n  args = [\n    # note\n    '1'\n  ]",
         ] {
-            let edited = apply(text, &place, &edits).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+            let edited = apply(text, &[Change { place: place.clone(), edits: edits.to_vec() }])
+                .unwrap_or_else(|error| panic!("{text:?}: {error}"));
             let entry = &read(&edited).expect("it can be read")["mcp_servers"]["a"];
             assert_eq!(
                 (&entry["command"], &entry["args"]),
@@ -193,7 +198,7 @@ mod tests {
                 "{edited}"
             );
             assert!(edited.contains("# note"), "{text:?}: {edited:?}");
-            assert_eq!(transplant(&edited, text, &place).as_deref(), Some(text));
+            assert_eq!(transplant(&edited, text, &[&place]).as_deref(), Some(text));
         }
     }
 }

@@ -18,6 +18,7 @@ mod read_json;
 mod read_toml;
 mod report;
 mod resolve;
+mod undo;
 mod write;
 
 use super::Context;

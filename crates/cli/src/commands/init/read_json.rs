@@ -81,16 +81,19 @@ fn read_value(value: &ast::Value<'_>, body: &str) -> Result<Value, Unreadable> {
     })
 }
 
-/// Where the value of an entry stands.
-pub fn entry_range(text: &str, place: &Place) -> Option<Range<usize>> {
+/// Where the values of entries stand.
+pub fn entry_ranges(text: &str, places: &[&Place]) -> Option<Vec<Range<usize>>> {
     let (mark, body) = split_mark(text);
     let top = parse(body).ok()??;
-    let mut value = &top;
-    for step in place.container.iter().chain([&place.server]) {
-        value = &value.as_object()?.properties.iter().find(|member| member.name.as_str() == step)?.value;
-    }
-    let range = value.range();
-    Some(mark.len() + range.start..mark.len() + range.end)
+    let range = |place: &&Place| {
+        let mut value = &top;
+        for step in place.container.iter().chain([&place.server]) {
+            value = &value.as_object()?.properties.iter().find(|member| member.name.as_str() == step)?.value;
+        }
+        let range = value.range();
+        Some(mark.len() + range.start..mark.len() + range.end)
+    };
+    places.iter().map(range).collect()
 }
 
 pub fn scalars(text: &str) -> Result<Vec<Scalar>, Unreadable> {
