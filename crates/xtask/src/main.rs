@@ -2,11 +2,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to whoever started it")]
 
 mod bench;
-<<<<<<< HEAD
 mod peers;
-=======
 mod peers_packs;
->>>>>>> packs
 mod project;
 mod test;
 
@@ -27,15 +24,10 @@ bench   prints one table of ratios, each with its goal and its aim
           --quick  once instead of three times, and no ledger of six million effects
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
-<<<<<<< HEAD
           NAME…    only these: alone busy slow-disk replay processes command mcp size memory
-bench peers   compares with what pip can install, into target/bench/peers";
-=======
-          NAME…    only these: alone busy slow-disk replay processes command size memory
 bench peers   compares with what pip can install, into target/bench/peers
 packs   asks the MCP servers that the packs are for, from npm, whether the packs' fixture still holds
           --write  make it hold";
->>>>>>> packs
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
