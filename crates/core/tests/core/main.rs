@@ -6,4 +6,5 @@ mod lifecycle;
 mod lifecycle_properties;
 mod packs;
 mod scene;
+mod tools;
 mod vectors;
