@@ -104,8 +104,8 @@ pub struct Mcp {
     /// Offer a dry run of guarded tools as the optional argument semel_dry_run.
     #[arg(long)]
     pub dry_run_argument: bool,
-    /// The server's command, after two dashes.
-    #[arg(last = true, value_name = "COMMAND")]
+    /// The server's command, best after two dashes. Some clients swallow these, so they may be missing.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -362,6 +362,15 @@ pub enum PolicyCommand {
     Explain(PolicyExplain),
     /// Print the JSON Schema of semel.toml.
     Schema,
+    /// Take over a tool's definition that changed since its first use. Alone: list them.
+    Accept(PolicyAccept),
+}
+
+#[derive(Debug, Args)]
+pub struct PolicyAccept {
+    /// The tool, as SERVER/TOOL, or all of a SERVER.
+    #[arg(value_name = "SERVER/TOOL")]
+    pub tool: Option<String>,
 }
 
 #[derive(Debug, Args)]
