@@ -1,0 +1,5 @@
+//! HTTP, as far as it is the same for every door: a client that knows what it has sent, a server with limits, events.
+pub mod client;
+pub mod headers;
+pub mod sse;
+pub mod target;
