@@ -1,5 +1,6 @@
 //! HTTP, as far as it is the same for every door: a client that knows what it has sent, a server with limits, events.
 pub mod client;
 pub mod headers;
+pub mod server;
 pub mod sse;
 pub mod target;

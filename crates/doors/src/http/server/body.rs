@@ -1,0 +1,80 @@
+//! Bodies: read whole within a limit, or given on as they come.
+
+use axum::body::Body as Boxed;
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A client that sends nothing of its body for this long is gone.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    #[error("a body has at most {0} bytes")]
+    TooLarge(usize),
+    #[error("the body stopped coming")]
+    Stalled,
+    #[error("the body broke off: {0}")]
+    Broken(String),
+}
+
+/// The whole body. What says that it is too large is not read at all.
+pub async fn read<B>(body: B, max: usize) -> Result<Bytes, Unreadable>
+where
+    B: Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let mut body = std::pin::pin!(body);
+    if body.size_hint().lower() > max as u64 {
+        return Err(Unreadable::TooLarge(max));
+    }
+    let mut whole = BytesMut::new();
+    loop {
+        let frame = tokio::time::timeout(PAUSE_MAX, body.frame()).await.map_err(|_| Unreadable::Stalled)?;
+        let Some(frame) = frame else { return Ok(whole.freeze()) };
+        let frame = frame.map_err(|error| Unreadable::Broken(error.to_string()))?;
+        if let Ok(data) = frame.into_data() {
+            if whole.len() + data.len() > max {
+                return Err(Unreadable::TooLarge(max));
+            }
+            whole.extend_from_slice(&data);
+        }
+    }
+}
+
+/// A body that holds its request's place in the count until its end.
+#[derive(Debug)]
+pub struct Held {
+    body: Boxed,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Held {
+    pub fn new(body: Boxed, place: OwnedSemaphorePermit) -> Held {
+        Held { body, _place: place }
+    }
+}
+
+impl Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
