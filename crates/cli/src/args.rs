@@ -54,6 +54,8 @@ pub enum Color {
 pub enum Command {
     /// Run a command so that its effect happens at most once.
     Run(Box<Run>),
+    /// Stand in front of an MCP server: its tools take effect at most once.
+    Mcp(Box<Mcp>),
     /// Read the ledger and settle doubts. Alone: what needs a person.
     Ledger(Ledger),
     /// Stop a run: nothing more starts in it.
@@ -72,6 +74,39 @@ pub enum Command {
     Completions(Completions),
     /// Write man pages into a directory.
     Man(Man),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel mcp --name github -- npx -y @modelcontextprotocol/server-github\n  \
+    semel mcp -- python3 billing_server.py\n\n\
+    Standard output carries the protocol alone. In .mcp.json:\n  \
+    {\"command\": \"semel\", \"args\": [\"mcp\", \"--name\", \"github\", \"--\", \"npx\", \"-y\", \"…\"]}")]
+pub struct Mcp {
+    /// What the server is called in the policy and the ledger: mcp:NAME/tool.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The run that all calls belong to.
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// Believe the server's readOnlyHint and idempotentHint even where they take protection away.
+    #[arg(long)]
+    pub trust_annotations: bool,
+    /// Hold a tool whose definition changed since its first use, until `semel policy accept`.
+    #[arg(long)]
+    pub pin: bool,
+    /// Leave the listing of tools as the server wrote it.
+    #[arg(long)]
+    pub no_decoration: bool,
+    /// Offer no tools of semel's own (semel_ledger, semel_report).
+    #[arg(long)]
+    pub no_tools: bool,
+    /// Offer a dry run of guarded tools as the optional argument semel_dry_run.
+    #[arg(long)]
+    pub dry_run_argument: bool,
+    /// The server's command, after two dashes.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ mod house;
 mod neutral;
 mod output;
 mod policy_files;
+mod served;
 mod table;
 
 use args::{Cli, Command};
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     let house = commands::Context { global: cli.global, environment, output };
     let done = match cli.command {
         Command::Run(run) => return ExitCode::from(commands::run::run(&house, &run)),
+        Command::Mcp(mcp) => commands::mcp::run(&house, &mcp),
         Command::Ledger(ledger) => commands::ledger::run(&house, &ledger),
         Command::Cancel(cancel) => commands::cancel::run(&house, &cancel),
         Command::Key(key) => commands::key::run(&house, &key),

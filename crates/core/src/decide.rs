@@ -34,6 +34,8 @@ pub enum Decision {
     Unremembered,
     /// Answer from the record.
     Replay(Replay),
+    /// Answer with what the upstream refused, as the caller's kind of key demands.
+    ReplayRefusal,
     /// The given reason belongs to an earlier effect of the record, which answers.
     ReplayEarlier(u32),
     Refuse(Refusal),
@@ -99,6 +101,13 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
             Decision::Refuse(Refusal::Refuted)
         }
         State::NotApplied(_) if situation.forgotten_before.is_some() => Decision::Unremembered,
+        State::NotApplied(NotApplied { why: NotAppliedWhy::Refused(_), .. }) if intent.replay_refusals => {
+            if drifted {
+                drift()
+            } else {
+                Decision::ReplayRefusal
+            }
+        }
         // Nothing happened, so a corrected call under the same key is no drift.
         State::NotApplied(_) => Decision::Claim(Claiming::NextAttempt),
         State::Applied(_) => match applied(effect, intent, rule, situation.now) {

@@ -28,6 +28,8 @@ pub struct Ask<'a> {
     pub live_connection: bool,
     /// Take turns on this resource, whatever the rule says.
     pub serialize_by: Option<String>,
+    /// A refusal under the caller's key answers its repeats, as a success does.
+    pub replay_refusals: bool,
 }
 
 /// Who vouches for a deliberate repeat.
@@ -67,6 +69,8 @@ pub struct Intent {
     pub born_at: Option<At>,
     /// How long a delivered success of it answers repeats; `None` = for ever.
     pub window: Option<Duration>,
+    /// What the upstream refused is answered from the record, and not sent again.
+    pub replay_refusals: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +170,15 @@ impl Intent {
             subject: identity::subject(ask.arguments, &rule.sorting),
             born_at: caller_key.and_then(|key| uuid_v7_time(key.as_str())),
             window,
+            replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,
         })
+    }
+
+    /// The same intent on a connection that has done it before: repeats are tied together for longer.
+    pub fn keep_on_connection(&mut self, rule: &Rule) {
+        if self.named_by == NamedBy::Arguments && rule.window.is_none() {
+            self.window = Some(WINDOW_NAMED);
+        }
     }
 
     /// What a new effect of this intent begins with.

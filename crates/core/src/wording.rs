@@ -263,3 +263,30 @@ pub fn ledger_unavailable(why: &str) -> Trouble {
         differing: Vec::new(),
     }
 }
+
+/// semel itself failed between sending and settling.
+pub fn lost_sight() -> Trouble {
+    Trouble {
+        code: Code::InDoubt,
+        what_happened: "semel failed while it carried this out; it may have happened.".into(),
+        is_it_safe_to_retry: Code::InDoubt.retry(),
+        next_step: "Do not call it again. Check with a read-only tool whether it happened, or tell the user."
+            .into(),
+        human_next_step: "semel ledger".into(),
+        differing: Vec::new(),
+    }
+}
+
+/// A tool is no longer what it was when it was first used.
+pub fn definition_changed(server: &str, tool: &str) -> Trouble {
+    Trouble {
+        code: Code::HeldForPerson,
+        what_happened: format!(
+            "Not run: the definition of {tool} has changed since it was first used, and nobody has accepted that yet."
+        ),
+        is_it_safe_to_retry: Code::HeldForPerson.retry(),
+        next_step: "Tell the user that the tool's definition changed and must be accepted first.".into(),
+        human_next_step: format!("semel policy accept {server}/{tool}"),
+        differing: Vec::new(),
+    }
+}

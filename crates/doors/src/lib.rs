@@ -4,3 +4,5 @@
 //! refuses to know transitions, retries and settling: it never decides.
 pub mod command;
 pub mod http;
+pub mod mcp;
+pub mod runtime;

@@ -2,7 +2,9 @@
 
 use crate::clock::Clock;
 use crate::look::in_doubt;
-use crate::reply::{Passed, answer_of_record, answer_of_refusal, answer_ran, held, joined_answer};
+use crate::reply::{
+    Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, joined_answer,
+};
 use crate::upstream::{Sending, Sent, Upstream};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
@@ -160,6 +162,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now)))
             }
+            Decision::ReplayRefusal => Ok(Some(answer_of_refused(&found, OutcomeWord::Replayed))),
             Decision::ReplayEarlier(number) => {
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {

@@ -148,15 +148,18 @@ pub(crate) fn answer_ran(found: Found, sent: Sent, now: At) -> Passed {
 pub(crate) fn joined_answer(found: Found, now: At) -> Passed {
     let effect = found.effect().expect("an attempt was joined");
     match &effect.state {
-        State::NotApplied(_) => {
-            let trouble = wording::upstream_refused(effect);
-            let mut passed =
-                refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Joined, Value::Null);
-            passed.reply = recorded(&found);
-            passed
-        }
+        State::NotApplied(_) => answer_of_refused(&found, OutcomeWord::Joined),
         _ => answer_of_record(found, OutcomeWord::Joined, now),
     }
+}
+
+/// Hands over what the upstream refused, to somebody who did not send it.
+pub(crate) fn answer_of_refused(found: &Found, outcome: OutcomeWord) -> Passed {
+    let effect = found.effect().expect("only a known effect was refused");
+    let trouble = wording::upstream_refused(effect);
+    let mut passed = refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null);
+    passed.reply = recorded(found);
+    passed
 }
 
 /// Answers a success from the record, without acting.

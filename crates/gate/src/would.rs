@@ -43,6 +43,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Decision::Look | Decision::Unremembered => {
                     (Would::Hold, "hold it: it may have happened already".into())
                 }
+                Decision::ReplayRefusal => {
+                    (Would::Replay, "answer with the refusal on record; nothing changes".into())
+                }
                 Decision::Replay(_) | Decision::ReplayEarlier(_) => {
                     (Would::Replay, "answer from the record; nothing changes".into())
                 }

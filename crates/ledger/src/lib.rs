@@ -13,6 +13,7 @@ pub mod journal;
 pub mod ledger;
 pub mod memory;
 pub mod owner;
+pub mod pins;
 pub mod place;
 pub mod prune;
 pub mod record;

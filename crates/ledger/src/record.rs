@@ -106,6 +106,7 @@ mod tests {
             call_id: None,
             live_connection: false,
             serialize_by: None,
+            replay_refusals: false,
         };
         let intent = Intent::of(&ask, &rule, &Secret::new([7; 32])).expect("no key is required");
         let occurrence = semel_core::effect::Occurrence { number: 1, reason: None, earlier: Vec::new() };

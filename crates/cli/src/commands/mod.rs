@@ -7,6 +7,7 @@ pub mod explain;
 pub mod key;
 pub mod ledger;
 pub mod man;
+pub mod mcp;
 pub mod policy;
 pub mod run;
 

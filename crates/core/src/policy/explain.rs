@@ -1,6 +1,8 @@
 //! Why a call gets the rule it gets: for `semel policy explain`.
 
-use super::rule::{Again, Call, CallerKey, EffectWording, Failure, InjectInto, Origin, Rule, ScopeChoice};
+use super::rule::{
+    Again, Call, CallerKey, EffectWording, Failure, InjectInto, Origin, Rule, Rulings, ScopeChoice,
+};
 use super::select::Tried;
 use super::{ActionFacts, Mode, Policy, duration};
 use crate::class::{Class, Tier};
@@ -25,6 +27,7 @@ pub struct Explanation {
     pub scope: Option<ScopeChoice>,
     pub caller_key: CallerKey,
     pub again: Again,
+    pub rulings: Rulings,
     pub failure: Failure,
     pub effect: Option<String>,
     /// Empty: 24h in a named run, with key fields or on one connection, else 1h.
@@ -101,6 +104,7 @@ impl Policy {
             scope: rule.scope,
             caller_key: rule.caller_key,
             again: rule.again,
+            rulings: rule.rulings,
             failure: rule.failure,
             effect: rule.effect.as_ref().map(|effect| match effect {
                 EffectWording::Word(word) => format!("{word:?}").to_lowercase(),

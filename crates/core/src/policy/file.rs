@@ -1,6 +1,6 @@
 //! The shape of `semel.toml`: which keys there are and what type each has. What they mean is `build`'s matter.
 
-use super::rule::{Again, CallerKey, Failure, ScopeChoice};
+use super::rule::{Again, CallerKey, Failure, Rulings, ScopeChoice};
 use crate::class::Class;
 use crate::normalise::Normaliser;
 use schemars::JsonSchema;
@@ -116,6 +116,8 @@ pub struct Defaults {
     pub scope: Option<ScopeChoice>,
     pub caller_key: Option<CallerKey>,
     pub again: Option<Again>,
+    /// Who may decide about a doubt: a person, or an agent too.
+    pub rulings: Option<Rulings>,
     pub failure: Option<Failure>,
     /// How many times semel itself may send again: at most 20.
     pub budget: Option<Spot<i64>>,
@@ -161,6 +163,8 @@ pub struct RuleTable {
     pub caller_key: Option<CallerKey>,
     /// Who may repeat a finished effect on purpose.
     pub again: Option<Again>,
+    /// Who may decide about a doubt: a person, or an agent too.
+    pub rulings: Option<Rulings>,
     pub failure: Option<Failure>,
     /// How many times semel itself may send again: at most 20.
     pub budget: Option<Spot<i64>>,

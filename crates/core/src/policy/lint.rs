@@ -74,6 +74,7 @@ pub fn rule(
             ("confirm", rule.confirm.is_some()),
             ("undo", rule.undo.is_some()),
             ("again", rule.choices.again.is_some()),
+            ("rulings", rule.choices.rulings.is_some()),
             ("failure", rule.choices.failure.is_some()),
             ("budget", rule.choices.budget.is_some()),
             ("window", rule.choices.window.is_some()),

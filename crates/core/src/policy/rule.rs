@@ -23,6 +23,7 @@ pub struct Rule {
     pub key_required: bool,
     pub caller_key: CallerKey,
     pub again: Again,
+    pub rulings: Rulings,
     pub failure: Failure,
     /// How many re-sends semel itself may make for one effect.
     pub budget: u32,
@@ -102,6 +103,16 @@ pub enum Again {
     Agent,
     Person,
     Never,
+}
+
+/// Who may decide about a doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rulings {
+    #[default]
+    Person,
+    /// An agent too, with evidence.
+    Agent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

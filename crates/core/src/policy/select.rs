@@ -107,6 +107,7 @@ fn effective(origin: Origin, class: Class, class_because: String, choices: &Choi
         key_required: false,
         caller_key: choices.caller_key.unwrap_or_default(),
         again: choices.again.unwrap_or_default(),
+        rulings: choices.rulings.unwrap_or_default(),
         failure: choices.failure.unwrap_or_default(),
         budget: choices.budget.unwrap_or(BUDGET_DEFAULT),
         timeout: choices.timeout,

@@ -132,6 +132,7 @@ fn intent(rule: &Rule, arguments: &Json) -> Intent {
         call_id: None,
         live_connection: false,
         serialize_by: None,
+        replay_refusals: false,
     };
     Intent::of(&ask, rule, &secret()).expect("no key is required")
 }
@@ -442,6 +443,7 @@ fn a_callers_key_that_is_a_version_7_uuid_tells_when_the_intent_was_born() {
         call_id: None,
         live_connection: false,
         serialize_by: None,
+        replay_refusals: false,
     };
     let intent = Intent::of(&ask, &rule, &secret()).unwrap();
     assert_eq!(intent.born_at, Some(At::from_millis(0x0189_0a5d_ac96)));

@@ -256,6 +256,7 @@ impl Wish {
             call_id: self.call_id.map(str::to_owned),
             live_connection: false,
             serialize_by: None,
+            replay_refusals: false,
         };
         Intent::of(&ask, &self.rule, &House::secret()).expect("no key is required")
     }

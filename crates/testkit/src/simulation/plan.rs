@@ -189,6 +189,7 @@ impl Template {
             call_id: call.call_id.map(|id| format!("call-{id}")),
             live_connection: false,
             serialize_by: None,
+            replay_refusals: false,
         };
         Intent::of(&ask, &self.rule, &secret()).expect("no key is required here")
     }

@@ -79,6 +79,7 @@ impl House {
             call_id: None,
             live_connection: false,
             serialize_by: None,
+            replay_refusals: false,
         };
         Intent::of(&ask, &self.rule, self.gate.ledger.secret()).expect("the rule wants no key fields")
     }

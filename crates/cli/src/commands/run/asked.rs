@@ -123,6 +123,7 @@ impl Asked {
             call_id: None,
             live_connection: false,
             serialize_by: self.serialize_by.clone(),
+            replay_refusals: false,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::glob::{self, Pattern};
 use super::nearest::nearest;
 use super::rule::{
     Again, Call, CallerKey, Confirm, DryRun, EffectWording, Failure, Inject, InjectInto, Origin, Probe,
-    ScopeChoice,
+    Rulings, ScopeChoice,
 };
 use super::{Retention, duration};
 use crate::answer::EffectWord;
@@ -66,6 +66,7 @@ pub struct Choices {
     pub scope: Option<ScopeChoice>,
     pub caller_key: Option<CallerKey>,
     pub again: Option<Again>,
+    pub rulings: Option<Rulings>,
     pub failure: Option<Failure>,
     pub budget: Option<u32>,
     pub timeout: Option<Duration>,
@@ -81,6 +82,7 @@ impl Choices {
             scope: self.scope.or(others.scope),
             caller_key: self.caller_key.or(others.caller_key),
             again: self.again.or(others.again),
+            rulings: self.rulings.or(others.rulings),
             failure: self.failure.or(others.failure),
             budget: self.budget.or(others.budget),
             timeout: self.timeout.or(others.timeout),
@@ -110,6 +112,7 @@ pub fn defaults(input: Input<'_>, table: &file::Defaults, found: &mut Diagnostic
         scope: table.scope,
         caller_key: table.caller_key,
         again: table.again,
+        rulings: table.rulings,
         failure: table.failure,
         budget: check.budget(table.budget.as_ref()),
         timeout: check.some_time(table.timeout.as_ref()),
@@ -167,6 +170,7 @@ pub fn rule(
             scope: table.scope,
             caller_key: table.caller_key,
             again: table.again,
+            rulings: table.rulings,
             failure: table.failure,
             budget: check.budget(table.budget.as_ref()),
             timeout: check.some_time(table.timeout.as_ref()),

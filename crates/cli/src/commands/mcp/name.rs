@@ -1,0 +1,74 @@
+//! What a server is called when nobody says: by the package or the program that it is.
+
+use std::ffi::OsString;
+
+/// Programs that only start another one, which is named by their first argument that is no option.
+const STARTERS: [&str; 12] =
+    ["npx", "bunx", "pnpx", "uvx", "uv", "pipx", "node", "bun", "deno", "python", "python3", "docker"];
+
+/// Words of such a starter that do not name the server.
+const STARTER_WORDS: [&str; 6] = ["run", "exec", "tool", "dlx", "x", "start"];
+
+/// What packages of servers have in common, and so does not tell one from another.
+const AFFIXES: [&str; 5] = ["mcp-server", "server-mcp", "modelcontextprotocol", "mcp", "server"];
+
+pub fn of(command: &[OsString]) -> String {
+    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let program = words.first().map(|word| last_segment(word)).unwrap_or_default();
+    let named = match STARTERS.contains(&program.as_str()) {
+        true => words[1..]
+            .iter()
+            .find(|word| !word.starts_with('-') && !STARTER_WORDS.contains(&word.as_str()))
+            .map_or(program, |word| last_segment(word)),
+        false => program,
+    };
+    let plain = without_affixes(without_version(&named));
+    if plain.is_empty() { "server".to_owned() } else { plain }
+}
+
+/// `@scope/package`, `/path/to/script.py` and `ghcr.io/org/image` alike.
+fn last_segment(word: &str) -> String {
+    let last = word.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(word);
+    let stem = [".js", ".mjs", ".cjs", ".ts", ".py", ".exe"].iter().find_map(|end| last.strip_suffix(end));
+    stem.unwrap_or(last).to_owned()
+}
+
+fn without_version(name: &str) -> &str {
+    let end = name.char_indices().skip(1).find(|(_, c)| matches!(c, '@' | ':' | '='));
+    end.map_or(name, |(at, _)| &name[..at])
+}
+
+fn without_affixes(name: &str) -> String {
+    let mut name = name.to_lowercase().replace('_', "-");
+    loop {
+        let shorter = AFFIXES.iter().find_map(|affix| {
+            name.strip_prefix(&format!("{affix}-")).or_else(|| name.strip_suffix(&format!("-{affix}")))
+        });
+        match shorter {
+            Some(shorter) => name = shorter.to_owned(),
+            None => return name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_what_tells_it_from_others() {
+        for (command, expected) in [
+            ("npx -y @modelcontextprotocol/server-github", "github"),
+            ("npx -y @notionhq/notion-mcp-server@1.8.0", "notion"),
+            ("uvx mcp-server-git==2.0 --repository .", "git"),
+            ("docker run -i --rm ghcr.io/github/github-mcp-server:v1", "github"),
+            ("/usr/bin/python3 /opt/billing_server.py", "billing"),
+            ("./payments", "payments"),
+            ("node", "node"),
+            ("npx -y @stripe/mcp", "mcp"),
+        ] {
+            let words: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+            assert_eq!(of(&words), expected, "{command}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Puts the parts together for a program that serves many calls at once: runtime, ledger, gate.
+
+use crate::commands::Context;
+use semel_core::policy::Policy;
+use semel_doors::mcp::door::Door;
+use semel_doors::runtime::{RuntimeClock, ServedGate};
+use semel_gate::Gate;
+use semel_gate::clock::Clock;
+use semel_ledger::Ledger;
+use semel_ledger::entropy::{Entropy, OsEntropy};
+use semel_ledger::holders::FileHolders;
+use semel_ledger::place::Place;
+use semel_ledger::prune::Retention;
+use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// One thread waits for upstreams, the other for the ledger; more would only take memory.
+const THREADS: usize = 2;
+
+pub fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()
+}
+
+/// The gate, or why there is none: reads pass without one.
+pub fn gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<ServedGate, String> {
+    let environment = &context.environment;
+    let file =
+        environment.ledger_file(context.global.ledger.as_deref()).map_err(|error| format!("{error:#}"))?;
+    let options = OpenOptions {
+        allow_network_fs: environment.allow_network_fs,
+        ..OpenOptions::at(Place::at(file), clock.now())
+    };
+    let Opened { store, secret, .. } = SqliteStore::open(options).map_err(|error| error.to_string())?;
+    let holders = FileHolders::in_directory(store.place().owners());
+    Ok(Gate::new(Ledger::new(store, holders, OsEntropy, secret), clock.clone(), policy.mode))
+}
+
+/// How often a program that runs for long looks whether retention is due; the ledger itself says when it is.
+const PRUNE_LOOKS_EVERY: Duration = Duration::from_secs(3600);
+
+/// Retention runs by itself, also where no command ever ends.
+pub async fn keep_retention(door: Arc<Door>) {
+    let Ok(gate) = &door.gate else { return };
+    let kept = door.policy.retention;
+    let retention = Retention { replies: kept.replies, facts: kept.facts };
+    loop {
+        // What could not be pruned now is tried again at the next look.
+        let _tried_again = gate.ledger.prune_if_due(retention, door.clock.now()).await;
+        door.clock.sleep(PRUNE_LOOKS_EVERY).await;
+    }
+}
+
+/// A name for this process among all that ever spoke to a server.
+pub fn instance() -> String {
+    format!("{:012x}", OsEntropy.bits() >> 80)
+}

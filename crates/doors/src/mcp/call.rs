@@ -1,0 +1,233 @@
+//! A `tools/call`, read once.
+
+use super::members::{Members, quoted};
+use super::message::{Id, Message, text};
+use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
+use semel_core::json::{self, Json};
+
+/// The argument by which a model repeats something on purpose.
+pub const AGAIN: &str = "semel_again";
+/// The argument by which a model asks what would happen, where the door offers it.
+pub const DRY_RUN: &str = "semel_dry_run";
+
+/// Member of `_meta` that names the run.
+pub const META_RUN: &str = "dev.semel/run-id";
+pub const META_DRY_RUN: &str = "dev.semel/dry-run";
+pub const META_RECEIPT: &str = "dev.semel/receipt";
+
+/// Members of `_meta` in which agents put the id of the model's call.
+const CALL_IDS: [&str; 2] = ["claudecode/toolUseId", "callId"];
+/// Members of `_meta` in which agents put a thread or session of their own. It labels, and narrows nothing.
+const THREADS: [&str; 2] = ["threadId", "sessionId"];
+
+/// Ids of model calls are short tokens.
+const CALL_ID_CHARS_MAX: usize = 255;
+
+/// What a client asked for.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    pub id: Id,
+    pub tool: String,
+    /// The `params` as they came.
+    params: String,
+    /// The arguments without those that are meant for semel.
+    pub arguments: Json,
+    pub key: Option<IdempotencyKey>,
+    pub again: Option<Reason>,
+    pub runs: Runs,
+    pub call_id: Option<String>,
+    pub dry_run: bool,
+    pub progress_token: Option<String>,
+    /// The client asked for a task (2025-11-25) rather than for a result.
+    pub wants_task: bool,
+    /// The version in `_meta` of the stateless era; `None` for the era of `initialize`.
+    pub version: Option<String>,
+}
+
+/// The runs that a call speaks of, strongest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Runs {
+    /// Named in `_meta`.
+    pub named: Option<Run>,
+    /// Named in the W3C baggage that travels with the call.
+    pub baggage: Option<Run>,
+    /// The agent's own thread, which labels and narrows nothing.
+    pub thread: Option<Run>,
+}
+
+/// Why a call cannot be understood. Nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadCall {
+    #[error("params must be an object that names each member once")]
+    Params,
+    #[error("params.name must be a text")]
+    Name,
+    #[error("params.arguments must be an object: {0}")]
+    Arguments(String),
+    #[error("params.idempotencyKey: {0}")]
+    Key(BadName),
+    #[error("{AGAIN}: {0}")]
+    Again(BadName),
+    #[error("_meta[\"{META_RUN}\"]: {0}")]
+    Run(BadName),
+}
+
+impl ToolCall {
+    pub fn read(id: &Id, message: &Message) -> Result<ToolCall, BadCall> {
+        let params_text = message.params.as_ref().map_or("{}", text);
+        let params = Members::parse(params_text).ok_or(BadCall::Params)?;
+        let tool = params.text("name").ok_or(BadCall::Name)?.into_owned();
+        let arguments = match params.get("arguments") {
+            None | Some("null") => Json::object::<&str, 0>([]),
+            Some(arguments) => {
+                json::parse(arguments).map_err(|error| BadCall::Arguments(error.to_string()))?
+            }
+        };
+        let Json::Object(mut arguments) = arguments else {
+            return Err(BadCall::Arguments("it is something else".into()));
+        };
+        let again = match arguments.remove(AGAIN) {
+            None | Some(Json::Null) => None,
+            // Models fill optional arguments with nothing.
+            Some(Json::String(reason)) if reason.trim().is_empty() => None,
+            Some(Json::String(reason)) => Some(Reason::parse(&reason).map_err(BadCall::Again)?),
+            Some(_) => return Err(BadCall::Again(BadName::Reason)),
+        };
+        let asked = arguments.remove(DRY_RUN).is_some_and(|value| value == Json::Bool(true));
+        let meta = params.object("_meta");
+        let key = params.text("idempotencyKey");
+        let key = key.map(|key| IdempotencyKey::parse(&key)).transpose().map_err(BadCall::Key)?;
+        let call_id = CALL_IDS.iter().find_map(|name| meta.text(name)).map(|id| id.into_owned());
+        Ok(ToolCall {
+            id: id.clone(),
+            tool,
+            arguments: Json::object([("args", Json::Object(arguments))]),
+            key,
+            again,
+            runs: runs(&meta)?,
+            call_id: call_id.filter(|id| !id.is_empty() && id.chars().count() <= CALL_ID_CHARS_MAX),
+            dry_run: asked || meta.is_true(META_DRY_RUN),
+            progress_token: meta.get("progressToken").map(str::to_owned),
+            wants_task: params.get("task").is_some_and(|task| task != "null"),
+            version: meta.text("io.modelcontextprotocol/protocolVersion").map(|version| version.into_owned()),
+            params: params_text.to_owned(),
+        })
+    }
+
+    /// The request for the real server: without what was meant for semel, with `put` added to its arguments.
+    pub fn request(&self, id: &Id, keeps_key: bool, put: &[(&str, Json)]) -> String {
+        let mut params = Members::parse(&self.params).unwrap_or_default();
+        if !keeps_key {
+            params.remove("idempotencyKey");
+        }
+        let mut arguments = params.object("arguments");
+        let mut changed = arguments.remove(AGAIN) | arguments.remove(DRY_RUN);
+        for (name, value) in put {
+            arguments.set(name, value.canonical());
+            changed = true;
+        }
+        let arguments = changed.then(|| arguments.to_string());
+        let mut meta = params.object("_meta");
+        let meta = (meta.remove(META_RUN) | meta.remove(META_DRY_RUN)).then(|| meta.to_string());
+        if let Some(arguments) = arguments {
+            params.set("arguments", arguments);
+        }
+        match meta.as_deref() {
+            Some("{}") => drop(params.remove("_meta")),
+            Some(_) => params.set("_meta", meta.unwrap_or_default()),
+            None => {}
+        }
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quoted("tools/call"))
+    }
+
+    /// What a probe needs to speak to the same server in the same era.
+    pub fn meta(&self) -> String {
+        let params = Members::parse(&self.params).unwrap_or_default();
+        let mut meta = params.object("_meta");
+        for own in [META_RUN, META_DRY_RUN, "progressToken"] {
+            meta.remove(own);
+        }
+        meta.to_string()
+    }
+}
+
+fn runs(meta: &Members<'_>) -> Result<Runs, BadCall> {
+    let named = |text: Option<String>| text.map(|run| Run::named(&run)).transpose().map_err(BadCall::Run);
+    Ok(Runs {
+        named: named(meta.text(META_RUN).map(|run| run.into_owned()))?,
+        baggage: named(meta.text("baggage").and_then(|baggage| run_in_baggage(&baggage)))?,
+        thread: THREADS
+            .iter()
+            .find_map(|name| meta.text(name))
+            .and_then(|thread| Run::inferred(&thread).ok()),
+    })
+}
+
+/// W3C baggage: `a=1,semel.run_id=nightly;property`.
+pub fn run_in_baggage(baggage: &str) -> Option<String> {
+    let mut entries = baggage.split(',').filter_map(|entry| entry.trim().split_once('='));
+    let (_, value) = entries.find(|(name, _)| name.trim() == "semel.run_id")?;
+    Some(value.split(';').next()?.trim().to_owned()).filter(|run| !run.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn read(params: &str) -> Result<ToolCall, BadCall> {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{params}}}"#);
+        let message = Message::parse(Bytes::from(text)).unwrap();
+        ToolCall::read(message.request_id().unwrap(), &message)
+    }
+
+    #[test]
+    fn what_is_meant_for_semel_is_read_and_does_not_go_upstream() {
+        let call = read(
+            r#"{"name":"charge","arguments":{"amount":9007199254740993,"semel_again":" second order "},
+                "idempotencyKey":"k1","future":[1.0],
+                "_meta":{"progressToken":7,"dev.semel/run-id":"r1","claudecode/toolUseId":"toolu_1"}}"#,
+        )
+        .unwrap();
+        assert_eq!(call.again, Reason::parse("second order").ok());
+        assert_eq!(call.key.as_ref().map(IdempotencyKey::as_str), Some("k1"));
+        assert_eq!(call.runs.named, Run::named("r1").ok());
+        assert_eq!(call.call_id.as_deref(), Some("toolu_1"));
+        assert_eq!(call.arguments.canonical(), r#"{"args":{"amount":9007199254740993}}"#);
+        let put = [("request_id", Json::str("semel_1"))];
+        assert_eq!(
+            call.request(&Id::text("s"), false, &put),
+            r#"{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"charge","arguments":{"amount":9007199254740993,"request_id":"semel_1"},"future":[1.0],"_meta":{"progressToken":7,"claudecode/toolUseId":"toolu_1"}}}"#
+        );
+    }
+
+    #[test]
+    fn a_call_without_extras_goes_on_as_it_came() {
+        let params = r#"{"name":"x","arguments":{ "a" : 1e5 },"_meta":{"callId":"c"},"requestState":"s"}"#;
+        let call = read(params).unwrap();
+        let expected = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let one = Message::parse(Bytes::from_static(b"{\"id\":1,\"method\":\"m\"}")).unwrap();
+        assert_eq!(call.request(one.request_id().unwrap(), false, &[]), expected);
+        assert_eq!(call.call_id.as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_refused_before_anything_is_sent() {
+        assert_eq!(read(r#"{"name":7}"#).unwrap_err(), BadCall::Name);
+        assert_eq!(read(r#"[]"#).unwrap_err(), BadCall::Params);
+        assert!(matches!(read(r#"{"name":"x","arguments":[]}"#), Err(BadCall::Arguments(_))));
+        assert!(matches!(read(r#"{"name":"x","arguments":{"a":1,"a":2}}"#), Err(BadCall::Arguments(_))));
+        assert!(matches!(read(r#"{"name":"x","idempotencyKey":""}"#), Err(BadCall::Key(_))));
+        assert!(matches!(read(r#"{"name":"x","arguments":{"semel_again":true}}"#), Err(BadCall::Again(_))));
+    }
+
+    #[test]
+    fn runs_are_read_from_meta_baggage_and_thread() {
+        let call =
+            read(r#"{"name":"x","_meta":{"threadId":"t1","baggage":"a=b,semel.run_id=night;p=1"}}"#).unwrap();
+        let expected =
+            Runs { named: None, baggage: Run::named("night").ok(), thread: Run::inferred("t1").ok() };
+        assert_eq!(call.runs, expected);
+        assert!(matches!(read(r#"{"name":"x","_meta":{"dev.semel/run-id":""}}"#), Err(BadCall::Run(_))));
+    }
+}

@@ -1,0 +1,382 @@
+//! What a server's answer to `tools/call` means: one table, and which line of it applied.
+
+use super::members::Members;
+use super::message::{Message, text};
+use semel_core::class::Class;
+use semel_core::policy::rule::{Failure, Rule};
+
+/// The reading of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    pub meaning: Meaning,
+    /// The line of the table, in words.
+    pub line: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meaning {
+    Succeeded,
+    /// The server took it, and has not done it yet.
+    Accepted,
+    Refused,
+    Ambiguous,
+    /// The server asks the client something first (2026-07-28).
+    AwaitingInput,
+    /// The server works on it, under this handle.
+    Task(Handle),
+}
+
+/// Where a task is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handle {
+    pub id: String,
+    pub poll_every_ms: Option<u64>,
+    /// How long the server keeps the task.
+    pub lives_ms: Option<u64>,
+    pub era: TaskEra,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskEra {
+    /// 2025-11-25: the result is asked for with `tasks/result`.
+    Result,
+    /// 2026-07-28: the result comes with `tasks/get`.
+    Inline,
+}
+
+/// Phrases of an answer that was lost on the way, in lower case. They outweigh words of refusal.
+const LOST: &[&str] = &[
+    "timeout",
+    "timed out",
+    "time-out",
+    "deadline exceeded",
+    "econnreset",
+    "etimedout",
+    "epipe",
+    "socket hang up",
+    "connection",
+    "disconnected",
+    "broken pipe",
+    "bad gateway",
+    "gateway",
+    "service unavailable",
+    "internal server error",
+    "server error",
+    "unexpected eof",
+    "eof occurred",
+    "network error",
+    "fetch failed",
+    "aborted",
+    "interrupted",
+    "unreachable",
+    "try again later",
+    " 500",
+    " 502",
+    " 503",
+    " 504",
+    "temporarily",
+];
+
+/// Words of refusal: whoever says them has looked at the request and not carried it out.
+const REFUSED: &[&str] = &[
+    "invalid",
+    "not found",
+    "denied",
+    "declined",
+    "rate limit",
+    "ratelimit",
+    "too many requests",
+    "unauthorized",
+    "unauthorised",
+    "forbidden",
+    "not allowed",
+    "not permitted",
+    "permission",
+    "required",
+    "missing",
+    "must be",
+    "must not",
+    "does not exist",
+    "doesn't exist",
+    "no such",
+    "unknown",
+    "unsupported",
+    "not supported",
+    "bad request",
+    "validation",
+    "already exists",
+    "conflict",
+    "insufficient",
+    "expired",
+    "malformed",
+    "disabled",
+    "quota",
+    "not a valid",
+    "cannot be empty",
+    "out of range",
+    "unprocessable",
+    "refused to",
+    "rejected",
+    "enoent",
+    "eacces",
+    "eperm",
+    " 400",
+    " 401",
+    " 403",
+    " 404",
+    " 422",
+    " 429",
+    "unrecognized",
+    "expected",
+];
+
+/// Words by which a status says that the work is still to be done.
+const ACCEPTED: &[&str] = &["queued", "accepted", "pending", "processing", "scheduled", "in_progress"];
+
+/// JSON-RPC codes with which a request is turned away before any tool runs.
+const TURNED_AWAY: &[i64] = &[-32700, -32600, -32601, -32602, -32020, -32021, -32022];
+
+/// 2025-11-25: an address must be visited first, then the call is made again.
+const URL_ELICITATION: i64 = -32042;
+
+/// Errors are words; nobody needs more of them to read one.
+const WORDS_BYTES_MAX: usize = 16 * 1024;
+
+pub fn read(answer: &Message, rule: &Rule, asked_for_task: bool) -> Reading {
+    let body = answer.body.as_ref().map_or("null", text);
+    match &answer.kind {
+        super::message::Kind::Response { failed: true, .. } => error(body, rule),
+        _ => result(body, rule, asked_for_task),
+    }
+}
+
+fn reading(meaning: Meaning, line: impl Into<String>) -> Reading {
+    Reading { meaning, line: line.into() }
+}
+
+fn error(body: &str, rule: &Rule) -> Reading {
+    let members = Members::parse(body).unwrap_or_default();
+    let code: Option<i64> = members.get("code").and_then(|code| code.parse().ok());
+    let message = members.text("message").unwrap_or_default();
+    if code == Some(URL_ELICITATION) {
+        return reading(Meaning::AwaitingInput, "the server wants an address to be visited first");
+    }
+    if rule.failure == Failure::InDoubt {
+        return ambiguous_by_rule(&message);
+    }
+    if code.is_some_and(|code| TURNED_AWAY.contains(&code)) {
+        let line = format!("error {}: {message}", code.unwrap_or_default());
+        return reading(Meaning::Refused, line);
+    }
+    by_words("an error", &message, rule)
+}
+
+fn result(body: &str, rule: &Rule, asked_for_task: bool) -> Reading {
+    let Some(members) = Members::parse(body) else {
+        return reading(Meaning::Ambiguous, "the result is not an object");
+    };
+    match members.text("resultType").as_deref() {
+        None | Some("complete") => {}
+        Some("input_required") => return reading(Meaning::AwaitingInput, "the server asks for input first"),
+        Some("task") => {
+            return match handle(&members, TaskEra::Inline) {
+                Some(handle) => reading(Meaning::Task(handle), "the server works on it as a task"),
+                None => reading(Meaning::Ambiguous, "the server speaks of a task without an id"),
+            };
+        }
+        Some(other) => {
+            return reading(Meaning::Ambiguous, format!("the result is of an unknown type, {other}"));
+        }
+    }
+    if asked_for_task && let Some(handle) = handle(&members.object("task"), TaskEra::Result) {
+        return reading(Meaning::Task(handle), "the server works on it as a task");
+    }
+    if members.is_true("isError") {
+        let words = words(&members);
+        return match rule.failure {
+            Failure::InDoubt => ambiguous_by_rule(&words),
+            Failure::Table => by_words("a tool error", &words, rule),
+        };
+    }
+    if members.get("content").is_none() && members.get("structuredContent").is_none() {
+        return reading(Meaning::Ambiguous, "the result has no content");
+    }
+    match status(&members) {
+        Some(status) if ACCEPTED.contains(&status.as_str()) => {
+            reading(Meaning::Accepted, format!("the status is {status}"))
+        }
+        _ => reading(Meaning::Succeeded, "a result without isError"),
+    }
+}
+
+fn ambiguous_by_rule(words: &str) -> Reading {
+    let line = format!("an error, and the rule reads every failure as ambiguous: {}", short(words));
+    reading(Meaning::Ambiguous, line)
+}
+
+fn by_words(what: &str, words: &str, rule: &Rule) -> Reading {
+    // A code stands after a space, a bracket or at the front alike.
+    let lower: String = format!(" {}", words.to_lowercase())
+        .chars()
+        .map(|c| if c == '(' || c == ':' { ' ' } else { c })
+        .collect();
+    if let Some(phrase) = LOST.iter().find(|phrase| lower.contains(*phrase)) {
+        return reading(Meaning::Ambiguous, format!("{what} that says \"{}\"", phrase.trim()));
+    }
+    if REFUSED.iter().any(|phrase| lower.contains(phrase)) {
+        return reading(Meaning::Refused, short(words));
+    }
+    match rule.class {
+        Class::Consequential => {
+            let line = format!(
+                "{what} of a consequential action that does not say whether it ran: {}",
+                short(words)
+            );
+            reading(Meaning::Ambiguous, line)
+        }
+        _ => reading(Meaning::Refused, short(words)),
+    }
+}
+
+/// One line for people.
+fn short(words: &str) -> String {
+    const CHARS_MAX: usize = 200;
+    let line: String = words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(CHARS_MAX).collect();
+    line.trim().to_owned()
+}
+
+fn handle(members: &Members<'_>, era: TaskEra) -> Option<Handle> {
+    let number = |names: [&str; 2]| names.iter().find_map(|name| members.get(name)?.parse::<f64>().ok());
+    let millis = |value: f64| (value.is_finite() && value >= 0.0).then_some(value as u64);
+    Some(Handle {
+        id: members.text("taskId")?.into_owned(),
+        poll_every_ms: number(["pollIntervalMs", "pollInterval"]).and_then(millis),
+        lives_ms: number(["ttlMs", "ttl"]).and_then(millis),
+        era,
+    })
+}
+
+/// The text blocks of a result.
+pub fn words(result: &Members<'_>) -> String {
+    #[derive(serde::Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow)]
+        text: Option<std::borrow::Cow<'a, str>>,
+    }
+    let blocks: Vec<Block<'_>> =
+        result.get("content").and_then(|content| serde_json::from_str(content).ok()).unwrap_or_default();
+    let mut words = String::new();
+    for text in blocks.into_iter().filter_map(|block| block.text) {
+        let room = WORDS_BYTES_MAX.saturating_sub(words.len());
+        words.extend(text.chars().take(room));
+        words.push(' ');
+    }
+    words
+}
+
+/// What a result says about itself in `status`.
+fn status(result: &Members<'_>) -> Option<String> {
+    let structured = result.object("structuredContent");
+    match structured.text("status") {
+        Some(status) => Some(status.to_lowercase()),
+        None => {
+            let words = words(result);
+            let own = Members::parse(words.trim())?;
+            own.text("status").map(|status| status.to_lowercase())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use semel_core::json::Json;
+    use semel_core::policy::{ActionFacts, Policy};
+
+    fn rule(class: Class) -> Rule {
+        let facts = ActionFacts { class_override: Some(class), ..ActionFacts::new("mcp:s/t", &Json::Null) };
+        Policy::default().rule_for(&facts)
+    }
+
+    fn meaning(body: &str, class: Class) -> Meaning {
+        let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
+        read(&message, &rule(class), true).meaning
+    }
+
+    fn tool_error(words: &str) -> String {
+        format!(r#""result":{{"isError":true,"content":[{{"type":"text","text":"{words}"}}]}}"#)
+    }
+
+    #[test]
+    fn results_are_successes_unless_they_say_otherwise() {
+        let of = |result: &str| meaning(&format!(r#""result":{result}"#), Class::Act);
+        assert_eq!(of(r#"{"content":[]}"#), Meaning::Succeeded);
+        assert_eq!(
+            of(r#"{"resultType":"complete","content":[{"type":"text","text":"failed to find"}]}"#),
+            Meaning::Succeeded
+        );
+        assert_eq!(of(r#"{"resultType":"input_required","inputRequests":{}}"#), Meaning::AwaitingInput);
+        assert_eq!(of(r#"{"resultType":"dream"}"#), Meaning::Ambiguous);
+        assert_eq!(of("7"), Meaning::Ambiguous);
+        assert_eq!(of("{}"), Meaning::Ambiguous);
+        assert_eq!(of(r#"{"structuredContent":{"status":"Queued"},"content":[]}"#), Meaning::Accepted);
+        assert_eq!(
+            of(r#"{"content":[{"type":"text","text":"{\"status\":\"pending\"}"}]}"#),
+            Meaning::Accepted
+        );
+    }
+
+    #[test]
+    fn errors_are_read_by_their_words() {
+        for class in [Class::Act, Class::Consequential] {
+            for refused in [
+                "Invalid amount",
+                "card_declined: card declined",
+                "HTTP 404",
+                "Error (422): x",
+                "ENOENT: no such file",
+            ] {
+                assert_eq!(meaning(&tool_error(refused), class), Meaning::Refused, "{refused}");
+            }
+            for lost in
+                ["Request timed out", "connection reset while not found", "502 Bad Gateway", "status 503"]
+            {
+                assert_eq!(meaning(&tool_error(lost), class), Meaning::Ambiguous, "{lost}");
+            }
+            assert_eq!(meaning(r#""error":{"code":-32602,"message":"oops"}"#, class), Meaning::Refused);
+            assert_eq!(
+                meaning(r#""error":{"code":-32001,"message":"Request timed out"}"#, class),
+                Meaning::Ambiguous
+            );
+        }
+        assert_eq!(meaning(&tool_error("oops"), Class::Act), Meaning::Refused);
+        assert_eq!(meaning(&tool_error("oops"), Class::Consequential), Meaning::Ambiguous);
+        assert_eq!(
+            meaning(r#""error":{"code":-32603,"message":"oops"}"#, Class::Consequential),
+            Meaning::Ambiguous
+        );
+    }
+
+    #[test]
+    fn a_rule_can_read_every_failure_as_ambiguous() {
+        let strict = Rule { failure: Failure::InDoubt, ..rule(Class::Act) };
+        let message =
+            Message::parse(Bytes::from(format!(r#"{{"id":1,{}}}"#, tool_error("invalid")))).unwrap();
+        assert_eq!(read(&message, &strict, false).meaning, Meaning::Ambiguous);
+    }
+
+    #[test]
+    fn task_handles_of_both_eras_are_seen() {
+        let legacy =
+            meaning(r#""result":{"task":{"taskId":"t","ttl":60000,"pollInterval":500}}"#, Class::Act);
+        let handle =
+            Handle { id: "t".into(), poll_every_ms: Some(500), lives_ms: Some(60000), era: TaskEra::Result };
+        assert_eq!(legacy, Meaning::Task(handle.clone()));
+        let modern = meaning(
+            r#""result":{"resultType":"task","taskId":"t","ttlMs":60000,"pollIntervalMs":500}"#,
+            Class::Act,
+        );
+        assert_eq!(modern, Meaning::Task(Handle { era: TaskEra::Inline, ..handle }));
+    }
+}

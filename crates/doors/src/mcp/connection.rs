@@ -1,0 +1,223 @@
+//! One client: what it has asked for, what it no longer waits for, and what it should still be told.
+
+use super::intent::Caller;
+use super::message::Id;
+use semel_core::digest::Digest;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Guarded calls of one client at once. More is a storm.
+pub const CALLS_MAX: usize = 2_000;
+
+/// Intents whose repeats on this connection keep the longer window. A client that did more loses the oldest.
+const DONE_MAX: usize = 10_000;
+
+/// How many of them are told to a model that asks.
+const TOLD_MAX: usize = 100;
+
+/// News are for a model to read; more than this it would not.
+const NEWS_MAX: usize = 20;
+
+#[derive(Debug)]
+pub struct Connection {
+    pub caller: Caller,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: HashMap<Id, Vec<Arc<Waiter>>>,
+    count: usize,
+    done: HashSet<Digest>,
+    /// The newest of them, in order.
+    in_order: Vec<Digest>,
+    /// Calls that the client no longer waits for.
+    abandoned: Vec<Arc<Waiter>>,
+}
+
+/// Who waits for the answer of one guarded call.
+#[derive(Debug)]
+pub struct Waiter {
+    tool: String,
+    progress_token: Option<String>,
+    state: Mutex<Wait>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Wait {
+    Waiting,
+    GivenUp,
+    /// The client had given up; this is what became of it.
+    Finished(String),
+    Told,
+}
+
+impl Waiter {
+    pub fn gave_up(&self) -> bool {
+        *self.lock() != Wait::Waiting
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Wait> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Connection {
+    pub fn new(caller: Caller) -> Connection {
+        Connection { caller, state: Mutex::default() }
+    }
+
+    /// A guarded call begins. `None`: too many at once.
+    pub fn begins(&self, id: &Id, tool: &str, progress_token: Option<String>) -> Option<Arc<Waiter>> {
+        let mut state = self.lock();
+        if state.count >= CALLS_MAX {
+            return None;
+        }
+        state.count += 1;
+        let waiter =
+            Arc::new(Waiter { tool: tool.to_owned(), progress_token, state: Mutex::new(Wait::Waiting) });
+        state.calls.entry(id.clone()).or_default().push(Arc::clone(&waiter));
+        Some(waiter)
+    }
+
+    /// It has ended, in these words. Whether anybody still waits for its answer.
+    pub fn ended(&self, id: &Id, waiter: &Arc<Waiter>, words: &str) -> bool {
+        let mut state = self.lock();
+        state.count -= 1;
+        if let Some(waiters) = state.calls.get_mut(id) {
+            waiters.retain(|other| !Arc::ptr_eq(other, waiter));
+            if waiters.is_empty() {
+                state.calls.remove(id);
+            }
+        }
+        let mut wait = waiter.lock();
+        match *wait {
+            Wait::Waiting => true,
+            _ => {
+                *wait = Wait::Finished(words.to_owned());
+                false
+            }
+        }
+    }
+
+    /// The client cancels a request. `false`: it is none of the guarded ones.
+    pub fn cancelled(&self, id: &Id) -> bool {
+        let mut state = self.lock();
+        let Some(waiters) = state.calls.get(id).cloned() else { return false };
+        for waiter in waiters {
+            let mut wait = waiter.lock();
+            if *wait == Wait::Waiting {
+                *wait = Wait::GivenUp;
+                drop(wait);
+                if state.abandoned.len() >= NEWS_MAX {
+                    state.abandoned.remove(0);
+                }
+                state.abandoned.push(waiter);
+            }
+        }
+        true
+    }
+
+    /// Whether progress under this token is for somebody who no longer waits.
+    pub fn is_abandoned(&self, progress_token: &str) -> bool {
+        let of = |waiter: &Arc<Waiter>| waiter.progress_token.as_deref() == Some(progress_token);
+        self.lock().abandoned.iter().any(of)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.lock().count == 0
+    }
+
+    /// Remembers that this intent was answered here.
+    pub fn did(&self, key: Digest) {
+        let mut state = self.lock();
+        if state.done.len() >= DONE_MAX {
+            state.done.clear();
+        }
+        if state.done.insert(key) {
+            if state.in_order.len() >= TOLD_MAX {
+                state.in_order.remove(0);
+            }
+            state.in_order.push(key);
+        }
+    }
+
+    /// The intents that were answered here, oldest first.
+    pub fn all_done(&self) -> Vec<Digest> {
+        self.lock().in_order.clone()
+    }
+
+    pub fn has_done(&self, key: Digest) -> bool {
+        self.lock().done.contains(&key)
+    }
+
+    /// What became of calls that the client stopped waiting for; each is told once.
+    pub fn news(&self) -> Vec<String> {
+        let mut state = self.lock();
+        let mut news = Vec::new();
+        for waiter in &state.abandoned {
+            let mut wait = waiter.lock();
+            match &*wait {
+                Wait::Finished(words) => {
+                    news.push(format!(
+                        "Your earlier call of {}, which you stopped waiting for: {words}",
+                        waiter.tool
+                    ));
+                    *wait = Wait::Told;
+                }
+                Wait::GivenUp => news.push(format!(
+                    "Your earlier call of {}, which you stopped waiting for, is still running.",
+                    waiter.tool
+                )),
+                Wait::Waiting | Wait::Told => {}
+            }
+        }
+        state.abandoned.retain(|waiter| *waiter.lock() != Wait::Told);
+        news
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection() -> Connection {
+        Connection::new(Caller {
+            tenant: "t".into(),
+            principal: "p".into(),
+            run: None,
+            surrounding_run: None,
+        })
+    }
+
+    #[test]
+    fn a_call_that_was_given_up_is_told_once_it_has_ended() {
+        let connection = connection();
+        let id = Id::text("1");
+        let waiter = connection.begins(&id, "charge", Some("7".into())).unwrap();
+        assert!(!connection.cancelled(&Id::text("2")));
+        assert!(connection.cancelled(&id) && waiter.gave_up() && connection.is_abandoned("7"));
+        assert_eq!(
+            connection.news(),
+            ["Your earlier call of charge, which you stopped waiting for, is still running."]
+        );
+        assert!(!connection.ended(&id, &waiter, "done."));
+        assert_eq!(connection.news(), ["Your earlier call of charge, which you stopped waiting for: done."]);
+        assert!(connection.news().is_empty() && connection.is_idle());
+    }
+
+    #[test]
+    fn two_calls_of_one_id_are_two() {
+        let connection = connection();
+        let id = Id::text("1");
+        let first = connection.begins(&id, "a", None).unwrap();
+        let second = connection.begins(&id, "b", None).unwrap();
+        assert!(connection.ended(&id, &first, ""));
+        assert!(!connection.is_idle());
+        assert!(connection.ended(&id, &second, "") && connection.is_idle());
+    }
+}

@@ -1,0 +1,334 @@
+//! The door: which messages pass as they are, and what happens to those that do not.
+
+use super::busy::Busy;
+use super::call::{BadCall, ToolCall};
+use super::connection::{Connection, Waiter};
+use super::decorate::Decoration;
+use super::frame::Frame;
+use super::intent;
+use super::message::{Id, Message};
+use super::own_tools;
+use super::pins;
+use super::render::{self, Around};
+use super::server::Server;
+use super::tools::{Definition, Output, Tools};
+use super::upstream::ToolUpstream;
+use crate::runtime::{RuntimeClock, ServedGate};
+use semel_core::answer::{Answer, OutcomeWord, Trouble};
+use semel_core::class::Class;
+use semel_core::json::Json;
+use semel_core::policy::rule::{Again, DryRun};
+use semel_core::policy::{ActionFacts, Mode, Policy, Rule};
+use semel_core::wording;
+use semel_gate::clock::Clock;
+use semel_gate::{GivenReply, Passed};
+use semel_ledger::Found;
+use semel_ledger::pins::Pinned;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+pub type Servers = BTreeMap<String, Arc<Server>>;
+
+#[derive(Debug)]
+pub struct Door {
+    /// Without a ledger effects are refused, and reads pass (rule 16).
+    pub gate: Result<ServedGate, String>,
+    pub policy: Policy,
+    pub clock: RuntimeClock,
+    /// All configured servers, by name: a probe may ask another one.
+    pub servers: Servers,
+    pub busy: Busy,
+}
+
+/// What happens to a `tools/call`.
+#[derive(Debug)]
+pub enum Route {
+    /// As it came.
+    Pass,
+    Guard(Box<Guarded>),
+    /// A tool of semel's own.
+    Own(Box<ToolCall>),
+    /// Answered by semel, nothing is sent.
+    Answer(Frame),
+}
+
+/// A call that goes through the gate.
+#[derive(Debug)]
+pub struct Guarded {
+    pub call: ToolCall,
+    pub rule: Rule,
+    pub server: Arc<Server>,
+    pub connection: Arc<Connection>,
+    tools: Arc<Tools>,
+    waiter: Arc<Waiter>,
+}
+
+/// A response, and what is marked once it has reached its caller.
+#[derive(Debug)]
+pub struct Given {
+    pub frame: Frame,
+    delivery: Option<Found>,
+    /// When its request came, on the monotonic clock.
+    came: Duration,
+    late_after: Duration,
+}
+
+impl Given {
+    pub fn plain(frame: Frame) -> Given {
+        Given { frame, delivery: None, came: Duration::ZERO, late_after: Duration::ZERO }
+    }
+}
+
+/// How long after an attempt's deadline its caller looks again: the claim is a little younger than the call.
+const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+impl Door {
+    /// What becomes of a `tools/call`, given the tools that the server has.
+    pub fn route(
+        &self,
+        id: &Id,
+        message: &Message,
+        server: &Arc<Server>,
+        connection: &Arc<Connection>,
+        tools: &Arc<Tools>,
+    ) -> Route {
+        let call = match ToolCall::read(id, message) {
+            Ok(call) => call,
+            Err(bad) => return Route::Answer(refused(id, &bad)),
+        };
+        if server.settings.own_tools && own_tools::is_own(&call.tool) && tools.get(&call.tool).is_none() {
+            return Route::Own(Box::new(call));
+        }
+        let rule = intent::rule(&self.policy, server, &call, tools.get(&call.tool).map(AsRef::as_ref));
+        if rule.class == Class::Read && !call.dry_run {
+            return Route::Pass;
+        }
+        let Some(waiter) = connection.begins(id, &call.tool, call.progress_token.clone()) else {
+            return Route::Answer(Frame::refusal(
+                id,
+                -32603,
+                "too many calls at once; nothing was sent",
+                None,
+            ));
+        };
+        let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
+        Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter }))
+    }
+
+    /// Takes a guarded call through the gate. Whoever asked may go away: it is finished and settled all the same.
+    ///
+    /// `None`: nobody waits for the answer any more.
+    pub async fn guard(self: &Arc<Self>, guarded: Guarded) -> Option<Given> {
+        let came = self.clock.elapsed();
+        let guarded = Arc::new(guarded);
+        let ended = match self.not_even_asked(&guarded).await {
+            Some(passed) => Ended { passed, live: None },
+            None => self.passes(&guarded).await,
+        };
+        self.given(&guarded, ended, came)
+    }
+
+    /// Marks an answer that reached its caller in time.
+    pub async fn delivered(&self, given: &Given) {
+        let late = self.clock.elapsed().saturating_sub(given.came) > given.late_after;
+        if let (Ok(gate), Some(delivery), false) = (&self.gate, &given.delivery, late) {
+            // A missing mark means undelivered: the next call is answered from the record, which is safe.
+            let _unmarked = gate.delivered(delivery).await;
+        }
+    }
+
+    fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {
+        let Guarded { call, rule, server, connection, tools, waiter } = guarded;
+        let Ended { passed, live } = ended;
+        if !connection.ended(&call.id, waiter, &render::became(&passed, live.as_ref())) {
+            return None;
+        }
+        let news = if self.policy.mode == Mode::Observe { Vec::new() } else { connection.news() };
+        let definition = tools.get(&call.tool);
+        let free = Output::Free;
+        let around = Around {
+            call,
+            output: definition.map_or(&free, |definition| &definition.output),
+            check_with: tools.to_check(&call.tool, |other| self.is_read(server, other)),
+            news: &news,
+        };
+        let frame = match (&passed.reply, &live) {
+            // Observing changes nothing that anybody sees.
+            (GivenReply::Live, Some(live)) if passed.answer.effect_id.is_none() => {
+                render::as_it_came(live, &call.id)
+            }
+            _ => render::response(&passed, live.as_ref(), &around),
+        };
+        Some(Given { frame, delivery: passed.delivery, came, late_after: rule.late_after })
+    }
+
+    /// What speaks against a call before the ledger is asked.
+    async fn not_even_asked(&self, guarded: &Guarded) -> Option<Passed> {
+        let Guarded { call, rule, server, tools, .. } = guarded;
+        let refuse = |trouble| Some(trouble_alone(rule, trouble));
+        let gate = match &self.gate {
+            Ok(gate) => gate,
+            Err(why) => return refuse(wording::ledger_unavailable(why)),
+        };
+        if self.policy.mode == Mode::Observe {
+            return None;
+        }
+        let definition = tools.get(&call.tool)?;
+        let held = server.settings.pin || self.policy.mode == Mode::Strict;
+        match pins::check(gate, server, definition, self.clock.now()).await {
+            Ok(Pinned::Changed) if held => refuse(wording::definition_changed(&server.name, &call.tool)),
+            Ok(Pinned::Same | Pinned::Changed) => None,
+            Err(error) => refuse(wording::ledger_unavailable(&error.to_string())),
+        }
+    }
+
+    /// Through the gate, in a task of its own. After the rule's timeout the caller looks again, while the first
+    /// attempt goes on: its late answer is evidence.
+    async fn passes(self: &Arc<Self>, guarded: &Arc<Guarded>) -> Ended {
+        loop {
+            let (tell, handle) = oneshot::channel();
+            let pass = tokio::spawn(Arc::clone(self).pass_once(Arc::clone(guarded), tell));
+            let timeout = guarded.rule.timeout.filter(|_| self.policy.mode != Mode::Observe);
+            let patience = async {
+                match timeout {
+                    Some(timeout) => self.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                ended = pass => return ended.unwrap_or_else(|_| {
+                    Ended { passed: trouble_alone(&guarded.rule, wording::lost_sight()), live: None }
+                }),
+                Ok(handle) = handle => return Ended::with_handle(handle, &guarded.rule),
+                () = patience => {}
+            }
+        }
+    }
+
+    async fn pass_once(self: Arc<Self>, guarded: Arc<Guarded>, handle: oneshot::Sender<Message>) -> Ended {
+        let _working = self.busy.begin();
+        let Guarded { call, rule, server, connection, .. } = &*guarded;
+        let alone = |trouble| Ended { passed: trouble_alone(rule, trouble), live: None };
+        let gate = match &self.gate {
+            Ok(gate) => gate,
+            Err(why) => return alone(wording::ledger_unavailable(why)),
+        };
+        let mut intent = match intent::intent(call, rule, server, &connection.caller, gate.ledger.secret()) {
+            Ok(intent) => intent,
+            Err(missing) => return alone(wording::key_required(&missing)),
+        };
+        if connection.has_done(intent.key) {
+            intent.keep_on_connection(rule);
+        }
+        let mut upstream = ToolUpstream {
+            server,
+            servers: &self.servers,
+            policy: &self.policy,
+            call,
+            rule,
+            clock: &self.clock,
+            handle: Some(handle),
+            live: None,
+        };
+        if call.dry_run {
+            let answered = gate.dry_run(&intent, rule).await;
+            return match answered {
+                Ok(answer) => Ended { passed: self.with_changes(answer, &mut upstream).await, live: None },
+                Err(error) => alone(wording::ledger_unavailable(&error.to_string())),
+            };
+        }
+        let passed = gate.pass(&intent, rule, &mut upstream).await;
+        let live = upstream.live;
+        match passed {
+            Ok(passed) => {
+                if passed.answer.ok {
+                    connection.did(intent.key);
+                }
+                Ended { passed, live }
+            }
+            Err(error) => alone(wording::ledger_unavailable(&error.to_string())),
+        }
+    }
+
+    /// What the tool's own dry run says, where the rule maps one.
+    async fn with_changes(&self, mut answer: Answer, upstream: &mut ToolUpstream<'_>) -> Passed {
+        if let (Some(dry_run), Some(DryRun::Arg(name, value))) = (&mut answer.dry_run, &upstream.rule.dry_run)
+            && dry_run.would == semel_core::answer::Would::Run
+        {
+            let value = semel_core::json::parse(value).unwrap_or_else(|_| Json::str(value));
+            dry_run.changes = vec![upstream.own_dry_run(name, value).await];
+        }
+        Passed { answer, reply: GivenReply::None, delivery: None }
+    }
+
+    fn is_read(&self, server: &Server, definition: &Definition) -> bool {
+        self.rule_by_name(server, definition).class == Class::Read
+    }
+
+    /// The rule of a tool, whatever its arguments.
+    pub fn rule_by_name(&self, server: &Server, definition: &Definition) -> Rule {
+        let action = server.action(&definition.name);
+        let none = Json::object([("args", Json::object::<&str, 0>([]))]);
+        self.policy.rule_for(&ActionFacts {
+            annotations: definition.annotations,
+            trusted: server.settings.trusted,
+            ..ActionFacts::new(&action, &none)
+        })
+    }
+
+    /// A listing's result as the client should see it. `None`: as it came.
+    pub fn listing(&self, server: &Server, result: &str) -> Option<String> {
+        if self.policy.mode == Mode::Observe {
+            return None;
+        }
+        let mut page = Tools::default();
+        page.add_page(result);
+        let decoration = |name: &str| {
+            let rule = self.rule_by_name(server, page.get(name)?);
+            let guarded = server.settings.decorate && rule.class != Class::Read;
+            guarded.then_some(Decoration {
+                replays: rule.class == Class::Consequential,
+                again: rule.again == Again::Agent,
+                dry_run: server.settings.dry_run_argument,
+            })
+        };
+        let tools = server.known_tools().unwrap_or_default();
+        let guards_any = tools.iter().any(|tool| !self.is_read(server, tool));
+        let own = match server.settings.own_tools && guards_any {
+            true => own_tools::definitions(self, server, &tools),
+            false => Vec::new(),
+        };
+        super::decorate::listing(result, decoration, &own)
+    }
+}
+
+/// What a call came to.
+#[derive(Debug)]
+struct Ended {
+    passed: Passed,
+    live: Option<Message>,
+}
+
+impl Ended {
+    /// A task has begun; its effect stays in flight, and the caller gets the handle.
+    fn with_handle(handle: Message, rule: &Rule) -> Ended {
+        let answer = Answer {
+            ok: true,
+            reason: Some("the server works on it as a task".into()),
+            trouble: None,
+            ..Answer::of_trouble(rule.tier(), OutcomeWord::Ran, wording::not_started(""))
+        };
+        Ended { passed: Passed { answer, reply: GivenReply::Live, delivery: None }, live: Some(handle) }
+    }
+}
+
+fn trouble_alone(rule: &Rule, trouble: Trouble) -> Passed {
+    let answer = Answer::of_trouble(rule.tier(), OutcomeWord::Refused, trouble);
+    Passed { answer, reply: GivenReply::None, delivery: None }
+}
+
+fn refused(id: &Id, bad: &BadCall) -> Frame {
+    Frame::refusal(id, -32602, &format!("semel sent nothing: {bad}"), None)
+}

@@ -1,0 +1,111 @@
+//! The two eras of the protocol: what a server says of itself, and what a client of the other era is told.
+
+use super::frame::Frame;
+use super::members::{Members, quoted};
+use super::message::Id;
+use super::server::{Era, Server, Spoken};
+
+/// The member of `_meta` in which every request of the stateless era names its version.
+pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// The version by which a server is asked whether it is of the stateless era.
+pub const STATELESS: &str = "2026-07-28";
+
+/// The stateless era's code for a version that the server does not speak.
+const UNSUPPORTED_VERSION: i32 = -32022;
+
+/// Takes in what an `initialize` or `server/discover` was answered with.
+pub fn hear(server: &Server, method: &str, result: &str) {
+    let Some(members) = Members::parse(result) else { return };
+    let era = match method {
+        "initialize" => members.text("protocolVersion").map(|version| Era::Session(version.into_owned())),
+        _ => {
+            let versions: Option<Vec<String>> =
+                members.get("supportedVersions").and_then(|list| serde_json::from_str(list).ok());
+            versions.map(Era::Stateless)
+        }
+    };
+    let idempotency = members.object("capabilities").object("tools").get("idempotency").is_some();
+    if era.is_some() {
+        server.heard(|spoken| *spoken = Spoken { era, idempotency });
+    }
+}
+
+/// The same answer with SEP-3182's capability, which the door itself provides. `None`: as it came.
+pub fn with_idempotency(result: &str) -> Option<String> {
+    let mut members = Members::parse(result)?;
+    let mut capabilities = Members::parse(members.get("capabilities")?)?;
+    let mut tools = Members::parse(capabilities.get("tools")?)?;
+    if tools.get("idempotency").is_some() {
+        return None;
+    }
+    tools.set("idempotency", "{}".into());
+    let tools = tools.to_string();
+    capabilities.set("tools", tools);
+    let capabilities = capabilities.to_string();
+    members.set("capabilities", capabilities);
+    Some(members.to_string())
+}
+
+/// The version that a request names, if it is of the stateless era.
+pub fn version_of(params: &str) -> Option<String> {
+    let params = Members::parse(params)?;
+    let meta = params.object("_meta");
+    meta.text(META_VERSION).map(|version| version.into_owned())
+}
+
+/// Why a request cannot be passed to a server of the other era; semel does not translate between the two.
+pub fn refusal(server: &Server, id: &Id, method: &str, params: &str) -> Option<Frame> {
+    match (server.spoken().era?, method) {
+        (Era::Stateless(supported), "initialize") => {
+            let asked =
+                Members::parse(params).and_then(|params| Some(params.text("protocolVersion")?.into_owned()));
+            Some(stateless_only(id, &supported, asked.as_deref().unwrap_or("an initialize-era version")))
+        }
+        (Era::Session(agreed), method) if method != "server/discover" => {
+            let asked = version_of(params)?;
+            let message = format!(
+                "This client speaks MCP {asked}, the server behind semel speaks MCP {agreed} (with initialize); \
+                 semel does not translate between the two."
+            );
+            let data = serde_json::json!({"supported": [agreed], "requested": asked});
+            Some(Frame::refusal(id, UNSUPPORTED_VERSION, &message, Some(data)))
+        }
+        _ => None,
+    }
+}
+
+/// What a client of the initialize era is told by a server that has only the stateless one.
+pub fn stateless_only(id: &Id, supported: &[String], asked: &str) -> Frame {
+    let versions = supported.join(", ");
+    let message = format!(
+        "This client speaks MCP {asked} (with initialize), the server behind semel speaks MCP {versions}, which is \
+         stateless; semel does not translate between the two."
+    );
+    let data = serde_json::json!({"supported": supported, "requested": asked});
+    Frame::refusal(id, UNSUPPORTED_VERSION, &message, Some(data))
+}
+
+/// The `_meta` of a request that semel makes itself in the stateless era.
+pub fn own_meta(version: &str) -> String {
+    let mut meta = Members::default();
+    meta.set(META_VERSION, quoted(version));
+    meta.set("io.modelcontextprotocol/clientCapabilities", "{}".into());
+    let info = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
+    meta.set("io.modelcontextprotocol/clientInfo", info.to_string());
+    meta.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_capability_is_added_where_there_are_tools() {
+        let with =
+            with_idempotency(r#"{"capabilities":{"tools":{"listChanged":true},"x":1},"y":2}"#).unwrap();
+        assert_eq!(with, r#"{"capabilities":{"tools":{"listChanged":true,"idempotency":{}},"x":1},"y":2}"#);
+        assert_eq!(with_idempotency(r#"{"capabilities":{}}"#), None);
+        assert_eq!(with_idempotency(r#"{"capabilities":{"tools":{"idempotency":{}}}}"#), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! From a tool call to the rule that holds for it and the intent that it is.
+
+use super::call::ToolCall;
+use super::server::Server;
+use super::tools::Definition;
+use semel_core::digest::Secret;
+use semel_core::ids::Run;
+use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
+use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
+
+/// Who calls, from the credential and the surroundings; never from what a message says.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub tenant: String,
+    pub principal: String,
+    /// The run that a flag or a header names: stronger than anything in a call.
+    pub run: Option<Run>,
+    /// The run that the environment names: what holds where a call names none.
+    pub surrounding_run: Option<Run>,
+}
+
+pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Option<&Definition>) -> Rule {
+    let action = server.action(&call.tool);
+    policy.rule_for(&ActionFacts {
+        annotations: definition.map_or_else(Annotations::default, |definition| definition.annotations),
+        trusted: server.settings.trusted,
+        ..ActionFacts::new(&action, &call.arguments)
+    })
+}
+
+pub fn intent(
+    call: &ToolCall,
+    rule: &Rule,
+    server: &Server,
+    caller: &Caller,
+    secret: &Secret,
+) -> Result<Intent, KeyMissing> {
+    let runs = &call.runs;
+    let run = (caller.run.as_ref())
+        .or(runs.named.as_ref())
+        .or(caller.surrounding_run.as_ref())
+        .or(runs.baggage.as_ref())
+        .or(runs.thread.as_ref());
+    let ask = Ask {
+        tenant: &caller.tenant,
+        principal: &caller.principal,
+        authority: &server.authority,
+        action: &server.action(&call.tool),
+        arguments: &call.arguments,
+        run: run.cloned(),
+        key: call.key.clone(),
+        again: call.again.clone(),
+        asked_by: AskedBy::Agent,
+        call_id: call.call_id.clone(),
+        live_connection: false,
+        serialize_by: None,
+        // SEP-3182: a completed call is answered with its result, success or error.
+        replay_refusals: call.key.is_some(),
+    };
+    Intent::of(&ask, rule, secret)
+}

@@ -1,0 +1,215 @@
+//! A server on standard input and output: one process, started once. What dies with it is surfaced, and never sent
+//! again to another.
+
+use super::{Exchanged, Listener, Outgoing};
+use crate::mcp::frame::Frame;
+use crate::mcp::lines::{Line, Lines};
+use crate::mcp::message::{Id, Kind, Message};
+use crate::mcp::outbox::{Fate, Outbox, Parcel};
+use crate::runtime::RuntimeClock;
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
+use semel_gate::clock::Clock;
+use std::collections::HashMap;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{oneshot, watch};
+
+#[derive(Debug)]
+pub struct ChildLink {
+    to_child: Outbox,
+    waiting: Arc<Waiting>,
+    group: Pid,
+    exited: watch::Receiver<Option<ExitStatus>>,
+    clock: RuntimeClock,
+}
+
+impl ChildLink {
+    /// Starts the server in a process group of its own, with semel's environment, directory and standard error.
+    pub fn start(command: &mut Command, clock: RuntimeClock) -> io::Result<(ChildLink, ChildOutput)> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
+        let mut child = command.spawn()?;
+        let input = child.stdin.take().expect("it was asked to be a pipe");
+        let output = child.stdout.take().expect("it was asked to be a pipe");
+        let group = Pid::from_child(&child);
+        let waiting = Arc::new(Waiting::new());
+        let to_child = Outbox::into(input, "to-server")?;
+        let (exit, exited) = watch::channel(None);
+        thread("server-exit", move || wait(child, &exit))?;
+        let output = ChildOutput { waiting: Arc::clone(&waiting), output };
+        Ok((ChildLink { to_child, waiting, group, exited, clock }, output))
+    }
+
+    pub fn ready(&self) -> Result<(), String> {
+        match (*self.exited.borrow(), self.to_child.is_broken()) {
+            (Some(status), _) => Err(format!("the server has ended ({status})")),
+            (None, true) => Err("the server has closed its input".into()),
+            (None, false) => Ok(()),
+        }
+    }
+
+    /// Passes a message on as it came.
+    pub fn pass(&self, frame: impl Into<Frame>) {
+        self.to_child.push(Parcel::of(frame.into()));
+    }
+
+    /// Blocks the thread that passes a client's messages on while too many wait.
+    pub fn wait_for_room(&self) {
+        self.to_child.wait_for_room();
+    }
+
+    pub async fn exchange(&self, request: Outgoing) -> Exchanged {
+        let Outgoing { id, frame, last_moment } = request;
+        let Some(answered) = self.waiting.add(&id) else {
+            return Exchanged::NeverSent("the server has ended".into());
+        };
+        let clock = self.clock.clone();
+        let hindrance = move || {
+            let late = last_moment.is_some_and(|last| clock.now() > last);
+            late.then(|| "the server did not read its input before the last moment for sending".to_owned())
+        };
+        let waiting = Arc::clone(&self.waiting);
+        let fate_of = id.clone();
+        self.to_child.push(Parcel::of(frame).unless(hindrance).then(move |fate| match fate {
+            Fate::Written => {}
+            Fate::NeverWritten(why) => waiting.settle(&fate_of, Exchanged::NeverSent(why)),
+            Fate::Torn(why) => waiting.settle(&fate_of, Exchanged::Lost(why)),
+        }));
+        answered.await.unwrap_or_else(|_| Exchanged::Lost("the server ended without an answer".into()))
+    }
+
+    /// Ends its input, as a client does that goes away.
+    pub fn close(&self) {
+        self.to_child.close();
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        // A group that is gone needs no signal.
+        let _gone = kill_process_group(self.group, signal);
+    }
+
+    /// How it ended, once it has.
+    pub async fn exit(&self) -> Option<ExitStatus> {
+        let mut exited = self.exited.clone();
+        let status = exited.wait_for(Option::is_some).await.ok()?;
+        *status
+    }
+}
+
+fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
+}
+
+fn wait(mut child: Child, exit: &watch::Sender<Option<ExitStatus>>) {
+    if let Ok(status) = child.wait() {
+        exit.send_replace(Some(status));
+    }
+}
+
+/// Requests of semel's own that have no answer yet.
+#[derive(Debug)]
+struct Waiting(Mutex<Option<Table>>);
+
+type Table = HashMap<Id, oneshot::Sender<Exchanged>>;
+
+impl Waiting {
+    fn new() -> Waiting {
+        Waiting(Mutex::new(Some(Table::new())))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Table>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None` once the server's output has ended: nobody will answer any more.
+    fn add(&self, id: &Id) -> Option<oneshot::Receiver<Exchanged>> {
+        let (tell, answered) = oneshot::channel();
+        self.lock().as_mut()?.insert(id.clone(), tell);
+        Some(answered)
+    }
+
+    fn settle(&self, id: &Id, exchanged: Exchanged) {
+        if let Some(tell) = self.lock().as_mut().and_then(|waiting| waiting.remove(id)) {
+            let _caller_is_gone = tell.send(exchanged);
+        }
+    }
+
+    fn has(&self, id: &Id) -> bool {
+        self.lock().as_ref().is_some_and(|waiting| waiting.contains_key(id))
+    }
+
+    /// The request that an unreadable line was meant to answer, if it says so anywhere near its ends.
+    fn named_in(&self, line: &[u8]) -> Option<Id> {
+        const NEAR: usize = 4096;
+        let ends = [&line[..line.len().min(NEAR)], &line[line.len().saturating_sub(NEAR)..]];
+        let within = |id: &&Id| {
+            let needle = id.as_json().as_bytes();
+            ends.iter().any(|end| end.windows(needle.len()).any(|window| window == needle))
+        };
+        self.lock().as_ref()?.keys().find(within).cloned()
+    }
+
+    /// Everybody who waits learns that no answer will come.
+    fn close(&self) {
+        self.lock().take();
+    }
+}
+
+/// What the server will say, before anybody listens.
+#[derive(Debug)]
+pub struct ChildOutput {
+    waiting: Arc<Waiting>,
+    output: ChildStdout,
+}
+
+impl ChildOutput {
+    /// Starts to read, in a thread of its own.
+    pub fn listen(self, listener: impl Listener) -> io::Result<()> {
+        let reader = Reader { waiting: self.waiting, listener };
+        thread("from-server", move || reader.read(self.output))
+    }
+}
+
+struct Reader<L> {
+    waiting: Arc<Waiting>,
+    listener: L,
+}
+
+impl<L: Listener> Reader<L> {
+    fn read(mut self, output: ChildStdout) {
+        let mut lines = Lines::of(output);
+        loop {
+            match lines.next_line() {
+                Ok(Some(Line::Text(bytes))) => self.line(bytes),
+                Ok(Some(Line::TooLong(ends))) => {
+                    self.unreadable(&ends, "its answer was longer than any message may be")
+                }
+                Ok(Some(Line::Cut(rest))) => self.unreadable(&rest, "its answer broke off"),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        self.waiting.close();
+    }
+
+    fn line(&mut self, bytes: Bytes) {
+        match Message::parse(bytes.clone()) {
+            Ok(message) => match &message.kind {
+                Kind::Response { id: Some(id), .. } if self.waiting.has(id) => {
+                    let id = id.clone();
+                    self.waiting.settle(&id, Exchanged::Reply(message));
+                }
+                _ => self.listener.message(message),
+            },
+            Err(problem) => self.unreadable(&bytes, &format!("its answer could not be read: {problem}")),
+        }
+    }
+
+    fn unreadable(&mut self, line: &[u8], why: &str) {
+        if let Some(id) = self.waiting.named_in(line) {
+            self.waiting.settle(&id, Exchanged::Lost(why.to_owned()));
+        }
+        self.listener.stray(&String::from_utf8_lossy(line));
+    }
+}

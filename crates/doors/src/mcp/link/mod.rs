@@ -1,0 +1,71 @@
+//! Ways to a real server.
+
+pub mod child;
+
+use super::frame::Frame;
+use super::message::{Id, Message};
+use child::ChildLink;
+use semel_core::time::At;
+
+/// A request on its way to a server.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Of semel's own making, so that no two callers and no two attempts can be mixed up.
+    pub id: Id,
+    pub frame: Frame,
+    /// After this instant it must not be sent any more.
+    pub last_moment: Option<At>,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub enum Exchanged {
+    Reply(Message),
+    /// Proof: not one byte of it left.
+    NeverSent(String),
+    /// It left, and there will be no answer.
+    Lost(String),
+}
+
+/// What a server says that is no answer to a request of semel's own. Dropped when nothing more will come.
+pub trait Listener: Send + 'static {
+    fn message(&mut self, message: Message);
+
+    /// A line that is no message.
+    fn stray(&mut self, line: &str);
+}
+
+/// The closed set of ways. All of them send a request once, and never again.
+#[derive(Debug)]
+pub enum Link {
+    Child(ChildLink),
+}
+
+impl Link {
+    /// All that can fail without leaving a doubt.
+    pub async fn ready(&self) -> Result<(), String> {
+        match self {
+            Link::Child(child) => child.ready(),
+        }
+    }
+
+    /// Passes a message on as it came.
+    pub fn pass(&self, message: Message) {
+        match self {
+            Link::Child(child) => child.pass(message.bytes),
+        }
+    }
+
+    /// Blocks the thread that passes a client's messages on while too many wait.
+    pub fn wait_for_room(&self) {
+        match self {
+            Link::Child(child) => child.wait_for_room(),
+        }
+    }
+
+    pub async fn exchange(&self, request: Outgoing) -> Exchanged {
+        match self {
+            Link::Child(child) => child.exchange(request).await,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The MCP door: any MCP server, guarded with one word in front of its command.
+//!
+//! In the order in which data flows: `serve` reads a client's messages; `door` routes them; `intent` says what a tool
+//! call means; `upstream` carries it out over a `link`; `classify` reads the answer; `render` writes the response.
+//! Whatever is not a guarded call passes as the bytes that came.
+pub mod busy;
+pub mod call;
+pub mod classify;
+pub mod connection;
+pub mod decorate;
+pub mod door;
+pub mod era;
+pub mod frame;
+pub mod intent;
+pub mod lines;
+pub mod link;
+pub mod members;
+pub mod message;
+pub mod outbox;
+pub mod own_tools;
+pub mod pins;
+pub mod probe;
+pub mod render;
+pub mod serve;
+pub mod server;
+pub mod task;
+pub mod tools;
+pub mod upstream;
+pub mod word;

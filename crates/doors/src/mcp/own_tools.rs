@@ -1,0 +1,156 @@
+//! Tools that semel offers beside the server's own: what was done here, and how a doubt is settled with evidence.
+
+use super::call::ToolCall;
+use super::connection::Connection;
+use super::door::Door;
+use super::frame::Frame;
+use super::members::quoted;
+use super::server::Server;
+use super::tools::Tools;
+use semel_core::effect::{Effect, Ruling, State};
+use semel_core::ids::{EffectId, Reason};
+use semel_core::intent::run_key;
+use semel_core::json::Json;
+use semel_core::policy::ActionFacts;
+use semel_core::policy::rule::Rulings;
+use semel_core::wording;
+use semel_gate::clock::Clock;
+use semel_ledger::rulings::Verdict;
+use semel_ledger::store::By;
+use serde_json::json;
+
+pub const LEDGER: &str = "semel_ledger";
+pub const REPORT: &str = "semel_report";
+
+/// A list for a model to read; the whole ledger is a person's matter.
+const EFFECTS_MAX: usize = 100;
+
+pub fn is_own(tool: &str) -> bool {
+    tool == LEDGER || tool == REPORT
+}
+
+/// As they stand in a listing. `semel_report` is offered where a rule lets an agent decide.
+pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
+    let mut own = vec![json!({
+        "name": LEDGER,
+        "description": "What has been done through this server in this run, and what is in doubt. Use it when you \
+                        are not sure whether a call went through.",
+        "inputSchema": {"type": "object", "properties": {}},
+        "annotations": {"readOnlyHint": true},
+    })];
+    let agents_rule = |tool| door.rule_by_name(server, tool).rulings == Rulings::Agent;
+    if tools.iter().any(|tool| agents_rule(tool)) {
+        own.push(json!({
+            "name": REPORT,
+            "description": "Settles a call whose outcome is in doubt, after you have looked with a read-only tool. \
+                            Only with evidence; never by guessing.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "effect_id": {"type": "string", "description": "The id of the effect in doubt, ef_…"},
+                    "happened": {"type": "boolean", "description": "Whether it happened."},
+                    "evidence": {"type": "string", "description": "What you saw that proves it."},
+                },
+                "required": ["effect_id", "happened", "evidence"],
+            },
+        }));
+    }
+    own.iter()
+        .filter(|tool| tools.get(tool["name"].as_str().unwrap_or_default()).is_none())
+        .map(ToString::to_string)
+        .collect()
+}
+
+pub async fn answer(door: &Door, server: &Server, connection: &Connection, call: &ToolCall) -> Frame {
+    let said = match call.tool.as_str() {
+        LEDGER => ledger(door, server, connection, call).await,
+        _ => report(door, call).await,
+    };
+    let (text, is_error) = match said {
+        Ok(text) => (text, false),
+        Err(text) => (text, true),
+    };
+    let kind = if call.version.is_some() { r#""resultType":"complete","# } else { "" };
+    let result =
+        format!(r#"{{{kind}"content":[{{"type":"text","text":{}}}],"isError":{is_error}}}"#, quoted(&text));
+    Frame::result(&call.id, Frame::from(result))
+}
+
+async fn ledger(
+    door: &Door,
+    server: &Server,
+    connection: &Connection,
+    call: &ToolCall,
+) -> Result<String, String> {
+    let gate = door.gate.as_ref().map_err(Clone::clone)?;
+    let ledger = &gate.ledger;
+    let caller = &connection.caller;
+    let run = caller.run.as_ref().or(call.runs.named.as_ref()).or(caller.surrounding_run.as_ref());
+    let cannot = |error: semel_ledger::Error| error.to_string();
+    let mut effects: Vec<Effect> = Vec::new();
+    if let Some(run) = run {
+        let by = By::Run(run_key(ledger.secret(), &caller.tenant, &run.id));
+        let page = ledger.list(by, None, EFFECTS_MAX).await.map_err(cannot)?;
+        effects.extend(page.items.into_iter().map(|(_, known)| known.effect));
+    } else {
+        for key in connection.all_done() {
+            effects.extend(ledger.find(key).await.map_err(cannot)?.effect().cloned());
+        }
+    }
+    // What is open concerns everybody, whichever connection began it.
+    let ours = format!("mcp:{}/", server.name);
+    let open = ledger.list(By::Open, None, EFFECTS_MAX).await.map_err(cannot)?;
+    for (key, known) in open.items {
+        let mine = known.effect.facts.tenant == caller.tenant && known.effect.facts.action.starts_with(&ours);
+        if mine && !effects.iter().any(|effect| effect.id == known.effect.id) {
+            // Looking also notices a holder that has died.
+            let found = ledger.observe(key, door.clock.now()).await.map_err(cannot)?;
+            effects.extend(found.effect().cloned());
+        }
+    }
+    effects.sort_by_key(|effect| effect.opened_at);
+    effects.truncate(EFFECTS_MAX);
+    let whose = run.map_or_else(|| "on this connection".to_owned(), |run| format!("in run {}", run.id));
+    if effects.is_empty() {
+        return Ok(format!("Nothing has been done {whose} yet."));
+    }
+    let lines: Vec<String> = effects.iter().map(line).collect();
+    Ok(format!("Done {whose}, oldest first:\n{}", lines.join("\n")))
+}
+
+fn line(effect: &Effect) -> String {
+    let state = match &effect.state {
+        State::Applied(applied) => format!("done ({})", applied.evidence.word()),
+        State::NotApplied(not) => format!("did not happen: {}", wording::why_not_applied(&not.why)),
+        State::InFlight { .. } => "still running".into(),
+        State::InDoubt(doubt) => {
+            format!("IN DOUBT: {}. Look first, do not repeat it", wording::why_in_doubt(&doubt.why))
+        }
+    };
+    let facts = &effect.facts;
+    format!("- {} {} {} {}: {state}", effect.opened_at, effect.id, facts.action, facts.subject)
+}
+
+async fn report(door: &Door, call: &ToolCall) -> Result<String, String> {
+    let gate = door.gate.as_ref().map_err(Clone::clone)?;
+    let args = call.arguments.get("args").cloned().unwrap_or(Json::Null);
+    let text = |name: &str| args.get(name).and_then(Json::as_str);
+    let id = text("effect_id").and_then(EffectId::parse).ok_or("effect_id must be an id such as ef_01J…")?;
+    let happened = args.get("happened").and_then(Json::as_bool).ok_or("happened must be true or false")?;
+    let evidence = text("evidence").ok_or("evidence must say what you saw")?;
+    let reason = Reason::parse(evidence).map_err(|error| error.to_string())?;
+    let (_, known) = gate.ledger.by_id(id).await.map_err(|error| error.to_string())?;
+    let action = &known.effect.facts.action;
+    let rule = door.policy.rule_for(&ActionFacts::new(action, &Json::Null));
+    if rule.rulings != Rulings::Agent || !action.starts_with("mcp:") {
+        return Err(format!("{action} leaves this decision to a person: semel ledger resolve {id}"));
+    }
+    if !matches!(known.effect.state, State::InDoubt(_)) {
+        return Err(format!("{id} is not in doubt; nothing was changed."));
+    }
+    let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };
+    let ruling = Ruling { by: "agent".into(), reason, at: door.clock.now() };
+    gate.ledger.resolve(id, verdict, ruling).await.map_err(|error| error.to_string())?;
+    let became = if happened { "done" } else { "not done; it may be called again" };
+    Ok(format!("Recorded: {id} is {became}."))
+}

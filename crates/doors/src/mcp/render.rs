@@ -1,0 +1,247 @@
+//! From what a call got to the response that a client, and a model behind it, can use.
+
+use super::call::{META_RECEIPT, ToolCall};
+use super::classify::words;
+use super::frame::Frame;
+use super::members::{Members, quoted};
+use super::message::{Id, Kind, Message, text};
+use super::tools::Output;
+use crate::command::render::secret_values;
+use bytes::Bytes;
+use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
+use semel_core::identity::{REDACTED, redact};
+use semel_core::json::{self, Json};
+use semel_core::policy::Rule;
+use semel_gate::{GivenReply, Passed};
+use serde_json::{Value, json};
+
+/// The part of an answer that is kept. A larger one is not, and the fact still is.
+pub const REPLY_BYTES_MAX: usize = crate::command::render::REPLY_BYTES_MAX;
+
+/// What the ledger keeps of a response: its result or its error, as they came but for secrets.
+pub fn recorded(answer: &Message, rule: &Rule, arguments: &Json) -> Option<Vec<u8>> {
+    let body = answer.body.as_ref().filter(|body| body.len() <= REPLY_BYTES_MAX)?;
+    let member = match answer.kind {
+        Kind::Response { failed: true, .. } => "error",
+        _ => "result",
+    };
+    let mut kept = text(body).to_owned();
+    if let Ok(value) = json::parse(&kept) {
+        let clean = redact(&value, &[]);
+        if clean != value {
+            kept = clean.canonical();
+        }
+    }
+    for secret in secret_values(arguments, &rule.sorting.secret) {
+        let quoted = quoted(&secret);
+        kept = kept.replace(&quoted[1..quoted.len() - 1], REDACTED);
+    }
+    Some(format!(r#"{{"{member}":{kept}}}"#).into_bytes())
+}
+
+/// A reply that a probe or a person supplied, in the form of a tool's result.
+pub fn recorded_value(value: &Json) -> Vec<u8> {
+    let json = value.canonical();
+    let text = value.as_str().map_or_else(|| json.clone(), str::to_owned);
+    let structured = match value {
+        Json::Object(_) => format!(r#","structuredContent":{json}"#),
+        _ => String::new(),
+    };
+    format!(r#"{{"result":{{"content":[{{"type":"text","text":{}}}]{structured}}}}}"#, quoted(&text))
+        .into_bytes()
+}
+
+/// What surrounds an answer.
+#[derive(Debug)]
+pub struct Around<'a> {
+    pub call: &'a ToolCall,
+    pub output: &'a Output,
+    /// A read-only tool of the same server that may show whether it happened.
+    pub check_with: Option<&'a str>,
+    pub news: &'a [String],
+}
+
+pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) -> Frame {
+    let answer = &passed.answer;
+    if let (GivenReply::Live, Some(live)) = (&passed.reply, live) {
+        return with_receipt(live, answer, &[], around);
+    }
+    if let Some(frame) = sep_3182(answer, around.call) {
+        return frame;
+    }
+    let recorded = match &passed.reply {
+        GivenReply::Recorded(bytes) => Message::parse(Bytes::copy_from_slice(bytes)).ok(),
+        GivenReply::Live | GivenReply::None => None,
+    };
+    match recorded {
+        Some(recorded) if answer.ok && !fits(&recorded, around.output) => answer_alone(answer, around),
+        Some(recorded) => with_receipt(&recorded, answer, &notices(answer), around),
+        None => answer_alone(answer, around),
+    }
+}
+
+/// The server's own answer under the client's id.
+pub fn as_it_came(answered: &Message, id: &Id) -> Frame {
+    let body = Frame::from(answered.body.clone().unwrap_or_else(|| Bytes::from_static(b"null")));
+    match answered.kind {
+        Kind::Response { failed: true, .. } => Frame::error(id, body),
+        _ => Frame::result(id, body),
+    }
+}
+
+/// A result or error, with the receipt in its `_meta` and what the model must see as text after its own.
+fn with_receipt(answered: &Message, answer: &Answer, notices: &[String], around: &Around<'_>) -> Frame {
+    let id = &around.call.id;
+    let Some(body) = &answered.body else { return answer_alone(answer, around) };
+    let failed = matches!(answered.kind, Kind::Response { failed: true, .. });
+    let Some(mut members) = Members::parse(text(body)).filter(|_| !failed) else {
+        return as_it_came(answered, id);
+    };
+    let mut meta = members.object("_meta");
+    meta.set(META_RECEIPT, receipt(answer));
+    let meta = meta.to_string();
+    let texts: Vec<String> = notices.iter().chain(around.news).map(|text| block(text)).collect();
+    if texts.is_empty() && members.get("_meta").is_none() && body.first() == Some(&b'{') {
+        // Only a member is added in front: the rest is the server's own bytes, shared and not copied.
+        let comma = if members.is_empty() { "" } else { "," };
+        let head = Bytes::from(format!(r#"{{"_meta":{meta}{comma}"#));
+        return Frame::result(id, Frame::new([head, body.slice(1..)]));
+    }
+    members.set("_meta", meta);
+    if let Some(content) = with_blocks(members.get("content"), &texts) {
+        members.set("content", content);
+    }
+    Frame::result(id, Frame::from(members.to_string()))
+}
+
+fn with_blocks(content: Option<&str>, texts: &[String]) -> Option<String> {
+    let own = content.unwrap_or("[]").trim();
+    let inside = own.strip_prefix('[')?.strip_suffix(']')?.trim();
+    let own = (!inside.is_empty()).then_some(inside);
+    let all: Vec<&str> = own.into_iter().chain(texts.iter().map(String::as_str)).collect();
+    (!texts.is_empty()).then(|| format!("[{}]", all.join(",")))
+}
+
+fn block(text: &str) -> String {
+    format!(r#"{{"type":"text","text":{}}}"#, quoted(text))
+}
+
+fn receipt(answer: &Answer) -> String {
+    // What the tool answered stands beside it.
+    let answer = Answer { data: Value::Null, ..answer.clone() };
+    serde_json::to_string(&answer).expect("an answer has string keys")
+}
+
+/// The short visible notice of a replay. `_meta` alone does not reach every model.
+fn notices(answer: &Answer) -> Vec<String> {
+    let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
+    match (answer.outcome, &answer.reason) {
+        (OutcomeWord::Replayed | OutcomeWord::Joined, Some(reason)) => {
+            vec![format!("[semel] {}{id}.", capital(reason))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
+}
+
+/// Whether a recorded result still is what the tool's output schema promises, as far as can be seen at a glance.
+fn fits(recorded: &Message, output: &Output) -> bool {
+    let Output::Structured { required } = output else { return true };
+    let members = recorded.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
+    if members.is_true("isError") {
+        return true;
+    }
+    let Some(structured) = members.get("structuredContent").and_then(Members::parse) else { return false };
+    required.iter().all(|name| structured.get(name).is_some())
+}
+
+/// The answer object where there is no reply to give: a hold, a refusal, a success whose reply is not known.
+fn answer_alone(answer: &Answer, around: &Around<'_>) -> Frame {
+    let mut answer = answer.clone();
+    let words = match &mut answer.trouble {
+        Some(trouble) => {
+            look_with(trouble, around.check_with);
+            trouble_words(trouble, answer.effect_id.map(|id| id.to_string()))
+        }
+        None => {
+            let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
+            let reason = answer.reason.as_deref().unwrap_or("done");
+            format!("[semel] {}{id}. Do not call it again; its reply is not available.", capital(reason))
+        }
+    };
+    // A client that knows an output schema takes a result without it only as an error.
+    let is_error = !answer.ok || matches!(around.output, Output::Structured { .. });
+    let object = serde_json::to_string(&answer).expect("an answer has string keys");
+    let mut blocks = vec![block(&words), block(&object)];
+    blocks.extend(around.news.iter().map(|text| block(text)));
+    let kind = if around.call.version.is_some() { r#""resultType":"complete","# } else { "" };
+    let result = format!(
+        r#"{{{kind}"content":[{}],"isError":{is_error},"_meta":{{"{META_RECEIPT}":{}}}}}"#,
+        blocks.join(","),
+        receipt(&answer)
+    );
+    Frame::result(&around.call.id, Frame::from(result))
+}
+
+/// What there is to look with is named, so that a model need not guess.
+fn look_with(trouble: &mut Trouble, check_with: Option<&str>) {
+    if let (Code::InDoubt | Code::BudgetSpent, Some(tool)) = (trouble.code, check_with) {
+        trouble.next_step = trouble.next_step.replace(
+            "with a read-only tool whether it happened",
+            &format!("with `{tool}` whether it happened"),
+        );
+        if !trouble.next_step.contains(tool) {
+            trouble.next_step.push_str(&format!(" `{tool}` may show whether it happened."));
+        }
+    }
+}
+
+fn trouble_words(trouble: &Trouble, id: Option<String>) -> String {
+    let safe = match trouble.is_it_safe_to_retry {
+        Retry::Yes => "yes",
+        Retry::No => "no",
+        Retry::Wait => "wait",
+    };
+    let id = id.map(|id| format!(" {id}")).unwrap_or_default();
+    format!(
+        "[semel] {}{id}: {} Safe to retry: {safe}. {}",
+        trouble.code, trouble.what_happened, trouble.next_step
+    )
+}
+
+/// SEP-3182 has error shapes of its own for calls that came with its key.
+fn sep_3182(answer: &Answer, call: &ToolCall) -> Option<Frame> {
+    let key = call.key.as_ref()?;
+    let trouble = answer.trouble.as_ref()?;
+    // Application codes, outside the ranges that JSON-RPC and MCP keep for themselves.
+    let (code, kind) = match trouble.code {
+        Code::InFlight => (409, "idempotency_key_in_progress"),
+        Code::Drift => (422, "idempotency_key_conflict"),
+        _ => return None,
+    };
+    let data = json!({"type": kind, "idempotencyKey": key.as_str(), META_RECEIPT: answer});
+    Some(Frame::refusal(&call.id, code, &trouble.what_happened, Some(data)))
+}
+
+/// What became of it, in words for a model that stopped waiting.
+pub fn became(passed: &Passed, live: Option<&Message>) -> String {
+    let answer = &passed.answer;
+    let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
+    match (&answer.trouble, answer.ok) {
+        (Some(trouble), _) => trouble_words(trouble, answer.effect_id.map(|id| id.to_string())),
+        (None, true) => {
+            let said = live.and_then(|live| live.body.as_ref()).and_then(|body| Members::parse(text(body)));
+            let said: String =
+                said.map(|members| words(&members)).unwrap_or_default().chars().take(300).collect();
+            format!("it was done{id}. It answered: {}", said.trim())
+        }
+        (None, false) => format!("it ended{id}."),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! Where clients come in.
+
+pub mod stdio;

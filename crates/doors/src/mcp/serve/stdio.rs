@@ -1,0 +1,304 @@
+//! One client on standard input and output, in front of one server.
+
+use crate::mcp::connection::Connection;
+use crate::mcp::door::{Door, Given, Guarded, Route};
+use crate::mcp::era;
+use crate::mcp::frame::Frame;
+use crate::mcp::lines::{Line, Lines};
+use crate::mcp::link::Listener;
+use crate::mcp::members::Members;
+use crate::mcp::message::{Id, Kind, Message, text};
+use crate::mcp::outbox::{Fate, Outbox, Parcel};
+use crate::mcp::own_tools;
+use crate::mcp::server::{Era, Server};
+use crate::mcp::tools::Tools;
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::Handle;
+
+/// Requests whose answers are looked at on their way back. A client that never gets answers loses the marks, not the
+/// requests.
+const WATCHED_MAX: usize = 1_000;
+
+/// Both directions of one conversation.
+#[derive(Debug)]
+pub struct Stdio {
+    pub door: Arc<Door>,
+    pub server: Arc<Server>,
+    pub connection: Arc<Connection>,
+    to_client: Outbox,
+    watched: Mutex<HashMap<Id, Watched>>,
+    runtime: Handle,
+    has_strayed: AtomicBool,
+}
+
+/// A request that passes, and whose answer is of interest.
+#[derive(Debug)]
+enum Watched {
+    Listing {
+        first_page: bool,
+    },
+    /// How the two sides introduce themselves; `params` as the client sent them.
+    Hello {
+        method: String,
+        params: Bytes,
+    },
+}
+
+impl Stdio {
+    pub fn new(
+        door: Arc<Door>,
+        server: Arc<Server>,
+        connection: Arc<Connection>,
+        output: impl Write + Send + 'static,
+        runtime: Handle,
+    ) -> std::io::Result<Arc<Stdio>> {
+        Ok(Arc::new(Stdio {
+            door,
+            server,
+            connection,
+            to_client: Outbox::into(output, "to-client")?,
+            watched: Mutex::default(),
+            runtime,
+            has_strayed: AtomicBool::new(false),
+        }))
+    }
+
+    /// Reads the client's messages to their end. Blocks: for a thread of its own.
+    pub fn read(self: &Arc<Self>, input: impl Read) {
+        let mut lines = Lines::of(input);
+        loop {
+            self.server.link.wait_for_room();
+            match lines.next_line() {
+                Ok(Some(Line::Text(bytes))) => match Message::parse(bytes) {
+                    Ok(message) => self.from_client(message),
+                    Err(problem) => self.complain(problem.code(), &problem.to_string()),
+                },
+                Ok(Some(Line::TooLong(_))) => {
+                    self.complain(-32600, "the message is too large; it was not read")
+                }
+                Ok(Some(Line::Cut(_))) => self.complain(-32700, "the message breaks off"),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn complain(&self, code: i32, message: &str) {
+        self.send(Frame::complaint(code, &format!("semel passed nothing on: {message}")));
+    }
+
+    fn send(&self, frame: Frame) {
+        self.to_client.push(Parcel::of(frame));
+    }
+
+    /// Blocks until the client has been sent everything, or reads no more.
+    pub fn drain(&self) {
+        self.to_client.drain();
+    }
+
+    fn from_client(self: &Arc<Self>, message: Message) {
+        let params = message.params.clone().unwrap_or_default();
+        match &message.kind {
+            Kind::Request { id, method } => {
+                if let Some(refusal) = era::refusal(&self.server, id, method, text(&params)) {
+                    return self.send(refusal);
+                }
+                match method.as_str() {
+                    "tools/call" => return self.call(id.clone(), message),
+                    "tools/list" => {
+                        let cursor = Members::parse(text(&params))
+                            .is_some_and(|params| params.get("cursor").is_some());
+                        self.watch(id, Watched::Listing { first_page: !cursor });
+                    }
+                    "initialize" | "server/discover" => {
+                        self.watch(id, Watched::Hello { method: method.clone(), params });
+                    }
+                    _ => {}
+                }
+            }
+            Kind::Notification { method } if method == "notifications/cancelled" => {
+                let of = cancelled_id(text(&params));
+                if of.as_ref().is_some_and(|id| self.connection.cancelled(id)) {
+                    // Rule 12: what was sent is finished and kept for the retry.
+                    return;
+                }
+                if let Some(id) = of {
+                    self.lock().remove(&id);
+                }
+            }
+            Kind::Notification { .. } | Kind::Response { .. } => {}
+        }
+        self.server.link.pass(message);
+    }
+
+    fn watch(&self, id: &Id, watched: Watched) {
+        let mut all = self.lock();
+        if all.len() >= WATCHED_MAX {
+            all.clear();
+        }
+        all.insert(id.clone(), watched);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Id, Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call(self: &Arc<Self>, id: Id, message: Message) {
+        if let Some(tools) = self.server.known_tools() {
+            return self.routed(&id, message, &tools);
+        }
+        // A client may call a tool that it never listed; whether it is a read is asked first.
+        let this = Arc::clone(self);
+        let working = self.door.busy.begin();
+        self.runtime.spawn(async move {
+            let params = message.params.clone().unwrap_or_default();
+            let tools = this.server.tools(&meta_of(text(&params))).await;
+            this.routed(&id, message, &tools);
+            drop(working);
+        });
+    }
+
+    fn routed(self: &Arc<Self>, id: &Id, message: Message, tools: &Arc<Tools>) {
+        match self.door.route(id, &message, &self.server, &self.connection, tools) {
+            Route::Pass => self.server.link.pass(message),
+            Route::Answer(frame) => self.send(frame),
+            Route::Guard(guarded) => self.guard(*guarded),
+            Route::Own(call) => {
+                let this = Arc::clone(self);
+                self.runtime.spawn(async move {
+                    let frame = own_tools::answer(&this.door, &this.server, &this.connection, &call).await;
+                    this.send(frame);
+                });
+            }
+        }
+    }
+
+    fn guard(self: &Arc<Self>, guarded: Guarded) {
+        let this = Arc::clone(self);
+        let working = self.door.busy.begin();
+        self.runtime.spawn(async move {
+            if let Some(given) = this.door.guard(guarded).await {
+                this.give(given);
+            }
+            drop(working);
+        });
+    }
+
+    /// Sends a response; once the pipe has taken its last byte, it counts as delivered.
+    fn give(self: &Arc<Self>, given: Given) {
+        let this = Arc::clone(self);
+        let working = self.door.busy.begin();
+        let frame = given.frame.clone();
+        self.to_client.push(Parcel::of(frame).then(move |fate| {
+            let runtime = this.runtime.clone();
+            if fate == Fate::Written {
+                runtime.spawn(async move {
+                    this.door.delivered(&given).await;
+                    drop(working);
+                });
+            }
+        }));
+    }
+
+    fn from_server(self: &Arc<Self>, message: Message) {
+        let body = message.body.clone().unwrap_or_default();
+        match &message.kind {
+            Kind::Response { id: Some(id), failed } => {
+                let watched = self.lock().remove(id);
+                match (watched, failed) {
+                    (Some(Watched::Listing { first_page }), false) => {
+                        self.server.page_seen(first_page, text(&body));
+                        if let Some(result) = self.door.listing(&self.server, text(&body)) {
+                            return self.send(Frame::result(id, Frame::from(result)));
+                        }
+                    }
+                    (Some(Watched::Hello { method, .. }), false) => {
+                        era::hear(&self.server, &method, text(&body));
+                        if let Some(result) = era::with_idempotency(text(&body)) {
+                            return self.send(Frame::result(id, Frame::from(result)));
+                        }
+                    }
+                    (Some(Watched::Hello { method, params }), true) if method == "initialize" => {
+                        return self.not_initialized(id.clone(), params, message);
+                    }
+                    // A second answer, or one to a question that semel no longer asks.
+                    _ if self.server.is_own_id(id) => return,
+                    _ => {}
+                }
+            }
+            Kind::Notification { method } if method == "notifications/tools/list_changed" => {
+                self.server.tools_changed();
+            }
+            Kind::Notification { method } if method == "notifications/progress" => {
+                let params = message.params.clone().unwrap_or_default();
+                let members = Members::parse(text(&params)).unwrap_or_default();
+                if members.get("progressToken").is_some_and(|token| self.connection.is_abandoned(token)) {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.to_client.wait_for_room();
+        self.send(Frame::from(message.bytes));
+    }
+
+    /// The server refused to be initialised: if it is of the other era, the client is told in plain words.
+    fn not_initialized(self: &Arc<Self>, id: Id, params: Bytes, refused: Message) {
+        let this = Arc::clone(self);
+        self.runtime.spawn(async move {
+            let params = Members::parse(text(&params)).unwrap_or_default();
+            let asked = params.text("protocolVersion").unwrap_or_default();
+            let meta = format!(r#"{{"_meta":{}}}"#, era::own_meta(era::STATELESS));
+            if let Ok(answer) = this.server.ask("server/discover", &meta).await
+                && let Kind::Response { failed: false, .. } = answer.kind
+            {
+                era::hear(&this.server, "server/discover", answer.body.as_ref().map_or("null", text));
+            }
+            match this.server.spoken().era {
+                Some(Era::Stateless(supported)) => this.send(era::stateless_only(&id, &supported, &asked)),
+                _ => this.send(Frame::from(refused.bytes)),
+            }
+        });
+    }
+}
+
+/// The listener of a server behind this conversation.
+#[derive(Debug)]
+pub struct FromServer {
+    pub stdio: Arc<Stdio>,
+    /// Dropped when the server's output has ended.
+    pub ended: tokio::sync::oneshot::Sender<()>,
+}
+
+impl Listener for FromServer {
+    fn message(&mut self, message: Message) {
+        self.stdio.from_server(message);
+    }
+
+    fn stray(&mut self, line: &str) {
+        let mut stderr = std::io::stderr().lock();
+        if !self.stdio.has_strayed.swap(true, Ordering::Relaxed) {
+            let name = &self.stdio.server.name;
+            let _nobody_listens = writeln!(
+                stderr,
+                "semel: {name} writes lines that are no messages to its output; they go here"
+            );
+        }
+        let _nobody_listens = writeln!(stderr, "{}", line.trim_end());
+    }
+}
+
+fn cancelled_id(params: &str) -> Option<Id> {
+    let params = Members::parse(params)?;
+    Id::from_json(params.get("requestId")?)
+}
+
+fn meta_of(params: &str) -> String {
+    let params = Members::parse(params).unwrap_or_default();
+    let mut meta = params.object("_meta");
+    meta.remove("progressToken");
+    meta.to_string()
+}

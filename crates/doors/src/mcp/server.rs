@@ -1,0 +1,211 @@
+//! One real server, as the door knows it: the way to it, its tools, and the era that it speaks.
+
+use super::link::{Exchanged, Link, Outgoing};
+use super::members::{Members, quoted};
+use super::message::{Id, Message, text};
+use super::tools::{Definition, Tools};
+use semel_core::digest::Digest;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What the operator says about a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Its annotations may take protection away.
+    pub trusted: bool,
+    /// A tool whose definition changed after its first use is held until somebody accepts it.
+    pub pin: bool,
+    /// Listings say which tools are guarded.
+    pub decorate: bool,
+    /// `semel_ledger` and `semel_report` are offered beside the server's own tools.
+    pub own_tools: bool,
+    /// Listings offer a dry run as an argument.
+    pub dry_run_argument: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { trusted: false, pin: false, decorate: true, own_tools: true, dry_run_argument: false }
+    }
+}
+
+#[derive(Debug)]
+pub struct Server {
+    pub name: String,
+    /// What tells two servers of one name apart: the origin of a remote one.
+    pub authority: String,
+    pub settings: Settings,
+    pub link: Link,
+    known: Mutex<Known>,
+    /// One fetch of the listing at a time.
+    listing: tokio::sync::Mutex<()>,
+    ids: AtomicU64,
+    /// Of this process alone, so that an id of an earlier one is not mistaken for ours.
+    instance: String,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    tools: Arc<Tools>,
+    listed: bool,
+    /// Pages of a listing that a client is leafing through.
+    leafing: Option<Tools>,
+    spoken: Spoken,
+    /// Definitions that were found to be as they were pinned.
+    pinned: HashMap<String, Digest>,
+}
+
+/// What was heard of the server's protocol.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spoken {
+    pub era: Option<Era>,
+    /// It knows `params.idempotencyKey` itself (SEP-3182).
+    pub idempotency: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Era {
+    /// `initialize`, agreed on this version.
+    Session(String),
+    /// Stateless; these versions.
+    Stateless(Vec<String>),
+}
+
+/// A listing that takes longer is not waited for.
+const LISTING_TAKES_MAX: Duration = Duration::from_secs(10);
+
+/// Pages of one listing; a server that never ends is not followed for ever.
+const PAGES_MAX: usize = 100;
+
+impl Server {
+    pub fn new(name: String, authority: String, settings: Settings, link: Link, instance: String) -> Server {
+        Server {
+            name,
+            authority,
+            settings,
+            link,
+            known: Mutex::default(),
+            listing: tokio::sync::Mutex::default(),
+            ids: AtomicU64::new(1),
+            instance,
+        }
+    }
+
+    pub fn action(&self, tool: &str) -> String {
+        format!("mcp:{}/{tool}", self.name)
+    }
+
+    /// An id that nobody else uses with this server.
+    pub fn next_id(&self) -> Id {
+        Id::text(&format!("semel-{}-{}", self.instance, self.ids.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    pub fn is_own_id(&self, id: &Id) -> bool {
+        id.as_json().starts_with(&format!("\"semel-{}-", self.instance))
+    }
+
+    /// The tools, if they were listed since they last changed.
+    pub fn known_tools(&self) -> Option<Arc<Tools>> {
+        let known = self.lock();
+        known.listed.then(|| Arc::clone(&known.tools))
+    }
+
+    pub fn spoken(&self) -> Spoken {
+        self.lock().spoken.clone()
+    }
+
+    pub fn heard(&self, change: impl FnOnce(&mut Spoken)) {
+        change(&mut self.lock().spoken);
+    }
+
+    /// The listing is out of date; what is known of it still is better than nothing.
+    pub fn tools_changed(&self) {
+        self.lock().listed = false;
+    }
+
+    pub fn is_pinned(&self, definition: &Definition) -> bool {
+        self.lock().pinned.get(&definition.name) == Some(&definition.hash)
+    }
+
+    pub fn pinned(&self, definition: &Definition) {
+        self.lock().pinned.insert(definition.name.clone(), definition.hash);
+    }
+
+    /// A client got this page of a listing.
+    pub fn page_seen(&self, first: bool, result: &str) {
+        let mut known = self.lock();
+        let mut tools = match (first, known.leafing.take()) {
+            (true, _) => Tools::default(),
+            (false, Some(tools)) => tools,
+            // The first page was somebody else's.
+            (false, None) => return,
+        };
+        match tools.add_page(result) {
+            Some(_) => known.leafing = Some(tools),
+            None => {
+                known.tools = Arc::new(tools);
+                known.listed = true;
+            }
+        }
+    }
+
+    /// The tools; asks for them if nobody has. A server that does not tell has none that are known.
+    pub async fn tools(&self, meta: &str) -> Arc<Tools> {
+        if let Some(tools) = self.known_tools() {
+            return tools;
+        }
+        let _one_at_a_time = self.listing.lock().await;
+        if let Some(tools) = self.known_tools() {
+            return tools;
+        }
+        let fetched = tokio::time::timeout(LISTING_TAKES_MAX, self.fetch_tools(meta)).await.ok().flatten();
+        let mut known = self.lock();
+        if let Some(tools) = fetched {
+            known.tools = Arc::new(tools);
+            known.listed = true;
+        }
+        Arc::clone(&known.tools)
+    }
+
+    async fn fetch_tools(&self, meta: &str) -> Option<Tools> {
+        let mut tools = Tools::default();
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let mut params = Members::default();
+            if let Some(cursor) = &cursor {
+                params.set("cursor", quoted(cursor));
+            }
+            if meta != "{}" {
+                params.set("_meta", meta.to_owned());
+            }
+            let answer = self.ask("tools/list", &params.to_string()).await.ok()?;
+            if let super::message::Kind::Response { failed: true, .. } = answer.kind {
+                return None;
+            }
+            cursor = tools.add_page(answer.body.as_ref().map_or("null", text));
+            if cursor.is_none() {
+                return Some(tools);
+            }
+        }
+        Some(tools)
+    }
+
+    /// A request of semel's own that changes nothing.
+    pub async fn ask(&self, method: &str, params: &str) -> Result<Message, String> {
+        self.link.ready().await?;
+        let id = self.next_id();
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quoted(method));
+        let outgoing = Outgoing { id, frame: request.into(), last_moment: None };
+        match self.link.exchange(outgoing).await {
+            Exchanged::Reply(message) => Ok(message),
+            Exchanged::NeverSent(why) | Exchanged::Lost(why) => Err(why),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

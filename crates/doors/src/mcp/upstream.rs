@@ -1,0 +1,149 @@
+//! A tool of a real server, as the gate sees it: one request out, one answer read; a question asked through a read tool.
+
+use super::call::ToolCall;
+use super::classify::{Handle, Meaning, Reading, read};
+use super::door::Servers;
+use super::frame::Frame;
+use super::link::{Exchanged, Outgoing};
+use super::members::Members;
+use super::message::{Message, text};
+use super::probe;
+use super::render;
+use super::server::Server;
+use super::task;
+use super::word::effect_word;
+use crate::runtime::RuntimeClock;
+use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
+use semel_core::json::Json;
+use semel_core::outcome::Outcome;
+use semel_core::policy::Policy;
+use semel_core::policy::rule::{InjectInto, Probe, Rule};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+#[derive(Debug)]
+pub struct ToolUpstream<'a> {
+    pub server: &'a Server,
+    pub servers: &'a Servers,
+    pub policy: &'a Policy,
+    pub call: &'a ToolCall,
+    pub rule: &'a Rule,
+    pub clock: &'a RuntimeClock,
+    /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
+    pub handle: Option<oneshot::Sender<Message>>,
+    /// The newest answer of the server.
+    pub live: Option<Message>,
+}
+
+impl ToolUpstream<'_> {
+    /// The request for the server, with the upstream's idempotency key where the rule says so.
+    fn request(&self, sending: &Sending<'_>) -> Outgoing {
+        let id = self.server.next_id();
+        let inject = self.rule.inject.as_ref().map(|inject| &inject.into);
+        let put = match (inject, &sending.recorded) {
+            (Some(InjectInto::Arg(name)), Some(recorded)) => {
+                vec![(name.as_str(), Json::str(recorded.idempotency_key))]
+            }
+            _ => Vec::new(),
+        };
+        let frame = Frame::from(self.call.request(&id, self.server.spoken().idempotency, &put));
+        let attempt = sending.recorded.and_then(|recorded| recorded.effect.attempt(recorded.attempt));
+        let last_moment = attempt.and_then(|attempt| match attempt.last_send {
+            LastSend::By(last) => Some(last),
+            LastSend::WhileAlive => None,
+        });
+        Outgoing { id, frame, last_moment }
+    }
+
+    /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
+    pub async fn own_dry_run(&self, name: &str, value: Json) -> Value {
+        let id = self.server.next_id();
+        let frame = Frame::from(self.call.request(&id, false, &[(name, value)]));
+        match self.server.link.exchange(Outgoing { id, frame, last_moment: None }).await {
+            Exchanged::Reply(answer) => {
+                let result = answer.body.as_ref().and_then(|body| Members::parse(text(body)));
+                result.map_or(Value::Null, |result| super::word::value(&result).to_value())
+            }
+            Exchanged::NeverSent(why) | Exchanged::Lost(why) => json!({"own_dry_run_failed": why}),
+        }
+    }
+
+    async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
+        let Reading { meaning, line } = read(&answer, self.rule, self.call.wants_task);
+        let recorded = render::recorded(&answer, self.rule, &self.call.arguments);
+        let kept = match (&recorded, &answer.body) {
+            (Some(_), _) => Reply::Kept,
+            (None, Some(body)) => Reply::TooLarge(body.len() as u64),
+            (None, None) => Reply::Unknown,
+        };
+        let applied = |evidence| {
+            let word = effect_word(&answer, self.rule, &self.call.tool);
+            Outcome::Applied { evidence, word, reply: kept }
+        };
+        let refused = |why| Outcome::NotApplied { why, reply: kept };
+        let outcome = match meaning {
+            Meaning::Succeeded => applied(Evidence::Reported),
+            Meaning::Accepted => applied(Evidence::Accepted),
+            Meaning::Refused => refused(NotAppliedWhy::Refused(line)),
+            Meaning::AwaitingInput => refused(NotAppliedWhy::AwaitingInput),
+            Meaning::Ambiguous => Outcome::InDoubt { why: line, sender_gone: false },
+            Meaning::Task(handle) => return Box::pin(self.follow(answer, handle)).await,
+        };
+        self.live = Some(answer);
+        (outcome, recorded)
+    }
+
+    /// A task is followed to its end. What is recorded is its handle: that is what a repeat of the call must get.
+    async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
+        let recorded = render::recorded(&answer, self.rule, &self.call.arguments);
+        if let Some(tell) = self.handle.take() {
+            let _caller_is_gone = tell.send(answer.clone());
+        }
+        let ended = task::end(self.server, self.call, self.rule, &handle, self.clock).await;
+        self.live = Some(answer);
+        let kept = if recorded.is_some() { Reply::Kept } else { Reply::Unknown };
+        let outcome = match ended.meaning {
+            Meaning::Succeeded | Meaning::Accepted => {
+                let word = super::word::by_name(self.rule, &self.call.tool);
+                Outcome::Applied { evidence: Evidence::Reported, word, reply: kept }
+            }
+            Meaning::Refused | Meaning::AwaitingInput => {
+                Outcome::NotApplied { why: NotAppliedWhy::Refused(ended.line), reply: kept }
+            }
+            Meaning::Ambiguous | Meaning::Task(_) => Outcome::InDoubt { why: ended.line, sender_gone: false },
+        };
+        (outcome, recorded)
+    }
+}
+
+impl Upstream for ToolUpstream<'_> {
+    async fn prepare(&mut self) -> Result<(), NotStarted> {
+        self.server.link.ready().await.map_err(|why| NotStarted { why, data: Value::Null })
+    }
+
+    /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
+    async fn send(&mut self, sending: Sending<'_>) -> Sent {
+        let request = self.request(&sending);
+        let (outcome, reply) = match self.server.link.exchange(request).await {
+            Exchanged::Reply(answer) => self.outcome(answer).await,
+            Exchanged::NeverSent(why) => {
+                let why = NotAppliedWhy::NeverSent(why);
+                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
+            }
+            Exchanged::Lost(why) => (Outcome::InDoubt { why, sender_gone: false }, None),
+        };
+        Sent { outcome, reply, data: Value::Null }
+    }
+
+    async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
+        probe::ask(probe, effect, self).await
+    }
+
+    /// The server is the upstream, not the sender: what it still does with a request is what `quiet` is for.
+    fn sends_while_alive(&self) -> bool {
+        false
+    }
+
+    fn let_go(&mut self) {}
+}

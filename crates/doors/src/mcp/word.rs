@@ -1,0 +1,90 @@
+//! What a success did to the world, in one word.
+
+use super::classify::words;
+use super::members::Members;
+use super::message::{Message, text};
+use semel_core::answer::EffectWord;
+use semel_core::json::{self, Json};
+use semel_core::policy::rule::{EffectWording, Rule};
+
+/// From the rule, else from what the tool itself says, else from its name.
+pub fn effect_word(answer: &Message, rule: &Rule, tool: &str) -> EffectWord {
+    let result = answer.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
+    match &rule.effect {
+        Some(EffectWording::Word(word)) => return *word,
+        Some(EffectWording::Expression(expression)) => {
+            let reply = value(&result);
+            let said = expression.eval(&[("reply", &reply)]).ok();
+            if let Some(word) = said.and_then(|said| EffectWord::parse(said.as_str()?)) {
+                return word;
+            }
+        }
+        None => {
+            let said = value(&result);
+            if let Some(word) = said.get("effect").and_then(Json::as_str).and_then(EffectWord::parse) {
+                return word;
+            }
+        }
+    }
+    by_verb(tool)
+}
+
+/// The same without an answer to read.
+pub fn by_name(rule: &Rule, tool: &str) -> EffectWord {
+    match &rule.effect {
+        Some(EffectWording::Word(word)) => *word,
+        _ => by_verb(tool),
+    }
+}
+
+fn by_verb(tool: &str) -> EffectWord {
+    let lower = tool.to_lowercase();
+    let says = |verbs: &[&str]| verbs.iter().any(|verb| lower.contains(verb));
+    if says(&["send", "post_message", "publish", "notify", "reply", "email"]) {
+        EffectWord::Sent
+    } else if says(&["delete", "remove", "destroy"]) {
+        EffectWord::Deleted
+    } else if says(&["create", "add", "insert", "charge", "book", "order", "new"]) {
+        EffectWord::Created
+    } else {
+        EffectWord::Updated
+    }
+}
+
+/// What expressions see of a result: its structured content, else its text as JSON, else the text itself.
+pub fn value(result: &Members<'_>) -> Json {
+    let structured = result.get("structuredContent").and_then(|value| json::parse(value).ok());
+    structured.filter(|value| *value != Json::Null).unwrap_or_else(|| {
+        let words = words(result);
+        let words = words.trim();
+        match json::parse(words) {
+            Ok(value @ (Json::Object(_) | Json::Array(_))) => value,
+            _ => Json::object([("text", Json::str(words))]),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_see_structure_before_text() {
+        let of = |result: &str| value(&Members::parse(result).unwrap()).canonical();
+        assert_eq!(
+            of(r#"{"structuredContent":{"a":1},"content":[{"type":"text","text":"x"}]}"#),
+            r#"{"a":1}"#
+        );
+        assert_eq!(of(r#"{"content":[{"type":"text","text":"[1, 2]"}]}"#), "[1,2]");
+        assert_eq!(of(r#"{"content":[{"type":"text","text":"done"}]}"#), r#"{"text":"done"}"#);
+        assert_eq!(of("{}"), r#"{"text":""}"#);
+    }
+
+    #[test]
+    fn a_verb_tells_what_nobody_else_does() {
+        assert_eq!(by_verb("send_mail"), EffectWord::Sent);
+        assert_eq!(by_verb("deleteIssue"), EffectWord::Deleted);
+        assert_eq!(by_verb("create_issue"), EffectWord::Created);
+        assert_eq!(by_verb("merge"), EffectWord::Updated);
+    }
+}

@@ -1,0 +1,35 @@
+//! The gate of a program that serves many calls at once, on a runtime.
+
+use semel_core::time::At;
+use semel_gate::Gate;
+use semel_gate::clock::{Clock, SystemClock};
+use semel_ledger::entropy::OsEntropy;
+use semel_ledger::holders::FileHolders;
+use semel_ledger::sqlite::SqliteStore;
+use std::time::Duration;
+
+pub type ServedGate = Gate<SqliteStore, FileHolders, OsEntropy, RuntimeClock>;
+
+/// The machine's clocks, with a sleep that leaves the thread to others.
+#[derive(Debug, Clone)]
+pub struct RuntimeClock(SystemClock);
+
+impl RuntimeClock {
+    pub fn start() -> Self {
+        RuntimeClock(SystemClock::start())
+    }
+}
+
+impl Clock for RuntimeClock {
+    fn now(&self) -> At {
+        self.0.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    async fn sleep(&self, span: Duration) {
+        tokio::time::sleep(span).await;
+    }
+}

@@ -1,0 +1,141 @@
+//! What tools looked like when they were first used: descriptions instruct models, so a change of one is news.
+
+use crate::entropy::Entropy;
+use crate::holders::Holders;
+use crate::ledger::{Ledger, RACES_MAX};
+use crate::store::{Revision, Store};
+use crate::{Error, journal};
+use semel_core::digest::Digest;
+use semel_core::time::At;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The pins of one server, by tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pins(pub BTreeMap<String, Pin>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// The definition as it was first used, or as it was last accepted.
+    pub hash: Digest,
+    pub since: At,
+    /// Another definition that the server offers since, and that nobody has accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered: Option<Digest>,
+}
+
+/// How a tool compares with its pin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pinned {
+    Same,
+    Changed,
+}
+
+/// Servers with pins, so that they can be listed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Servers(BTreeMap<String, ()>);
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    /// Compares a tool with its pin. The first use pins it; a change is journaled, once.
+    pub async fn pin(&self, server: &str, tool: &str, hash: Digest, now: At) -> Result<Pinned, Error> {
+        for _ in 0..RACES_MAX {
+            let (revision, mut pins) = self.pins_at(server).await?;
+            let (pinned, kind) = match pins.0.get_mut(tool) {
+                Some(pin) if pin.hash == hash && pin.offered.is_none() => return Ok(Pinned::Same),
+                Some(pin) if pin.offered == Some(hash) => return Ok(Pinned::Changed),
+                // It is what it was again: whatever else was offered is withdrawn.
+                Some(pin) if pin.hash == hash => {
+                    pin.offered = None;
+                    (Pinned::Same, "definition_restored")
+                }
+                Some(pin) => {
+                    pin.offered = Some(hash);
+                    (Pinned::Changed, "definition_changed")
+                }
+                None => {
+                    pins.0.insert(tool.to_owned(), Pin { hash, since: now, offered: None });
+                    (Pinned::Same, "definition_pinned")
+                }
+            };
+            if self.put_pins(server, revision, &pins, kind, tool, now).await? {
+                return Ok(pinned);
+            }
+        }
+        Err(Error::NotWritten { what: format!("the pins of {server} do not come to rest") })
+    }
+
+    /// Takes over what a server offers: of one tool, or of all. Returns the tools whose pin changed.
+    pub async fn accept_pins(&self, server: &str, tool: Option<&str>, now: At) -> Result<Vec<String>, Error> {
+        for _ in 0..RACES_MAX {
+            let (revision, mut pins) = self.pins_at(server).await?;
+            let mut accepted = Vec::new();
+            for (name, pin) in pins.0.iter_mut().filter(|(name, _)| tool.is_none_or(|tool| tool == *name)) {
+                if let Some(offered) = pin.offered.take() {
+                    (pin.hash, pin.since) = (offered, now);
+                    accepted.push(name.clone());
+                }
+            }
+            let about = accepted.join(", ");
+            if accepted.is_empty()
+                || self.put_pins(server, revision, &pins, "definition_accepted", &about, now).await?
+            {
+                return Ok(accepted);
+            }
+        }
+        Err(Error::NotWritten { what: format!("the pins of {server} do not come to rest") })
+    }
+
+    /// All pins, by server.
+    pub async fn all_pins(&self) -> Result<BTreeMap<String, Pins>, Error> {
+        let (_, servers) = self.cell::<Servers>(self.pinned_servers_key()).await?;
+        let mut all = BTreeMap::new();
+        for server in servers.unwrap_or_default().0.into_keys() {
+            let pins = self.pins_at(&server).await?.1;
+            all.insert(server, pins);
+        }
+        Ok(all)
+    }
+
+    async fn pins_at(&self, server: &str) -> Result<(Revision, Pins), Error> {
+        let (revision, pins) = self.cell::<Pins>(self.pins_key(server)).await?;
+        Ok((revision, pins.unwrap_or_default()))
+    }
+
+    async fn put_pins(
+        &self,
+        server: &str,
+        revision: Revision,
+        pins: &Pins,
+        kind: &str,
+        tool: &str,
+        now: At,
+    ) -> Result<bool, Error> {
+        if revision == Revision::ABSENT {
+            self.list_pinned_server(server).await?;
+        }
+        let data = serde_json::json!({"server": server, "tool": tool});
+        let line = journal::note(kind, None, None, data, now);
+        self.put_cell(self.pins_key(server), revision, pins, vec![line]).await
+    }
+
+    async fn list_pinned_server(&self, server: &str) -> Result<(), Error> {
+        for _ in 0..RACES_MAX {
+            let (revision, servers) = self.cell::<Servers>(self.pinned_servers_key()).await?;
+            let mut servers = servers.unwrap_or_default();
+            if servers.0.insert(server.to_owned(), ()).is_some()
+                || self.put_cell(self.pinned_servers_key(), revision, &servers, Vec::new()).await?
+            {
+                return Ok(());
+            }
+        }
+        Err(Error::NotWritten { what: "the list of pinned servers does not come to rest".into() })
+    }
+
+    fn pins_key(&self, server: &str) -> Digest {
+        self.secret().mac("pins", &[server.as_bytes()])
+    }
+
+    fn pinned_servers_key(&self) -> Digest {
+        self.secret().mac("pinned servers", &[])
+    }
+}
