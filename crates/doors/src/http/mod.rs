@@ -1,4 +1,5 @@
 //! HTTP, as far as it is the same for every door: a client that knows what it has sent, a server with limits, events.
+pub mod body;
 pub mod client;
 pub mod headers;
 pub mod server;

@@ -65,7 +65,9 @@ impl ToolUpstream<'_> {
                 let result = answer.body.as_ref().and_then(|body| Members::parse(text(body)));
                 result.map_or(Value::Null, |result| super::word::value(&result).to_value())
             }
-            Exchanged::NeverSent(why) | Exchanged::Lost(why) => json!({"own_dry_run_failed": why}),
+            Exchanged::Refused(why) | Exchanged::NeverSent(why) | Exchanged::Lost(why) => {
+                json!({"own_dry_run_failed": why})
+            }
         }
     }
 
@@ -127,6 +129,10 @@ impl Upstream for ToolUpstream<'_> {
         let request = self.request(&sending);
         let (outcome, reply) = match self.server.link.exchange(request).await {
             Exchanged::Reply(answer) => self.outcome(answer).await,
+            Exchanged::Refused(why) => {
+                let why = NotAppliedWhy::Refused(why);
+                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
+            }
             Exchanged::NeverSent(why) => {
                 let why = NotAppliedWhy::NeverSent(why);
                 (Outcome::NotApplied { why, reply: Reply::Unknown }, None)

@@ -2,19 +2,16 @@
 //!
 //! It knows nothing of what it serves: a router gets what the `front` let in, together with whose it is.
 
-pub mod body;
 mod front;
 mod problem;
-mod running;
 
 pub use front::{Credential, Front, OWN_TOKEN, Token};
 pub use problem::problem;
-pub use running::{Running, Settling};
 
+use crate::http::body::Held;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use body::Held;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -56,11 +53,15 @@ const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
 pub struct Served {
     pub front: Arc<Front>,
     pub router: Router,
-    pub running: Running,
 }
 
-/// Serves until told to stop, and then until what was sent has settled.
-pub async fn serve(listener: TcpListener, served: Served, stop: impl Future<Output = ()>) {
+/// Serves until told to stop, and then until what was sent has `settled`.
+pub async fn serve(
+    listener: TcpListener,
+    served: Served,
+    stop: impl Future<Output = ()>,
+    settled: impl Future<Output = ()>,
+) {
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let requests = Arc::new(Semaphore::new(REQUESTS_MAX));
     let (stopping, stopped) = watch::channel(false);
@@ -88,7 +89,6 @@ pub async fn serve(listener: TcpListener, served: Served, stop: impl Future<Outp
     }
     drop(listener);
     stopping.send_replace(true);
-    let settled = served.running.ended();
     let _unsettled_is_in_doubt = tokio::time::timeout(SETTLE_TIME_MAX, settled).await;
     let left = async { while open.join_next().await.is_some() {} };
     let _streams_have_no_end = tokio::time::timeout(LEAVE_TIME_MAX, left).await;

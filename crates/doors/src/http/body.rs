@@ -7,10 +7,10 @@ use http_body_util::BodyExt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// A client that sends nothing of its body for this long is gone.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+pub const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
@@ -22,8 +22,8 @@ pub enum Unreadable {
     Broken(String),
 }
 
-/// The whole body. What says that it is too large is not read at all.
-pub async fn read<B>(body: B, max: usize) -> Result<Bytes, Unreadable>
+/// The whole body, if it never pauses for longer than `pause`. What says that it is too large is not read at all.
+pub async fn read<B>(body: B, max: usize, pause: Duration) -> Result<Bytes, Unreadable>
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -34,7 +34,7 @@ where
     }
     let mut whole = BytesMut::new();
     loop {
-        let frame = tokio::time::timeout(PAUSE_MAX, body.frame()).await.map_err(|_| Unreadable::Stalled)?;
+        let frame = tokio::time::timeout(pause, body.frame()).await.map_err(|_| Unreadable::Stalled)?;
         let Some(frame) = frame else { return Ok(whole.freeze()) };
         let frame = frame.map_err(|error| Unreadable::Broken(error.to_string()))?;
         if let Ok(data) = frame.into_data() {
@@ -76,5 +76,53 @@ impl Body for Held {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// A body that somebody else writes, and that says when its last byte was taken.
+pub struct Piped {
+    parts: mpsc::Receiver<Bytes>,
+    taken: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// Parts that wait to be taken; a reader that is slower makes the writer wait.
+const WAITING_MAX: usize = 16;
+
+impl Piped {
+    pub fn new() -> (mpsc::Sender<Bytes>, Piped) {
+        let (writer, parts) = mpsc::channel(WAITING_MAX);
+        (writer, Piped { parts, taken: None })
+    }
+
+    /// One part, and what to do once it was taken.
+    pub fn whole(part: Bytes, taken: impl FnOnce() + Send + 'static) -> Piped {
+        let (writer, piped) = Piped::new();
+        // There is room for the first part.
+        let _taken_later = writer.try_send(part);
+        Piped { taken: Some(Box::new(taken)), ..piped }
+    }
+}
+
+impl std::fmt::Debug for Piped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Piped").finish_non_exhaustive()
+    }
+}
+
+impl Body for Piped {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let part = std::task::ready!(self.parts.poll_recv(context));
+        if part.is_none()
+            && let Some(taken) = self.taken.take()
+        {
+            taken();
+        }
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
     }
 }
