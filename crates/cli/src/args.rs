@@ -362,6 +362,15 @@ pub enum PolicyCommand {
     Explain(PolicyExplain),
     /// Print the JSON Schema of semel.toml.
     Schema,
+    /// Take over a tool's definition that changed since its first use. Alone: list them.
+    Accept(PolicyAccept),
+}
+
+#[derive(Debug, Args)]
+pub struct PolicyAccept {
+    /// The tool, as SERVER/TOOL, or all of a SERVER.
+    #[arg(value_name = "SERVER/TOOL")]
+    pub tool: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to whoever started it")]
 
 mod bench;
+mod peers;
 mod project;
 mod test;
 
@@ -9,16 +10,19 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
+       cargo xtask peers [--agents]
        cargo xtask bench [--quick] [--gate] [--json FILE] [NAME…]
        cargo xtask bench peers
 
 test    sets up what the tests need, builds once, runs them all
-          --long   model checks to the full depth, 20000 kills, 50 power cuts
+          --long   model checks to the full depth, 20000 kills, 50 power cuts, real agents
+peers   installs the real peers of the tests into target/peers; `test` does it too
+          --agents also those of the long tests
 bench   prints one table of ratios, each with its goal and its aim
           --quick  once instead of three times, and no ledger of six million effects
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
-          NAME…    only these: alone busy slow-disk replay processes command size memory
+          NAME…    only these: alone busy slow-disk replay processes command mcp size memory
 bench peers   compares with what pip can install, into target/bench/peers";
 
 fn main() -> ExitCode {
@@ -26,6 +30,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["test", rest @ ..] => test::run(rest),
+        ["peers", rest @ ..] => peers::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         [bench::child::COMMAND, rest @ ..] => bench::child::run(rest),
         ["help" | "--help" | "-h"] => {

@@ -36,3 +36,13 @@ pub fn must(command: &mut Command) -> Result<()> {
     let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
 }
+
+/// Asks the system's own package manager for what is missing, where that is Debian's.
+pub fn install_with_apt(what: &str, packages: &[&str]) -> Result<()> {
+    if Path::new("/usr/bin/apt-get").exists() {
+        eprintln!("xtask: there is no {what}; installing {} with apt-get", packages.join(" "));
+        must(Command::new("apt-get").arg("update"))?;
+        must(Command::new("apt-get").args(["install", "--yes", "--no-install-recommends"]).args(packages))?;
+    }
+    Ok(())
+}

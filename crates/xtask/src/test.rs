@@ -1,19 +1,27 @@
 //! `cargo xtask test`: everything that has to pass, from a fresh machine on.
 
+use crate::peers;
 use crate::project::{self, Result};
 use std::io::{BufRead, BufReader, Write};
 use std::ops::AddAssign;
-use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 /// What `--long` asks the longer tests for. They take hours of one core, so a commit is not held up by them.
-const LONG: [(&str, &str); 3] =
-    [("SEMEL_MODEL_DEEP", "1"), ("SEMEL_TORTURE_KILLS", "20000"), ("SEMEL_POWER_CUTS", "50")];
+const LONG: [(&str, &str); 4] = [
+    ("SEMEL_MODEL_DEEP", "1"),
+    ("SEMEL_TORTURE_KILLS", "20000"),
+    ("SEMEL_POWER_CUTS", "50"),
+    ("SEMEL_REAL_AGENTS", "1"),
+];
 
 pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     let long = arguments.contains(&"--long");
     let rest: Vec<&str> = arguments.iter().copied().filter(|argument| *argument != "--long").collect();
     c_compiler()?;
+    peers::for_tests()?;
+    if long {
+        peers::for_long_tests()?;
+    }
     // All targets at once: the features are then the same for the tests, and nothing is compiled twice.
     project::must(project::cargo().args(["build", "--workspace", "--all-targets"]))?;
     let chosen = rest.iter().any(|argument| *argument == "-p" || argument.starts_with("--package"));
@@ -29,13 +37,7 @@ fn c_compiler() -> Result<()> {
     if works().is_ok_and(|status| status.success()) {
         return Ok(());
     }
-    if Path::new("/usr/bin/apt-get").exists() {
-        eprintln!("xtask: there is no C compiler; installing gcc with apt-get");
-        let install = ["install", "--yes", "--no-install-recommends", "gcc", "libc6-dev"];
-        let mut update = Command::new("apt-get");
-        project::must(update.arg("update"))?;
-        project::must(Command::new("apt-get").args(install))?;
-    }
+    project::install_with_apt("C compiler", &["gcc", "libc6-dev"])?;
     match works() {
         Ok(status) if status.success() => Ok(()),
         _ => Err("a C compiler named `cc` is needed to build SQLite; please install one".into()),

@@ -8,6 +8,7 @@ mod doctor;
 mod documents;
 mod epoch;
 mod ledger;
+mod mcp;
 mod policy;
 mod rulings;
 mod run;

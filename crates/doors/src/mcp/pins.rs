@@ -6,6 +6,7 @@ use crate::runtime::ServedGate;
 use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::pins::Pinned;
+use std::io::Write as _;
 
 /// Asks the ledger once for each definition: one that was found unchanged is not asked for again.
 pub async fn check(
@@ -18,8 +19,17 @@ pub async fn check(
         return Ok(Pinned::Same);
     }
     let pinned = gate.ledger.pin(&server.name, &definition.name, definition.hash, now).await?;
-    if pinned == Pinned::Same {
-        server.pinned(definition);
+    match pinned {
+        Pinned::Same => server.pinned(definition),
+        // Asked for again each time, since somebody may accept it; told once.
+        Pinned::Changed if server.tells_of_change(definition) => {
+            let (name, tool) = (&server.name, &definition.name);
+            let _nobody_listens = writeln!(
+                std::io::stderr(),
+                "semel: the definition of {name}/{tool} has changed since its first use; see `semel policy accept`"
+            );
+        }
+        Pinned::Changed => {}
     }
     Ok(pinned)
 }

@@ -61,6 +61,8 @@ struct Known {
     spoken: Spoken,
     /// Definitions that were found to be as they were pinned.
     pinned: HashMap<String, Digest>,
+    /// Changed definitions that somebody was told about.
+    told: HashMap<String, Digest>,
 }
 
 /// What was heard of the server's protocol.
@@ -146,6 +148,11 @@ impl Server {
 
     pub fn pinned(&self, definition: &Definition) {
         self.lock().pinned.insert(definition.name.clone(), definition.hash);
+    }
+
+    /// Whether this change is news.
+    pub fn tells_of_change(&self, definition: &Definition) -> bool {
+        self.lock().told.insert(definition.name.clone(), definition.hash) != Some(definition.hash)
     }
 
     /// A client got this page of a listing.

@@ -41,7 +41,7 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     ])
 }
 
-fn release_binary() -> Result<PathBuf> {
+pub fn release_binary() -> Result<PathBuf> {
     project::must(project::cargo().args(["build", "--quiet", "--release", "--package", "semel"]))?;
     Ok(project::target().join("release/semel"))
 }

@@ -15,6 +15,7 @@ mod report;
 mod alone;
 mod busy;
 mod command;
+mod mcp;
 mod memory;
 mod processes;
 mod replay;
@@ -56,13 +57,14 @@ struct Bench {
     repetitions: usize,
 }
 
-const BENCHES: [Bench; 8] = [
+const BENCHES: [Bench; 9] = [
     Bench { name: "alone", run: alone::run, repetitions: REPETITIONS },
     Bench { name: "busy", run: busy::run, repetitions: REPETITIONS },
     Bench { name: "slow-disk", run: slow_disk::run, repetitions: REPETITIONS },
     Bench { name: "replay", run: replay::run, repetitions: REPETITIONS },
     Bench { name: "processes", run: processes::run, repetitions: REPETITIONS },
     Bench { name: "command", run: command::run, repetitions: REPETITIONS },
+    Bench { name: "mcp", run: mcp::run, repetitions: REPETITIONS },
     // Filling takes minutes, and the small ledger is measured again beside each larger one.
     Bench { name: "size", run: size::run, repetitions: 1 },
     Bench { name: "memory", run: memory::run, repetitions: 1 },

@@ -1,5 +1,7 @@
 //! `semel policy`: check it, explain it, describe its form.
 
+mod accept;
+
 use super::key::{action, arguments};
 use super::{Context, EXIT_FINDINGS};
 use crate::args::{Policy as Args, PolicyCommand, PolicyExplain};
@@ -17,6 +19,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         PolicyCommand::Check { files } => check(context, files),
         PolicyCommand::Explain(args) => explain(context, args),
+        PolicyCommand::Accept(args) => accept::run(context, args),
         PolicyCommand::Schema => {
             context.output.document(&schema::schema());
             Ok(ExitCode::SUCCESS)

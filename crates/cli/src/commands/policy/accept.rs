@@ -1,0 +1,71 @@
+//! `semel policy accept`: tools whose definition changed since their first use, and taking the change over.
+
+use crate::args::PolicyAccept;
+use crate::commands::Context;
+use crate::neutral;
+use crate::output::Hinted;
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::pins::Pin;
+use serde_json::json;
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &PolicyAccept) -> anyhow::Result<ExitCode> {
+    let clock = SystemClock::start();
+    match &args.tool {
+        Some(named) => accept(context, named, &clock),
+        None => list(context, &clock),
+    }
+}
+
+fn accept(context: &Context, named: &str, clock: &SystemClock) -> anyhow::Result<ExitCode> {
+    let named = named.strip_prefix("mcp:").unwrap_or(named);
+    let (server, tool) = match named.split_once('/') {
+        Some((server, tool)) => (server, Some(tool)),
+        None => (named, None),
+    };
+    let accepted = match context.existing_ledger(clock)? {
+        Some(ledger) => block_on(ledger.accept_pins(server, tool, clock.now()))?,
+        None => Vec::new(),
+    };
+    if accepted.is_empty() {
+        let what = format!("no changed definition waits under {}", neutral::line(named));
+        return Err(Hinted::error(what, "semel policy accept lists what waits"));
+    }
+    if context.output.json {
+        context.output.document(&json!({"server": server, "accepted": accepted}));
+    } else {
+        for tool in accepted {
+            context.output.data(format_args!("accepted {}/{}", neutral::line(server), neutral::line(&tool)));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<ExitCode> {
+    let pins = match context.existing_ledger(clock)? {
+        Some(ledger) => block_on(ledger.all_pins())?,
+        None => Default::default(),
+    };
+    let waiting: Vec<(&String, &String, &Pin)> = pins
+        .iter()
+        .flat_map(|(server, pins)| pins.0.iter().map(move |(tool, pin)| (server, tool, pin)))
+        .filter(|(_, _, pin)| pin.offered.is_some())
+        .collect();
+    if context.output.json {
+        let item = |(server, tool, pin): &(&String, &String, &Pin)| json!({"server": server, "tool": tool, "pinned": pin.hash, "since": pin.since.to_string(), "offered": pin.offered});
+        let items: Vec<_> = waiting.iter().map(item).collect();
+        context.output.document(&json!({"schema_version": 1, "items": items, "next": null}));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (server, tool, pin) in &waiting {
+        let (server, tool) = (neutral::line(server), neutral::line(tool));
+        context.output.data(format_args!("{server}/{tool}  changed; first used as it was {}", pin.since));
+    }
+    match waiting.is_empty() {
+        true => context.output.say("Every tool is as it was when it was first used."),
+        false => {
+            context.output.say("hint: look at the tool's definition, then: semel policy accept SERVER/TOOL")
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

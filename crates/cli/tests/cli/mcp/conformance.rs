@@ -1,0 +1,52 @@
+//! The official conformance suite: what a reference server passes by itself, it passes behind semel.
+
+use super::Way;
+use super::peers::{Server, installed, node};
+use crate::home::{Home, Ran};
+use std::collections::BTreeMap;
+
+/// Of each scenario, how many of its checks passed; none if one of them failed.
+type Verdicts = BTreeMap<String, Option<u32>>;
+
+fn verdicts(way: Way, requirements: &str) -> (Verdicts, String) {
+    let home = Home::new();
+    let served = home.http(way, Server::Everything);
+    let suite = installed("tests").join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    let mut command = home.program(&[node()]);
+    command.arg(suite).args(["server", "--url", served.url(), "--requirements", requirements]);
+    // Scenarios of optional extensions fail in a server that lacks them, and decide the exit code of nobody.
+    let ran = Ran::of(command.output().expect("the suite starts"));
+    let (_, summary) = ran.stdout.split_once("=== SUMMARY ===").expect("the suite ends with a summary");
+    (summary.lines().filter_map(verdict).collect(), ran.stdout)
+}
+
+/// `✓ tools-list: 3 passed, 0 failed`
+fn verdict(line: &str) -> Option<(String, Option<u32>)> {
+    let (mark, rest) = line.split_once(' ')?;
+    let (scenario, counts) = rest.split_once(": ")?;
+    let passed = counts.strip_suffix(" failed")?.split_once(" passed, ")?.0.parse().ok()?;
+    Some((scenario.to_owned(), (mark == "✓").then_some(passed)))
+}
+
+fn passes_behind_semel_what_passes_without(requirements: &str, at_least: usize) {
+    let (direct, _) = verdicts(Way::Direct, requirements);
+    let passed = direct.values().flatten().count();
+    assert!(passed >= at_least, "the reference server itself fails: {direct:?}");
+    let (guarded, said) = verdicts(Way::Guarded, requirements);
+    let lost: Vec<&String> = direct
+        .iter()
+        .filter(|(scenario, checks)| checks.is_some() && guarded.get(*scenario) != Some(checks))
+        .map(|(scenario, _)| scenario)
+        .collect();
+    assert!(lost.is_empty(), "semel is in the way of {lost:?}\n{said}");
+}
+
+#[test]
+fn every_scenario_of_2025_11_25_that_passes_directly_passes_through_semel() {
+    passes_behind_semel_what_passes_without("2025-11-25", 33);
+}
+
+#[test]
+fn every_scenario_of_2026_07_28_that_passes_directly_passes_through_semel() {
+    passes_behind_semel_what_passes_without("2026-07-28", 41);
+}

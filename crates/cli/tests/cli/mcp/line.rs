@@ -1,0 +1,131 @@
+//! A scripted client over stdio: one message a line, and nothing that an SDK would smooth over.
+
+use super::Way;
+use super::peers::Server;
+use crate::home::Home;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Longer than semel waits for a twin; a message that has not come by then never will.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+#[derive(Debug)]
+pub struct Line {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Receiver<Vec<u8>>,
+    last_id: u64,
+}
+
+impl Line {
+    /// Starts the server, with or without semel, and does the handshake of the 2025 era.
+    pub fn open(home: &Home, way: Way, server: Server) -> Line {
+        let mut line = Line::start(home, &home.stdio(way, server));
+        let about = json!({"name": "line", "version": "1"});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about});
+        let said = line.request("initialize", params);
+        assert_eq!(said["result"]["protocolVersion"], "2025-06-18", "{said}");
+        line.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        line
+    }
+
+    /// The same without a handshake.
+    pub fn start(home: &Home, words: &[String]) -> Line {
+        let mut command = home.program(words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the server starts");
+        let input = child.stdin.take();
+        let mut reader = BufReader::new(child.stdout.take().expect("its output is a pipe"));
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            loop {
+                let mut line = Vec::new();
+                match reader.read_until(b'\n', &mut line) {
+                    Ok(1..) if sender.send(line).is_ok() => {}
+                    _ => break,
+                }
+            }
+        });
+        Line { child, input, output, last_id: 0 }
+    }
+
+    pub fn send(&mut self, message: &Value) {
+        let input = self.input.as_mut().expect("the input is open");
+        writeln!(input, "{message}").expect("the message is taken");
+    }
+
+    /// The next line as it came, or none at the end.
+    pub fn read(&mut self) -> Option<Vec<u8>> {
+        match self.output.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing came"),
+        }
+    }
+
+    /// The next line that answers a request, with its bytes. Questions of the server are answered on the way.
+    pub fn read_answer(&mut self) -> Option<(Value, Vec<u8>)> {
+        while let Some(line) = self.read() {
+            let Ok(message) = serde_json::from_slice::<Value>(&line) else {
+                panic!("not a message: {}", String::from_utf8_lossy(&line));
+            };
+            if message.get("method").is_none() {
+                return Some((message, line));
+            }
+            if let Some(id) = message.get("id") {
+                self.send(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+            }
+        }
+        None
+    }
+
+    /// Sends a request and returns its id.
+    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+        self.last_id += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}));
+        self.last_id
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params);
+        let (answer, _) = self.read_answer().expect("the request is answered");
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// The result of a tool call.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let mut answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
+        assert!(answer.get("result").is_some(), "{answer}");
+        answer["result"].take()
+    }
+
+    /// The result of a tool call, or none if the server went away instead.
+    pub fn call_if_it_lives(&mut self, tool: &str, arguments: Value) -> Option<Value> {
+        self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+        self.read_answer().map(|(mut answer, _)| answer["result"].take())
+    }
+
+    /// Closes the input, as a client does that has finished, and waits for the end.
+    pub fn close(mut self) -> ExitStatus {
+        drop(self.input.take());
+        self.child.wait().expect("the server ends")
+    }
+
+    /// Ends the process without warning.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it was running");
+        self.child.wait().expect("it has ended");
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}

