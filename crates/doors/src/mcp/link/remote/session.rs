@@ -3,6 +3,7 @@
 use super::exchange::is_stream;
 use super::{Exchanged, Listener, Outgoing, RemoteLink, SESSION, VERSION, mirror};
 use crate::http::sse::Parser;
+use crate::mcp::busy::{Busy, Working};
 use crate::mcp::era::version_of;
 use crate::mcp::frame::Frame;
 use crate::mcp::members::Members;
@@ -35,7 +36,9 @@ pub struct Session {
     state: Mutex<State>,
     room: Condvar,
     listener: Mutex<Option<Box<dyn Listener>>>,
-    queue: mpsc::UnboundedSender<Message>,
+    queue: mpsc::UnboundedSender<(Message, Working)>,
+    /// What was passed on and is not answered yet.
+    busy: Busy,
 }
 
 #[derive(Default)]
@@ -59,7 +62,7 @@ impl fmt::Debug for Session {
 
 /// What the client has said and was not passed on yet.
 #[derive(Debug)]
-pub struct Queue(mpsc::UnboundedReceiver<Message>);
+pub struct Queue(mpsc::UnboundedReceiver<(Message, Working)>);
 
 impl Session {
     pub fn new(headers: HeaderMap) -> (Arc<Session>, Queue) {
@@ -70,6 +73,7 @@ impl Session {
             room: Condvar::new(),
             listener: Mutex::default(),
             queue,
+            busy: Busy::default(),
         };
         (Arc::new(session), Queue(queued))
     }
@@ -151,7 +155,7 @@ impl RemoteLink {
     pub fn pass(&self, message: Message) {
         if let Some(session) = self.session() {
             session.lock().passing += 1;
-            if session.queue.send(message).is_err() {
+            if session.queue.send((message, session.busy.begin())).is_err() {
                 session.passed();
             }
         }
@@ -175,6 +179,13 @@ impl RemoteLink {
         }
     }
 
+    /// Waits until all that was passed on is answered.
+    pub async fn rest(&self) {
+        if let Some(session) = self.session() {
+            session.busy.rest().await;
+        }
+    }
+
     /// Ends the session at the server, and lets go of whoever listens.
     pub async fn close(&self) {
         let Some(session) = self.session() else { return };
@@ -193,7 +204,7 @@ impl RemoteLink {
 
     async fn carry(self, Queue(mut queue): Queue) {
         let Some(session) = self.session().cloned() else { return };
-        while let Some(message) = queue.recv().await {
+        while let Some((message, working)) = queue.recv().await {
             let method = message.method().map(str::to_owned);
             match (&message.kind, method.as_deref()) {
                 // What comes after it needs the session that it begins.
@@ -202,7 +213,12 @@ impl RemoteLink {
                 }
                 (Kind::Request { id, .. }, _) => {
                     let (link, id) = (self.clone(), id.clone());
-                    let task = tokio::spawn(link.carry_request(id.clone(), message)).abort_handle();
+                    let carried = link.carry_request(id.clone(), message);
+                    let task = tokio::spawn(async move {
+                        carried.await;
+                        drop(working);
+                    });
+                    let task = task.abort_handle();
                     let mut state = session.lock();
                     state.waiting.retain(|_, task| !task.is_finished());
                     state.waiting.insert(id, task);
