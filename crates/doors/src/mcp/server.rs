@@ -223,7 +223,10 @@ impl Server {
         let outgoing = Outgoing { id, frame: request.into(), last_moment: None };
         match self.link.exchange(outgoing).await {
             Exchanged::Reply(message) => Ok(message),
-            Exchanged::Refused(why) | Exchanged::NeverSent(why) | Exchanged::Lost(why) => Err(why),
+            Exchanged::Refused(why)
+            | Exchanged::Unclear(why)
+            | Exchanged::NeverSent(why)
+            | Exchanged::Lost(why) => Err(why),
         }
     }
 

@@ -25,6 +25,8 @@ pub enum Exchanged {
     Reply(Message),
     /// It was turned away before the server looked at it: no credential, no such session.
     Refused(String),
+    /// It was answered with an error that does not say whether it happened: a session that is gone, perhaps since.
+    Unclear(String),
     /// Proof: not one byte of it left.
     NeverSent(String),
     /// It left, and there will be no answer.

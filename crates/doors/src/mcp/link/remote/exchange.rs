@@ -133,7 +133,12 @@ impl RemoteLink {
             }
             _ if is_refusal(head.status) => {
                 self.answered(form(Form::Refusal(bytes.clone())));
-                Exchanged::Refused(words(head.status, &bytes))
+                let words = words(head.status, &bytes);
+                // Clients open a new session and send again, also where the session was lost after the effect.
+                match head.status == StatusCode::NOT_FOUND && self.has_session() {
+                    true => Exchanged::Unclear(words),
+                    false => Exchanged::Refused(words),
+                }
             }
             _ => Exchanged::Lost(words(head.status, &bytes)),
         }
@@ -224,6 +229,13 @@ impl RemoteLink {
             told.piece(piece);
         } else if let (Speaks::Session(session), Some(message)) = (&self.speaks, message) {
             session.tell(message);
+        }
+    }
+
+    fn has_session(&self) -> bool {
+        match &self.speaks {
+            Speaks::Client(headers) => headers.contains_key(super::SESSION),
+            Speaks::Session(session) => session.headers(None).contains_key(super::SESSION),
         }
     }
 

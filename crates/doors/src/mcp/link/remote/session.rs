@@ -247,7 +247,10 @@ impl RemoteLink {
         let outgoing = Outgoing { id: id.clone(), frame: Frame::from(message.bytes), last_moment: None };
         let answer = match self.exchange(outgoing).await {
             Exchanged::Reply(answer) => answer,
-            Exchanged::Refused(why) | Exchanged::NeverSent(why) | Exchanged::Lost(why) => {
+            Exchanged::Refused(why)
+            | Exchanged::Unclear(why)
+            | Exchanged::NeverSent(why)
+            | Exchanged::Lost(why) => {
                 let words = format!("semel has no answer from {}: {why}", self.client.target());
                 let frame = Frame::refusal(&id, -32603, &words, None);
                 match Message::parse(frame.to_bytes()) {

@@ -62,7 +62,7 @@ pub async fn call(door: Arc<Door>, stream: Arc<CallStream>) -> Response {
 fn whole(door: Arc<Door>, given: Arc<Given>, answered: Option<Answered>) -> Response {
     match answered {
         // Whatever stands before the server speaks to the client, not to the model: it may ask for a credential.
-        Some(Answered { status, headers, form: Form::Refusal(body) }) => {
+        Some(Answered { status, headers, form: Form::Refusal(body) }) if !given.is_success() => {
             with_status(status, headers, Body::from(body))
         }
         answered => {
