@@ -44,6 +44,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Run(run) => return ExitCode::from(commands::run::run(&house, &run)),
         Command::Mcp(mcp) => commands::mcp::run(&house, &mcp),
+        Command::Serve(serve) => commands::serve::run(&house, &serve),
         Command::Ledger(ledger) => commands::ledger::run(&house, &ledger),
         Command::Init(init) => commands::init::run(&house, &init),
         Command::Cancel(cancel) => commands::cancel::run(&house, &cancel),

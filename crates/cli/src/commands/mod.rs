@@ -11,6 +11,7 @@ pub mod man;
 pub mod mcp;
 pub mod policy;
 pub mod run;
+pub mod serve;
 
 use crate::args::Global;
 use crate::config::Environment;

@@ -257,7 +257,7 @@ fn an_earlier_file_wins_and_a_later_one_fills_in() {
     let day = Duration::from_secs(86_400);
     assert_eq!(policy.retention, Retention { replies: day, facts: day * 3 });
     assert_eq!(policy.reserved.upstream["a"]["url"].as_str(), Some("x"));
-    assert!(policy.reserved.mcp.contains_key("b"));
+    assert!(policy.mcp.contains_key("b"));
 }
 
 #[test]
@@ -711,4 +711,77 @@ proptest! {
             let _ = template.value(&arguments);
         }
     }
+}
+
+#[test]
+fn servers_are_read_with_the_place_that_names_them() {
+    let text = r#"
+[serve]
+listen = "[::1]:7000"
+allowed_origins = ["https://app.example.com"]
+
+[mcp.billing]
+command = ["npx", "billing"]
+env = { TOKEN = "x" }
+cwd = "tools"
+trusted = true
+
+[mcp.github]
+url = "https://mcp.example.com/v1"
+headers_env = { Authorization = "GITHUB_TOKEN" }
+tools = false
+"#;
+    let policy =
+        Policy::load(vec![PolicyFile { path: "/etc/semel.toml".into(), text: text.to_owned() }]).unwrap();
+    assert_eq!(policy.serve.listen, "[::1]:7000".parse().ok());
+    let billing = &policy.mcp["billing"];
+    assert_eq!((billing.line, billing.trusted), (6, Some(true)));
+    let servers::Reach::Command { argv, env, cwd } = &billing.reach else { panic!("{billing:?}") };
+    assert_eq!((argv.len(), env.len(), cwd.as_deref()), (2, 1, Some(Path::new("/etc/tools"))));
+    let servers::Reach::Url { headers_env, private, .. } = &policy.mcp["github"].reach else { panic!() };
+    assert_eq!((headers_env[0].1.as_str(), *private), ("GITHUB_TOKEN", false));
+}
+
+#[test]
+fn servers_that_do_not_hold_together_are_named() {
+    let text = r#"[serve]
+listen = "localhost"
+allowed_origins = ["app.example.com"]
+[mcp.none]
+[mcp.both]
+command = ["a"]
+url = "http://b"
+[mcp."a/b"]
+command = [""]
+headers = { X = "1" }
+[mcp.remote]
+url = "https://a"
+cwd = "x"
+headers = { Host = "b", "X Y" = "1", Ok = "a\nb" }
+"#;
+    let found =
+        Policy::load(vec![PolicyFile { path: "semel.toml".into(), text: text.to_owned() }]).unwrap_err();
+    let places: Vec<(usize, &str)> =
+        found.iter().map(|finding| (finding.line, finding.message.as_str())).collect();
+    assert_eq!(
+        places,
+        [
+            (2, "`localhost` is no address with a port"),
+            (3, "`app.example.com` is no origin"),
+            (4, "`none` has neither `command` nor `url`"),
+            (7, "there are both `command` and `url`"),
+            (8, "`a/b` cannot name a server"),
+            (9, "`command` names no program"),
+            (10, "a command has no headers"),
+            (13, "an address has no directory"),
+            (14, "`Host` is written by the connection itself"),
+            (14, "`X Y` is no header name"),
+            (14, "the value of `Ok` has control characters"),
+        ]
+    );
+    let unknown = "[mcp.x]\ncomand = [\"a\"]\n[serve]\nlisten_on = 1\n";
+    let found =
+        Policy::load(vec![PolicyFile { path: "semel.toml".into(), text: unknown.to_owned() }]).unwrap_err();
+    let helps: Vec<_> = found.iter().filter_map(|finding| finding.help.as_deref()).collect();
+    assert!(helps.contains(&"did you mean `command`?"), "{found}");
 }

@@ -2,6 +2,7 @@
 
 mod call;
 mod check;
+mod servers;
 
 use super::diagnostic::{Code, Diagnostics, Source};
 use super::expression::Expression;
@@ -19,6 +20,7 @@ use crate::identity::Sorting;
 use crate::json::{Json, Path};
 use check::Check;
 pub use check::{ARGUMENTS, Input};
+pub use servers::{mcp_servers, serve};
 use std::ops::Range;
 use std::time::Duration;
 
