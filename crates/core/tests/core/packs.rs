@@ -277,6 +277,36 @@ fn no_pack_takes_for_a_read_what_its_server_says_may_change_something() {
     assert!(said >= 200, "{said}");
 }
 
+/// What a server calls read-only and we do not: recordings and files begin, end and stay. The last has a verb in its
+/// name that a server which is not trusted cannot talk away.
+const NOT_READS_TO_US: &[&str] = &[
+    "browser_pdf_save",
+    "browser_start_recording",
+    "browser_start_tracing",
+    "browser_start_video",
+    "browser_stop_recording",
+    "browser_stop_tracing",
+    "browser_stop_video",
+    "browser_video_chapter",
+    "browser_video_hide_actions",
+    "browser_video_show_actions",
+    "linear_generateOAuthApplicationSetup",
+];
+
+#[test]
+fn what_a_server_says_only_looks_passes_through_but_for_what_is_listed() {
+    let mut others = BTreeSet::new();
+    for tool in tools().iter().filter(|tool| tool.annotations.read_only == Some(true)) {
+        let action = format!("mcp:{}/{}", tool.pack, tool.name);
+        let arguments = parse(r#"{"args": {}}"#).expect("arguments");
+        let facts = ActionFacts { annotations: tool.annotations, ..ActionFacts::new(&action, &arguments) };
+        if policy(&tool.pack).rule_for(&facts).class != Class::Read {
+            others.insert(tool.name.clone());
+        }
+    }
+    assert_eq!(others.iter().map(String::as_str).collect::<Vec<_>>(), NOT_READS_TO_US);
+}
+
 #[test]
 fn servers_are_known_under_the_names_that_people_give_them() {
     for (pack, actions) in [
