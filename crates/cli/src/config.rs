@@ -11,12 +11,18 @@ pub struct Environment {
     pub state_dir: Option<PathBuf>,
     pub xdg_state: Option<PathBuf>,
     pub xdg_config: Option<PathBuf>,
+    /// Where Claude Code and Codex keep their configuration, if not below the home; where Windows programs do.
+    pub claude_config_dir: Option<PathBuf>,
+    pub codex_home: Option<PathBuf>,
+    pub app_data: Option<PathBuf>,
     pub ledger: Option<String>,
     pub policy: Option<PathBuf>,
     pub config: Option<PathBuf>,
     pub run_id: Option<String>,
     pub baggage: Option<String>,
     pub failpoints: Option<String>,
+    /// The token that clients of `semel serve` show, instead of the one in the state directory.
+    pub serve_token: Option<String>,
     pub allow_network_fs: bool,
     pub search: OsString,
     pub cwd: PathBuf,
@@ -39,17 +45,32 @@ impl Environment {
             state_dir: path("SEMEL_STATE_DIR"),
             xdg_state: path("XDG_STATE_HOME").filter(|path| path.is_absolute()),
             xdg_config: path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()),
+            claude_config_dir: path("CLAUDE_CONFIG_DIR"),
+            codex_home: path("CODEX_HOME"),
+            app_data: path("APPDATA"),
             ledger: text("SEMEL_LEDGER")?,
             policy: path("SEMEL_POLICY"),
             config: path("SEMEL_CONFIG"),
             run_id: text("SEMEL_RUN_ID")?,
             baggage: text("BAGGAGE")?,
             failpoints: text("SEMEL_FAILPOINTS")?,
+            serve_token: text("SEMEL_SERVE_TOKEN")?,
             allow_network_fs: text("SEMEL_ALLOW_NETWORK_FS")?.is_some_and(|value| value != "0"),
             search: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
             login: text("USER")?.or(text("LOGNAME")?),
             cwd: std::env::current_dir().context("the working directory is gone")?,
         })
+    }
+
+    /// A variable that the operator named in the configuration.
+    pub fn variable(&self, name: &str) -> anyhow::Result<String> {
+        match std::env::var(name) {
+            Ok(value) if !value.is_empty() => Ok(value),
+            Ok(_) | Err(std::env::VarError::NotPresent) => {
+                bail!("the environment variable {name} is not set")
+            }
+            Err(std::env::VarError::NotUnicode(_)) => bail!("{name} is not valid UTF-8"),
+        }
     }
 
     /// Who rules, as a ruling names it: the login name, or the number if there is none.

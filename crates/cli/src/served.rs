@@ -1,6 +1,8 @@
 //! Puts the parts together for a program that serves many calls at once: runtime, ledger, gate.
 
 use crate::commands::Context;
+use anyhow::Context as _;
+use rustix::process::Signal;
 use semel_core::policy::Policy;
 use semel_doors::mcp::door::Door;
 use semel_doors::runtime::{RuntimeClock, ServedGate};
@@ -15,6 +17,7 @@ use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 
 /// One thread waits for upstreams, the other for the ledger; more would only take memory.
 const THREADS: usize = 2;
@@ -55,4 +58,21 @@ pub async fn keep_retention(door: Arc<Door>) {
 /// A name for this process among all that ever spoke to a server.
 pub fn instance() -> String {
     format!("{:012x}", OsEntropy.bits() >> 80)
+}
+
+/// The first signal that asks semel to end.
+pub fn signals() -> anyhow::Result<oneshot::Receiver<Signal>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]).context("signals")?;
+    let (tell, told) = oneshot::channel();
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let _over = tell.send(match signal {
+                SIGHUP => Signal::HUP,
+                SIGINT => Signal::INT,
+                _ => Signal::TERM,
+            });
+        }
+    })?;
+    Ok(told)
 }

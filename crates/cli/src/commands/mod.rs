@@ -4,12 +4,14 @@ pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod explain;
+pub mod init;
 pub mod key;
 pub mod ledger;
 pub mod man;
 pub mod mcp;
 pub mod policy;
 pub mod run;
+pub mod serve;
 
 use crate::args::Global;
 use crate::config::Environment;

@@ -55,6 +55,7 @@ pub enum Code {
     BadEffect,
     BadBudget,
     BadExitCode,
+    BadServer,
     ConflictingPaths,
     VolatileKey,
     Unprobed,

@@ -36,14 +36,64 @@ pub struct File {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub upstream: Reserved,
-    /// Reserved: read by the doors, not by the policy.
+    /// MCP servers by name: what `semel serve` offers at `/mcp/NAME`.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
-    pub mcp: Reserved,
-    /// Reserved: read by the server, not by the policy.
+    pub mcp: Entries<Spot<McpTable>>,
+    /// How `semel serve` listens.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
-    pub serve: Reserved,
+    pub serve: ServeTable,
+}
+
+/// One MCP server: exactly one of `command` and `url`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table such as { command = [\"server\"] }")]
+pub struct McpTable {
+    /// The program and its arguments, for a server on standard input and output.
+    pub command: Option<Spot<Vec<String>>>,
+    /// The address of a remote server.
+    pub url: Option<Spot<String>>,
+    /// Variables added to the environment of `command`.
+    #[serde(default)]
+    pub env: Entries<String>,
+    /// The working directory of `command`.
+    pub cwd: Option<Spot<String>>,
+    /// Headers sent to `url`.
+    #[serde(default)]
+    pub headers: Entries<String>,
+    /// Headers sent to `url`, with the environment variable that holds each value.
+    #[serde(default)]
+    pub headers_env: Entries<String>,
+    /// The host of `url` may lead to a private address.
+    pub private: Option<Spot<bool>>,
+    /// The server's annotations may take protection away.
+    pub trusted: Option<bool>,
+    /// A tool whose definition changed after its first use is held.
+    pub pin: Option<bool>,
+    /// Listings say which tools are guarded.
+    pub decorate: Option<bool>,
+    /// Semel's own tools are offered beside the server's.
+    pub tools: Option<bool>,
+    /// Listings offer a dry run as an argument.
+    pub dry_run_argument: Option<bool>,
+    /// The run that calls belong to where they name none.
+    pub run: Option<Spot<String>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct ServeTable {
+    /// Address and port: `127.0.0.1:7777` unless given.
+    pub listen: Option<Spot<String>>,
+    /// Needed for an address that other machines can reach.
+    pub allow_remote: Option<bool>,
+    /// Web pages that may ask, such as `https://app.example.com`.
+    #[serde(default)]
+    pub allowed_origins: Vec<Spot<String>>,
+    /// Host names under which the server may be asked, besides this machine's own.
+    #[serde(default)]
+    pub allowed_hosts: Vec<Spot<String>>,
+    /// Clients show semel's token: true unless given. Only a local server can do without.
+    pub require_token: Option<bool>,
 }
 
 /// A table that another part of semel owns: carried along as it is, neither checked nor used here.
@@ -167,7 +217,7 @@ pub struct DryRunTable {
 pub struct CallTable {
     /// The program and its arguments; `{path}` is filled in.
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
-    /// `server/tool`.
+    /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
     pub args: Option<Spot<Entries<Any>>>,
@@ -179,7 +229,7 @@ pub struct CallTable {
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ProbeTable {
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
-    /// `server/tool`.
+    /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
     pub mcp: Option<Spot<String>>,
     pub args: Option<Spot<Entries<Any>>>,
     /// `GET https://…`
@@ -198,7 +248,7 @@ pub struct ProbeTable {
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ConfirmTable {
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
-    /// `server/tool`.
+    /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
     pub mcp: Option<Spot<String>>,
     pub args: Option<Spot<Entries<Any>>>,
     /// `GET https://…`

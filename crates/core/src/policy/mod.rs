@@ -13,6 +13,7 @@ pub mod pack;
 pub mod recognise;
 pub mod rule;
 pub mod schema;
+pub mod servers;
 pub mod template;
 
 mod build;
@@ -29,6 +30,7 @@ use crate::class::Class;
 use crate::json::Json;
 use build::{Choices, Written};
 use diagnostic::Source;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,6 +43,9 @@ pub struct Policy {
     pub warnings: Diagnostics,
     /// Tables of the first file that has them, for the parts of semel that own them.
     pub reserved: ReservedTables,
+    /// MCP servers by name, of the first file that has each.
+    pub mcp: BTreeMap<String, servers::McpServer>,
+    pub serve: servers::Serve,
     /// In the order in which they are tried: local files first, then packs.
     rules: Vec<Written>,
     defaults: Choices,
@@ -93,8 +98,6 @@ impl Default for Retention {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReservedTables {
     pub upstream: Reserved,
-    pub mcp: Reserved,
-    pub serve: Reserved,
 }
 
 /// One file, read by someone else.
@@ -138,6 +141,10 @@ impl Policy {
                     policy.rules.push(rule);
                 }
             }
+            for (name, server) in build::mcp_servers(input, &file.mcp, &mut found) {
+                policy.mcp.entry(name).or_insert(server);
+            }
+            policy.serve = policy.serve.or(build::serve(input, &file.serve, &mut found));
             policy.reserved.keep_first(file);
         }
         for pack in packs {
@@ -167,12 +174,8 @@ impl Policy {
 
 impl ReservedTables {
     fn keep_first(&mut self, file: File) {
-        for (mine, theirs) in
-            [(&mut self.upstream, file.upstream), (&mut self.mcp, file.mcp), (&mut self.serve, file.serve)]
-        {
-            for (name, table) in theirs {
-                mine.entry(name).or_insert(table);
-            }
+        for (name, table) in file.upstream {
+            self.upstream.entry(name).or_insert(table);
         }
     }
 }

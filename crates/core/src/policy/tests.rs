@@ -129,6 +129,21 @@ fn the_documented_example_loads_and_every_field_arrives() {
 }
 
 #[test]
+fn a_probe_can_name_the_server_of_the_action_itself() {
+    let rule = |pattern: &str| {
+        format!("[[rule]]\nmatch = \"{pattern}\"\n[rule.probe]\nmcp = \"./list\"\nfound = \"resp.there\"\n")
+    };
+    let policy = loaded(&rule("mcp:{work,home}/create"));
+    let probe = rule_of(&policy, "mcp:home/create", "{}").probe.expect("a probe");
+    assert!(matches!(&probe.call, Call::Mcp { tool, .. } if tool == "./list"), "it is kept as written");
+    for elsewhere in ["fn:create", "{mcp,fn}:*", "*"] {
+        let found = load(&rule(elsewhere)).expect_err(elsewhere);
+        let first = found.iter().next().unwrap();
+        assert_eq!((first.code, first.line), (Code::BadCall, 4), "{elsewhere}\n{found}");
+    }
+}
+
+#[test]
 fn without_a_policy_every_action_still_has_a_rule() {
     let policy = Policy::default();
     let rule = rule_of(&policy, "mcp:github/create_issue", "{}");
@@ -242,7 +257,7 @@ fn an_earlier_file_wins_and_a_later_one_fills_in() {
     let day = Duration::from_secs(86_400);
     assert_eq!(policy.retention, Retention { replies: day, facts: day * 3 });
     assert_eq!(policy.reserved.upstream["a"]["url"].as_str(), Some("x"));
-    assert!(policy.reserved.mcp.contains_key("b"));
+    assert!(policy.mcp.contains_key("b"));
 }
 
 #[test]
@@ -375,6 +390,8 @@ fn faults_of_one_rule_are_named() {
         ("[rule.probe]\ncmd = [\"x\"]\nmcp = \"a/b\"\nfound = \"true\"", Code::BadCall, 3),
         ("[rule.probe]\nmcp = \"a/b\"", Code::BadCall, 3),
         ("[rule.probe]\nmcp = \"list\"\nfound = \"true\"", Code::BadCall, 4),
+        ("[rule.probe]\nmcp = \"../list\"\nfound = \"true\"", Code::BadCall, 4),
+        ("[rule.probe]\nmcp = \"./\"\nfound = \"true\"", Code::BadCall, 4),
         ("[rule.probe]\nhttp = \"POST https://x/y\"\nfound = \"true\"", Code::BadCall, 4),
         ("[rule.probe]\nhttp = \"GET https://{args.host}/y\"\nfound = \"true\"", Code::BadCall, 4),
         ("[rule.probe]\nhttp = \"x/y\"\nfound = \"true\"", Code::BadCall, 4),
@@ -421,12 +438,12 @@ fn faults_of_one_rule_are_named() {
 #[test]
 fn an_unknown_pack_names_the_nearest() {
     assert_eq!(
-        findings("include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]\n"),
+        findings("include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]\n"),
         "\
 error[unknown_pack]: there is no pack \"pack:kubctl\"
  --> semel.toml:1:12
   |
-1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |            ^^^^^^^^^^^^^
   |
   = help: did you mean `pack:kubectl`?
@@ -434,18 +451,19 @@ error[unknown_pack]: there is no pack \"pack:kubctl\"
 error[unknown_pack]: there is no pack \"gh\"
  --> semel.toml:1:27
   |
-1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |                           ^^^^
   |
   = help: did you mean `pack:gh`?
 
-error[unknown_pack]: there is no pack \"pack:stripe\"
+error[unknown_pack]: there is no pack \"pack:weather\"
  --> semel.toml:1:33
   |
-1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
-  |                                 ^^^^^^^^^^^^^
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
+  |                                 ^^^^^^^^^^^^^^
   |
-  = help: there are: pack:gh, pack:git, pack:kubectl"
+  = help: there are: pack:filesystem, pack:gh, pack:git, pack:github, pack:kubectl, pack:linear, pack:notion, \
+          pack:playwright, pack:postgres, pack:resend, pack:slack, pack:stripe"
     );
 }
 
@@ -693,4 +711,77 @@ proptest! {
             let _ = template.value(&arguments);
         }
     }
+}
+
+#[test]
+fn servers_are_read_with_the_place_that_names_them() {
+    let text = r#"
+[serve]
+listen = "[::1]:7000"
+allowed_origins = ["https://app.example.com"]
+
+[mcp.billing]
+command = ["npx", "billing"]
+env = { TOKEN = "x" }
+cwd = "tools"
+trusted = true
+
+[mcp.github]
+url = "https://mcp.example.com/v1"
+headers_env = { Authorization = "GITHUB_TOKEN" }
+tools = false
+"#;
+    let policy =
+        Policy::load(vec![PolicyFile { path: "/etc/semel.toml".into(), text: text.to_owned() }]).unwrap();
+    assert_eq!(policy.serve.listen, "[::1]:7000".parse().ok());
+    let billing = &policy.mcp["billing"];
+    assert_eq!((billing.line, billing.trusted), (6, Some(true)));
+    let servers::Reach::Command { argv, env, cwd } = &billing.reach else { panic!("{billing:?}") };
+    assert_eq!((argv.len(), env.len(), cwd.as_deref()), (2, 1, Some(Path::new("/etc/tools"))));
+    let servers::Reach::Url { headers_env, private, .. } = &policy.mcp["github"].reach else { panic!() };
+    assert_eq!((headers_env[0].1.as_str(), *private), ("GITHUB_TOKEN", false));
+}
+
+#[test]
+fn servers_that_do_not_hold_together_are_named() {
+    let text = r#"[serve]
+listen = "localhost"
+allowed_origins = ["app.example.com"]
+[mcp.none]
+[mcp.both]
+command = ["a"]
+url = "http://b"
+[mcp."a/b"]
+command = [""]
+headers = { X = "1" }
+[mcp.remote]
+url = "https://a"
+cwd = "x"
+headers = { Host = "b", "X Y" = "1", Ok = "a\nb" }
+"#;
+    let found =
+        Policy::load(vec![PolicyFile { path: "semel.toml".into(), text: text.to_owned() }]).unwrap_err();
+    let places: Vec<(usize, &str)> =
+        found.iter().map(|finding| (finding.line, finding.message.as_str())).collect();
+    assert_eq!(
+        places,
+        [
+            (2, "`localhost` is no address with a port"),
+            (3, "`app.example.com` is no origin"),
+            (4, "`none` has neither `command` nor `url`"),
+            (7, "there are both `command` and `url`"),
+            (8, "`a/b` cannot name a server"),
+            (9, "`command` names no program"),
+            (10, "a command has no headers"),
+            (13, "an address has no directory"),
+            (14, "`Host` is written by the connection itself"),
+            (14, "`X Y` is no header name"),
+            (14, "the value of `Ok` has control characters"),
+        ]
+    );
+    let unknown = "[mcp.x]\ncomand = [\"a\"]\n[serve]\nlisten_on = 1\n";
+    let found =
+        Policy::load(vec![PolicyFile { path: "semel.toml".into(), text: unknown.to_owned() }]).unwrap_err();
+    let helps: Vec<_> = found.iter().filter_map(|finding| finding.help.as_deref()).collect();
+    assert!(helps.contains(&"did you mean `command`?"), "{found}");
 }

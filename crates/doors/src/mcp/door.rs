@@ -76,6 +76,11 @@ pub struct Given {
 }
 
 impl Given {
+    /// Whether it is the answer of an effect that happened.
+    pub fn is_success(&self) -> bool {
+        self.delivery.is_some()
+    }
+
     pub fn plain(frame: Frame) -> Given {
         Given { frame, delivery: None, came: Duration::ZERO, late_after: Duration::ZERO }
     }

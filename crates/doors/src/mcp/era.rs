@@ -96,6 +96,14 @@ pub fn own_meta(version: &str) -> String {
     meta.to_string()
 }
 
+/// The `_meta` of a request, for what semel asks on its behalf.
+pub fn meta_of(params: &str) -> String {
+    let params = Members::parse(params).unwrap_or_default();
+    let mut meta = params.object("_meta");
+    meta.remove("progressToken");
+    meta.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,6 +38,12 @@ pub struct Server {
     pub authority: String,
     pub settings: Settings,
     pub link: Link,
+    shared: Arc<Shared>,
+}
+
+/// What holds whichever way leads to the server.
+#[derive(Debug)]
+struct Shared {
     known: Mutex<Known>,
     /// One fetch of the listing at a time.
     listing: tokio::sync::Mutex<()>,
@@ -83,15 +89,23 @@ const PAGES_MAX: usize = 100;
 
 impl Server {
     pub fn new(name: String, authority: String, settings: Settings, link: Link, instance: String) -> Server {
-        Server {
-            name,
-            authority,
-            settings,
-            link,
+        let shared = Shared {
             known: Mutex::default(),
             listing: tokio::sync::Mutex::default(),
             ids: AtomicU64::new(1),
             instance,
+        };
+        Server { name, authority, settings, link, shared: Arc::new(shared) }
+    }
+
+    /// The same server by another way: over HTTP each caller has its own credential and session.
+    pub fn through(&self, link: Link) -> Server {
+        Server {
+            name: self.name.clone(),
+            authority: self.authority.clone(),
+            settings: self.settings.clone(),
+            link,
+            shared: Arc::clone(&self.shared),
         }
     }
 
@@ -101,11 +115,12 @@ impl Server {
 
     /// An id that nobody else uses with this server.
     pub fn next_id(&self) -> Id {
-        Id::text(&format!("semel-{}-{}", self.instance, self.ids.fetch_add(1, Ordering::Relaxed)))
+        let Shared { instance, ids, .. } = &*self.shared;
+        Id::text(&format!("semel-{instance}-{}", ids.fetch_add(1, Ordering::Relaxed)))
     }
 
     pub fn is_own_id(&self, id: &Id) -> bool {
-        id.as_json().starts_with(&format!("\"semel-{}-", self.instance))
+        id.as_json().starts_with(&format!("\"semel-{}-", self.shared.instance))
     }
 
     /// The tools, if they were listed since they last changed.
@@ -163,7 +178,7 @@ impl Server {
         if let Some(tools) = self.known_tools() {
             return tools;
         }
-        let _one_at_a_time = self.listing.lock().await;
+        let _one_at_a_time = self.shared.listing.lock().await;
         if let Some(tools) = self.known_tools() {
             return tools;
         }
@@ -208,11 +223,14 @@ impl Server {
         let outgoing = Outgoing { id, frame: request.into(), last_moment: None };
         match self.link.exchange(outgoing).await {
             Exchanged::Reply(message) => Ok(message),
-            Exchanged::NeverSent(why) | Exchanged::Lost(why) => Err(why),
+            Exchanged::Refused(why)
+            | Exchanged::Unclear(why)
+            | Exchanged::NeverSent(why)
+            | Exchanged::Lost(why) => Err(why),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

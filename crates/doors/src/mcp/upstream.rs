@@ -13,6 +13,7 @@ use super::server::Server;
 use super::task;
 use super::word::effect_word;
 use crate::runtime::RuntimeClock;
+use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
@@ -65,7 +66,12 @@ impl ToolUpstream<'_> {
                 let result = answer.body.as_ref().and_then(|body| Members::parse(text(body)));
                 result.map_or(Value::Null, |result| super::word::value(&result).to_value())
             }
-            Exchanged::NeverSent(why) | Exchanged::Lost(why) => json!({"own_dry_run_failed": why}),
+            Exchanged::Refused(why)
+            | Exchanged::Unclear(why)
+            | Exchanged::NeverSent(why)
+            | Exchanged::Lost(why) => {
+                json!({"own_dry_run_failed": why})
+            }
         }
     }
 
@@ -127,6 +133,13 @@ impl Upstream for ToolUpstream<'_> {
         let request = self.request(&sending);
         let (outcome, reply) = match self.server.link.exchange(request).await {
             Exchanged::Reply(answer) => self.outcome(answer).await,
+            Exchanged::Unclear(why) if self.rule.class == Class::Consequential => {
+                (Outcome::InDoubt { why, sender_gone: false }, None)
+            }
+            Exchanged::Refused(why) | Exchanged::Unclear(why) => {
+                let why = NotAppliedWhy::Refused(why);
+                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
+            }
             Exchanged::NeverSent(why) => {
                 let why = NotAppliedWhy::NeverSent(why);
                 (Outcome::NotApplied { why, reply: Reply::Unknown }, None)

@@ -4,20 +4,24 @@ mod name;
 mod session;
 
 use super::Context;
+use super::serve::offers;
 use crate::args::Mcp as Args;
 use crate::house::TENANT;
 use crate::served;
 use anyhow::{Context as _, bail};
 use semel_core::ids::Run;
+use semel_doors::http::client::Client;
+use semel_doors::http::target::Target;
 use semel_doors::mcp::busy::Busy;
 use semel_doors::mcp::connection::Connection;
 use semel_doors::mcp::door::{Door, Servers};
 use semel_doors::mcp::intent::Caller;
 use semel_doors::mcp::link::Link;
-use semel_doors::mcp::link::child::{ChildLink, ChildOutput};
+use semel_doors::mcp::link::child::ChildLink;
+use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
-use session::Session;
+use session::{Hears, Session};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
@@ -34,14 +38,15 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
             .output
             .warn(format_args!("semel: the ledger is not available, so effects will be refused: {why}"));
     }
-    let (link, output) = start(args, &clock)?;
-    let name = args.name.clone().unwrap_or_else(|| name::of(&args.command));
-    let server = Server::new(name, String::new(), settings(args), Link::Child(link), served::instance());
+    let (server, hears) = match &args.url {
+        Some(url) => remote(context, args, url, &clock)?,
+        None => child(args, &clock)?,
+    };
     let door = Arc::new(Door { gate, policy, clock, servers: Servers::new(), busy: Busy::default() });
     let connection = Arc::new(Connection::new(caller));
     let session = Session { door, server: Arc::new(server), connection };
     runtime.spawn(served::keep_retention(Arc::clone(&session.door)));
-    let code = runtime.block_on(session.run(output))?;
+    let code = runtime.block_on(session.run(hears))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(code))
 }
@@ -67,10 +72,34 @@ fn settings(args: &Args) -> Settings {
     }
 }
 
-fn start(args: &Args, clock: &RuntimeClock) -> anyhow::Result<(ChildLink, ChildOutput)> {
+fn child(args: &Args, clock: &RuntimeClock) -> anyhow::Result<(Server, Hears)> {
     let Some((program, rest)) = args.command.split_first() else {
         bail!("there is no server to start: semel mcp -- COMMAND");
     };
     let started = ChildLink::start(Command::new(program).args(rest), clock.clone());
-    started.with_context(|| format!("cannot start the server {}", program.to_string_lossy()))
+    let (link, output) =
+        started.with_context(|| format!("cannot start the server {}", program.to_string_lossy()))?;
+    let name = args.name.clone().unwrap_or_else(|| name::of(&args.command));
+    let server = Server::new(name, String::new(), settings(args), Link::Child(link), served::instance());
+    Ok((server, Hears::Child(output)))
+}
+
+fn remote(
+    context: &Context,
+    args: &Args,
+    url: &str,
+    clock: &RuntimeClock,
+) -> anyhow::Result<(Server, Hears)> {
+    let target = Target::parse(url).context("--url")?;
+    let name = args.name.clone().unwrap_or_else(|| name::of_host(target.host()));
+    let authority = offers::authority(&target);
+    let from_env = args.header_env.iter().map(|pair| match pair.split_once('=') {
+        Some((header, variable)) => Ok((header.to_owned(), variable.to_owned())),
+        None => bail!("--header-env {pair}: it has the form NAME=VARIABLE"),
+    });
+    let from_env: Vec<_> = from_env.collect::<anyhow::Result<_>>()?;
+    let (session, queue) = RemoteSession::new(offers::headers(context, &[], &from_env)?);
+    let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
+    let server = Server::new(name, authority, settings(args), Link::Remote(link), served::instance());
+    Ok((server, Hears::Remote(queue)))
 }

@@ -26,6 +26,17 @@ pub fn of(command: &[OsString]) -> String {
     if plain.is_empty() { "server".to_owned() } else { plain }
 }
 
+/// A remote server is named by its host: `mcp.linear.app` is `linear`.
+pub fn of_host(host: &str) -> String {
+    let plain = |label: &&str| !matches!(*label, "mcp" | "api" | "www" | "");
+    let labels: Vec<&str> = host.split('.').collect();
+    let named = match host.parse::<std::net::IpAddr>() {
+        Ok(_) => None,
+        Err(_) => labels[..labels.len().saturating_sub(1).max(1)].iter().find(|label| plain(label)),
+    };
+    named.map_or_else(|| "server".to_owned(), |label| label.to_lowercase())
+}
+
 /// `@scope/package`, `/path/to/script.py` and `ghcr.io/org/image` alike.
 fn last_segment(word: &str) -> String {
     let last = word.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(word);
@@ -54,6 +65,19 @@ fn without_affixes(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_remote_server_is_named_by_its_host() {
+        for (host, expected) in [
+            ("mcp.linear.app", "linear"),
+            ("api.githubcopilot.com", "githubcopilot"),
+            ("localhost", "localhost"),
+            ("127.0.0.1", "server"),
+            ("::1", "server"),
+        ] {
+            assert_eq!(of_host(host), expected, "{host}");
+        }
+    }
 
     #[test]
     fn a_server_is_named_by_what_tells_it_from_others() {

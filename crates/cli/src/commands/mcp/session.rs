@@ -1,11 +1,12 @@
 //! From the first message to the last: who may end the conversation, and what is finished before.
 
-use anyhow::Context as _;
+use crate::served;
 use rustix::process::Signal;
 use semel_doors::mcp::connection::Connection;
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::child::{ChildLink, ChildOutput};
+use semel_doors::mcp::link::remote::Queue;
 use semel_doors::mcp::serve::stdio::{FromServer, Stdio};
 use semel_doors::mcp::server::Server;
 use std::os::unix::process::ExitStatusExt;
@@ -31,41 +32,62 @@ pub struct Session {
     pub connection: Arc<Connection>,
 }
 
+/// Where the server's messages come from.
+#[derive(Debug)]
+pub enum Hears {
+    Child(ChildOutput),
+    Remote(Queue),
+}
+
 impl Session {
-    /// The exit code: the server's own.
-    pub async fn run(self, output: ChildOutput) -> anyhow::Result<u8> {
+    /// The exit code: the server's own; a remote one has none.
+    pub async fn run(self, hears: Hears) -> anyhow::Result<u8> {
         let stdout = std::io::stdout();
         let (door, server) = (Arc::clone(&self.door), Arc::clone(&self.server));
         let stdio = Stdio::new(door, server, self.connection.clone(), stdout, Handle::current())?;
         let (server_ends, server_ended) = oneshot::channel();
-        output.listen(FromServer { stdio: Arc::clone(&stdio), ended: server_ends })?;
+        let listener = FromServer { stdio: Arc::clone(&stdio), ended: server_ends };
+        match (hears, &self.server.link) {
+            (Hears::Child(output), _) => output.listen(listener)?,
+            (Hears::Remote(queue), Link::Remote(remote)) => remote.listen(queue, listener),
+            (Hears::Remote(_), Link::Child(_)) => {}
+        }
         let (client_leaves, client_left) = oneshot::channel::<()>();
         let reading = Arc::clone(&stdio);
         std::thread::Builder::new().name("from-client".into()).spawn(move || {
             reading.read(std::io::stdin());
             drop(client_leaves);
         })?;
-        let signalled = signals()?;
-        let Link::Child(child) = &self.server.link;
-        tokio::select! {
-            _ = server_ended => self.settle(SETTLE_TAKES_MAX).await,
-            _ = client_left => {
-                self.settle(SETTLE_TAKES_MAX).await;
-                child.close();
+        let signalled = served::signals()?;
+        let asked = tokio::select! {
+            _ = server_ended => None,
+            _ = client_left => Some(None),
+            signal = signalled => Some(Some(signal.unwrap_or(Signal::TERM))),
+        };
+        // Rule 12: what was sent is finished first.
+        let patience = if let Some(Some(_)) = asked { SETTLE_AFTER_SIGNAL } else { SETTLE_TAKES_MAX };
+        self.settle(patience).await;
+        let code = match &self.server.link {
+            Link::Child(child) => {
+                if let Some(Some(signal)) = asked {
+                    child.signal(signal);
+                }
+                if asked.is_some() {
+                    child.close();
+                }
+                self.end(child).await.map_or(1, exit_code)
             }
-            signal = signalled => {
-                // Rule 12: what was sent is finished first.
-                self.settle(SETTLE_AFTER_SIGNAL).await;
-                child.signal(signal.unwrap_or(Signal::TERM));
-                child.close();
+            Link::Remote(remote) => {
+                let _unanswered = tokio::time::timeout(patience, remote.rest()).await;
+                remote.close().await;
+                0
             }
-        }
-        let status = self.end(child).await;
+        };
         // Its last words may have come while it was ending.
         self.settle(ENDS_BY_ITSELF).await;
         let drained = tokio::task::spawn_blocking(move || stdio.drain());
         let _a_client_that_does_not_read = tokio::time::timeout(ENDS_BY_ITSELF, drained).await;
-        Ok(status.map_or(1, exit_code))
+        Ok(code)
     }
 
     async fn settle(&self, within: Duration) {
@@ -82,23 +104,6 @@ impl Session {
         }
         tokio::time::timeout(ENDS_WHEN_ASKED, child.exit()).await.ok().flatten()
     }
-}
-
-/// The first signal that asks semel to end.
-fn signals() -> anyhow::Result<oneshot::Receiver<Signal>> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]).context("signals")?;
-    let (tell, told) = oneshot::channel();
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            let _over = tell.send(match signal {
-                SIGHUP => Signal::HUP,
-                SIGINT => Signal::INT,
-                _ => Signal::TERM,
-            });
-        }
-    })?;
-    Ok(told)
 }
 
 /// As a shell would report it.

@@ -78,7 +78,10 @@ impl Home {
 
     /// `semel serve` with one upstream, as a line of its table in `semel.toml`.
     fn serve(&self, upstream: &str) -> Served {
-        self.file("semel.toml", &format!("version = 1\n\n[mcp.{NAME}]\n{upstream}\n"));
+        self.file(
+            "semel.toml",
+            &format!("version = 1\n\n[serve]\nrequire_token = false\n\n[mcp.{NAME}]\n{upstream}\n"),
+        );
         let port = free_port();
         let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
         self.furnish(&mut command).args(["serve", "--listen", &format!("127.0.0.1:{port}")]);

@@ -1,10 +1,12 @@
 //! Ways to a real server.
 
 pub mod child;
+pub mod remote;
 
 use super::frame::Frame;
 use super::message::{Id, Message};
 use child::ChildLink;
+use remote::RemoteLink;
 use semel_core::time::At;
 
 /// A request on its way to a server.
@@ -21,6 +23,10 @@ pub struct Outgoing {
 #[derive(Debug)]
 pub enum Exchanged {
     Reply(Message),
+    /// It was turned away before the server looked at it: no credential, no such session.
+    Refused(String),
+    /// It was answered with an error that does not say whether it happened: a session that is gone, perhaps since.
+    Unclear(String),
     /// Proof: not one byte of it left.
     NeverSent(String),
     /// It left, and there will be no answer.
@@ -39,6 +45,7 @@ pub trait Listener: Send + 'static {
 #[derive(Debug)]
 pub enum Link {
     Child(ChildLink),
+    Remote(RemoteLink),
 }
 
 impl Link {
@@ -46,6 +53,7 @@ impl Link {
     pub async fn ready(&self) -> Result<(), String> {
         match self {
             Link::Child(child) => child.ready(),
+            Link::Remote(remote) => remote.ready().await,
         }
     }
 
@@ -53,6 +61,7 @@ impl Link {
     pub fn pass(&self, message: Message) {
         match self {
             Link::Child(child) => child.pass(message.bytes),
+            Link::Remote(remote) => remote.pass(message),
         }
     }
 
@@ -60,12 +69,14 @@ impl Link {
     pub fn wait_for_room(&self) {
         match self {
             Link::Child(child) => child.wait_for_room(),
+            Link::Remote(remote) => remote.wait_for_room(),
         }
     }
 
     pub async fn exchange(&self, request: Outgoing) -> Exchanged {
         match self {
             Link::Child(child) => child.exchange(request).await,
+            Link::Remote(remote) => remote.exchange(request).await,
         }
     }
 }

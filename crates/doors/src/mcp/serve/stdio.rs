@@ -155,7 +155,7 @@ impl Stdio {
         let working = self.door.busy.begin();
         self.runtime.spawn(async move {
             let params = message.params.clone().unwrap_or_default();
-            let tools = this.server.tools(&meta_of(text(&params))).await;
+            let tools = this.server.tools(&era::meta_of(text(&params))).await;
             this.routed(&id, message, &tools);
             drop(working);
         });
@@ -299,11 +299,4 @@ fn has_cursor(params: &str) -> bool {
 fn cancelled_id(params: &str) -> Option<Id> {
     let params = Members::parse(params)?;
     Id::from_json(params.get("requestId")?)
-}
-
-fn meta_of(params: &str) -> String {
-    let params = Members::parse(params).unwrap_or_default();
-    let mut meta = params.object("_meta");
-    meta.remove("progressToken");
-    meta.to_string()
 }

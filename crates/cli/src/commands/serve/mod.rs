@@ -1,0 +1,119 @@
+//! `semel serve`: the configured servers, guarded, over HTTP.
+
+pub mod offers;
+mod token;
+
+use super::Context;
+use crate::args::Serve as Args;
+use crate::output::Hinted;
+use crate::served;
+use anyhow::Context as _;
+use semel_core::policy::servers::{LISTEN, Serve};
+use semel_doors::http::server::{self, Front, Served, Token};
+use semel_doors::mcp::busy::Busy;
+use semel_doors::mcp::door::Door;
+use semel_doors::mcp::serve::http::{Offers, router};
+use semel_doors::runtime::RuntimeClock;
+use semel_ledger::place::Place;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
+    let policy = context.policy()?;
+    let address = address(args, &policy.serve)?;
+    let clock = RuntimeClock::start();
+    let runtime = served::runtime()?;
+    let _in_runtime = runtime.enter();
+    // The ledger's place is made and checked here, before a token is put beside it.
+    let gate = served::gate(context, &clock, &policy);
+    if let Err(why) = &gate {
+        let said = format_args!("semel: the ledger is not available, so effects will be refused: {why}");
+        context.output.warn(said);
+    }
+    let (token, token_file) = token(context, &policy.serve)?;
+    let front = Front::new(hosts(&policy.serve, address), policy.serve.allowed_origins.clone(), token);
+    let offers::Prepared { servers, offers } = offers::prepare(context, &policy, &clock)?;
+    let names: Vec<String> = offers.keys().cloned().collect();
+    let door = Arc::new(Door { gate, policy, clock, servers, busy: Busy::default() });
+    runtime.spawn(served::keep_retention(Arc::clone(&door)));
+    let router = router(Arc::new(Offers { door: Arc::clone(&door), by_name: offers }));
+    runtime.block_on(async {
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+        say(context, listener.local_addr()?, token_file.as_deref(), &names);
+        let signalled = served::signals()?;
+        let stop = async { drop(signalled.await) };
+        server::serve(listener, Served { front: Arc::new(front), router }, stop, door.busy.rest()).await;
+        anyhow::Ok(())
+    })?;
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What other machines can reach needs the operator's word and a token.
+fn address(args: &Args, serve: &Serve) -> anyhow::Result<SocketAddr> {
+    let address = args.listen.or(serve.listen).unwrap_or(LISTEN);
+    if !address.ip().is_loopback() {
+        if serve.allow_remote != Some(true) {
+            return Err(Hinted::error(
+                format!("{address} can be reached by other machines"),
+                "if that is meant: allow_remote = true under [serve] in semel.toml",
+            ));
+        }
+        if serve.require_token == Some(false) {
+            return Err(Hinted::error(
+                format!("{address} can be reached by other machines, and require_token is false"),
+                "a server without a token listens on 127.0.0.1 or [::1]",
+            ));
+        }
+    }
+    Ok(address)
+}
+
+fn hosts(serve: &Serve, address: SocketAddr) -> Vec<String> {
+    let own = match address {
+        SocketAddr::V4(address) => address.ip().to_string(),
+        SocketAddr::V6(address) => format!("[{}]", address.ip()),
+    };
+    serve.allowed_hosts.iter().cloned().chain([own]).collect()
+}
+
+/// The token, and the file that it lies in.
+fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<Token>, Option<PathBuf>)> {
+    if serve.require_token == Some(false) {
+        return Ok((None, None));
+    }
+    if let Some(text) = &context.environment.serve_token {
+        return Ok((Some(token::of(text).context("SEMEL_SERVE_TOKEN")?), None));
+    }
+    let ledger = context.environment.ledger_file(context.global.ledger.as_deref())?;
+    let file = Place::at(ledger).directory().join("serve.token");
+    Ok((Some(token::kept(&file)?), Some(file)))
+}
+
+fn say(context: &Context, address: SocketAddr, token_file: Option<&std::path::Path>, names: &[String]) {
+    if context.output.json {
+        let urls: Vec<String> = names.iter().map(|name| format!("http://{address}/mcp/{name}")).collect();
+        let document =
+            serde_json::json!({"listen": address.to_string(), "token_file": token_file, "mcp": urls});
+        context.output.line(&document);
+        return;
+    }
+    context.output.say(format_args!("semel: listening on http://{address}"));
+    for name in names {
+        context.output.say(format_args!("  http://{address}/mcp/{name}"));
+    }
+    match token_file {
+        Some(file) => context.output.say(format_args!("  clients show the token in {}", file.display())),
+        None if context.environment.serve_token.is_some() => {
+            context.output.say("  clients show the token of SEMEL_SERVE_TOKEN");
+        }
+        None => context.output.say("  clients need no token"),
+    }
+    if names.is_empty() {
+        context.output.say("  there is nothing to offer: semel.toml has no [mcp.NAME]");
+    }
+}

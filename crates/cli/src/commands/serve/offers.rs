@@ -1,0 +1,101 @@
+//! From `[mcp.NAME]` to servers that can be offered.
+
+use crate::commands::Context;
+use crate::served;
+use anyhow::Context as _;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use semel_core::ids::Run;
+use semel_core::policy::Policy;
+use semel_core::policy::servers::{McpServer, Reach};
+use semel_doors::http::client::Client;
+use semel_doors::http::target::Target;
+use semel_doors::mcp::door::Servers;
+use semel_doors::mcp::link::Link;
+use semel_doors::mcp::link::remote::RemoteLink;
+use semel_doors::mcp::serve::http::{Offer, Remote};
+use semel_doors::mcp::server::{Server, Settings};
+use semel_doors::runtime::RuntimeClock;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The servers as the door knows them, and as they are offered.
+#[derive(Debug)]
+pub struct Prepared {
+    pub servers: Servers,
+    pub offers: BTreeMap<String, Offer>,
+}
+
+pub fn prepare(context: &Context, policy: &Policy, clock: &RuntimeClock) -> anyhow::Result<Prepared> {
+    let mut prepared = Prepared { servers: Servers::new(), offers: BTreeMap::new() };
+    for (name, configured) in &policy.mcp {
+        let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
+        let (server, offer) = offer(context, name, configured, clock).with_context(place)?;
+        prepared.servers.insert(name.clone(), server);
+        prepared.offers.insert(name.clone(), offer);
+    }
+    Ok(prepared)
+}
+
+fn offer(
+    context: &Context,
+    name: &str,
+    configured: &McpServer,
+    clock: &RuntimeClock,
+) -> anyhow::Result<(Arc<Server>, Offer)> {
+    let settings = settings(configured);
+    let run = configured.run.as_deref().map(Run::named).transpose().context("run")?;
+    match &configured.reach {
+        Reach::Url { url, private, headers: fixed, headers_env } => {
+            let target = Target::parse(url).context("url")?.with_private(*private);
+            let authority = authority(&target);
+            let client = Client::to(target)?;
+            let headers = headers(context, fixed, headers_env)?;
+            let link = RemoteLink::for_client(client.clone(), headers.clone(), None, clock.clone());
+            let server =
+                Server::new(name.to_owned(), authority, settings, Link::Remote(link), served::instance());
+            let server = Arc::new(server);
+            Ok((Arc::clone(&server), Offer { remote: Remote::new(server, client, headers), run }))
+        }
+        Reach::Command { .. } => anyhow::bail!("command: only `url` can be offered over HTTP yet"),
+    }
+}
+
+/// Scheme, host and port: what tells two remote servers of one name apart.
+pub fn authority(target: &Target) -> String {
+    format!("{}://{}", target.uri().scheme_str().unwrap_or_default(), target.authority())
+}
+
+fn settings(configured: &McpServer) -> Settings {
+    let otherwise = Settings::default();
+    Settings {
+        trusted: configured.trusted.unwrap_or(otherwise.trusted),
+        pin: configured.pin.unwrap_or(otherwise.pin),
+        decorate: configured.decorate.unwrap_or(otherwise.decorate),
+        own_tools: configured.own_tools.unwrap_or(otherwise.own_tools),
+        dry_run_argument: configured.dry_run_argument.unwrap_or(otherwise.dry_run_argument),
+    }
+}
+
+/// What is sent along with every request; values from the environment are never shown.
+pub fn headers(
+    context: &Context,
+    fixed: &[(String, String)],
+    from_env: &[(String, String)],
+) -> anyhow::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    let mut put = |name: &str, value: &str| -> anyhow::Result<()> {
+        let about = || format!("the header {name}");
+        let header: HeaderName = name.parse().with_context(about)?;
+        let mut value = HeaderValue::from_str(value).with_context(about)?;
+        value.set_sensitive(true);
+        headers.insert(header, value);
+        Ok(())
+    };
+    for (name, value) in fixed {
+        put(name, value)?;
+    }
+    for (name, variable) in from_env {
+        put(name, &context.environment.variable(variable).context("headers_env")?)?;
+    }
+    Ok(headers)
+}

@@ -1,0 +1,207 @@
+//! `[mcp.NAME]` and `[serve]`.
+
+use super::check::{Check, Input};
+use crate::ids::Run;
+use crate::policy::diagnostic::{Code, Diagnostics};
+use crate::policy::file::{Entries, McpTable, ServeTable, Spot};
+use crate::policy::servers::{McpServer, Reach, Serve};
+use std::ops::Range;
+
+/// A name is part of every action of its server, and of the path at which it is offered.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Headers that a connection writes itself.
+const CONNECTION_HEADERS: [&str; 6] =
+    ["host", "connection", "content-length", "transfer-encoding", "upgrade", "te"];
+
+pub fn mcp_servers(
+    input: Input<'_>,
+    tables: &Entries<Spot<McpTable>>,
+    found: &mut Diagnostics,
+) -> Vec<(String, McpServer)> {
+    let mut check = Check { input, found };
+    tables
+        .0
+        .iter()
+        .filter_map(|(name, table)| Some((name.value.clone(), check.mcp_server(name, table)?)))
+        .collect()
+}
+
+pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> Serve {
+    let mut check = Check { input, found };
+    let listen = table.listen.as_ref().and_then(|listen| match listen.value.parse() {
+        Ok(address) => Some(address),
+        Err(_) => {
+            let what = format!("`{}` is no address with a port", listen.value);
+            check.bad(listen.span.clone(), what, "such as 127.0.0.1:7777 or [::1]:7777");
+            None
+        }
+    });
+    for origin in &table.allowed_origins {
+        let rest = origin.value.strip_prefix("https://").or_else(|| origin.value.strip_prefix("http://"));
+        if rest.is_none_or(|rest| rest.is_empty() || rest.contains(['/', '*', ' '])) {
+            let what = format!("`{}` is no origin", origin.value);
+            check.bad(
+                origin.span.clone(),
+                what,
+                "scheme, host and port alone, such as https://app.example.com",
+            );
+        }
+    }
+    for host in &table.allowed_hosts {
+        if host.value.is_empty() || host.value.contains(['/', '*', ' ', '@']) {
+            let what = format!("`{}` is no host name", host.value);
+            check.bad(host.span.clone(), what, "the name alone, such as semel.example.com");
+        }
+    }
+    let texts = |list: &[Spot<String>]| list.iter().map(|text| text.value.clone()).collect();
+    Serve {
+        listen,
+        allow_remote: table.allow_remote,
+        allowed_origins: texts(&table.allowed_origins),
+        allowed_hosts: texts(&table.allowed_hosts),
+        require_token: table.require_token,
+    }
+}
+
+impl Check<'_> {
+    fn bad(&mut self, span: Range<usize>, what: impl Into<String>, help: &str) {
+        self.error(span, Code::BadServer, what, help);
+    }
+
+    fn mcp_server(&mut self, name: &Spot<String>, table: &Spot<McpTable>) -> Option<McpServer> {
+        let text = &name.value;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        if text.is_empty() || text.len() > NAME_CHARS_MAX || !text.bytes().all(plain) || text.starts_with('.')
+        {
+            let help = "letters, digits, `_`, `-` and `.`, at most 64, beginning with none of the dots";
+            self.bad(name.span.clone(), format!("`{text}` cannot name a server"), help);
+        }
+        let reach = self.reach(name, &table.value);
+        let run = table.value.run.as_ref();
+        if let Some(run) = run.filter(|run| Run::named(&run.value).is_err()) {
+            self.bad(
+                run.span.clone(),
+                format!("`{}` cannot name a run", run.value),
+                "visible characters, not too many",
+            );
+        }
+        let source = self.input.source;
+        Some(McpServer {
+            path: source.path.to_owned(),
+            line: source.line_of(name.span.start),
+            reach: reach?,
+            trusted: table.value.trusted,
+            pin: table.value.pin,
+            decorate: table.value.decorate,
+            own_tools: table.value.tools,
+            dry_run_argument: table.value.dry_run_argument,
+            run: run.map(|run| run.value.clone()),
+        })
+    }
+
+    fn reach(&mut self, name: &Spot<String>, table: &McpTable) -> Option<Reach> {
+        match (&table.command, &table.url) {
+            (Some(command), None) => {
+                if command.value.first().is_none_or(String::is_empty) {
+                    self.bad(
+                        command.span.clone(),
+                        "`command` names no program",
+                        "such as [\"npx\", \"-y\", \"server\"]",
+                    );
+                }
+                for (header, _) in table.headers.0.iter().chain(&table.headers_env.0) {
+                    self.bad(
+                        header.span.clone(),
+                        "a command has no headers",
+                        "they go with `url`; a command has `env`",
+                    );
+                }
+                if let Some(private) = &table.private {
+                    self.bad(private.span.clone(), "a command has no address", "`private` goes with `url`");
+                }
+                self.names_of_env(&table.env);
+                let cwd = table.cwd.as_ref().map(|cwd| self.beside_the_file(&cwd.value));
+                Some(Reach::Command { argv: command.value.clone(), env: pairs(&table.env), cwd })
+            }
+            (None, Some(url)) => {
+                for (variable, _) in &table.env.0 {
+                    self.bad(
+                        variable.span.clone(),
+                        "an address has no environment",
+                        "`env` goes with `command`",
+                    );
+                }
+                if let Some(cwd) = &table.cwd {
+                    self.bad(cwd.span.clone(), "an address has no directory", "`cwd` goes with `command`");
+                }
+                self.names_of_headers(&table.headers, true);
+                self.names_of_headers(&table.headers_env, false);
+                Some(Reach::Url {
+                    url: url.value.clone(),
+                    private: table.private.as_ref().is_some_and(|private| private.value),
+                    headers: pairs(&table.headers),
+                    headers_env: pairs(&table.headers_env),
+                })
+            }
+            (None, None) => {
+                let what = format!("`{}` has neither `command` nor `url`", name.value);
+                self.absent(
+                    name.span.clone(),
+                    Code::BadServer,
+                    &what,
+                    "command = [\"server\"], or url = \"https://…\"",
+                );
+                None
+            }
+            (Some(_), Some(url)) => {
+                self.bad(
+                    url.span.clone(),
+                    "there are both `command` and `url`",
+                    "a server is reached in one way",
+                );
+                None
+            }
+        }
+    }
+
+    fn beside_the_file(&self, cwd: &str) -> std::path::PathBuf {
+        self.input.source.path.parent().unwrap_or(std::path::Path::new("")).join(cwd)
+    }
+
+    fn names_of_env(&mut self, env: &Entries<String>) {
+        for (variable, value) in &env.0 {
+            if variable.value.is_empty() || variable.value.contains(['=', '\0']) || value.contains('\0') {
+                let what = format!("`{}` cannot be an environment variable", variable.value);
+                self.bad(variable.span.clone(), what, "no `=` and no NUL");
+            }
+        }
+    }
+
+    fn names_of_headers(&mut self, headers: &Entries<String>, with_values: bool) {
+        for (header, value) in &headers.0 {
+            let name = &header.value;
+            let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            if name.is_empty() || !name.bytes().all(token) {
+                self.bad(header.span.clone(), format!("`{name}` is no header name"), "such as Authorization");
+            } else if CONNECTION_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+                self.bad(
+                    header.span.clone(),
+                    format!("`{name}` is written by the connection itself"),
+                    "leave it out",
+                );
+            }
+            if with_values && value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7F) {
+                self.bad(
+                    header.span.clone(),
+                    format!("the value of `{name}` has control characters"),
+                    "one line of text",
+                );
+            }
+        }
+    }
+}
+
+fn pairs(entries: &Entries<String>) -> Vec<(String, String)> {
+    entries.0.iter().map(|(name, value)| (name.value.clone(), value.clone())).collect()
+}

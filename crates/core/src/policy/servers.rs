@@ -1,0 +1,66 @@
+//! What the operator says about servers: those behind semel, and semel itself as one.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Where `semel serve` listens unless told otherwise: this machine alone.
+pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7777);
+
+/// `[mcp.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServer {
+    /// The file and line that say so.
+    pub path: PathBuf,
+    pub line: usize,
+    pub reach: Reach,
+    pub trusted: Option<bool>,
+    pub pin: Option<bool>,
+    pub decorate: Option<bool>,
+    pub own_tools: Option<bool>,
+    pub dry_run_argument: Option<bool>,
+    pub run: Option<String>,
+}
+
+/// The way to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    Command {
+        /// Never empty.
+        argv: Vec<String>,
+        env: Vec<(String, String)>,
+        /// Relative to the file's directory.
+        cwd: Option<PathBuf>,
+    },
+    Url {
+        /// As it is written; whether it may be asked is the client's matter.
+        url: String,
+        private: bool,
+        headers: Vec<(String, String)>,
+        /// Header and the environment variable that holds its value.
+        headers_env: Vec<(String, String)>,
+    },
+}
+
+/// `[serve]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Serve {
+    pub listen: Option<SocketAddr>,
+    pub allow_remote: Option<bool>,
+    pub allowed_origins: Vec<String>,
+    pub allowed_hosts: Vec<String>,
+    pub require_token: Option<bool>,
+}
+
+impl Serve {
+    /// These, and the others' where these are silent.
+    pub fn or(self, others: Serve) -> Serve {
+        let or = |mine: Vec<String>, theirs| if mine.is_empty() { theirs } else { mine };
+        Serve {
+            listen: self.listen.or(others.listen),
+            allow_remote: self.allow_remote.or(others.allow_remote),
+            allowed_origins: or(self.allowed_origins, others.allowed_origins),
+            allowed_hosts: or(self.allowed_hosts, others.allowed_hosts),
+            require_token: self.require_token.or(others.require_token),
+        }
+    }
+}

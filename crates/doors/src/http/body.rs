@@ -1,0 +1,128 @@
+//! Bodies: read whole within a limit, or given on as they come.
+
+use axum::body::Body as Boxed;
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+/// A client that sends nothing of its body for this long is gone.
+pub const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    #[error("a body has at most {0} bytes")]
+    TooLarge(usize),
+    #[error("the body stopped coming")]
+    Stalled,
+    #[error("the body broke off: {0}")]
+    Broken(String),
+}
+
+/// The whole body, if it never pauses for longer than `pause`. What says that it is too large is not read at all.
+pub async fn read<B>(body: B, max: usize, pause: Duration) -> Result<Bytes, Unreadable>
+where
+    B: Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let mut body = std::pin::pin!(body);
+    if body.size_hint().lower() > max as u64 {
+        return Err(Unreadable::TooLarge(max));
+    }
+    let mut whole = BytesMut::new();
+    loop {
+        let frame = tokio::time::timeout(pause, body.frame()).await.map_err(|_| Unreadable::Stalled)?;
+        let Some(frame) = frame else { return Ok(whole.freeze()) };
+        let frame = frame.map_err(|error| Unreadable::Broken(error.to_string()))?;
+        if let Ok(data) = frame.into_data() {
+            if whole.len() + data.len() > max {
+                return Err(Unreadable::TooLarge(max));
+            }
+            whole.extend_from_slice(&data);
+        }
+    }
+}
+
+/// A body that holds its request's place in the count until its end.
+#[derive(Debug)]
+pub struct Held {
+    body: Boxed,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Held {
+    pub fn new(body: Boxed, place: OwnedSemaphorePermit) -> Held {
+        Held { body, _place: place }
+    }
+}
+
+impl Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A body that somebody else writes, and that says when its last byte was taken.
+pub struct Piped {
+    parts: mpsc::Receiver<Bytes>,
+    taken: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// Parts that wait to be taken; a reader that is slower makes the writer wait.
+const WAITING_MAX: usize = 16;
+
+impl Piped {
+    pub fn new() -> (mpsc::Sender<Bytes>, Piped) {
+        let (writer, parts) = mpsc::channel(WAITING_MAX);
+        (writer, Piped { parts, taken: None })
+    }
+
+    /// One part, and what to do once it was taken.
+    pub fn whole(part: Bytes, taken: impl FnOnce() + Send + 'static) -> Piped {
+        let (writer, piped) = Piped::new();
+        // There is room for the first part.
+        let _taken_later = writer.try_send(part);
+        Piped { taken: Some(Box::new(taken)), ..piped }
+    }
+}
+
+impl std::fmt::Debug for Piped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Piped").finish_non_exhaustive()
+    }
+}
+
+impl Body for Piped {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let part = std::task::ready!(self.parts.poll_recv(context));
+        if part.is_none()
+            && let Some(taken) = self.taken.take()
+        {
+            taken();
+        }
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+    }
+}

@@ -1,0 +1,92 @@
+//! From an address to a connection on which nothing has been sent yet.
+
+use super::Error;
+use crate::http::target::Target;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use rustls::{ClientConfig, RootCertStore};
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tower_service::Service;
+
+/// A peer that vanished is noticed within minutes, even on a stream on which nothing is said for hours.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+pub type Connector = HttpsConnector<HttpConnector<CheckedResolver>>;
+
+pub fn connector(target: &Target, timeout: Duration) -> Result<Connector, Error> {
+    let mut http = HttpConnector::new_with_resolver(CheckedResolver { target: Arc::new(target.clone()) });
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_keepalive(Some(KEEPALIVE));
+    http.set_connect_timeout(Some(timeout));
+    // HTTP/1.1 alone: one request at a time on a connection is what makes "zero bytes were written" provable.
+    let connector = HttpsConnectorBuilder::new().with_tls_config(tls(target)?).https_or_http().enable_http1();
+    Ok(connector.wrap_connector(http))
+}
+
+fn tls(target: &Target) -> Result<ClientConfig, Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::Tls(error.to_string()))?;
+    Ok(config.with_root_certificates(roots(target)?).with_no_client_auth())
+}
+
+/// The machine's own roots (`SSL_CERT_FILE` names others): a company's roots count, and a root that the machine no
+/// longer trusts does not live on in this program. They are read only where TLS is spoken.
+fn roots(target: &Target) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    if target.is_tls() {
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            let why = found.errors.first().map_or("none found".to_owned(), ToString::to_string);
+            return Err(Error::NoRoots(why));
+        }
+    }
+    Ok(roots)
+}
+
+/// Resolves names, and lets through only addresses to which the target may lead.
+#[derive(Debug, Clone)]
+pub struct CheckedResolver {
+    target: Arc<Target>,
+}
+
+impl Service<Name> for CheckedResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let target = self.target.clone();
+        let resolving = GaiResolver::new().call(name);
+        Box::pin(async move {
+            let mut allowed = Vec::new();
+            let mut refused = None;
+            for address in resolving.await? {
+                match target.allows(address.ip()) {
+                    Ok(()) => allowed.push(address),
+                    Err(why) => refused = Some(why),
+                }
+            }
+            match refused {
+                Some(why) if allowed.is_empty() => {
+                    Err(io::Error::new(io::ErrorKind::PermissionDenied, why.to_string()))
+                }
+                _ => Ok(allowed.into_iter()),
+            }
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! An HTTP client that always knows what it has sent.
+//!
+//! Getting a connection and sending on it are two steps: the first may fail without leaving a doubt, and of the second
+//! it is known whether a byte of the request was written. Nothing is ever sent again and no redirect is followed.
+
+mod body;
+mod connect;
+mod idle;
+
+pub use body::Incoming;
+
+use super::target::Target;
+use bytes::Bytes;
+use connect::Connector;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper_util::rt::TokioIo;
+use idle::Idle;
+use std::sync::Arc;
+use std::time::Duration;
+use tower_service::Service;
+
+/// Headers of a response, all together: a page of cookies fits, a flood does not.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+const HEADERS_MAX: usize = 128;
+
+/// Resolving, connecting and TLS together.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// Semel could not build a client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("TLS cannot be set up: {0}")]
+    Tls(String),
+    #[error("this machine has no root certificates ({0}); install ca-certificates or set SSL_CERT_FILE")]
+    NoRoots(String),
+}
+
+/// No connection: certainly nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot reach {target}: {why}")]
+pub struct NotReached {
+    pub target: String,
+    pub why: String,
+}
+
+/// A request that got no response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failed {
+    /// Not one byte of it was written.
+    #[error("nothing was sent: {0}")]
+    NeverSent(String),
+    /// Some of it may have arrived.
+    #[error("no response came: {0}")]
+    Lost(String),
+}
+
+/// One upstream.
+#[derive(Debug, Clone)]
+pub struct Client {
+    target: Arc<Target>,
+    connector: Connector,
+    idle: Idle,
+}
+
+/// A connection on which nothing of this request has been sent yet.
+#[derive(Debug)]
+pub struct Prepared {
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Client {
+    pub fn to(target: Target) -> Result<Client, Error> {
+        let connector = connect::connector(&target, CONNECT_TIME)?;
+        Ok(Client { target: Arc::new(target), connector, idle: Idle::default() })
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// A connection that is open now: one that was just used, or a new one.
+    pub async fn prepare(&self) -> Result<Prepared, NotReached> {
+        if let Some(sender) = self.idle.take() {
+            return Ok(Prepared { sender });
+        }
+        let connecting = async {
+            let stream = self.connector.clone().call(self.target.uri().clone()).await;
+            let stream = stream.map_err(|error| plain(error.as_ref()))?;
+            let mut builder = Builder::new();
+            builder.max_buf_size(HEADER_BYTES_MAX).max_headers(HEADERS_MAX);
+            let (sender, connection) =
+                builder.handshake(TokioIo::new(TokioIo::new(stream))).await.map_err(|error| plain(&error))?;
+            // It ends by itself when both its sender and its last body are gone.
+            tokio::spawn(connection);
+            Ok(sender)
+        };
+        let sender = match tokio::time::timeout(CONNECT_TIME, connecting).await {
+            Ok(connected) => connected,
+            Err(_) => Err(format!("not connected within {} seconds", CONNECT_TIME.as_secs())),
+        };
+        sender
+            .map(|sender| Prepared { sender })
+            .map_err(|why| NotReached { target: self.target.to_string(), why })
+    }
+
+    /// Sends on a prepared connection. The response's body is read by whoever gets it.
+    pub async fn send(
+        &self,
+        prepared: Prepared,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Failed> {
+        let Prepared { mut sender } = prepared;
+        match sender.try_send_request(request).await {
+            Ok(response) => Ok(response.map(|body| Incoming::new(body, sender, self.idle.clone()))),
+            // The request comes back only if the connection closed before any of it was written.
+            Err(mut error) => match error.take_message() {
+                Some(_) => Err(Failed::NeverSent(plain(error.error()))),
+                None => Err(Failed::Lost(plain(error.error()))),
+            },
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+fn plain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let said = next.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,142 @@
+//! An HTTP server with a limit on everything.
+//!
+//! It knows nothing of what it serves: a router gets what the `front` let in, together with whose it is.
+
+mod front;
+mod problem;
+
+pub use front::{Credential, Front, OWN_TOKEN, Token};
+pub use problem::problem;
+
+use crate::http::body::Held;
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tower_service::Service;
+
+/// One request's headers, all together: as much as common proxies take.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+const HEADERS_MAX: usize = 128;
+
+/// A client sends its headers at once, or it is not a client; an idle connection is kept as long.
+const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Clients of one machine, each with a stream or two. Beyond it new ones wait in the kernel's queue.
+const CONNECTIONS_MAX: usize = 1_024;
+
+/// Requests at once, streams included.
+const REQUESTS_MAX: usize = 2_048;
+
+/// After a failed accept (no descriptors left, usually) the others get time to end.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long what was sent may take to settle once the server was told to stop.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(25);
+
+/// How long answers that are settled may take to leave.
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// What a server serves, and to whom.
+#[derive(Debug, Clone)]
+pub struct Served {
+    pub front: Arc<Front>,
+    pub router: Router,
+}
+
+/// Serves until told to stop, and then until what was sent has `settled`.
+pub async fn serve(
+    listener: TcpListener,
+    served: Served,
+    stop: impl Future<Output = ()>,
+    settled: impl Future<Output = ()>,
+) {
+    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let requests = Arc::new(Semaphore::new(REQUESTS_MAX));
+    let (stopping, stopped) = watch::channel(false);
+    let mut open = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = async {
+            let permit = Arc::clone(&connections).acquire_owned().await.expect("it is never closed");
+            (listener.accept().await, permit)
+        };
+        tokio::select! {
+            () = &mut stop => break,
+            Some(_) = open.join_next() => {}
+            (accepted, permit) = accepted => match accepted {
+                Ok((stream, _)) => {
+                    let (served, requests, stopped) = (served.clone(), Arc::clone(&requests), stopped.clone());
+                    open.spawn(async move {
+                        connection(stream, served, requests, stopped).await;
+                        drop(permit);
+                    });
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
+        }
+    }
+    drop(listener);
+    stopping.send_replace(true);
+    let _unsettled_is_in_doubt = tokio::time::timeout(SETTLE_TIME_MAX, settled).await;
+    let left = async { while open.join_next().await.is_some() {} };
+    let _streams_have_no_end = tokio::time::timeout(LEAVE_TIME_MAX, left).await;
+}
+
+async fn connection(
+    stream: TcpStream,
+    served: Served,
+    requests: Arc<Semaphore>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // Events are small and wanted at once. Without it they still arrive.
+    let _slower = stream.set_nodelay(true);
+    let service = service_fn(move |request| answer(request, served.clone(), Arc::clone(&requests)));
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME_MAX)
+        .max_buf_size(HEADER_BYTES_MAX)
+        .max_headers(HEADERS_MAX);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _client_went_away = connection.as_mut() => return,
+        _ = stopped.wait_for(|stopped| *stopped) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _client_went_away = connection.await;
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    served: Served,
+    requests: Arc<Semaphore>,
+) -> Result<Response, Infallible> {
+    let Ok(permit) = requests.try_acquire_owned() else {
+        let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once");
+        response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
+        return Ok(response);
+    };
+    let (mut parts, body) = request.into_parts();
+    let mut response = match served.front.admit(&mut parts) {
+        Ok(()) => {
+            let request = Request::from_parts(parts, Body::new(body));
+            served.router.clone().call(request).await.unwrap_or_else(|never| match never {})
+        }
+        Err(refused) => *refused,
+    };
+    let headers = response.headers_mut();
+    headers.entry(http::header::X_CONTENT_TYPE_OPTIONS).or_insert(http::HeaderValue::from_static("nosniff"));
+    Ok(response.map(|body| Body::new(Held::new(body, permit))))
+}

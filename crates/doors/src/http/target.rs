@@ -1,0 +1,245 @@
+//! Where an upstream is: an address that the operator wrote, and which addresses of the network it may lead to.
+
+use http::Uri;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An upstream's address. Only an operator writes one; nothing that comes over the wire does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    uri: Uri,
+    /// Whether a name may lead into the operator's own network.
+    private: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    #[error("`{0}` is no address: {1}")]
+    Malformed(String, String),
+    #[error("`{0}` is not http or https")]
+    Scheme(String),
+    #[error("an address with a user name or password would be written down in too many places")]
+    UserInfo,
+    #[error("`{0}` looks like a number in disguise; write the address in its usual form")]
+    Disguised(String),
+}
+
+impl Target {
+    pub fn parse(text: &str) -> Result<Target, Invalid> {
+        // What the type for addresses would quietly drop or read in its own way is refused first.
+        if text.contains('#') {
+            return Err(Invalid::Malformed(text.to_owned(), "a fragment means nothing to a server".into()));
+        }
+        let uri: Uri = text
+            .parse()
+            .map_err(|error: http::uri::InvalidUri| Invalid::Malformed(text.to_owned(), error.to_string()))?;
+        match uri.scheme_str() {
+            Some("http" | "https") => {}
+            Some(other) => return Err(Invalid::Scheme(other.to_owned())),
+            None => return Err(Invalid::Malformed(text.to_owned(), "it has no http:// or https://".into())),
+        }
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        if authority.contains('@') {
+            return Err(Invalid::UserInfo);
+        }
+        let target = Target { uri, private: false };
+        if target.host().is_empty() {
+            return Err(Invalid::Malformed(text.to_owned(), "it names no host".into()));
+        }
+        let last_label = target.host().trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+        let number = last_label.starts_with(|first: char| first.is_ascii_digit());
+        if number && target.literal().is_none() {
+            return Err(Invalid::Disguised(target.host().to_owned()));
+        }
+        Ok(target)
+    }
+
+    /// Says that the name may lead to private addresses: a name server of the operator's own answers for it.
+    pub fn with_private(mut self, private: bool) -> Target {
+        self.private = private;
+        self
+    }
+
+    pub fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    pub fn is_tls(&self) -> bool {
+        self.uri.scheme_str() == Some("https")
+    }
+
+    /// The name or the number, without brackets.
+    pub fn host(&self) -> &str {
+        self.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// What goes into the `Host` header.
+    pub fn authority(&self) -> &str {
+        self.uri.authority().map_or("", |authority| authority.as_str())
+    }
+
+    fn literal(&self) -> Option<IpAddr> {
+        self.host().parse().ok()
+    }
+
+    /// Whether a connection to this address may be made, now that the name was resolved. Looking after resolving leaves
+    /// nothing to a name server that answers differently the second time.
+    pub fn allows(&self, address: IpAddr) -> Result<(), Refused> {
+        let refused = |why| Err(Refused { host: self.host().to_owned(), address, why });
+        if self.literal() == Some(address) {
+            return Ok(());
+        }
+        match Reach::of(address) {
+            Reach::Public => Ok(()),
+            Reach::Metadata => refused("is where clouds keep credentials; only the number itself names it"),
+            Reach::Private if self.private || is_own_network(self.host()) => Ok(()),
+            Reach::Private => refused("is private; private = true allows it"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A query may carry a key, so it is not shown.
+        let scheme = self.uri.scheme_str().unwrap_or_default();
+        write!(f, "{scheme}://{}{}", self.authority(), self.uri.path())
+    }
+}
+
+/// A name leads where the operator did not say that it may.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{host} leads to {address}, which {why}")]
+pub struct Refused {
+    host: String,
+    address: IpAddr,
+    why: &'static str,
+}
+
+enum Reach {
+    Public,
+    Private,
+    Metadata,
+}
+
+impl Reach {
+    fn of(address: IpAddr) -> Reach {
+        match address {
+            IpAddr::V4(address) => Reach::of_v4(address),
+            IpAddr::V6(address) => match address.to_ipv4_mapped() {
+                Some(mapped) => Reach::of_v4(mapped),
+                None => Reach::of_v6(address),
+            },
+        }
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Reach {
+        /// Alibaba's; the others' lie in the link-local block.
+        const METADATA: Ipv4Addr = Ipv4Addr::new(100, 100, 100, 200);
+        let [first, second, ..] = address.octets();
+        let shared = first == 100 && (64..128).contains(&second);
+        let special = first == 0 || first >= 240 || address.is_multicast();
+        if address.is_link_local() || address == METADATA {
+            Reach::Metadata
+        } else if address.is_private() || address.is_loopback() || shared || special {
+            Reach::Private
+        } else {
+            Reach::Public
+        }
+    }
+
+    fn of_v6(address: Ipv6Addr) -> Reach {
+        /// Amazon's, inside the private block.
+        const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+        if address.is_unicast_link_local() || address == METADATA {
+            Reach::Metadata
+        } else if address.is_unique_local()
+            || address.is_loopback()
+            || address.is_unspecified()
+            || address.is_multicast()
+        {
+            Reach::Private
+        } else {
+            Reach::Public
+        }
+    }
+}
+
+/// Names that no public name server answers for: what they lead to is the operator's own.
+fn is_own_network(host: &str) -> bool {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let own = ["localhost", "local", "internal", "lan", "home.arpa", "test", "intranet"];
+    !host.contains('.') || own.iter().any(|suffix| host.ends_with(&format!(".{suffix}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_http_addresses_are_taken() {
+        for good in [
+            "http://localhost:3000/mcp",
+            "https://mcp.example.com/v1?x=1",
+            "http://[::1]:9/",
+            "http://10.0.0.1",
+        ] {
+            assert!(Target::parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "ftp://a/",
+            "mcp.example.com",
+            "/mcp",
+            "https://user:pass@example.com/",
+            "https://user@example.com/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://127.1/",
+            "http://0177.0.0.1/",
+            "http://exämple.com/",
+            "https://a/#b",
+            "",
+            "http://",
+            "file:///etc/passwd",
+        ] {
+            assert!(Target::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_leads_inside_only_where_the_operator_said_so() {
+        let allows =
+            |url: &str, address: &str| Target::parse(url).unwrap().allows(address.parse().unwrap()).is_ok();
+        assert!(allows("https://mcp.example.com/", "93.184.216.34"));
+        for inside in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "192.168.0.1",
+            "::1",
+            "fd12::1",
+            "::ffff:10.0.0.1",
+            "0.0.0.0",
+            "100.64.0.1",
+        ] {
+            assert!(!allows("https://mcp.example.com/", inside), "{inside}");
+            assert!(allows("http://billing/", inside), "{inside}");
+            assert!(allows("http://billing.internal/", inside), "{inside}");
+            assert!(allows("http://localhost:1/", inside), "{inside}");
+        }
+        assert!(allows("http://127.0.0.1/", "127.0.0.1"));
+        assert!(!allows("http://billing/", "169.254.169.254"));
+        assert!(!allows("http://billing/", "fd00:ec2::254"));
+        assert!(!allows("http://billing/", "100.100.100.200"));
+        assert!(allows("http://169.254.169.254/", "169.254.169.254"));
+        let own = Target::parse("https://mcp.corp.example.com/").unwrap().with_private(true);
+        assert!(own.allows("10.0.0.1".parse().unwrap()).is_ok());
+        assert!(own.allows("169.254.169.254".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn what_is_shown_has_no_query() {
+        assert_eq!(
+            Target::parse("https://a.example/mcp?key=1").unwrap().to_string(),
+            "https://a.example/mcp"
+        );
+    }
+}

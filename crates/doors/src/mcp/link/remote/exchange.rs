@@ -1,0 +1,292 @@
+//! One request and its answer, over as many streams as the server needs for it.
+
+use super::{Answered, Exchanged, Form, LAST_EVENT_ID, Outgoing, RemoteLink, Speaks, VERSION, mirror};
+use crate::http::body;
+use crate::http::client::{Failed, Incoming};
+use crate::http::sse::Parser;
+use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use semel_gate::clock::Clock;
+use std::time::Duration;
+
+/// A page that explains a refusal is short.
+const REFUSAL_BYTES_MAX: usize = 1 << 20;
+
+/// An answer may take as long as the tool works.
+const PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// How long to wait before asking for the rest of a stream, where the server did not say.
+const RETRY_UNLESS_SAID: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// So often in a row a server may fail to go on with a stream that it promised to go on with.
+const FAILURES_MAX: u32 = 10;
+
+/// What is known of a stream that may have to be taken up again.
+#[derive(Debug)]
+struct Resume {
+    last_event: Option<String>,
+    retry: Duration,
+    failures: u32,
+}
+
+enum Followed {
+    Answered(Exchanged),
+    Ended,
+}
+
+impl RemoteLink {
+    /// Sends once, and follows the answer to its end.
+    pub async fn exchange(&self, request: Outgoing) -> Exchanged {
+        let Outgoing { id, frame, last_moment } = request;
+        let bytes = frame.to_bytes();
+        let Ok(message) = Message::parse(bytes.clone()) else {
+            return Exchanged::NeverSent("the request is no message".into());
+        };
+        let waiting = self.lock().pop();
+        let prepared = match waiting {
+            Some(prepared) => prepared,
+            None => match self.client.prepare().await {
+                Ok(prepared) => prepared,
+                Err(error) => return Exchanged::NeverSent(error.to_string()),
+            },
+        };
+        if last_moment.is_some_and(|last| self.clock.now() > last) {
+            return Exchanged::NeverSent("the last moment for sending has passed".into());
+        }
+        match self.client.send(prepared, self.post(&message)).await {
+            Ok(response) => {
+                let exchanged = self.read(&id, response).await;
+                if let (Speaks::Session(session), Exchanged::Reply(answer)) = (&self.speaks, &exchanged) {
+                    session.learned(message.method().unwrap_or_default(), answer);
+                }
+                exchanged
+            }
+            Err(Failed::NeverSent(why)) => Exchanged::NeverSent(why),
+            Err(Failed::Lost(why)) => Exchanged::Lost(why),
+        }
+    }
+
+    pub(super) fn post(&self, message: &Message) -> Request<Full<Bytes>> {
+        let mut headers = self.headers(Some(message));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        self.request(Method::POST, headers, message.bytes.clone())
+    }
+
+    pub(super) fn get(&self, last_event: Option<&str>) -> Request<Full<Bytes>> {
+        let mut headers = self.headers(None);
+        headers.remove(CONTENT_TYPE);
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(Ok(last_event)) = last_event.map(HeaderValue::from_str) {
+            headers.insert(LAST_EVENT_ID, last_event);
+        }
+        self.request(Method::GET, headers, Bytes::new())
+    }
+
+    fn request(&self, method: Method, headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+        request(self.client.target(), method, headers, body)
+    }
+
+    fn headers(&self, message: Option<&Message>) -> HeaderMap {
+        match &self.speaks {
+            Speaks::Session(session) => session.headers(message),
+            Speaks::Client(headers) => {
+                let mut headers = headers.clone();
+                let is_call = message.is_some_and(|message| message.method() == Some("tools/call"));
+                // The client has mirrored its own call; what semel asks besides mirrors itself.
+                if headers.contains_key(super::METHOD) && !is_call {
+                    mirror::clear(&mut headers);
+                    if let Some(message) = message {
+                        mirror::write(&mut headers, message, None);
+                    }
+                }
+                headers
+            }
+        }
+    }
+
+    async fn read(&self, id: &Id, response: Response<Incoming>) -> Exchanged {
+        let (head, body) = response.into_parts();
+        if let Speaks::Session(session) = &self.speaks {
+            session.heard(&head.headers);
+        }
+        if head.status.is_success() && is_stream(&head.headers) {
+            if let Some(told) = &self.told {
+                told.opened(&head.headers);
+            }
+            return self.follow(id, head.status, head.headers, body).await;
+        }
+        let max = if head.status.is_success() { MESSAGE_BYTES_MAX } else { REFUSAL_BYTES_MAX };
+        let bytes = match body::read(body, max, PAUSE_MAX).await {
+            Ok(bytes) => bytes,
+            Err(error) => return Exchanged::Lost(format!("HTTP {}: {error}", head.status.as_u16())),
+        };
+        let form = |form| Answered { status: head.status, headers: head.headers.clone(), form };
+        match Message::parse(bytes.clone()) {
+            Ok(message) if is_response_to(&message, id) => {
+                self.answered(form(Form::Document));
+                Exchanged::Reply(message)
+            }
+            _ if is_refusal(head.status) => {
+                self.answered(form(Form::Refusal(bytes.clone())));
+                let words = words(head.status, &bytes);
+                // Clients open a new session and send again, also where the session was lost after the effect.
+                match head.status == StatusCode::NOT_FOUND && self.has_session() {
+                    true => Exchanged::Unclear(words),
+                    false => Exchanged::Refused(words),
+                }
+            }
+            _ => Exchanged::Lost(words(head.status, &bytes)),
+        }
+    }
+
+    fn answered(&self, answered: Answered) {
+        if let Some(told) = &self.told {
+            told.answered(answered);
+        }
+    }
+
+    /// Reads streams until one carries the response.
+    async fn follow(&self, id: &Id, status: StatusCode, headers: HeaderMap, body: Incoming) -> Exchanged {
+        let mut resume = Resume { last_event: None, retry: RETRY_UNLESS_SAID, failures: 0 };
+        let mut stream = Some(body);
+        loop {
+            if let Some(body) = stream.take()
+                && let Followed::Answered(exchanged) =
+                    self.follow_one(id, status, &headers, body, &mut resume).await
+            {
+                return exchanged;
+            }
+            // Only the era of sessions goes on with a stream that has ended.
+            if resume.last_event.is_none() || !self.may_resume() {
+                return Exchanged::Lost("the stream ended without the response".into());
+            }
+            if resume.failures > FAILURES_MAX {
+                return Exchanged::Lost("the stream ended, and the server does not go on with it".into());
+            }
+            if let Some(told) = &self.told {
+                told.paused();
+            }
+            self.clock.sleep(resume.retry.min(RETRY_MAX)).await;
+            stream = self.resumed(&mut resume).await;
+        }
+    }
+
+    /// A stream with the events after the last one. `None`: not now.
+    async fn resumed(&self, resume: &mut Resume) -> Option<Incoming> {
+        resume.failures += 1;
+        let prepared = self.client.prepare().await.ok()?;
+        let response = self.client.send(prepared, self.get(resume.last_event.as_deref())).await.ok()?;
+        let goes_on = response.status().is_success() && is_stream(response.headers());
+        goes_on.then(|| response.into_body())
+    }
+
+    async fn follow_one(
+        &self,
+        id: &Id,
+        status: StatusCode,
+        headers: &HeaderMap,
+        mut body: Incoming,
+        resume: &mut Resume,
+    ) -> Followed {
+        let mut parser = Parser::default();
+        while let Some(Ok(frame)) = body.frame().await {
+            let Ok(data) = frame.into_data() else { continue };
+            parser.push(&data);
+            loop {
+                let piece = match parser.next() {
+                    Ok(Some(piece)) => piece,
+                    Ok(None) => break,
+                    Err(error) => return Followed::Answered(Exchanged::Lost(error.to_string())),
+                };
+                if let Some(retry) = piece.fields.retry {
+                    resume.retry = Duration::from_millis(retry);
+                }
+                if let Some(event) = &piece.fields.id {
+                    resume.last_event = Some(event.clone()).filter(|event| !event.is_empty());
+                    resume.failures = 0;
+                }
+                let message = piece.fields.data.clone().and_then(|data| Message::parse(data).ok());
+                match message {
+                    Some(message) if is_response_to(&message, id) => {
+                        let headers = headers.clone();
+                        self.answered(Answered { status, headers, form: Form::Event(piece) });
+                        return Followed::Answered(Exchanged::Reply(message));
+                    }
+                    message => self.besides(piece, message),
+                }
+            }
+        }
+        Followed::Ended
+    }
+
+    fn besides(&self, piece: crate::http::sse::Piece, message: Option<Message>) {
+        if let Some(told) = &self.told {
+            told.piece(piece);
+        } else if let (Speaks::Session(session), Some(message)) = (&self.speaks, message) {
+            session.tell(message);
+        }
+    }
+
+    fn has_session(&self) -> bool {
+        match &self.speaks {
+            Speaks::Client(headers) => headers.contains_key(super::SESSION),
+            Speaks::Session(session) => session.headers(None).contains_key(super::SESSION),
+        }
+    }
+
+    fn may_resume(&self) -> bool {
+        let version = match &self.speaks {
+            Speaks::Client(headers) => headers.get(VERSION).and_then(|version| version.to_str().ok()),
+            Speaks::Session(_) => return true,
+        };
+        version.is_none_or(|version| version < crate::mcp::era::STATELESS)
+    }
+}
+
+/// A request to the target itself: whatever path a client asked for, it is the operator's that is used.
+pub fn request(
+    target: &crate::http::target::Target,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    let path = target.uri().path_and_query().map_or("/", |path| path.as_str());
+    *request.uri_mut() = path.parse().unwrap_or_default();
+    *request.headers_mut() = headers;
+    if let Ok(host) = HeaderValue::from_str(target.authority()) {
+        request.headers_mut().insert(HOST, host);
+    }
+    request
+}
+
+pub fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
+}
+
+fn is_response_to(message: &Message, id: &Id) -> bool {
+    matches!(&message.kind, Kind::Response { id: Some(of), .. } if of == id)
+}
+
+/// What certainly was turned away, as every door reads it: 4xx but the three that leave it open, 307 and 308.
+fn is_refusal(status: StatusCode) -> bool {
+    let open = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_EARLY];
+    let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+    status.is_client_error() && !open.contains(&status) || moved.contains(&status)
+}
+
+/// A status with the beginning of what was said about it, in one line.
+fn words(status: StatusCode, body: &[u8]) -> String {
+    const SHOWN_CHARS_MAX: usize = 200;
+    let text = String::from_utf8_lossy(&body[..body.len().min(4 * SHOWN_CHARS_MAX)]);
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|shown| !shown.is_control()).take(SHOWN_CHARS_MAX).collect();
+    format!("HTTP {} {line}", status.as_u16()).trim_end().to_owned()
+}

@@ -1,0 +1,298 @@
+//! One conversation with a remote server, for a client that has no HTTP of its own.
+
+use super::exchange::is_stream;
+use super::{Exchanged, Listener, Outgoing, RemoteLink, SESSION, VERSION, mirror};
+use crate::http::sse::Parser;
+use crate::mcp::busy::{Busy, Working};
+use crate::mcp::era::version_of;
+use crate::mcp::frame::Frame;
+use crate::mcp::members::Members;
+use crate::mcp::message::{Id, Kind, Message, text};
+use crate::mcp::tools::Tools;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt;
+use semel_gate::clock::Clock;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+/// Messages on their way at once. The client's next one waits.
+const PASSING_MAX: usize = 64;
+
+/// How long until the stream for the server's own messages is asked for again, where the server did not say.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+const LISTEN_AGAIN_MAX: Duration = Duration::from_secs(60);
+
+/// A goodbye is a courtesy.
+const GOODBYE_TAKES_MAX: Duration = Duration::from_secs(2);
+
+pub struct Session {
+    /// Sent with every request: what the operator configured.
+    headers: HeaderMap,
+    state: Mutex<State>,
+    room: Condvar,
+    listener: Mutex<Option<Box<dyn Listener>>>,
+    queue: mpsc::UnboundedSender<(Message, Working)>,
+    /// What was passed on and is not answered yet.
+    busy: Busy,
+}
+
+#[derive(Default)]
+struct State {
+    id: Option<HeaderValue>,
+    /// What `initialize` agreed on; absent in the stateless era.
+    version: Option<HeaderValue>,
+    /// For the arguments that are mirrored into headers.
+    tools: Tools,
+    passing: usize,
+    /// Requests that wait for their answer; in the stateless era letting go of one cancels it.
+    waiting: HashMap<Id, AbortHandle>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Headers may be credentials.
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
+/// What the client has said and was not passed on yet.
+#[derive(Debug)]
+pub struct Queue(mpsc::UnboundedReceiver<(Message, Working)>);
+
+impl Session {
+    pub fn new(headers: HeaderMap) -> (Arc<Session>, Queue) {
+        let (queue, queued) = mpsc::unbounded_channel();
+        let session = Session {
+            headers,
+            state: Mutex::default(),
+            room: Condvar::new(),
+            listener: Mutex::default(),
+            queue,
+            busy: Busy::default(),
+        };
+        (Arc::new(session), Queue(queued))
+    }
+
+    pub(super) fn headers(&self, message: Option<&Message>) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        let state = self.lock();
+        let params = message.and_then(|message| message.params.as_ref()).map_or("{}", text);
+        match version_of(params).and_then(|version| HeaderValue::try_from(version).ok()) {
+            Some(version) => {
+                headers.insert(VERSION, version);
+                if let Some(message) = message {
+                    let name =
+                        Members::parse(params).and_then(|params| Some(params.text("name")?.into_owned()));
+                    let definition = name.and_then(|name| state.tools.get(&name).cloned());
+                    mirror::write(&mut headers, message, definition.as_deref());
+                }
+            }
+            None => {
+                for (name, value) in [(SESSION, &state.id), (VERSION, &state.version)] {
+                    if let Some(value) = value {
+                        headers.insert(name, value.clone());
+                    }
+                }
+            }
+        }
+        headers
+    }
+
+    /// Takes in what an answer says beside its body.
+    pub(super) fn heard(&self, headers: &HeaderMap) {
+        if let Some(id) = headers.get(SESSION) {
+            self.lock().id = Some(id.clone());
+        }
+    }
+
+    /// Takes in what a request was answered with.
+    pub(super) fn learned(&self, method: &str, answer: &Message) {
+        let result = answer.body.as_ref().map_or("null", text);
+        match method {
+            "initialize" => {
+                let version = Members::parse(result).and_then(|result| {
+                    HeaderValue::try_from(result.text("protocolVersion")?.into_owned()).ok()
+                });
+                self.lock().version = version;
+            }
+            "tools/list" => drop(self.lock().tools.add_page(result)),
+            _ => {}
+        }
+    }
+
+    /// Something that the server says of its own accord.
+    pub(super) fn tell(&self, message: Message) {
+        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listener) = listener.as_mut() {
+            listener.message(message);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn passed(&self) {
+        self.lock().passing -= 1;
+        self.room.notify_all();
+    }
+}
+
+impl RemoteLink {
+    fn session(&self) -> Option<&Arc<Session>> {
+        match &self.speaks {
+            super::Speaks::Session(session) => Some(session),
+            super::Speaks::Client(_) => None,
+        }
+    }
+
+    /// Passes a client's message on as it came, in the order in which they came.
+    pub fn pass(&self, message: Message) {
+        if let Some(session) = self.session() {
+            session.lock().passing += 1;
+            if session.queue.send((message, session.busy.begin())).is_err() {
+                session.passed();
+            }
+        }
+    }
+
+    /// Blocks the thread that reads a client's messages while too many wait.
+    pub fn wait_for_room(&self) {
+        let Some(session) = self.session() else { return };
+        let mut state = session.lock();
+        while state.passing > PASSING_MAX {
+            state = session.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Begins to carry messages both ways.
+    pub fn listen(&self, queue: Queue, listener: impl Listener) {
+        if let Some(session) = self.session() {
+            let mut place = session.listener.lock().unwrap_or_else(PoisonError::into_inner);
+            *place = Some(Box::new(listener));
+            tokio::spawn(self.clone().carry(queue));
+        }
+    }
+
+    /// Waits until all that was passed on is answered.
+    pub async fn rest(&self) {
+        if let Some(session) = self.session() {
+            session.busy.rest().await;
+        }
+    }
+
+    /// Ends the session at the server, and lets go of whoever listens.
+    pub async fn close(&self) {
+        let Some(session) = self.session() else { return };
+        if session.lock().id.is_some() {
+            let goodbye = async {
+                let prepared = self.client.prepare().await.ok()?;
+                let headers = session.headers(None);
+                let request =
+                    super::exchange::request(self.client.target(), Method::DELETE, headers, Bytes::new());
+                self.client.send(prepared, request).await.ok()
+            };
+            let _a_courtesy = tokio::time::timeout(GOODBYE_TAKES_MAX, goodbye).await;
+        }
+        session.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    async fn carry(self, Queue(mut queue): Queue) {
+        let Some(session) = self.session().cloned() else { return };
+        while let Some((message, working)) = queue.recv().await {
+            let method = message.method().map(str::to_owned);
+            match (&message.kind, method.as_deref()) {
+                // What comes after it needs the session that it begins.
+                (Kind::Request { id, .. }, Some("initialize")) => {
+                    self.clone().carry_request(id.clone(), message).await
+                }
+                (Kind::Request { id, .. }, _) => {
+                    let (link, id) = (self.clone(), id.clone());
+                    let carried = link.carry_request(id.clone(), message);
+                    let task = tokio::spawn(async move {
+                        carried.await;
+                        drop(working);
+                    });
+                    let task = task.abort_handle();
+                    let mut state = session.lock();
+                    state.waiting.retain(|_, task| !task.is_finished());
+                    state.waiting.insert(id, task);
+                }
+                (_, Some("notifications/cancelled")) if session.lock().version.is_none() => {
+                    let params = message.params.as_ref().map_or("{}", text);
+                    let of =
+                        Members::parse(params).and_then(|params| Id::from_json(params.get("requestId")?));
+                    if let Some(task) = of.and_then(|id| session.lock().waiting.remove(&id)) {
+                        task.abort();
+                    }
+                    session.passed();
+                    continue;
+                }
+                _ => self.carry_notice(&message).await,
+            }
+            if method.as_deref() == Some("notifications/initialized") && session.lock().version.is_some() {
+                tokio::spawn(self.clone().hear());
+            }
+            session.passed();
+        }
+    }
+
+    async fn carry_request(self, id: Id, message: Message) {
+        let Some(session) = self.session() else { return };
+        let outgoing = Outgoing { id: id.clone(), frame: Frame::from(message.bytes), last_moment: None };
+        let answer = match self.exchange(outgoing).await {
+            Exchanged::Reply(answer) => answer,
+            Exchanged::Refused(why)
+            | Exchanged::Unclear(why)
+            | Exchanged::NeverSent(why)
+            | Exchanged::Lost(why) => {
+                let words = format!("semel has no answer from {}: {why}", self.client.target());
+                let frame = Frame::refusal(&id, -32603, &words, None);
+                match Message::parse(frame.to_bytes()) {
+                    Ok(answer) => answer,
+                    Err(_) => return,
+                }
+            }
+        };
+        session.tell(answer);
+    }
+
+    /// A notification, or the client's answer to a question of the server's. Nobody waits for what becomes of it.
+    async fn carry_notice(&self, message: &Message) {
+        if let Ok(prepared) = self.client.prepare().await {
+            let _nobody_waits = self.client.send(prepared, self.post(message)).await;
+        }
+    }
+
+    /// Hears what the server says of its own accord, for as long as it offers a stream for it.
+    async fn hear(self) {
+        let Some(session) = self.session() else { return };
+        let (mut last_event, mut pause) = (None::<String>, LISTEN_AGAIN);
+        while let Ok(prepared) = self.client.prepare().await {
+            let Ok(response) = self.client.send(prepared, self.get(last_event.as_deref())).await else {
+                return;
+            };
+            if response.status() != StatusCode::OK || !is_stream(response.headers()) {
+                return;
+            }
+            let mut body = response.into_body();
+            let mut parser = Parser::default();
+            while let Some(Ok(frame)) = body.frame().await {
+                parser.push(&frame.into_data().unwrap_or_default());
+                while let Ok(Some(piece)) = parser.next() {
+                    last_event = piece.fields.id.or(last_event);
+                    pause = piece.fields.retry.map_or(pause, Duration::from_millis);
+                    if let Some(Ok(message)) = piece.fields.data.map(Message::parse) {
+                        session.tell(message);
+                    }
+                }
+            }
+            self.clock.sleep(pause.min(LISTEN_AGAIN_MAX)).await;
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Clients over Streamable HTTP: every configured server at `/mcp/NAME`.
+
+mod connections;
+mod remote;
+mod respond;
+mod resumable;
+mod stream;
+
+pub use remote::Remote;
+
+use crate::http::server::{Credential, problem};
+use crate::mcp::door::Door;
+use crate::mcp::intent::Caller;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use http::request::Parts;
+use http::{HeaderName, Request, StatusCode};
+use semel_core::ids::Run;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Names the run of a request; stronger than what a call says.
+const RUN: HeaderName = HeaderName::from_static("semel-run-id");
+
+/// The tenant of a machine's own ledger, and the principal of its own token.
+const LOCAL: &str = "local";
+
+/// One server that is offered.
+#[derive(Debug)]
+pub struct Offer {
+    pub remote: Remote,
+    /// The run of calls that name none.
+    pub run: Option<Run>,
+}
+
+/// All that is offered, by name.
+#[derive(Debug)]
+pub struct Offers {
+    pub door: Arc<Door>,
+    pub by_name: BTreeMap<String, Offer>,
+}
+
+pub fn router(offers: Arc<Offers>) -> Router {
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/mcp/{name}", any(mcp))
+        .fallback(|| async {
+            problem(StatusCode::NOT_FOUND, "there is nothing here; servers are at /mcp/NAME")
+        })
+        .with_state(offers)
+}
+
+async fn mcp(
+    State(offers): State<Arc<Offers>>,
+    Path(name): Path<String>,
+    request: Request<Body>,
+) -> Response {
+    let Some(offer) = offers.by_name.get(&name) else {
+        return problem(StatusCode::NOT_FOUND, "there is no server of that name; semel.toml has [mcp.NAME]");
+    };
+    let (mut parts, body) = request.into_parts();
+    let caller = match caller(&offers.door, offer, &mut parts) {
+        Ok(caller) => caller,
+        Err(refused) => return *refused,
+    };
+    offer.remote.answer(&offers.door, caller, parts, body).await.into_response()
+}
+
+/// Whose request it is: from what it was let in by, never from what it says.
+fn caller(door: &Door, offer: &Offer, parts: &mut Parts) -> Result<Caller, Box<Response>> {
+    let principal = match parts.extensions.get::<Credential>() {
+        Some(Credential::Passed(credential)) => match &door.gate {
+            Ok(gate) => gate.ledger.secret().mac("principal", &[credential]).to_string(),
+            // Without a ledger nothing is recorded, and so nothing is anybody's.
+            Err(_) => LOCAL.to_owned(),
+        },
+        _ => LOCAL.to_owned(),
+    };
+    let run = match parts.headers.remove(RUN) {
+        None => None,
+        Some(run) => match run.to_str().ok().and_then(|run| Run::named(run).ok()) {
+            Some(run) => Some(run),
+            None => return Err(Box::new(problem(StatusCode::BAD_REQUEST, "Semel-Run-Id cannot name a run"))),
+        },
+    };
+    Ok(Caller { tenant: LOCAL.to_owned(), principal, run, surrounding_run: offer.run.clone() })
+}

@@ -1,0 +1,280 @@
+//! A remote server, offered on: everything passes as it came but guarded calls, and listings say what is guarded.
+
+use super::connections::Connections;
+use super::respond;
+use super::resumable::{Owner, Resumable};
+use super::stream::CallStream;
+use crate::http::body::{self, PAUSE_MAX, Piped, Unreadable};
+use crate::http::client::{Client, Failed, Incoming};
+use crate::http::headers::end_to_end;
+use crate::http::server::problem;
+use crate::http::sse::Parser;
+use crate::mcp::connection::Connection;
+use crate::mcp::door::{Door, Route};
+use crate::mcp::era;
+use crate::mcp::frame::Frame;
+use crate::mcp::intent::Caller;
+use crate::mcp::link::Link;
+use crate::mcp::link::remote::{LAST_EVENT_ID, RemoteLink, SESSION, is_stream, request};
+use crate::mcp::members::Members;
+use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, NotAMessage, text};
+use crate::mcp::own_tools;
+use crate::mcp::server::Server;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, HOST};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::BodyExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A listing or a greeting that pauses for longer in the middle is not coming.
+const ANSWER_PAUSE_MAX: Duration = Duration::from_secs(120);
+
+#[derive(Debug)]
+pub struct Remote {
+    pub server: Arc<Server>,
+    client: Client,
+    /// What the operator sends along; it wins over what clients send.
+    headers: HeaderMap,
+    connections: Connections,
+    resumable: Arc<Resumable>,
+}
+
+/// One client's request, and what it takes to pass it on.
+struct Asked<'a> {
+    door: &'a Arc<Door>,
+    caller: Caller,
+    owner: Owner,
+    method: Method,
+    /// For the server.
+    headers: HeaderMap,
+}
+
+/// A request whose answer is looked at on its way back.
+enum Watched {
+    Listing { first_page: bool },
+    Hello { method: String },
+}
+
+impl Remote {
+    pub fn new(server: Arc<Server>, client: Client, headers: HeaderMap) -> Remote {
+        Remote { server, client, headers, connections: Connections::default(), resumable: Arc::default() }
+    }
+
+    pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
+        let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let owner = Owner { principal: caller.principal.clone(), session };
+        let headers = self.upstream_headers(parts.headers);
+        let asked = Asked { door, caller, owner, method: parts.method, headers };
+        match asked.method {
+            Method::POST => self.post(asked, body).await,
+            Method::GET => self.get(asked).await,
+            Method::DELETE => {
+                self.connections.forget(&asked.owner);
+                self.forward(&asked, Bytes::new()).await
+            }
+            _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
+        }
+    }
+
+    /// All that is not about one connection. Compressed answers could not be looked at.
+    fn upstream_headers(&self, mut headers: HeaderMap) -> HeaderMap {
+        end_to_end(&mut headers);
+        headers.remove(HOST);
+        headers.remove(ACCEPT_ENCODING);
+        for (name, value) in &self.headers {
+            headers.insert(name.clone(), value.clone());
+        }
+        headers
+    }
+
+    async fn post(&self, asked: Asked<'_>, body: Body) -> Response {
+        let bytes = match body::read(body, MESSAGE_BYTES_MAX, PAUSE_MAX).await {
+            Ok(bytes) => bytes,
+            Err(Unreadable::TooLarge(_)) => {
+                return respond::complaint(StatusCode::PAYLOAD_TOO_LARGE, &NotAMessage::TooLarge);
+            }
+            Err(error) => return problem(StatusCode::BAD_REQUEST, &error.to_string()),
+        };
+        let message = match Message::parse(bytes) {
+            Ok(message) => message,
+            Err(problem) => return respond::complaint(StatusCode::BAD_REQUEST, &problem),
+        };
+        let params = message.params.clone().unwrap_or_default();
+        match &message.kind {
+            Kind::Request { id, method } => match method.as_str() {
+                "tools/call" => self.call(asked, id.clone(), message).await,
+                "tools/list" => {
+                    let cursor =
+                        Members::parse(text(&params)).is_some_and(|params| params.get("cursor").is_some());
+                    self.watch(&asked, id.clone(), message, Watched::Listing { first_page: !cursor }).await
+                }
+                "initialize" | "server/discover" => {
+                    let watched = Watched::Hello { method: method.clone() };
+                    self.watch(&asked, id.clone(), message, watched).await
+                }
+                _ => self.forward(&asked, message.bytes).await,
+            },
+            Kind::Notification { method } if method == "notifications/cancelled" => {
+                let of =
+                    Members::parse(text(&params)).and_then(|params| Id::from_json(params.get("requestId")?));
+                let connection = self.connections.known(&asked.owner);
+                match (of, connection) {
+                    // Rule 12: what was sent is finished and kept for the retry.
+                    (Some(id), Some(connection)) if connection.cancelled(&id) => accepted(),
+                    _ => self.forward(&asked, message.bytes).await,
+                }
+            }
+            _ => self.forward(&asked, message.bytes).await,
+        }
+    }
+
+    /// A stream for what the server says of its own accord, or the rest of one that has ended.
+    async fn get(&self, asked: Asked<'_>) -> Response {
+        let last_event = asked.headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+        let reader = last_event.and_then(|last| self.resumable.after(&asked.owner, last));
+        match reader {
+            Some(reader) => respond::following(Arc::clone(asked.door), reader, HeaderMap::new()),
+            None => self.forward(&asked, Bytes::new()).await,
+        }
+    }
+
+    /// Passes a request on as it came, and its answer as it comes.
+    async fn forward(&self, asked: &Asked<'_>, body: Bytes) -> Response {
+        match self.send(asked, body).await {
+            Ok(response) => given_on(response.map(Body::new)),
+            Err(refused) => *refused,
+        }
+    }
+
+    async fn send(&self, asked: &Asked<'_>, body: Bytes) -> Result<http::Response<Incoming>, Box<Response>> {
+        let prepared = self.client.prepare().await;
+        let prepared = prepared.map_err(|error| Box::new(respond::unreachable(&error.to_string())))?;
+        let request = request(self.client.target(), asked.method.clone(), asked.headers.clone(), body);
+        self.client.send(prepared, request).await.map_err(|error| {
+            let (Failed::NeverSent(why) | Failed::Lost(why)) = error;
+            Box::new(respond::unreachable(&format!("{} gave no answer: {why}", self.client.target())))
+        })
+    }
+
+    /// Passes a request on, and its answer once it was looked at.
+    async fn watch(&self, asked: &Asked<'_>, id: Id, message: Message, watched: Watched) -> Response {
+        let response = match self.send(asked, message.bytes).await {
+            Ok(response) => response,
+            Err(refused) => return *refused,
+        };
+        let watch = Watch { door: Arc::clone(asked.door), server: Arc::clone(&self.server), id, watched };
+        let (head, body) = response.into_parts();
+        if is_stream(&head.headers) {
+            let (writer, piped) = Piped::new();
+            tokio::spawn(watch.stream(body, writer));
+            return given_on(http::Response::from_parts(head, Body::new(piped)));
+        }
+        match body::read(body, MESSAGE_BYTES_MAX, ANSWER_PAUSE_MAX).await {
+            Ok(bytes) => {
+                let bytes = watch.seen(&bytes).unwrap_or(bytes);
+                given_on(http::Response::from_parts(head, Body::from(bytes)))
+            }
+            Err(error) => respond::unreachable(&error.to_string()),
+        }
+    }
+
+    async fn call(&self, asked: Asked<'_>, id: Id, message: Message) -> Response {
+        let Asked { door, caller, owner, headers, .. } = &asked;
+        let stream = Arc::new(CallStream::default());
+        let client = self.client.clone();
+        let link = RemoteLink::for_client(client, headers.clone(), Some(stream.clone()), door.clock.clone());
+        let server = Arc::new(self.server.through(Link::Remote(link)));
+        let params = message.params.clone().unwrap_or_default();
+        let tools = server.tools(&era::meta_of(text(&params))).await;
+        let connection: Arc<Connection> = self.connections.of(owner, caller.clone());
+        match door.route(&id, &message, &server, &connection, &tools) {
+            Route::Pass => self.forward(&asked, message.bytes).await,
+            Route::Answer(frame) => respond::document(StatusCode::OK, &frame),
+            Route::Own(call) => {
+                let frame = own_tools::answer(door, &server, &connection, &call).await;
+                respond::document(StatusCode::OK, &frame)
+            }
+            Route::Guard(guarded) => {
+                let working = door.busy.begin();
+                self.resumable.keep(owner.clone(), Arc::clone(&stream));
+                let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
+                // A task of its own: a client that goes away does not stop what was sent.
+                let guarding = Arc::clone(&door);
+                tokio::spawn(async move {
+                    ending.end(guarding.guard(*guarded).await);
+                    drop(working);
+                });
+                respond::call(door, stream).await
+            }
+        }
+    }
+}
+
+/// An answer that is looked at on its way back.
+struct Watch {
+    door: Arc<Door>,
+    server: Arc<Server>,
+    id: Id,
+    watched: Watched,
+}
+
+impl Watch {
+    /// Takes in a message. `Some`: what goes out instead.
+    fn seen(&self, bytes: &Bytes) -> Option<Bytes> {
+        let message = Message::parse(bytes.clone()).ok()?;
+        let Kind::Response { id: Some(id), failed: false } = &message.kind else { return None };
+        if *id != self.id {
+            return None;
+        }
+        let body = message.body.as_ref().map_or("null", text);
+        let result = match &self.watched {
+            Watched::Listing { first_page } => {
+                self.server.page_seen(*first_page, body);
+                self.door.listing(&self.server, body)
+            }
+            Watched::Hello { method } => {
+                era::hear(&self.server, method, body);
+                era::with_idempotency(body)
+            }
+        };
+        result.map(|result| Frame::result(id, Frame::from(result)).to_bytes())
+    }
+
+    async fn stream(self, mut body: Incoming, writer: tokio::sync::mpsc::Sender<Bytes>) {
+        let mut parser = Parser::default();
+        while let Some(Ok(frame)) = body.frame().await {
+            parser.push(&frame.into_data().unwrap_or_default());
+            while let Ok(Some(piece)) = parser.next() {
+                let changed = piece.fields.data.as_ref().and_then(|data| self.seen(data));
+                let raw = changed.map_or_else(|| piece.raw.clone(), |data| piece.with_data(&data));
+                if writer.send(raw).await.is_err() {
+                    return;
+                }
+            }
+        }
+        let rest = parser.rest();
+        if !rest.is_empty() {
+            let _client_is_gone = writer.send(rest).await;
+        }
+    }
+}
+
+fn accepted() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// An answer of the server's, made ready for the next connection.
+fn given_on(response: http::Response<Body>) -> Response {
+    let (mut head, body) = response.into_parts();
+    end_to_end(&mut head.headers);
+    if is_stream(&head.headers) {
+        head.headers = respond::stream_headers(head.headers);
+    }
+    Response::from_parts(head, body)
+}

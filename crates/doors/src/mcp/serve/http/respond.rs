@@ -1,0 +1,119 @@
+//! From what a call came to, to an HTTP response.
+
+use super::stream::{Begun, CallStream, Next, Reader};
+use crate::http::body::Piped;
+use crate::http::headers::end_to_end;
+use crate::http::server::problem;
+use crate::mcp::door::{Door, Given};
+use crate::mcp::frame::Frame;
+use crate::mcp::link::remote::{Answered, Form};
+use crate::mcp::message::NotAMessage;
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use std::sync::Arc;
+
+/// Tells proxies in between not to hold events back.
+const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// One message as a document.
+pub fn document(status: StatusCode, frame: &Frame) -> Response {
+    with_status(status, HeaderMap::new(), Body::from(frame.to_bytes()))
+}
+
+/// What could not be read is answered in the protocol's own words.
+pub fn complaint(status: StatusCode, problem: &NotAMessage) -> Response {
+    let message = format!("semel passed nothing on: {problem}");
+    document(status, &Frame::complaint(problem.code(), &message))
+}
+
+pub fn unreachable(why: &str) -> Response {
+    problem(StatusCode::BAD_GATEWAY, why)
+}
+
+fn with_status(status: StatusCode, mut headers: HeaderMap, body: Body) -> Response {
+    end_to_end(&mut headers);
+    headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// The headers of a stream, made ready for the next connection.
+pub fn stream_headers(mut headers: HeaderMap) -> HeaderMap {
+    end_to_end(&mut headers);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, no-transform"));
+    headers.entry(UNBUFFERED).or_insert(HeaderValue::from_static("no"));
+    headers
+}
+
+/// The answer of a guarded call, as soon as it begins.
+pub async fn call(door: Arc<Door>, stream: Arc<CallStream>) -> Response {
+    match stream.begun().await {
+        Begun::Stream(headers) => following(door, stream.reader(), headers),
+        Begun::Whole { given: None, .. } => following(door, stream.reader(), HeaderMap::new()),
+        Begun::Whole { given: Some(given), answered } => whole(door, given, answered),
+    }
+}
+
+fn whole(door: Arc<Door>, given: Arc<Given>, answered: Option<Answered>) -> Response {
+    match answered {
+        // Whatever stands before the server speaks to the client, not to the model: it may ask for a credential.
+        Some(Answered { status, headers, form: Form::Refusal(body) }) if !given.is_success() => {
+            with_status(status, headers, Body::from(body))
+        }
+        answered => {
+            let (status, headers) = match answered {
+                Some(Answered { status, headers, form: Form::Document }) => (status, headers),
+                _ => (StatusCode::OK, HeaderMap::new()),
+            };
+            let part = given.frame.to_bytes();
+            let body = Piped::whole(part, move || delivered(door, given));
+            with_status(status, headers, Body::new(body))
+        }
+    }
+}
+
+/// Gives a reader's events on, until its end or until nobody reads them.
+pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Response {
+    let (writer, body) = Piped::new();
+    tokio::spawn(async move {
+        loop {
+            let next = tokio::select! {
+                next = reader.next() => next,
+                () = writer.closed() => return,
+            };
+            match next {
+                Next::Event(raw) => {
+                    if writer.send(raw).await.is_err() {
+                        return;
+                    }
+                }
+                Next::Last(raw, given) => {
+                    // Taken by the connection, and not only put before it.
+                    if writer.send(raw).await.is_ok()
+                        && writer.reserve_many(writer.max_capacity()).await.is_ok()
+                    {
+                        delivered(door, given);
+                    }
+                    return;
+                }
+                Next::End => return,
+            }
+        }
+    });
+    let mut response = Response::new(Body::new(body));
+    *response.headers_mut() = stream_headers(headers);
+    response
+}
+
+fn delivered(door: Arc<Door>, given: Arc<Given>) {
+    let working = door.busy.begin();
+    tokio::spawn(async move {
+        door.delivered(&given).await;
+        drop(working);
+    });
+}

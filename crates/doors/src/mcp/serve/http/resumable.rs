@@ -1,0 +1,49 @@
+//! Which calls' streams can be taken up again.
+
+use super::stream::{CallStream, Reader};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long after its end the answer of a call waits for the client to come back for it.
+const KEPT_TIME: Duration = Duration::from_secs(300);
+
+/// Calls of one server whose streams are kept. Of more the oldest that have ended go first.
+const KEPT_MAX: usize = 256;
+
+#[derive(Debug, Default)]
+pub struct Resumable(Mutex<Vec<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    /// Whose it is: an event's id alone opens nothing.
+    owner: Owner,
+    stream: Arc<CallStream>,
+    since: Instant,
+}
+
+/// A client, as far as its streams go.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner {
+    pub principal: String,
+    pub session: Option<String>,
+}
+
+impl Resumable {
+    pub fn keep(&self, owner: Owner, stream: Arc<CallStream>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|kept| !kept.stream.is_over() || kept.since.elapsed() < KEPT_TIME);
+        if all.len() >= KEPT_MAX {
+            let oldest = all.iter().position(|kept| kept.stream.is_over()).unwrap_or(0);
+            all.remove(oldest);
+        }
+        all.push(Kept { owner, stream, since: Instant::now() });
+    }
+
+    /// What follows this event, if it was one of a guarded call.
+    pub fn after(&self, owner: &Owner, last_event: &str) -> Option<Reader> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = all.iter().rev().filter(|kept| kept.owner == *owner);
+        mine.into_iter().find_map(|kept| kept.stream.reader_after(last_event))
+    }
+}
