@@ -11,6 +11,9 @@ const TOOL_ERROR: i32 = 5;
 fn inspect(home: &Home, server: &[String], tool: &str) -> (Option<i32>, Value) {
     let mut command = home.program(&[node()]);
     command.arg(installed("tests").join("node_modules/.bin/mcp-inspector")).arg("--cli").args(server);
+    if server[0].starts_with("http") {
+        command.args(["--transport", "http"]);
+    }
     for name in ["SEMEL_PEERS", "SEMEL_WORLD", "SEMEL_STATE_DIR", "USER"] {
         let value = command.get_envs().find(|(known, _)| *known == name).and_then(|(_, value)| value);
         let value = value.expect("a furnished program").to_str().expect("text").to_owned();
