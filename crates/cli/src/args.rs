@@ -60,6 +60,8 @@ pub enum Command {
     Serve(Serve),
     /// Read the ledger and settle doubts. Alone: what needs a person.
     Ledger(Ledger),
+    /// Put semel in front of the MCP servers of your clients. Alone: shows what would change.
+    Init(Init),
     /// Stop a run: nothing more starts in it.
     Cancel(Cancel),
     /// Print the idempotency key of an action with its arguments.
@@ -112,8 +114,8 @@ pub struct Mcp {
     /// A header for the remote server, with the environment variable that holds its value.
     #[arg(long, value_name = "NAME=VARIABLE", requires = "url")]
     pub header_env: Vec<String>,
-    /// The server's command, after two dashes.
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "url")]
+    /// The server's command, best after two dashes. Some clients swallow these, so they may be missing.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -343,6 +345,43 @@ pub enum EpochCommand {
         #[arg(long)]
         replace: bool,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel init                               what would change; nothing is written\n  \
+    semel init --write                       change it, with a backup beside each file\n  \
+    semel init --client cursor --server github --write\n  \
+    semel init --undo --write                take semel out again")]
+pub struct Init {
+    /// Write the files; without it they are only shown.
+    #[arg(long)]
+    pub write: bool,
+    /// Take semel out of the servers it stands in front of.
+    #[arg(long)]
+    pub undo: bool,
+    /// Servers that are known to read only, too.
+    #[arg(long, conflicts_with = "undo")]
+    pub all: bool,
+    /// Only this server; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub server: Vec<String>,
+    /// Only this client; may be repeated.
+    #[arg(long, value_name = "CLIENT")]
+    pub client: Vec<ClientChoice>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClientChoice {
+    ClaudeCode,
+    ClaudeDesktop,
+    Cursor,
+    #[value(name = "vscode", alias = "vs-code")]
+    VsCode,
+    Windsurf,
+    #[value(alias = "gemini-cli")]
+    Gemini,
+    Codex,
 }
 
 #[derive(Debug, Args)]

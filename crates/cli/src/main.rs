@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Mcp(mcp) => commands::mcp::run(&house, &mcp),
         Command::Serve(serve) => commands::serve::run(&house, &serve),
         Command::Ledger(ledger) => commands::ledger::run(&house, &ledger),
+        Command::Init(init) => commands::init::run(&house, &init),
         Command::Cancel(cancel) => commands::cancel::run(&house, &cancel),
         Command::Key(key) => commands::key::run(&house, &key),
         Command::Policy(policy) => commands::policy::run(&house, &policy),

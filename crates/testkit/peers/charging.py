@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Annotated
 
 import anyio
-import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve, Sample
 from mcp_types import CreateMessageResult, SamplingMessage, TextContent, ToolAnnotations
@@ -40,6 +39,10 @@ class Charge(BaseModel):
     amount: int
 
 
+class Charges(BaseModel):
+    charges: list[Charge]
+
+
 class Confirmation(BaseModel):
     confirm: bool
 
@@ -60,6 +63,13 @@ def charge_structured(customer: str, amount: int) -> Charge:
 def get_charges() -> str:
     """All that was ever charged."""
     return Path(WORLD).read_text() if Path(WORLD).exists() else ""
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def list_charges() -> Charges:
+    """All charges, in a structure."""
+    lines = [json.loads(line) for line in get_charges().splitlines()]
+    return Charges(charges=[Charge(**{name: line[name] for name in Charge.model_fields}) for line in lines])
 
 
 @server.tool(structured_output=False)
@@ -124,6 +134,8 @@ def append_sampled_note(customer: str, worded: Annotated[CreateMessageResult, Re
 
 
 def serve_http() -> None:
+    import uvicorn
+
     listener = socket.create_server(("127.0.0.1", 0))
     print("listening", listener.getsockname()[1], flush=True)
     application = server.streamable_http_app(host="127.0.0.1")

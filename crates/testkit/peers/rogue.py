@@ -56,6 +56,7 @@ class Stdio:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.asked: dict = {}
+        self.tasks: dict = {}
 
     def say(self, *lines: bytes) -> None:
         with self.lock:
@@ -76,6 +77,13 @@ class Stdio:
     def charge_answered_under_wrong_ids_first(self, message, made, arguments):
         for wrong in ("no-such-id", 987654321, None, [1], str(message["id"]) + "0"):
             self.say(answer({"id": wrong}, text("somebody else's: " + made)))
+        self.say(answer(message, text("charged: " + made)))
+
+    def charge_answered_under_guessed_ids_first(self, message, made, arguments):
+        """Whoever stands in between may number requests anew, so a guess may be right by accident."""
+        for guess in range(30):
+            if guess != message["id"]:
+                self.say(answer({"id": guess}, text("somebody else's: " + made)))
         self.say(answer(message, text("charged: " + made)))
 
     def charge_answered_under_a_wrong_id(self, message, made, arguments):
@@ -128,11 +136,26 @@ class Stdio:
         said.wait()
         self.say(answer(message, text("charged, and heard: " + made)))
 
+    def charge_as_a_task(self, message, made, arguments):
+        """Answers with a handle; the task is done once the file `until` is there."""
+        self.tasks[made] = arguments["until"]
+        self.say(answer(message, {"task": self.task(made)}))
+
+    def task(self, made) -> dict:
+        status = "completed" if os.path.exists(self.tasks[made]) else "working"
+        return {"taskId": made, "status": status, "ttl": 60000, "pollInterval": 100}
+
     def charge_with_words_of_refusal(self, message, made, arguments):
         self.say(answer(message, {**text("invalid amount: " + made), "isError": True}))
 
     def charge_with_an_unclear_error(self, message, made, arguments):
         self.say(answer(message, {**text("something went wrong: " + made), "isError": True}))
+
+    def charge_with_an_unexpected_error(self, message, made, arguments):
+        self.say(answer(message, {**text("An unexpected error occurred: " + made), "isError": True}))
+
+    def charge_with_an_unknown_error(self, message, made, arguments):
+        self.say(answer(message, {**text("Unknown error, please check your account: " + made), "isError": True}))
 
     def charge_with_a_timeout_error(self, message, made, arguments):
         self.say(answer(message, {**text("gateway timeout: " + made), "isError": True}))
@@ -166,6 +189,10 @@ class Stdio:
                 made = change(params["name"], arguments)
                 tool = getattr(self, params["name"])
                 threading.Thread(target=tool, args=(message, made, arguments), daemon=True).start()
+            elif method == "tasks/get":
+                self.say(answer(message, self.task(params["taskId"])))
+            elif method == "tasks/result":
+                self.say(answer(message, text("charged as a task: " + params["taskId"])))
             else:
                 self.say(common(message, method, params, self.tools()))
 

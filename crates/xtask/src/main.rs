@@ -3,6 +3,7 @@
 
 mod bench;
 mod peers;
+mod peers_packs;
 mod project;
 mod test;
 
@@ -13,6 +14,7 @@ usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
        cargo xtask peers [--agents]
        cargo xtask bench [--quick] [--gate] [--json FILE] [NAME…]
        cargo xtask bench peers
+       cargo xtask packs [--write]
 
 test    sets up what the tests need, builds once, runs them all
           --long   model checks to the full depth, 20000 kills, 50 power cuts, real agents
@@ -23,7 +25,9 @@ bench   prints one table of ratios, each with its goal and its aim
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
           NAME…    only these: alone busy slow-disk replay processes command mcp size memory
-bench peers   compares with what pip can install, into target/bench/peers";
+bench peers   compares with what pip can install, into target/bench/peers
+packs   asks the MCP servers that the packs are for, from npm, whether the packs' fixture still holds
+          --write  make it hold";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => test::run(rest),
         ["peers", rest @ ..] => peers::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
+        ["packs", rest @ ..] => peers_packs::run(rest),
         [bench::child::COMMAND, rest @ ..] => bench::child::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that has to pass, from a fresh machine on.
 
 use crate::peers;
+use crate::peers_packs;
 use crate::project::{self, Result};
 use std::io::{BufRead, BufReader, Write};
 use std::ops::AddAssign;
@@ -27,6 +28,7 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     let chosen = rest.iter().any(|argument| *argument == "-p" || argument.starts_with("--package"));
     let mut tests = project::cargo();
     tests.args(["test", "--no-fail-fast"]).args((!chosen).then_some("--workspace")).args(rest);
+    tests.env(peers_packs::VARIABLE, peers_packs::install()?);
     tests.envs(if long { &LONG[..] } else { &[] }.iter().copied());
     watch(&mut tests)
 }

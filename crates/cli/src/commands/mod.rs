@@ -4,6 +4,7 @@ pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod explain;
+pub mod init;
 pub mod key;
 pub mod ledger;
 pub mod man;

@@ -10,6 +10,8 @@ fn every_command_prints_exactly_one_document() {
         &["ledger", "prune"],
         &["ledger", "epoch"],
         &["doctor"],
+        &["init"],
+        &["init", "--undo", "--write"],
     ];
     for args in empty {
         home.json(args.iter());

@@ -30,6 +30,11 @@ impl Home {
         home
     }
 
+    /// What `HOME` says.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// Where commands run, and where a `semel.toml` is found.
     pub fn work(&self) -> PathBuf {
         self.directory.path().join("work")

@@ -7,6 +7,7 @@ mod docs;
 mod doctor;
 mod documents;
 mod epoch;
+mod init;
 mod ledger;
 mod mcp;
 mod policy;

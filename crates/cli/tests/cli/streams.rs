@@ -16,6 +16,7 @@ fn a_reader_that_went_away_is_no_error() {
         &["ledger", "tail"],
         &["policy", "schema"],
         &["explain"],
+        &["init"],
     ];
     for args in commands {
         let mut child = home

@@ -217,7 +217,7 @@ pub struct DryRunTable {
 pub struct CallTable {
     /// The program and its arguments; `{path}` is filled in.
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
-    /// `server/tool`.
+    /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
     pub args: Option<Spot<Entries<Any>>>,
@@ -229,7 +229,7 @@ pub struct CallTable {
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ProbeTable {
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
-    /// `server/tool`.
+    /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
     pub mcp: Option<Spot<String>>,
     pub args: Option<Spot<Entries<Any>>>,
     /// `GET https://…`
@@ -248,7 +248,7 @@ pub struct ProbeTable {
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ConfirmTable {
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
-    /// `server/tool`.
+    /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
     pub mcp: Option<Spot<String>>,
     pub args: Option<Spot<Entries<Any>>>,
     /// `GET https://…`

@@ -26,7 +26,20 @@ macro_rules! packs {
     };
 }
 
-pub const PACKS: &[Pack] = packs!["gh", "git", "kubectl"];
+pub const PACKS: &[Pack] = packs![
+    "filesystem",
+    "gh",
+    "git",
+    "github",
+    "kubectl",
+    "linear",
+    "notion",
+    "playwright",
+    "postgres",
+    "resend",
+    "slack",
+    "stripe"
+];
 
 impl Pack {
     pub(super) fn rules(&self, found: &mut Diagnostics) -> Vec<Written> {

@@ -95,47 +95,188 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A prefix that only repeats the server's name (`slack/slack_list_channels`), or is `API`, is not counted as the
-/// leading word.
+/// The read verb that the name begins with. What stands before it only says of what: the server's own name
+/// (`slack/slack_list_channels`), `API`, or a thing (`droplet_get`, `zia_list_rules`). A word there that some table
+/// knows as a verb makes the name something else.
 fn leading_read_verb<'a>(server: &str, name: &'a [String]) -> Option<&'a str> {
     let mut server = words(server);
     server.push("api".to_owned());
-    let verb = name.iter().find(|word| !server.contains(word) || READ.contains(&word.as_str()))?;
-    // `compare_and_…`: a second verb that no table knows might do anything.
-    let second_is_unknown = name
-        .windows(2)
-        .any(|pair| CONJUNCTIONS.contains(&pair[0].as_str()) && !READ.contains(&pair[1].as_str()));
-    (READ.contains(&verb.as_str()) && !second_is_unknown).then_some(verb.as_str())
+    let first = name.iter().position(|word| !server.contains(word) || is_read(word))?;
+    let at = (first..name.len()).find(|&at| if at == first { opens(name, at) } else { follows(name, at) })?;
+    // Before a verb that is nothing else even `order` and `alert` are things; but `charge_card_get_receipt` charges.
+    let things = verb_follows(&name[first..]);
+    if (!things && name[first..at].iter().any(|word| speaks(word))) || joins_an_unknown_verb(name) {
+        return None;
+    }
+    // Git's own word for bringing the other side's commits here.
+    let of_git = |word: &String| word == "git";
+    if name[at] == "fetch" && (server.iter().any(of_git) || name[..at].iter().any(of_git)) {
+        return None;
+    }
+    Some(name[at].as_str())
+}
+
+/// Whether the word at the beginning says that the tool only looks.
+fn opens(name: &[String], at: usize) -> bool {
+    let word = name[at].as_str();
+    let checks_a_state = word == "check" && name[at + 1..].iter().any(|what| STATES.contains(&what.as_str()));
+    is_read(word) || READ_FIRST.contains(&word) || checks_a_state
+}
+
+/// Whether the word says so after the thing that it looks at. `list` is a thing as well, in `share_list`: it has to
+/// have an object (`zia_list_rules`) or a plural before it (`pages_list`).
+fn follows(name: &[String], at: usize) -> bool {
+    let word = name[at].as_str();
+    match word {
+        "list" => at + 1 < name.len() || is_plural(&name[at - 1]),
+        "check" => opens(name, at),
+        _ => READ_LATER.contains(&word),
+    }
+}
+
+/// `compare_and_…`: a second verb that no table knows might do anything. Two plurals are two things.
+fn joins_an_unknown_verb(name: &[String]) -> bool {
+    (1..name.len()).any(|at| {
+        let after = name.get(at + 1);
+        let things = is_plural(&name[at - 1]) && after.is_some_and(|after| is_plural(after));
+        CONJUNCTIONS.contains(&name[at].as_str())
+            && !things
+            && after.is_some_and(|after| !is_read(after) && !READ_FIRST.contains(&after.as_str()))
+    })
+}
+
+fn is_read(word: &str) -> bool {
+    READ.contains(&word)
+}
+
+fn is_plural(word: &str) -> bool {
+    word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us")
+}
+
+/// Whether any table knows the word as a verb.
+fn speaks(word: &str) -> bool {
+    [
+        READ,
+        READ_FIRST,
+        CONSEQUENTIAL,
+        CONSEQUENTIAL_LEADING,
+        CHANGE,
+        CHANGE_LEADING,
+        CHANGE_OR_THING,
+        OTHER_VERBS,
+    ]
+    .iter()
+    .any(|table| table.contains(&word))
 }
 
 /// The first word that speaks of a change, and whether it is a consequential one.
 fn write_verb(words: &[String]) -> Option<(&str, bool)> {
-    let mut spoken = false;
+    #[derive(Clone, Copy, PartialEq)]
+    enum Spoken {
+        Nothing,
+        Read,
+        Change,
+    }
+    let mut spoken = Spoken::Nothing;
     let mut change = None;
-    for word in words {
+    for (at, word) in words.iter().enumerate() {
         let word = word.as_str();
-        if CONSEQUENTIAL.contains(&word) || (!spoken && CONSEQUENTIAL_LEADING.contains(&word)) {
+        let rest = &words[at + 1..];
+        // After a verb the same words are nouns: `get_order`, `delete_send`, until `and` begins another verb. So they
+        // are before one: `alert_policy_get`.
+        let verb = spoken == Spoken::Nothing && !verb_follows(&words[at..]);
+        let consequential = (CONSEQUENTIAL.contains(&word) && spoken != Spoken::Change)
+            || (CONSEQUENTIAL_LEADING.contains(&word) && verb)
+            || (spoken == Spoken::Nothing && starts_something(word, rest));
+        if consequential {
             return Some((word, true));
         }
-        if CHANGE.contains(&word) || (!spoken && CHANGE_LEADING.contains(&word)) {
+        let thing = spoken == Spoken::Read && !is_read(&words[at - 1]);
+        let changes = CHANGE.contains(&word)
+            || (CHANGE_LEADING.contains(&word) && verb)
+            || (CHANGE_OR_THING.contains(&word) && !thing);
+        if changes {
             change = change.or(Some((word, false)));
-            spoken = true;
-        }
-        // After a verb the same words are nouns: `get_order`, `list_message`, until `and` begins another verb.
-        spoken |= READ.contains(&word);
-        if CONJUNCTIONS.contains(&word) {
-            spoken = false;
+            spoken = Spoken::Change;
+        } else if CONJUNCTIONS.contains(&word) {
+            spoken = Spoken::Nothing;
+        } else if spoken == Spoken::Nothing && (is_read(word) || (at == 0 && READ_FIRST.contains(&word))) {
+            spoken = Spoken::Read;
         }
     }
     change
 }
 
+/// A verb that is nothing else closes what comes before the next `and`, or stands right after the first word of it. Any
+/// further in, it may be the second thing that the tool does.
+fn verb_follows(clause: &[String]) -> bool {
+    let end = clause.iter().position(|word| CONJUNCTIONS.contains(&word.as_str())).unwrap_or(clause.len());
+    let plain = |at: usize| at < end && PLAIN_VERBS.contains(&clause[at].as_str());
+    end > 1 && (plain(1) || plain(end - 1))
+}
+
+/// Verbs that say little, with an object that says all: `process_refund`, `run_pipeline`, `add_comment`.
+fn starts_something(verb: &str, rest: &[String]) -> bool {
+    let object = |things: &[&str]| {
+        let clause = rest.iter().take_while(|word| !CONJUNCTIONS.contains(&word.as_str()));
+        clause.into_iter().any(|word| things.contains(&word.as_str()))
+    };
+    (MONEY_VERBS.contains(&verb) && object(MONEY))
+        || (RUN_VERBS.contains(&verb) && object(RUNS))
+        || (verb == "add" && object(WORDS_TO_SOMEONE))
+}
+
 const CONJUNCTIONS: [&str; 3] = ["and", "or", "then"];
 
+/// Verbs that no noun looks like; a word before one of them says of what.
+const PLAIN_VERBS: &[&str] = &["get", "describe", "retrieve", "create", "update", "delete", "remove"];
+
 const READ: &[&str] = &[
-    "get", "list", "search", "find", "read", "fetch", "describe", "show", "view", "lookup", "count",
+    "get", "gets", "list", "search", "find", "read", "fetch", "describe", "show", "view", "lookup", "count",
     "inspect", "explain", "retrieve", "whoami", "status", "is", "has", "peek", "stat", "diff", "compare",
     "preview", "browse",
+];
+
+/// Verbs of looking and reckoning that say so only at the beginning.
+const READ_FIRST: &[&str] = &[
+    "analyze",
+    "analyse",
+    "audit",
+    "calculate",
+    "compute",
+    "detect",
+    "diagnose",
+    "discover",
+    "estimate",
+    "filter",
+    "geocode",
+    "scrape",
+    "summarize",
+    "summarise",
+    "troubleshoot",
+    "validate",
+    "wait",
+];
+
+/// Verbs that say so also after the thing that is looked at.
+const READ_LATER: &[&str] = &[
+    "get", "gets", "describe", "retrieve", "lookup", "whoami", "search", "find", "read", "fetch", "show",
+    "geocode",
+];
+
+/// What `check` looks at; `check_in`, `check_out` and `check_item` change something.
+const STATES: &[&str] = &[
+    "status",
+    "health",
+    "availability",
+    "permission",
+    "permissions",
+    "compliance",
+    "eligibility",
+    "version",
+    "connection",
+    "connectivity",
+    "prerequisites",
 ];
 
 /// Money, messages, publications, creations, bookings, deployments: verbs wherever they stand.
@@ -149,31 +290,123 @@ const CONSEQUENTIAL: &[&str] = &[
     "pay",
     "buy",
     "sell",
-    "purchase",
     "withdraw",
     "donate",
     "subscribe",
     "notify",
-    "broadcast",
     "announce",
     "submit",
-    "launch",
     "provision",
-    "rollout",
-    "tweet",
-    "dispatch",
-    "debit",
     "enroll",
-    "hire",
     "repay",
+    "reinvite",
 ];
 
 /// The same, but these are nouns too, and count as verbs only where no other verb came before.
 const CONSEQUENTIAL_LEADING: &[&str] = &[
-    "charge", "refund", "transfer", "order", "book", "reserve", "post", "message", "email", "mail",
-    "comment", "reply", "invoice", "bill", "release", "share", "invite", "schedule", "payout", "checkout",
-    "wire", "deposit", "capture", "trade", "forward", "sms", "alert", "call",
+    "charge",
+    "refund",
+    "transfer",
+    "order",
+    "book",
+    "reserve",
+    "post",
+    "message",
+    "email",
+    "mail",
+    "comment",
+    "reply",
+    "invoice",
+    "bill",
+    "release",
+    "share",
+    "invite",
+    "schedule",
+    "payout",
+    "checkout",
+    "wire",
+    "deposit",
+    "capture",
+    "trade",
+    "forward",
+    "sms",
+    "alert",
+    "purchase",
+    "broadcast",
+    "launch",
+    "rollout",
+    "tweet",
+    "dispatch",
+    "debit",
+    "hire",
+    "fork",
+    "dial",
+    "duplicate",
 ];
+
+/// Money changes hands by these verbs together with these things.
+const MONEY_VERBS: &[&str] = &[
+    "process",
+    "execute",
+    "confirm",
+    "complete",
+    "finalize",
+    "finalise",
+    "make",
+    "place",
+    "initiate",
+    "issue",
+    "retry",
+    "authorize",
+    "authorise",
+];
+const MONEY: &[&str] = &[
+    "payment",
+    "payments",
+    "refund",
+    "refunds",
+    "transfer",
+    "transfers",
+    "payout",
+    "payouts",
+    "trade",
+    "trades",
+    "purchase",
+    "checkout",
+    "order",
+    "orders",
+    "booking",
+    "bookings",
+    "reservation",
+    "charge",
+    "invoice",
+    "invoices",
+    "withdrawal",
+    "deposit",
+    "bet",
+    "call",
+];
+
+/// Each of these starts one more of those, and a run costs.
+const RUN_VERBS: &[&str] = &["run", "rerun", "trigger", "start", "execute", "retry"];
+const RUNS: &[&str] = &[
+    "pipeline",
+    "pipelines",
+    "workflow",
+    "workflows",
+    "job",
+    "jobs",
+    "build",
+    "builds",
+    "deployment",
+    "deployments",
+    "campaign",
+    "campaigns",
+];
+
+/// Adding these is saying something to someone.
+const WORDS_TO_SOMEONE: &[&str] =
+    &["comment", "comments", "message", "messages", "reply", "note", "notes", "communication"];
 
 /// Changes whose repetition is seldom dear: they keep a name from being a read.
 const CHANGE: &[&str] = &[
@@ -185,31 +418,31 @@ const CHANGE: &[&str] = &[
     "append",
     "apply",
     "approve",
-    "archive",
     "assign",
     "attach",
     "cancel",
-    "claim",
     "clear",
     "click",
     "close",
-    "complete",
     "configure",
     "consume",
-    "copy",
     "deactivate",
     "decline",
     "decrement",
+    "del",
     "delete",
+    "deny",
     "destroy",
     "detach",
     "disable",
+    "dismiss",
     "drop",
     "edit",
     "enable",
+    "enqueue",
     "evict",
-    "exchange",
     "execute",
+    "expire",
     "fill",
     "increment",
     "insert",
@@ -224,17 +457,20 @@ const CHANGE: &[&str] = &[
     "mutate",
     "overwrite",
     "pop",
-    "press",
+    "prune",
     "purge",
     "put",
     "reboot",
-    "register",
     "reject",
     "remove",
     "rename",
+    "reopen",
+    "reorder",
     "replace",
     "rerun",
     "reset",
+    "reschedule",
+    "resolve",
     "restart",
     "restore",
     "revert",
@@ -242,32 +478,114 @@ const CHANGE: &[&str] = &[
     "rollback",
     "rotate",
     "save",
-    "set",
     "suspend",
     "swap",
     "sync",
+    "synchronize",
     "terminate",
     "toggle",
-    "trigger",
+    "touch",
     "truncate",
+    "unarchive",
+    "unassign",
     "undo",
+    "unfollow",
     "uninstall",
     "unlock",
+    "unmark",
+    "unpin",
     "unpublish",
+    "unresolve",
     "unsubscribe",
-    "update",
-    "upgrade",
     "upload",
     "upsert",
+    "vacuum",
+    "wipe",
     "write",
 ];
 
 /// The same, where a noun is as likely later in the name.
 const CHANGE_LEADING: &[&str] = &[
-    "ban", "block", "build", "change", "commit", "download", "drag", "drain", "export", "flush", "follow",
-    "fork", "grant", "hover", "import", "join", "label", "leave", "like", "log", "merge", "mute", "navigate",
-    "open", "patch", "pause", "pin", "process", "push", "record", "resume", "retry", "run", "scale",
-    "select", "star", "start", "stop", "store", "tag", "type", "vote",
+    "archive", "ban", "block", "build", "call", "change", "claim", "commit", "complete", "compose", "copy",
+    "download", "drag", "drain", "exchange", "export", "flush", "follow", "grant", "hover", "import", "join",
+    "label", "leave", "like", "log", "manage", "merge", "mute", "navigate", "open", "patch", "pause", "pin",
+    "press", "process", "push", "record", "register", "resume", "retry", "run", "scale", "select", "setup",
+    "star", "start", "stop", "store", "tag", "trigger", "type", "vote",
+];
+
+/// The same, where it is a thing if something stands between the verb of reading and it: `get_image_set` and
+/// `get_project_update`, but not `get_set_value`.
+const CHANGE_OR_THING: &[&str] = &["set", "update", "upgrade"];
+
+/// Verbs that say neither. Before a read verb they make the name theirs: `refresh_search_index`.
+const OTHER_VERBS: &[&str] = &[
+    "allow",
+    "authorize",
+    "boost",
+    "clean",
+    "cleanup",
+    "combine",
+    "confirm",
+    "connect",
+    "convert",
+    "crawl",
+    "debug",
+    "disconnect",
+    "draft",
+    "enrich",
+    "evaluate",
+    "finalize",
+    "fix",
+    "format",
+    "generate",
+    "ignore",
+    "index",
+    "ingest",
+    "init",
+    "initialize",
+    "initiate",
+    "issue",
+    "load",
+    "login",
+    "logout",
+    "make",
+    "map",
+    "match",
+    "monitor",
+    "optimize",
+    "perform",
+    "place",
+    "plan",
+    "play",
+    "prepare",
+    "print",
+    "queue",
+    "rate",
+    "rebuild",
+    "refresh",
+    "reindex",
+    "render",
+    "repair",
+    "request",
+    "review",
+    "scan",
+    "seed",
+    "shuffle",
+    "simulate",
+    "skip",
+    "sort",
+    "split",
+    "switch",
+    "test",
+    "track",
+    "train",
+    "transform",
+    "translate",
+    "unwatch",
+    "use",
+    "verify",
+    "warm",
+    "watch",
 ];
 
 #[cfg(test)]
@@ -287,7 +605,10 @@ mod tests {
                  list_directory search_files get_order getMessage list-emails find_customer describe_table \
                  get_release get_post read_text_file fetch show_invoice get_comment list_pull_requests \
                  searchIssues get_transfer whoami list_open_issues \
-                 API-get-block-children get_import_status search_and_fetch",
+                 API-get-block-children get_import_status search_and_fetch \
+                 droplet_get zia_list_rules pages_list web_search alert_policy_get get_project_update \
+                 get_image_set get_domain_claim check_pod_health search_samples_and_constructs \
+                 analyze_costs wait_for_new_message get_broadcast InfluxDBListBuckets",
             ),
             (
                 Class::Consequential,
@@ -296,7 +617,10 @@ mod tests {
                  conversations_send_message slack_post_message create_pull_request publish_page sendEmail \
                  createRefund API-post-page add_and_send transfer_funds reply_to_thread order_pizza \
                  get_and_book issue_create invite_user schedule_meeting create_or_update_file message_user \
-                 submit_order release_build",
+                 submit_order release_build process_refund execute_trade finalize_invoice place_order \
+                 run_pipeline rerun_workflow add_comment add_issue_comment reinvite_member \
+                 duplicate_campaign make_call share_list order_create \
+                 charge_customer_get_receipt post_message_get_link",
             ),
             (
                 Class::Act,
@@ -304,7 +628,9 @@ mod tests {
                  move_file edit_file browser_navigate run_query search_and_replace find_and_modify \
                  list_and_delete get_set_value merge_pull_request push_files set_value browser_fill_form \
                  puppeteer_evaluate mark_as_read add_numbers update_issue sequentialthinking \
-                 read_and_ack compare_and_frobnicate compare_and_swap fetch_and_increment reset_get_counter toggle_list_view 工具",
+                 read_and_ack compare_and_frobnicate compare_and_swap fetch_and_increment reset_get_counter toggle_list_view \
+                 refresh_search_index watch_list check_in_guest check_item get_update_user get_lock \
+                 delete_send update_broadcast call_api message_delete get_del approve_list git_fetch 工具",
             ),
         ];
         for (expected, names) in table {
@@ -318,7 +644,7 @@ mod tests {
     fn a_prefix_that_repeats_the_server_is_passed_over() {
         let of = |action: &str| class(action, Annotations::default(), false).0;
         assert_eq!(of("mcp:slack/slack_list_channels"), Class::Read);
-        assert_eq!(of("mcp:other/slack_list_channels"), Class::Act);
+        assert_eq!(of("mcp:other/slack_list_channels"), Class::Read);
         assert_eq!(of("mcp:send-list/list_send"), Class::Consequential);
         assert_eq!(of("fn:charge"), Class::Consequential);
         assert_eq!(of("fn:getCustomer"), Class::Read);

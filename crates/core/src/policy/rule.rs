@@ -136,6 +136,8 @@ pub struct Inject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InjectInto {
     Header(String),
+    /// An argument of a tool. A server that does not know it drops it without a word, and then the key protects
+    /// nothing: a door that sees the tool's schema treats the rule as one without a key where it is not declared.
     Arg(String),
     Flag(String),
     Env(String),
@@ -144,10 +146,34 @@ pub enum InjectInto {
 /// One call of a tool, as a rule writes it.
 #[derive(Debug, Clone)]
 pub enum Call {
-    Mcp { tool: String, args: Vec<(String, Template)> },
-    Http { method: String, url: Template },
-    Command { argv: Vec<Template> },
+    /// `tool` is `server/tool` as written, or `./tool`; [`server_and_tool`] tells which server is meant.
+    Mcp {
+        tool: String,
+        args: Vec<(String, Template)>,
+    },
+    Http {
+        method: String,
+        url: Template,
+    },
+    Command {
+        argv: Vec<Template>,
+    },
 }
+
+/// The server and the tool that `server/tool` or `./tool` names for an action. `./tool` is a tool of the action's own
+/// server, under whatever name it is registered: a pack cannot know that name, and a question put to another server
+/// of the same kind would be answered for another account. An action that is no MCP tool has no server of its own.
+pub fn server_and_tool<'a>(tool: &'a str, action: &'a str) -> Option<(&'a str, &'a str)> {
+    let (server, tool) = tool.split_once('/')?;
+    if server != SAME_SERVER {
+        return Some((server, tool));
+    }
+    let (own, _) = action.strip_prefix("mcp:")?.split_once('/')?;
+    Some((own, tool))
+}
+
+/// Stands for the server of the action itself, as it does for the directory that one is in.
+pub const SAME_SERVER: &str = ".";
 
 /// Did it happen?
 #[derive(Debug, Clone)]
@@ -182,6 +208,17 @@ pub enum DryRun {
 mod tests {
     use super::*;
     use crate::policy::{ActionFacts, Policy};
+
+    #[test]
+    fn a_dot_is_the_server_of_the_action_itself() {
+        let named = |tool, action| server_and_tool(tool, action);
+        assert_eq!(named("./list", "mcp:gh-work/create_issue"), Some(("gh-work", "list")));
+        assert_eq!(named("./list", "mcp:gh-home/create_issue"), Some(("gh-home", "list")));
+        assert_eq!(named("billing/list", "mcp:gh-work/create_issue"), Some(("billing", "list")));
+        assert_eq!(named("billing/list", "cli:charge"), Some(("billing", "list")));
+        assert_eq!(named("./list", "cli:charge"), None);
+        assert_eq!(named("list", "mcp:gh-work/create_issue"), None);
+    }
 
     #[test]
     fn the_tier_is_the_strongest_promise_that_the_rule_allows() {

@@ -129,6 +129,21 @@ fn the_documented_example_loads_and_every_field_arrives() {
 }
 
 #[test]
+fn a_probe_can_name_the_server_of_the_action_itself() {
+    let rule = |pattern: &str| {
+        format!("[[rule]]\nmatch = \"{pattern}\"\n[rule.probe]\nmcp = \"./list\"\nfound = \"resp.there\"\n")
+    };
+    let policy = loaded(&rule("mcp:{work,home}/create"));
+    let probe = rule_of(&policy, "mcp:home/create", "{}").probe.expect("a probe");
+    assert!(matches!(&probe.call, Call::Mcp { tool, .. } if tool == "./list"), "it is kept as written");
+    for elsewhere in ["fn:create", "{mcp,fn}:*", "*"] {
+        let found = load(&rule(elsewhere)).expect_err(elsewhere);
+        let first = found.iter().next().unwrap();
+        assert_eq!((first.code, first.line), (Code::BadCall, 4), "{elsewhere}\n{found}");
+    }
+}
+
+#[test]
 fn without_a_policy_every_action_still_has_a_rule() {
     let policy = Policy::default();
     let rule = rule_of(&policy, "mcp:github/create_issue", "{}");
@@ -375,6 +390,8 @@ fn faults_of_one_rule_are_named() {
         ("[rule.probe]\ncmd = [\"x\"]\nmcp = \"a/b\"\nfound = \"true\"", Code::BadCall, 3),
         ("[rule.probe]\nmcp = \"a/b\"", Code::BadCall, 3),
         ("[rule.probe]\nmcp = \"list\"\nfound = \"true\"", Code::BadCall, 4),
+        ("[rule.probe]\nmcp = \"../list\"\nfound = \"true\"", Code::BadCall, 4),
+        ("[rule.probe]\nmcp = \"./\"\nfound = \"true\"", Code::BadCall, 4),
         ("[rule.probe]\nhttp = \"POST https://x/y\"\nfound = \"true\"", Code::BadCall, 4),
         ("[rule.probe]\nhttp = \"GET https://{args.host}/y\"\nfound = \"true\"", Code::BadCall, 4),
         ("[rule.probe]\nhttp = \"x/y\"\nfound = \"true\"", Code::BadCall, 4),
@@ -421,12 +438,12 @@ fn faults_of_one_rule_are_named() {
 #[test]
 fn an_unknown_pack_names_the_nearest() {
     assert_eq!(
-        findings("include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]\n"),
+        findings("include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]\n"),
         "\
 error[unknown_pack]: there is no pack \"pack:kubctl\"
  --> semel.toml:1:12
   |
-1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |            ^^^^^^^^^^^^^
   |
   = help: did you mean `pack:kubectl`?
@@ -434,18 +451,19 @@ error[unknown_pack]: there is no pack \"pack:kubctl\"
 error[unknown_pack]: there is no pack \"gh\"
  --> semel.toml:1:27
   |
-1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |                           ^^^^
   |
   = help: did you mean `pack:gh`?
 
-error[unknown_pack]: there is no pack \"pack:stripe\"
+error[unknown_pack]: there is no pack \"pack:weather\"
  --> semel.toml:1:33
   |
-1 | include = [\"pack:kubctl\", \"gh\", \"pack:stripe\"]
-  |                                 ^^^^^^^^^^^^^
+1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
+  |                                 ^^^^^^^^^^^^^^
   |
-  = help: there are: pack:gh, pack:git, pack:kubectl"
+  = help: there are: pack:filesystem, pack:gh, pack:git, pack:github, pack:kubectl, pack:linear, pack:notion, \
+          pack:playwright, pack:postgres, pack:resend, pack:slack, pack:stripe"
     );
 }
 

@@ -4,5 +4,7 @@ mod answer;
 mod decide;
 mod lifecycle;
 mod lifecycle_properties;
+mod packs;
 mod scene;
+mod tools;
 mod vectors;

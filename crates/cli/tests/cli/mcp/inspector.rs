@@ -1,25 +1,30 @@
 //! The Inspector's command line, which many people meet MCP with.
 
-use super::peers::{Server, installed, node};
+use super::peers::{NAME, Server, installed, node};
 use super::{Way, assert_in_doubt, assert_replayed, text};
 use crate::home::{Home, Ran};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 /// What the Inspector exits with when a tool reports an error.
 const TOOL_ERROR: i32 = 5;
 
 fn inspect(home: &Home, server: &[String], tool: &str) -> (Option<i32>, Value) {
     let mut command = home.program(&[node()]);
-    command.arg(installed("tests").join("node_modules/.bin/mcp-inspector")).arg("--cli").args(server);
-    if server[0].starts_with("http") {
-        command.args(["--transport", "http"]);
-    }
-    for name in ["SEMEL_PEERS", "SEMEL_WORLD", "SEMEL_STATE_DIR", "USER"] {
-        let value = command.get_envs().find(|(known, _)| *known == name).and_then(|(_, value)| value);
-        let value = value.expect("a furnished program").to_str().expect("text").to_owned();
-        if !server[0].starts_with("http") {
-            command.args(["-e", &format!("{name}={value}")]);
+    command.arg(installed("tests").join("node_modules/.bin/mcp-inspector")).arg("--cli");
+    match server {
+        [url] => drop(command.arg(url).args(["--transport", "http"])),
+        // In a file, where two dashes are the server's own.
+        [program, arguments @ ..] => {
+            let given = |(name, value): (&OsStr, Option<&OsStr>)| Some((text_of(name)?, text_of(value?)?));
+            let environment: BTreeMap<String, String> = command.get_envs().filter_map(given).collect();
+            let server = json!({"command": program, "args": arguments, "env": environment});
+            let servers = json!({"mcpServers": {NAME: server}});
+            let file = home.file("servers.json", &servers.to_string());
+            command.arg("--config").arg(file).args(["--server", NAME]);
         }
+        [] => unreachable!("a server has a name"),
     }
     command.args(["--method", "tools/call", "--tool-name", tool, "--format", "json"]);
     command.args(["--tool-arg", "customer=ada", "--tool-arg", "amount=3"]);
@@ -27,6 +32,10 @@ fn inspect(home: &Home, server: &[String], tool: &str) -> (Option<i32>, Value) {
     let document = ran.stdout.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
     let mut document = document.unwrap_or_else(|| panic!("no document: {ran:?}"));
     (ran.code, document["result"].take())
+}
+
+fn text_of(words: &OsStr) -> Option<String> {
+    words.to_str().map(str::to_owned)
 }
 
 fn charges_once(home: &Home, server: &[String]) {

@@ -92,9 +92,20 @@ impl Line {
     /// Sends a request and waits for its answer.
     pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params);
-        let (answer, _) = self.read_answer().expect("the request is answered");
-        assert_eq!(answer["id"], id, "{answer}");
-        answer
+        self.answer_to(id).expect("the request is answered")
+    }
+
+    /// The answer to a request, or none at the end. Answers under ids that were never used are passed over, as the
+    /// protocol has it.
+    fn answer_to(&mut self, id: u64) -> Option<Value> {
+        while let Some((answer, _)) = self.read_answer() {
+            if answer["id"] == id {
+                return Some(answer);
+            }
+            let used = answer["id"].as_u64().is_some_and(|other| (1..=self.last_id).contains(&other));
+            assert!(!used, "an answer to a request that has its answer: {answer}");
+        }
+        None
     }
 
     /// The result of a tool call.
@@ -106,8 +117,8 @@ impl Line {
 
     /// The result of a tool call, or none if the server went away instead.
     pub fn call_if_it_lives(&mut self, tool: &str, arguments: Value) -> Option<Value> {
-        self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
-        self.read_answer().map(|(mut answer, _)| answer["result"].take())
+        let id = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+        self.answer_to(id).map(|mut answer| answer["result"].take())
     }
 
     /// Closes the input, as a client does that has finished, and waits for the end.

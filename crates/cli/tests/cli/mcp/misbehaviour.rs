@@ -56,6 +56,11 @@ fn answers_under_ids_that_nobody_used_reach_nobody() {
 }
 
 #[test]
+fn answers_under_ids_that_the_client_might_use_are_not_taken_for_its_answer() {
+    charges_once("charge_answered_under_guessed_ids_first", "charged: ");
+}
+
+#[test]
 fn half_an_answer_is_none() {
     leaves_a_doubt("charge_half_answered", &ada());
 }
@@ -73,6 +78,13 @@ fn an_error_that_says_timeout_leaves_a_doubt() {
 #[test]
 fn an_error_that_says_nothing_leaves_a_doubt_where_money_is_concerned() {
     leaves_a_doubt("charge_with_an_unclear_error", &ada());
+}
+
+/// "Unexpected" is not the "expected" of a validator, and "unknown error" knows nothing.
+#[test]
+fn an_error_that_is_unexpected_or_unknown_leaves_a_doubt_where_money_is_concerned() {
+    leaves_a_doubt("charge_with_an_unexpected_error", &ada());
+    leaves_a_doubt("charge_with_an_unknown_error", &ada());
 }
 
 #[test]
@@ -133,7 +145,13 @@ fn a_result_against_its_own_schema_comes_through_as_it_is() {
     assert_eq!(home.effects(), 1);
 }
 
-/// Annotations are hints of an untrusted party; the operator's rule stands above them.
+/// Annotations are hints of an untrusted party: they may add protection, and take none away by themselves.
+#[test]
+fn a_server_that_says_it_only_reads_is_not_believed_where_its_tool_is_named_after_money() {
+    charges_once("charge_though_it_reads", "charged: ");
+}
+
+/// And the operator's rule stands above them.
 #[test]
 fn a_rule_stands_above_a_server_that_says_it_only_reads() {
     let home = Home::new();
@@ -184,6 +202,28 @@ fn a_frame_of_many_megabytes_is_passed_on_or_told_as_too_large_and_never_sent_ag
     let whole = text(&first).len() >= 40 << 20;
     assert!(whole || first["isError"] == true, "{}", receipt(&first));
     assert_ne!(receipt(&again)["outcome"], "ran");
+    assert_eq!(home.effects(), 1);
+}
+
+/// The effect is in flight for as long as its task, and the client gets the handle at once.
+#[test]
+fn a_call_that_became_a_task_is_one_effect_however_often_it_is_sent() {
+    let home = Home::new();
+    let until = home.work().join("until");
+    let arguments = json!({"customer": "ada", "amount": 3, "until": until});
+    let params = json!({"name": "charge_as_a_task", "arguments": arguments, "task": {"ttl": 60000}});
+    let mut client = Line::open(&home, Way::Guarded, Server::Rogue);
+    let first = client.request("tools/call", params.clone());
+    let task = first["result"]["task"]["taskId"].as_str().expect("a handle").to_owned();
+    let state = client.request("tasks/get", json!({"taskId": task}));
+    assert_eq!(state["result"]["status"], "working", "{state}");
+    let again = client.ask("tools/call", params);
+    home.file("until", "");
+    let (answer, _) = client.read_answer().expect("the repeat is answered");
+    assert_eq!(answer["id"], again, "{answer}");
+    assert_eq!(answer["result"]["task"]["taskId"].as_str(), Some(task.as_str()), "{answer}");
+    let result = client.request("tasks/result", json!({"taskId": task}));
+    assert!(text(&result["result"]).starts_with("charged as a task: "), "{result}");
     assert_eq!(home.effects(), 1);
 }
 

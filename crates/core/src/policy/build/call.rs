@@ -3,7 +3,7 @@
 use super::check::{AFTERWARDS, Check, PROBING, json_of};
 use crate::policy::diagnostic::Code;
 use crate::policy::file::{Any, CallTable, ConfirmTable, Entries, ProbeTable, Spot};
-use crate::policy::rule::{Call, Confirm, Probe};
+use crate::policy::rule::{Call, Confirm, Probe, SAME_SERVER};
 use crate::policy::template::Template;
 use std::ops::Range;
 use std::time::Duration;
@@ -17,9 +17,10 @@ const WITHIN_DEFAULT: Duration = Duration::from_secs(120);
 /// More arguments than this no probe needs.
 const ARGUMENTS_MAX: usize = 200;
 
-pub fn probe(check: &mut Check<'_>, table: &Spot<ProbeTable>) -> Option<Probe> {
+/// `own_server`: every action that the rule matches is a tool of a server, so `./tool` says something.
+pub fn probe(check: &mut Check<'_>, table: &Spot<ProbeTable>, own_server: bool) -> Option<Probe> {
     let probe = &table.value;
-    let parts = Parts { cmd: &probe.cmd, mcp: &probe.mcp, args: &probe.args, http: &probe.http };
+    let parts = Parts { cmd: &probe.cmd, mcp: &probe.mcp, args: &probe.args, http: &probe.http, own_server };
     let call = parts.call(check, "probe", &table.span, &PROBING, true);
     let found = probe.found.as_ref().map(|text| check.expression(text, &PROBING));
     if found.is_none() && probe.cmd.is_none() {
@@ -47,9 +48,10 @@ pub fn probe(check: &mut Check<'_>, table: &Spot<ProbeTable>) -> Option<Probe> {
     })
 }
 
-pub fn confirm(check: &mut Check<'_>, table: &Spot<ConfirmTable>) -> Option<Confirm> {
+pub fn confirm(check: &mut Check<'_>, table: &Spot<ConfirmTable>, own_server: bool) -> Option<Confirm> {
     let confirm = &table.value;
-    let parts = Parts { cmd: &confirm.cmd, mcp: &confirm.mcp, args: &confirm.args, http: &confirm.http };
+    let parts =
+        Parts { cmd: &confirm.cmd, mcp: &confirm.mcp, args: &confirm.args, http: &confirm.http, own_server };
     let call = parts.call(check, "confirm", &table.span, &AFTERWARDS, true);
     let ok = match &confirm.ok {
         Some(text) => check.expression(text, &AFTERWARDS),
@@ -67,9 +69,9 @@ pub fn confirm(check: &mut Check<'_>, table: &Spot<ConfirmTable>) -> Option<Conf
     Some(Confirm { call: call?, ok: ok?, within })
 }
 
-pub fn undo(check: &mut Check<'_>, table: &Spot<CallTable>) -> Option<Call> {
+pub fn undo(check: &mut Check<'_>, table: &Spot<CallTable>, own_server: bool) -> Option<Call> {
     let undo = &table.value;
-    let parts = Parts { cmd: &undo.cmd, mcp: &undo.mcp, args: &undo.args, http: &undo.http };
+    let parts = Parts { cmd: &undo.cmd, mcp: &undo.mcp, args: &undo.args, http: &undo.http, own_server };
     parts.call(check, "undo", &table.span, &AFTERWARDS, false)
 }
 
@@ -78,6 +80,7 @@ struct Parts<'a> {
     mcp: &'a Option<Spot<String>>,
     args: &'a Option<Spot<Entries<Any>>>,
     http: &'a Option<Spot<String>>,
+    own_server: bool,
 }
 
 impl Parts<'_> {
@@ -95,7 +98,7 @@ impl Parts<'_> {
         }
         match (self.cmd, self.mcp, self.http) {
             (Some(cmd), None, None) => command(check, cmd, roots),
-            (None, Some(tool), None) => mcp(check, tool, self.args.as_ref(), roots),
+            (None, Some(tool), None) => mcp(check, tool, self.args.as_ref(), roots, self.own_server),
             (None, None, Some(request)) => http(check, request, roots, read_only),
             _ => {
                 let given = [self.cmd.is_some(), self.mcp.is_some(), self.http.is_some()];
@@ -134,17 +137,27 @@ fn mcp(
     tool: &Spot<String>,
     args: Option<&Spot<Entries<Any>>>,
     roots: &[&str],
+    own_server: bool,
 ) -> Option<Call> {
-    let named =
-        tool.value.split_once('/').is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty());
-    if !named || tool.value.contains(['{', '}', '*']) {
+    let (server, name) = tool.value.split_once('/').unwrap_or_default();
+    if server.is_empty() || name.is_empty() || server == ".." || tool.value.contains(['{', '}', '*']) {
         let message = format!("{:?} does not name a tool", tool.value);
         check.error(
             tool.span.clone(),
             Code::BadCall,
             message,
-            "write server/tool, such as billing/list_charges",
+            "write server/tool, such as billing/list_charges, or ./tool for the action's own server",
         );
+        return None;
+    }
+    // Found now, and not when an outcome is in doubt: such a question could never be asked.
+    if server == SAME_SERVER && !own_server {
+        let message = format!(
+            "{:?} is a tool of the action's own server, and this rule matches actions without one",
+            tool.value
+        );
+        let help = "begin `match` with mcp:, or name the server";
+        check.error(tool.span.clone(), Code::BadCall, message, help);
         return None;
     }
     let mut filled = Vec::new();

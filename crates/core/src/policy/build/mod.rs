@@ -159,6 +159,7 @@ pub fn rule(
 ) -> Option<Written> {
     let mut check = Check { input, found };
     let pattern = check.pattern(table.pattern.as_ref(), span.clone());
+    let own_server = table.pattern.as_ref().is_none_or(|pattern| pattern.value.starts_with("mcp:"));
     let rule = Written {
         origin,
         when: table.when.as_ref().and_then(|when| check.condition(when)),
@@ -180,9 +181,9 @@ pub fn rule(
         },
         serialize_by: table.serialize_by.as_ref().and_then(|path| check.path(path)),
         inject: table.inject.as_ref().and_then(|inject| check.inject(inject)),
-        probe: table.probe.as_ref().and_then(|probe| call::probe(&mut check, probe)),
-        confirm: table.confirm.as_ref().and_then(|confirm| call::confirm(&mut check, confirm)),
-        undo: table.undo.as_ref().and_then(|undo| call::undo(&mut check, undo)),
+        probe: table.probe.as_ref().and_then(|probe| call::probe(&mut check, probe, own_server)),
+        confirm: table.confirm.as_ref().and_then(|confirm| call::confirm(&mut check, confirm, own_server)),
+        undo: table.undo.as_ref().and_then(|undo| call::undo(&mut check, undo, own_server)),
         dry_run: table.dry_run.as_ref().and_then(|dry_run| check.dry_run(dry_run)),
         refused_exit: check.exit_codes(&table.refused_exit),
         pattern: pattern?,

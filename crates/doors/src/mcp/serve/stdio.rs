@@ -19,9 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 
-/// Requests whose answers are looked at on their way back. A client that never gets answers loses the marks, not the
-/// requests.
-const WATCHED_MAX: usize = 1_000;
+/// Requests of one client that wait for an answer. More is a storm, or a server that never answers.
+const WATCHED_MAX: usize = 50_000;
 
 /// Both directions of one conversation.
 #[derive(Debug)]
@@ -35,9 +34,10 @@ pub struct Stdio {
     has_strayed: AtomicBool,
 }
 
-/// A request that passes, and whose answer is of interest.
+/// A request that passes, and what its answer is looked at for. An answer that nobody asked for reaches nobody.
 #[derive(Debug)]
 enum Watched {
+    Plain,
     Listing {
         first_page: bool,
     },
@@ -106,18 +106,14 @@ impl Stdio {
                 if let Some(refusal) = era::refusal(&self.server, id, method, text(&params)) {
                     return self.send(refusal);
                 }
-                match method.as_str() {
+                let watched = match method.as_str() {
                     "tools/call" => return self.call(id.clone(), message),
-                    "tools/list" => {
-                        let cursor = Members::parse(text(&params))
-                            .is_some_and(|params| params.get("cursor").is_some());
-                        self.watch(id, Watched::Listing { first_page: !cursor });
-                    }
-                    "initialize" | "server/discover" => {
-                        self.watch(id, Watched::Hello { method: method.clone(), params });
-                    }
-                    _ => {}
-                }
+                    "tools/list" => Watched::Listing { first_page: !has_cursor(text(&params)) },
+                    "initialize" | "server/discover" => Watched::Hello { method: method.clone(), params },
+                    _ => Watched::Plain,
+                };
+                let id = id.clone();
+                return self.pass(&id, message, watched);
             }
             Kind::Notification { method } if method == "notifications/cancelled" => {
                 let of = cancelled_id(text(&params));
@@ -134,12 +130,16 @@ impl Stdio {
         self.server.link.pass(message);
     }
 
-    fn watch(&self, id: &Id, watched: Watched) {
+    /// Passes a request on, and expects its answer.
+    fn pass(&self, id: &Id, message: Message, watched: Watched) {
         let mut all = self.lock();
         if all.len() >= WATCHED_MAX {
-            all.clear();
+            drop(all);
+            return self.send(Frame::refusal(id, -32603, "too many requests wait for this server", None));
         }
         all.insert(id.clone(), watched);
+        drop(all);
+        self.server.link.pass(message);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Id, Watched>> {
@@ -163,7 +163,7 @@ impl Stdio {
 
     fn routed(self: &Arc<Self>, id: &Id, message: Message, tools: &Arc<Tools>) {
         match self.door.route(id, &message, &self.server, &self.connection, tools) {
-            Route::Pass => self.server.link.pass(message),
+            Route::Pass => self.pass(id, message, Watched::Plain),
             Route::Answer(frame) => self.send(frame),
             Route::Guard(guarded) => self.guard(*guarded),
             Route::Own(call) => {
@@ -224,11 +224,12 @@ impl Stdio {
                     (Some(Watched::Hello { method, params }), true) if method == "initialize" => {
                         return self.not_initialized(id.clone(), params, message);
                     }
-                    // A second answer, or one to a question that semel no longer asks.
-                    _ if self.server.is_own_id(id) => return,
-                    _ => {}
+                    (Some(_), _) => {}
+                    // A second answer, or one to a question that nobody has asked.
+                    (None, _) => return,
                 }
             }
+            Kind::Response { id: None, failed: false } => return,
             Kind::Notification { method } if method == "notifications/tools/list_changed" => {
                 self.server.tools_changed();
             }
@@ -289,6 +290,10 @@ impl Listener for FromServer {
         }
         let _nobody_listens = writeln!(stderr, "{}", line.trim_end());
     }
+}
+
+fn has_cursor(params: &str) -> bool {
+    Members::parse(params).is_some_and(|params| params.get("cursor").is_some())
 }
 
 fn cancelled_id(params: &str) -> Option<Id> {

@@ -1,0 +1,138 @@
+//! What happens to each server, and why.
+
+use super::behind::{Behind, Guarded};
+use super::clients::Client;
+use super::edit::Edit;
+use super::entry::{Entry, Header, HeaderFrom, Local, Place, Remote};
+use super::resolve::{self, Program};
+use super::{guard, known};
+use semel_core::identity::redact;
+use semel_core::json::Json;
+use std::ffi::OsStr;
+use std::path::Path;
+
+#[derive(Debug)]
+pub enum Decision {
+    /// Semel goes in front of it.
+    Guard {
+        edits: Vec<Edit>,
+        note: Option<String>,
+    },
+    /// Semel is in front of it.
+    Guarded {
+        note: Option<String>,
+    },
+    LeftAlone {
+        why: String,
+    },
+}
+
+/// What the decisions depend on besides the entries.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    pub semel: &'a str,
+    pub search: &'a OsStr,
+    /// Servers that only read are guarded too.
+    pub all: bool,
+}
+
+pub fn guard(place: &Place, entry: &Entry, client: &Client, around: &Surroundings<'_>) -> Decision {
+    let left = |why: &str| Decision::LeftAlone { why: why.to_owned() };
+    if place.server.is_empty() || place.server.starts_with('-') {
+        return left("its name cannot stand on a command line");
+    }
+    match entry {
+        Entry::Odd(why) => left(why),
+        Entry::Guarded(guarded) => guarded_already(guarded, around.semel),
+        Entry::Local(_) | Entry::Remote(_) if !around.all && reads_only(entry).is_some() => {
+            left(&format!("reads only: it {}", reads_only(entry).unwrap_or_default()))
+        }
+        Entry::Local(server) => local(place, server, around),
+        Entry::Remote(server) => match why_not_remote(server) {
+            Some(why) => Decision::LeftAlone { why },
+            None => Decision::Guard { edits: guard::remote(place, server, client, around.semel), note: None },
+        },
+    }
+}
+
+fn guarded_already(guarded: &Guarded, semel: &str) -> Decision {
+    let gone = Path::new(&guarded.semel).is_absolute() && !Path::new(&guarded.semel).is_file();
+    let note = match () {
+        () if gone => Some(format!("by {}, which is gone: undo, then init again", guarded.semel)),
+        () if guarded.semel != semel => Some(format!("by {}", guarded.semel)),
+        () => None,
+    };
+    Decision::Guarded { note }
+}
+
+fn local(place: &Place, server: &Local, around: &Surroundings<'_>) -> Decision {
+    let (command, note) = match resolve::program(&server.command, server.own_path, around.search) {
+        Program::Absolute(path) => (path, None),
+        Program::AsItIs(why) => (server.command.clone(), why.map(str::to_owned)),
+        Program::Line => {
+            let why = "its command is a line for a shell; put its words into args".to_owned();
+            return Decision::LeftAlone { why };
+        }
+    };
+    Decision::Guard { edits: guard::local(place, around.semel, &command), note }
+}
+
+/// Why semel cannot stand in front of a remote server by starting as a process.
+fn why_not_remote(server: &Remote) -> Option<String> {
+    let serve = "use semel serve";
+    match server.signs_in {
+        Some("bearer_token_env_var") => {
+            return Some(
+                "its variable holds a token rather than a header; with env_http_headers it can be guarded"
+                    .to_owned(),
+            );
+        }
+        Some(member) => return Some(format!("the client gets its credentials ({member}); {serve}")),
+        None => {}
+    }
+    if server.kind.as_deref() == Some("sse") {
+        return Some(format!("it speaks the older transport, SSE; {serve}"));
+    }
+    if !server.headers.iter().any(is_credential) {
+        return Some(format!("it signs in by OAuth, most likely, which a process cannot do for it; {serve}"));
+    }
+    let url = Json::str(&server.url);
+    if redact(&url, &[]) != url {
+        return Some(format!("its address holds a secret, which every process could read; {serve}"));
+    }
+    None
+}
+
+fn is_credential(header: &Header) -> bool {
+    let name = header.name.to_ascii_lowercase();
+    let held = match &header.from {
+        HeaderFrom::Text(text) => !text.is_empty(),
+        HeaderFrom::Variable(_) => true,
+    };
+    held && ["authorization", "token", "key", "secret", "auth", "cookie"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+fn reads_only(entry: &Entry) -> Option<&'static str> {
+    let words = words(entry);
+    // What starts two known things is not known.
+    if known::pack(&words).is_some() { None } else { known::reads_only(&words) }
+}
+
+/// The pack whose rules fit, also where semel stands in front already.
+pub fn pack(entry: &Entry) -> Option<&'static str> {
+    known::pack(&words(entry))
+}
+
+fn words(entry: &Entry) -> Vec<&str> {
+    match entry {
+        Entry::Local(Local { command, args, .. })
+        | Entry::Guarded(Guarded { behind: Some(Behind::Command { command, args, .. }), .. }) => {
+            std::iter::once(command.as_str()).chain(args.iter().map(String::as_str)).collect()
+        }
+        Entry::Remote(Remote { url, .. })
+        | Entry::Guarded(Guarded { behind: Some(Behind::Url { url, .. }), .. }) => vec![url.as_str()],
+        Entry::Guarded(_) | Entry::Odd(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,179 @@
+//! A server's entry, read once: what it starts or where it goes, and whether semel already stands in front of it.
+
+use super::behind::{Behind, Guarded, starts_semel};
+use super::clients::Client;
+use serde_json::{Map, Value};
+
+/// Where an entry stands in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub container: Vec<String>,
+    pub server: String,
+}
+
+#[derive(Debug)]
+pub enum Entry {
+    Local(Local),
+    Remote(Remote),
+    Guarded(Guarded),
+    /// Nothing that semel can stand in front of, and why.
+    Odd(&'static str),
+}
+
+/// A server that the client starts.
+#[derive(Debug)]
+pub struct Local {
+    pub command: String,
+    pub args: Vec<String>,
+    /// It brings a search path of its own, so ours says nothing about its command.
+    pub own_path: bool,
+}
+
+/// A server at an address.
+#[derive(Debug)]
+pub struct Remote {
+    /// The member that holds the address.
+    pub url_member: String,
+    pub url: String,
+    /// By name.
+    pub headers: Vec<Header>,
+    /// What `type` says.
+    pub kind: Option<String>,
+    /// What it may hold although no client reads it there.
+    pub env: Map<String, Value>,
+    /// A member that says that the client itself signs in, or makes headers as it goes.
+    pub signs_in: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    pub name: String,
+    pub from: HeaderFrom,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeaderFrom {
+    Text(String),
+    /// The name of an environment variable that holds it.
+    Variable(String),
+}
+
+/// Members by which a client says that it gets the credentials itself.
+const SIGNS_IN: [&str; 7] = [
+    "oauth",
+    "auth",
+    "authProviderType",
+    "headersHelper",
+    "oauth_resource",
+    "bearer_token_env_var",
+    "bearer_token",
+];
+
+/// All entries of a document, in order of their places.
+pub fn entries(document: &Value, client: &Client) -> Vec<(Place, Entry)> {
+    let mut found = Vec::new();
+    for path in client.containers {
+        containers(document, path, &mut Vec::new(), &mut |container, servers| {
+            for (server, entry) in servers {
+                let place = Place { container: container.to_vec(), server: server.clone() };
+                found.push((place, Entry::read(entry, client)));
+            }
+        });
+    }
+    found
+}
+
+fn containers(
+    value: &Value,
+    path: &[&str],
+    walked: &mut Vec<String>,
+    visit: &mut impl FnMut(&[String], &Map<String, Value>),
+) {
+    let Value::Object(object) = value else { return };
+    let Some((step, rest)) = path.split_first() else { return visit(walked, object) };
+    for (name, inner) in object.iter().filter(|(name, _)| *step == "*" || name == step) {
+        walked.push(name.clone());
+        containers(inner, rest, walked, visit);
+        walked.pop();
+    }
+}
+
+/// The entry of a document at a place.
+pub fn at<'a>(document: &'a Value, place: &Place) -> Option<&'a Value> {
+    place.container.iter().try_fold(document, |value, step| value.get(step))?.get(&place.server)
+}
+
+impl Entry {
+    pub fn read(entry: &Value, client: &Client) -> Entry {
+        let Value::Object(members) = entry else { return Entry::Odd("it is not an object") };
+        let url = client.urls.iter().find_map(|member| Some((*member, members.get(*member)?)));
+        match (members.get("command"), url) {
+            (Some(_), Some(_)) => Entry::Odd("it has both a command and an address"),
+            (Some(Value::String(command)), None) => local(command, members),
+            (None, Some((member, Value::String(url)))) => remote(member, url, members, client),
+            (Some(_), None) => Entry::Odd("its command is not a text"),
+            (None, Some(_)) => Entry::Odd("its address is not a text"),
+            (None, None) => Entry::Odd("it has neither a command nor an address"),
+        }
+    }
+}
+
+fn local(command: &str, members: &Map<String, Value>) -> Entry {
+    let args = match members.get("args") {
+        None => Some(Vec::new()),
+        Some(Value::Array(args)) => args.iter().map(|arg| arg.as_str().map(str::to_owned)).collect(),
+        Some(_) => None,
+    };
+    let Some(args) = args else { return Entry::Odd("its args are not a list of texts") };
+    let env = object(members, "env");
+    if starts_semel(command, &args) {
+        let behind = Behind::read(&args, &env, members);
+        return Entry::Guarded(Guarded { semel: command.to_owned(), behind, env, kind: kind(members) });
+    }
+    let own_path = env.keys().any(|name| name.eq_ignore_ascii_case("PATH"));
+    Entry::Local(Local { command: command.to_owned(), args, own_path })
+}
+
+fn remote(member: &str, url: &str, members: &Map<String, Value>, client: &Client) -> Entry {
+    let texts = |member: &str| -> Option<Vec<(String, String)>> {
+        match members.get(member) {
+            None => Some(Vec::new()),
+            Some(Value::Object(object)) => {
+                object.iter().map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect()
+            }
+            Some(_) => None,
+        }
+    };
+    let (Some(literal), Some(named)) = (texts(client.headers), texts("env_http_headers")) else {
+        return Entry::Odd("its headers are not texts");
+    };
+    let literal = literal.into_iter().map(|(name, text)| Header { name, from: HeaderFrom::Text(text) });
+    let named =
+        named.into_iter().map(|(name, variable)| Header { name, from: HeaderFrom::Variable(variable) });
+    let mut headers: Vec<Header> = literal.chain(named).collect();
+    headers.sort_by(|a, b| a.name.cmp(&b.name));
+    if headers.iter().any(|header| !is_header_name(&header.name)) {
+        return Entry::Odd("one of its headers has a name that no header can have");
+    }
+    Entry::Remote(Remote {
+        url_member: member.to_owned(),
+        url: url.to_owned(),
+        headers,
+        kind: kind(members),
+        env: object(members, "env"),
+        signs_in: SIGNS_IN.into_iter().find(|member| members.contains_key(*member)),
+    })
+}
+
+/// A token of RFC 9110, so that `NAME=VARIABLE` has one reading.
+fn is_header_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+fn object(members: &Map<String, Value>, member: &str) -> Map<String, Value> {
+    members.get(member).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn kind(members: &Map<String, Value>) -> Option<String> {
+    members.get("type").and_then(Value::as_str).map(str::to_owned)
+}

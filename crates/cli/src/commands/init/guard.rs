@@ -1,0 +1,145 @@
+//! Which edits put semel in front of a server, and which take it out again.
+
+use super::behind::{Behind, Guarded};
+use super::clients::{Client, Format, Kind};
+use super::edit::Edit;
+use super::entry::{Header, HeaderFrom, Local, Place, Remote};
+use serde_json::{Map, Value};
+
+/// `semel mcp --name NAME -- command args…`; everything but command and args stays.
+pub fn local(place: &Place, semel: &str, command: &str) -> Vec<Edit> {
+    let front = ["mcp", "--name", &place.server, "--", command];
+    vec![
+        Edit::set("command", semel, "command"),
+        Edit::Front { drop: 0, add: front.into_iter().map(str::to_owned).collect() },
+    ]
+}
+
+/// `semel mcp --name NAME --url URL --header-env NAME=VARIABLE…`. The values of headers go into the environment,
+/// because every process of the machine may read a command line.
+pub fn remote(place: &Place, remote: &Remote, client: &Client, semel: &str) -> Vec<Edit> {
+    let mut args: Vec<String> =
+        ["mcp", "--name", &place.server, "--url", &remote.url].map(str::to_owned).into();
+    let mut env = remote.env.clone();
+    let (mut forwarded, mut names) = (Vec::new(), Vec::new());
+    for header in &remote.headers {
+        let variable = match &header.from {
+            HeaderFrom::Text(text) => {
+                let variable = free_variable(&env);
+                env.insert(variable.clone(), Value::String(text.clone()));
+                names.push((header.name.clone(), variable.clone()));
+                variable
+            }
+            HeaderFrom::Variable(variable) => {
+                forwarded.push(Value::String(variable.clone()));
+                variable.clone()
+            }
+        };
+        args.extend(["--header-env".to_owned(), format!("{}={variable}", header.name)]);
+    }
+    let mut edits = vec![
+        Edit::Put {
+            from: remote.url_member.clone(),
+            to: "command".to_owned(),
+            value: semel.into(),
+            after: "",
+        },
+        Edit::set("args", args, "command"),
+    ];
+    edits.extend(moved(client.headers, "env", names, (!remote.env.is_empty()).then_some(env)));
+    if client.format == Format::Toml {
+        // Codex hands no variable on that is not named.
+        edits.push(match forwarded.is_empty() {
+            true => Edit::Remove("env_http_headers"),
+            false => put("env_http_headers", "env_vars", forwarded, "args"),
+        });
+    }
+    edits.extend(remote.kind.is_some().then(|| match client.kind {
+        Kind::Named => Edit::set("type", "stdio", ""),
+        Kind::Dropped => Edit::Remove("type"),
+    }));
+    edits
+}
+
+/// What the entry itself holds, taken out of semel's hands. `spelled` is how the command was written, if that is known.
+pub fn undo(guarded: &Guarded, behind: &Behind, client: &Client, spelled: Option<&str>) -> Vec<Edit> {
+    match behind {
+        Behind::Command { command, words, .. } => vec![
+            Edit::set("command", spelled.unwrap_or(command), ""),
+            Edit::Front { drop: *words, add: Vec::new() },
+        ],
+        Behind::Url { url, headers, variables } => {
+            let mut edits = vec![put("command", client.urls[0], url.as_str(), ""), Edit::Remove("args")];
+            edits.extend(undo_headers(guarded, headers, variables, client));
+            if client.kind == Kind::Named && guarded.kind.as_deref() == Some("stdio") {
+                edits.push(Edit::set("type", "http", ""));
+            }
+            edits
+        }
+    }
+}
+
+fn undo_headers(
+    guarded: &Guarded,
+    headers: &[Header],
+    variables: &[(String, String)],
+    client: &Client,
+) -> Vec<Edit> {
+    let (mut literal, mut named) = (Map::new(), Map::new());
+    for Header { name, from } in headers {
+        match from {
+            HeaderFrom::Text(text) => literal.insert(name.clone(), text.as_str().into()),
+            HeaderFrom::Variable(variable) => named.insert(name.clone(), variable.as_str().into()),
+        };
+    }
+    let mut env = guarded.env.clone();
+    env.retain(|name, _| !variables.iter().any(|(variable, _)| variable == name));
+    // Each in a variable of its own, and nothing else in the environment: as `semel init` writes it.
+    let one_each = variables.len() == literal.len() && guarded.env.len() == literal.len();
+    let mut edits = match one_each {
+        true => moved("env", client.headers, variables.to_vec(), None),
+        false => vec![
+            if env.is_empty() { Edit::Remove("env") } else { Edit::set("env", env, "") },
+            Edit::set(client.headers, literal, ""),
+        ],
+    };
+    if !named.is_empty() {
+        edits.push(put("env_vars", "env_http_headers", named, ""));
+    }
+    edits
+}
+
+/// The members of one table under other names in another; in one that is there already, beside what it holds.
+fn moved(
+    from: &'static str,
+    to: &'static str,
+    names: Vec<(String, String)>,
+    together: Option<Map<String, Value>>,
+) -> Vec<Edit> {
+    match together {
+        _ if names.is_empty() => vec![Edit::Remove(from)],
+        None => vec![Edit::Rename { from, to, names }],
+        Some(together) => vec![Edit::Remove(from), Edit::set(to, together, "args")],
+    }
+}
+
+fn put(from: &str, to: &str, value: impl Into<Value>, after: &'static str) -> Edit {
+    Edit::Put { from: from.to_owned(), to: to.to_owned(), value: value.into(), after }
+}
+
+fn free_variable(env: &Map<String, Value>) -> String {
+    let names = (1..).map(|number| format!("SEMEL_HEADER_{number}"));
+    let mut free = names.filter(|name| !env.contains_key(name));
+    free.next().expect("there are more numbers than variables")
+}
+
+/// Whether undoing a command gives what another entry says, apart from how the command is spelled.
+pub fn same_but_for_spelling(original: &Local, behind: &Behind) -> bool {
+    let name = |command: &str| command.rsplit('/').next().unwrap_or_default().to_owned();
+    match behind {
+        Behind::Command { command, args, .. } => {
+            *args == original.args && name(command) == name(&original.command)
+        }
+        Behind::Url { .. } => false,
+    }
+}

@@ -1,0 +1,101 @@
+//! `semel init`: puts semel in front of the MCP servers that are configured already, and takes it out again.
+//!
+//! The files belong to other programs. They are shown before they are written, and changed nowhere but in the members
+//! of a server's entry that say how it is started.
+
+mod behind;
+mod clients;
+mod decide;
+mod edit;
+mod edit_json;
+mod edit_toml;
+mod entry;
+mod guard;
+mod known;
+mod mask;
+mod plan;
+mod read_json;
+mod read_toml;
+mod report;
+mod resolve;
+mod undo;
+mod write;
+
+use super::Context;
+use crate::args::Init;
+use crate::neutral;
+use crate::output::Hinted;
+use clients::Candidate;
+use decide::Surroundings;
+use plan::{Wish, plan};
+use report::Outcome;
+use std::process::ExitCode;
+use write::Snapshot;
+
+pub fn run(context: &Context, args: &Init) -> anyhow::Result<ExitCode> {
+    let environment = &context.environment;
+    let semel = resolve::this_program(&environment.search)?;
+    let around = Surroundings { semel: &semel, search: &environment.search, all: args.all };
+    let wish = Wish { undo: args.undo, servers: &args.server, around };
+    let found = clients::find(environment, &args.client)?;
+    let mut outcomes: Vec<Outcome> = found.into_iter().map(|candidate| look(candidate, &wish)).collect();
+    every_server_is_there(&outcomes, &args.server)?;
+    if args.write {
+        outcomes = outcomes.into_iter().map(write).collect();
+    }
+    Ok(report(context, args, &outcomes))
+}
+
+fn look(candidate: Candidate, wish: &Wish<'_>) -> Outcome {
+    let (client, path) = (candidate.client.name, candidate.path.clone());
+    let planned = Snapshot::read(&path)
+        .and_then(|snapshot| plan(candidate, snapshot, wish).map_err(|error| anyhow::anyhow!("{error}")));
+    match planned {
+        Ok(plan) => Outcome::Planned(plan),
+        Err(error) => Outcome::NotRead { client, path, error },
+    }
+}
+
+/// A name that nobody has is a mistake, and found before anything is written.
+fn every_server_is_there(outcomes: &[Outcome], servers: &[String]) -> anyhow::Result<()> {
+    let rows = || outcomes.iter().filter_map(Outcome::plan).flat_map(|plan| &plan.rows);
+    match servers.iter().find(|server| !rows().any(|row| row.place.server == **server)) {
+        Some(server) => {
+            Err(Hinted::error(format!("no configuration has a server {server:?}"), "semel init lists them"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn write(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Planned(plan) if plan.changes() => match plan.snapshot.replace(&plan.text) {
+            Ok(backup) => Outcome::Written(plan, backup),
+            Err(error) => Outcome::NotWritten(plan, error),
+        },
+        other => other,
+    }
+}
+
+fn report(context: &Context, args: &Init, outcomes: &[Outcome]) -> ExitCode {
+    let output = context.output;
+    if output.json {
+        output.document(&report::document(outcomes));
+    } else {
+        output.data(report::text(outcomes, args, &context.environment));
+        let shared = outcomes.iter().filter_map(Outcome::plan).filter(|plan| plan.candidate.shared);
+        for plan in shared.filter(|plan| plan.changes() && !args.undo) {
+            let path = neutral::line(&plan.candidate.path.display().to_string());
+            output.say(format!(
+                "note: {path} belongs to the project; the paths in it hold on this machine only"
+            ));
+        }
+        for (path, error) in outcomes.iter().filter_map(Outcome::error) {
+            output.error(&anyhow::anyhow!("{} {error:#}", path.display()));
+        }
+    }
+    match outcomes.iter().any(|outcome| outcome.error().is_some()) {
+        true => ExitCode::from(crate::EXIT_FAILED),
+        false => ExitCode::SUCCESS,
+    }
+}

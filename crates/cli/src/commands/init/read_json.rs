@@ -1,0 +1,148 @@
+//! JSON with comments as values, and where in the text they stand.
+
+use super::edit::{Scalar, Unreadable};
+use super::entry::Place;
+use jsonc_parser::common::Ranged;
+use jsonc_parser::cst::CstRootNode;
+use jsonc_parser::errors::ParseError;
+use jsonc_parser::{CollectOptions, ParseOptions, ast, common, parse_to_ast};
+use serde_json::{Map, Value};
+use std::ops::Range;
+
+/// Windows editors write it; no parser here expects it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// What the clients themselves read: comments and trailing commas, and nothing else beyond JSON.
+const OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+pub fn read(text: &str) -> Result<Value, Unreadable> {
+    let (_, body) = split_mark(text);
+    if tree(body)?.to_string() != body {
+        return Err(Unreadable::new("it would not come back as it was"));
+    }
+    match parse(body)? {
+        Some(value) => read_value(&value, body),
+        None => Ok(Value::Object(Map::new())),
+    }
+}
+
+pub fn split_mark(text: &str) -> (&str, &str) {
+    text.split_at(if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 })
+}
+
+fn unreadable(error: &ParseError) -> Unreadable {
+    let what = error.kind().to_string();
+    Unreadable { what, at: Some((error.line_display(), error.column_display())) }
+}
+
+fn parse(body: &str) -> Result<Option<ast::Value<'_>>, Unreadable> {
+    let parsed =
+        parse_to_ast(body, &CollectOptions::default(), &OPTIONS).map_err(|error| unreadable(&error))?;
+    Ok(parsed.value)
+}
+
+pub fn tree(body: &str) -> Result<CstRootNode, Unreadable> {
+    CstRootNode::parse(body, &OPTIONS).map_err(|error| unreadable(&error))
+}
+
+fn read_value(value: &ast::Value<'_>, body: &str) -> Result<Value, Unreadable> {
+    Ok(match value {
+        ast::Value::StringLit(text) => Value::String(text.value.to_string()),
+        ast::Value::NumberLit(number) => serde_json::from_str(number.value).unwrap_or(Value::Null),
+        ast::Value::BooleanLit(boolean) => Value::Bool(boolean.value),
+        ast::Value::NullKeyword(_) => Value::Null,
+        ast::Value::Array(array) => {
+            let elements = array.elements.iter().map(|element| read_value(element, body));
+            Value::Array(elements.collect::<Result<_, _>>()?)
+        }
+        ast::Value::Object(object) => {
+            let mut members = Map::new();
+            for member in &object.properties {
+                let name = member.name.as_str();
+                if members.insert(name.to_owned(), read_value(&member.value, body)?).is_some() {
+                    let what =
+                        format!("{name:?} stands here a second time, and readers differ which one counts");
+                    return Err(Unreadable::at(what, body, member.range.start));
+                }
+            }
+            Value::Object(members)
+        }
+    })
+}
+
+/// Where the values of entries stand.
+pub fn entry_ranges(text: &str, places: &[&Place]) -> Option<Vec<Range<usize>>> {
+    let (mark, body) = split_mark(text);
+    let top = parse(body).ok()??;
+    let range = |place: &&Place| {
+        let mut value = &top;
+        for step in place.container.iter().chain([&place.server]) {
+            value = &value.as_object()?.properties.iter().find(|member| member.name.as_str() == step)?.value;
+        }
+        let range = value.range();
+        Some(mark.len() + range.start..mark.len() + range.end)
+    };
+    places.iter().map(range).collect()
+}
+
+pub fn scalars(text: &str) -> Result<Vec<Scalar>, Unreadable> {
+    let (mark, body) = split_mark(text);
+    let mut found = Vec::new();
+    if let Some(value) = parse(body)? {
+        collect(&value, mark.len(), &mut Vec::new(), &mut found);
+    }
+    Ok(found)
+}
+
+fn collect(value: &ast::Value<'_>, offset: usize, path: &mut Vec<String>, found: &mut Vec<Scalar>) {
+    let scalar = |range: common::Range, path: &[String], text: Option<String>| Scalar {
+        range: offset + range.start..offset + range.end,
+        path: path.to_vec(),
+        text,
+    };
+    match value {
+        ast::Value::Object(object) => {
+            for member in &object.properties {
+                path.push(member.name.as_str().to_owned());
+                found.push(scalar(member.name.range(), path, None));
+                collect(&member.value, offset, path, found);
+                path.pop();
+            }
+        }
+        ast::Value::Array(array) => {
+            for (index, element) in array.elements.iter().enumerate() {
+                path.push(index.to_string());
+                collect(element, offset, path, found);
+                path.pop();
+            }
+        }
+        ast::Value::StringLit(text) => found.push(scalar(text.range, path, Some(text.value.to_string()))),
+        other => found.push(scalar(other.range(), path, None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_and_broken_texts_are_refused_with_their_place() {
+        for (text, line) in
+            [("[".repeat(100_000), 1), ("{\n\"a\" 1}".to_owned(), 2), ("{\n\n\"a\": 'x'}".to_owned(), 3)]
+        {
+            let error = read(&text).expect_err("not readable");
+            assert_eq!(error.at.expect("a place").0, line, "{error}");
+        }
+    }
+}

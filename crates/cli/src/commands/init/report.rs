@@ -1,0 +1,215 @@
+//! What `semel init` says: a diff of each file, a line for each server, and what to do next.
+
+use super::mask::masked;
+use super::plan::{Action, Plan, Row};
+use crate::args::Init;
+use crate::config::Environment;
+use crate::{neutral, table};
+use owo_colors::OwoColorize;
+use serde_json::{Value, json};
+use similar::TextDiff;
+use std::path::{Path, PathBuf};
+
+/// Lines around a change, as every diff has them.
+const CONTEXT_LINES: usize = 3;
+
+/// One configuration, and what came of it.
+#[derive(Debug)]
+pub enum Outcome {
+    Planned(Plan),
+    /// With where the former content is kept.
+    Written(Plan, PathBuf),
+    NotWritten(Plan, anyhow::Error),
+    NotRead {
+        client: &'static str,
+        path: PathBuf,
+        error: anyhow::Error,
+    },
+}
+
+impl Outcome {
+    pub fn plan(&self) -> Option<&Plan> {
+        match self {
+            Outcome::Planned(plan) | Outcome::Written(plan, _) | Outcome::NotWritten(plan, _) => Some(plan),
+            Outcome::NotRead { .. } => None,
+        }
+    }
+
+    /// What went wrong, and with which file.
+    pub fn error(&self) -> Option<(&Path, &anyhow::Error)> {
+        match self {
+            Outcome::Planned(_) | Outcome::Written(..) => None,
+            Outcome::NotWritten(plan, error) => Some((&plan.candidate.path, error)),
+            Outcome::NotRead { path, error, .. } => Some((path, error)),
+        }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&Plan, &Row)> {
+        self.plan().into_iter().flat_map(|plan| plan.rows.iter().map(move |row| (plan, row)))
+    }
+}
+
+pub fn text(outcomes: &[Outcome], args: &Init, environment: &Environment) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for plan in outcomes.iter().filter_map(Outcome::plan).filter(|plan| plan.changes()) {
+        parts.push(coloured(&diff(plan)));
+    }
+    let rows: Vec<Vec<String>> = outcomes
+        .iter()
+        .flat_map(Outcome::rows)
+        .map(|(plan, row)| {
+            let file = near(&plan.candidate.path, environment);
+            let within =
+                row.place.container.len().checked_sub(2).map(|_| format!(" ({})", row.place.container[1]));
+            vec![
+                neutral::line(&row.place.server),
+                plan.candidate.client.title.to_owned(),
+                neutral::line(&format!("{file}{}", within.unwrap_or_default())),
+                row.action.words().to_owned(),
+                row.pack.unwrap_or("-").to_owned(),
+                neutral::line(row.why.as_deref().unwrap_or_default()),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        let header = ["SERVER", "CLIENT", "FILE", "ACTION", "PACK", "WHY"];
+        let mut lines = table::plain(&header, rows);
+        lines[0] = lines[0].bold().to_string();
+        parts.push(lines.join("\n"));
+    }
+    let packs = packs(outcomes);
+    if !packs.is_empty() && !args.undo {
+        parts.push(format!("Packs that fit, for your semel.toml:\n  {}", include(&packs)));
+    }
+    parts.push(next(outcomes, args));
+    parts.join("\n\n")
+}
+
+pub fn document(outcomes: &[Outcome]) -> Value {
+    let items: Vec<Value> = outcomes
+        .iter()
+        .flat_map(Outcome::rows)
+        .map(|(plan, row)| {
+            json!({
+                "server": row.place.server,
+                "client": plan.candidate.client.name,
+                "file": plan.candidate.path,
+                "container": row.place.container,
+                "action": row.action,
+                "reason": row.why,
+                "pack": row.pack,
+            })
+        })
+        .collect();
+    let files: Vec<Value> = outcomes.iter().map(file).collect();
+    let packs = packs(outcomes);
+    let include = (!packs.is_empty()).then(|| include(&packs));
+    json!({"schema_version": 1, "items": items, "next": null, "files": files, "include": include})
+}
+
+fn file(outcome: &Outcome) -> Value {
+    let (client, path) = match outcome {
+        Outcome::NotRead { client, path, .. } => (*client, path),
+        Outcome::Planned(plan) | Outcome::Written(plan, _) | Outcome::NotWritten(plan, _) => {
+            (plan.candidate.client.name, &plan.candidate.path)
+        }
+    };
+    let changing = outcome.plan().filter(|plan| plan.changes());
+    let (state, backup) = match outcome {
+        Outcome::NotRead { .. } | Outcome::NotWritten(..) => ("failed", None),
+        Outcome::Written(_, backup) => ("changed", Some(backup)),
+        Outcome::Planned(_) if changing.is_some() => ("would_change", None),
+        Outcome::Planned(_) => ("unchanged", None),
+    };
+    let error = outcome.error().map(|(_, error)| format!("{error:#}"));
+    json!({"file": path, "client": client, "state": state, "diff": changing.map(diff), "backup": backup, "error": error})
+}
+
+/// A unified diff of what may be shown.
+fn diff(plan: &Plan) -> String {
+    let show = |text: &str| masked(text, plan.candidate.client);
+    let (Ok(before), Ok(after)) = (show(&plan.snapshot.text), show(&plan.text)) else {
+        return format!("{} cannot be shown", plan.candidate.path.display());
+    };
+    let path = plan.candidate.path.display().to_string();
+    let diff = TextDiff::from_lines(&before, &after);
+    let mut unified = diff.unified_diff();
+    unified.context_radius(CONTEXT_LINES).header(&path, &path);
+    neutral::lines(unified.to_string().trim_end())
+}
+
+fn coloured(diff: &str) -> String {
+    let lines = diff.lines().map(|line| match line.as_bytes().first() {
+        _ if line.starts_with("--- ") || line.starts_with("+++ ") => line.bold().to_string(),
+        Some(b'-') => line.red().to_string(),
+        Some(b'+') => line.green().to_string(),
+        Some(b'@') => line.cyan().to_string(),
+        _ => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn packs(outcomes: &[Outcome]) -> Vec<&'static str> {
+    let guarded = |row: &Row| matches!(row.action, Action::Guard | Action::GuardedAlready);
+    let rows = outcomes.iter().flat_map(Outcome::rows).filter(|(_, row)| guarded(row));
+    let mut packs: Vec<&str> = rows.filter_map(|(_, row)| row.pack).collect();
+    packs.sort_unstable();
+    packs.dedup();
+    packs
+}
+
+fn include(packs: &[&str]) -> String {
+    let names: Vec<String> = packs.iter().map(|pack| format!("\"pack:{pack}\"")).collect();
+    format!("include = [{}]", names.join(", "))
+}
+
+/// A path as a person would write it here.
+fn near(path: &Path, environment: &Environment) -> String {
+    if let Ok(inside) = path.strip_prefix(&environment.cwd) {
+        return inside.display().to_string();
+    }
+    match environment.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(inside) => format!("~/{}", inside.display()),
+        None => path.display().to_string(),
+    }
+}
+
+fn next(outcomes: &[Outcome], args: &Init) -> String {
+    let mut backups = Vec::new();
+    for outcome in outcomes {
+        if let Outcome::Written(_, backup) = outcome {
+            backups.push(format!("  {}", neutral::line(&backup.display().to_string())));
+        }
+    }
+    let changes = outcomes.iter().filter_map(Outcome::plan).any(Plan::changes);
+    let failed = outcomes.iter().any(|outcome| outcome.error().is_some());
+    let back = if args.undo { "semel init --write" } else { "semel init --undo --write" };
+    match () {
+        () if outcomes.is_empty() => {
+            "No configuration of an MCP client was found here or in your home.".to_owned()
+        }
+        () if !backups.is_empty() => {
+            format!("Written; restart the clients. Backups:\n{}\nTo take it back: {back}", backups.join("\n"))
+        }
+        () if changes && !args.write => format!("Nothing is written yet. To write it: {}", command(args)),
+        () if failed => "Nothing is written; see the errors.".to_owned(),
+        () => "Nothing to change.".to_owned(),
+    }
+}
+
+/// The same call, writing.
+fn command(args: &Init) -> String {
+    let mut words = vec!["semel".to_owned(), "init".to_owned()];
+    words.extend(args.undo.then(|| "--undo".to_owned()));
+    words.extend(args.all.then(|| "--all".to_owned()));
+    for client in &args.client {
+        let client = super::clients::CLIENTS.iter().find(|known| known.choice == *client);
+        words.extend(client.map(|client| format!("--client {}", client.name)));
+    }
+    for server in &args.server {
+        let quoted = shlex::try_quote(server).map_or_else(|_| server.clone(), |quoted| quoted.into_owned());
+        words.push(format!("--server {}", neutral::line(&quoted)));
+    }
+    words.push("--write".to_owned());
+    words.join(" ")
+}

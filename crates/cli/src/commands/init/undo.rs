@@ -1,0 +1,103 @@
+//! Taking semel out again: exactly where a backup proves what was there, else by what the entry itself holds.
+
+use super::behind::{Behind, Guarded};
+use super::clients::Client;
+use super::edit::{Change, Unreadable};
+use super::entry::{Entry, Place, at};
+use super::guard;
+use super::write::Snapshot;
+use serde_json::Value;
+
+/// An entry that semel can be taken out of.
+#[derive(Debug, Clone, Copy)]
+pub struct Undoing<'a> {
+    place: &'a Place,
+    guarded: &'a Guarded,
+    behind: &'a Behind,
+}
+
+pub fn undoing<'a>(place: &'a Place, entry: &'a Entry) -> Result<Undoing<'a>, &'static str> {
+    match entry {
+        Entry::Guarded(guarded) => match &guarded.behind {
+            Some(behind) => Ok(Undoing { place, guarded, behind }),
+            None => Err("not in the form that semel init writes; change it by hand"),
+        },
+        _ => Err("semel does not stand in front of it"),
+    }
+}
+
+/// The file's text without semel in front of these entries.
+pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client) -> Result<String, Unreadable> {
+    let mut text = snapshot.text.clone();
+    if undoings.is_empty() {
+        return Ok(text);
+    }
+    let mut backups = Vec::new();
+    for backup in snapshot.backups() {
+        if let Ok(document) = client.format.read(&backup) {
+            backups.push(Backup { text: backup, document });
+        }
+    }
+    // All at once first: usually nothing has changed since, and a file may be large.
+    if let Some(original) = backups.iter().find_map(|backup| backup.proves(&text, undoings, client)) {
+        return Ok(original);
+    }
+    let mut changes = Vec::new();
+    for undoing in undoings {
+        match backups.iter().find_map(|backup| backup.proves(&text, &[*undoing], client)) {
+            Some(original) => text = original,
+            None => {
+                let spelled = backups.iter().find_map(|backup| backup.spelling(undoing, client));
+                let edits = guard::undo(undoing.guarded, undoing.behind, client, spelled.as_deref());
+                changes.push(Change { place: undoing.place.clone(), edits });
+            }
+        }
+    }
+    client.format.apply(&text, &changes)
+}
+
+/// A former content of the file.
+struct Backup {
+    text: String,
+    document: Value,
+}
+
+impl Backup {
+    /// The text with the entries as they are here, if guarding these gives the text of today to the byte: then nothing
+    /// that was done since is lost, and nothing of the original either.
+    fn proves(&self, text: &str, undoings: &[Undoing<'_>], client: &Client) -> Option<String> {
+        let changes = undoings.iter().map(|undoing| self.guarding(undoing, client));
+        let changes: Vec<Change> = changes.collect::<Option<_>>()?;
+        let places: Vec<&Place> = undoings.iter().map(|undoing| undoing.place).collect();
+        let original = client.format.transplant(text, &self.text, &places)?;
+        let again = client.format.apply(&original, &changes).ok()?;
+        (again == text).then_some(original)
+    }
+
+    /// What would have led from the entry here to that of today.
+    fn guarding(&self, undoing: &Undoing<'_>, client: &Client) -> Option<Change> {
+        let semel = &undoing.guarded.semel;
+        let edits = match (self.entry(undoing.place, client)?, undoing.behind) {
+            (Entry::Local(_), Behind::Command { command, .. }) => guard::local(undoing.place, semel, command),
+            (Entry::Remote(remote), Behind::Url { .. }) => {
+                guard::remote(undoing.place, &remote, client, semel)
+            }
+            _ => return None,
+        };
+        Some(Change { place: undoing.place.clone(), edits })
+    }
+
+    /// How the command was written before it was resolved, if all but that is still the same.
+    fn spelling(&self, undoing: &Undoing<'_>, client: &Client) -> Option<String> {
+        match self.entry(undoing.place, client)? {
+            Entry::Local(local) => {
+                guard::same_but_for_spelling(&local, undoing.behind).then_some(local.command)
+            }
+            _ => None,
+        }
+    }
+
+    fn entry(&self, place: &Place, client: &Client) -> Option<Entry> {
+        Some(Entry::read(at(&self.document, place)?, client))
+    }
+}

@@ -1,0 +1,212 @@
+//! `semel init` on the configurations of all clients: what it shows, what it writes, and that it can be taken back.
+
+mod refusals;
+mod scene;
+
+use scene::{CONFIGS, SECRET, Scene};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+fn everything() -> Scene {
+    let scene = Scene::new();
+    for config in &CONFIGS {
+        scene.file(config.file, config.before);
+    }
+    scene
+}
+
+#[test]
+fn every_client_gets_semel_in_front_and_gives_it_back_to_the_byte() {
+    let scene = everything();
+    scene.done(["--write"]);
+    for config in &CONFIGS {
+        assert_eq!(scene.read(config.file), scene.fill_in(config.after), "{}", config.file);
+        let mode = fs::metadata(scene.home.path().join(config.file)).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", config.file);
+        let backup = format!("{}.semel-backup", config.file);
+        assert_eq!(scene.read(&backup), config.before, "{}", config.file);
+        let mode = fs::metadata(scene.home.path().join(backup)).expect("a backup").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", config.file);
+    }
+    let again = scene.done(["--write"]);
+    assert!(again.stdout.ends_with("Nothing to change.\n"), "{again:?}");
+    for config in &CONFIGS {
+        assert_eq!(scene.read(config.file), scene.fill_in(config.after), "a second time changes nothing");
+        assert!(!scene.home.path().join(format!("{}.semel-backup.2", config.file)).exists());
+    }
+    scene.done(["--undo"]);
+    assert_eq!(scene.read(CONFIGS[0].file), scene.fill_in(CONFIGS[0].after), "undoing is shown first, too");
+    scene.done(["--undo", "--write"]);
+    for config in &CONFIGS {
+        assert_eq!(scene.read(config.file), config.before, "{}", config.file);
+    }
+    let again = scene.done(["--undo", "--write"]);
+    assert!(again.stdout.ends_with("Nothing to change.\n"), "{again:?}");
+}
+
+#[test]
+fn nothing_is_written_and_no_secret_is_printed_without_being_asked() {
+    let scene = everything();
+    for flags in [&["--all"][..], &["--all", "--json"], &["--undo"], &["--undo", "--json"]] {
+        let ran = scene.done(flags);
+        assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{flags:?}: {ran:?}");
+    }
+    for config in &CONFIGS {
+        assert_eq!(scene.read(config.file), config.before, "{}", config.file);
+        assert!(!scene.home.path().join(format!("{}.semel-backup", config.file)).exists());
+    }
+    let ran = scene.done(["--write", "--all"]);
+    assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:?}");
+    let ran = scene.done(["--undo"]);
+    assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:?}");
+}
+
+#[test]
+fn the_whole_answer() {
+    let scene = Scene::new();
+    scene.file(CONFIGS[0].file, CONFIGS[0].before);
+    let ran = scene.done::<&str>([]);
+    let expected = r#"--- HOME/work/.mcp.json
++++ HOME/work/.mcp.json
+@@ -1,15 +1,16 @@
+ {
+   "mcpServers": {
+     "github": {
+-      "command": "npx",
+-      "args": ["-y", "@modelcontextprotocol/server-github"],
++      "command": "SEMEL",
++      "args": ["mcp", "--name", "github", "--", "HOME/bin/npx", "-y", "@modelcontextprotocol/server-github"],
+       "env": { "GITHUB_PERSONAL_ACCESS_TOKEN": "${GITHUB_TOKEN}", "OTHER": "***" }
+     },
+     "billing": {
+-      "type": "http",
+-      "url": "${BILLING:-https://billing.example}/mcp",
+-      "headers": {
+-        "Authorization": "***"
++      "type": "stdio",
++      "command": "SEMEL",
++      "args": ["mcp", "--name", "billing", "--url", "${BILLING:-https://billing.example}/mcp", "--header-env", "Authorization={}_HEADER_1"],
++      "env": {
++        "{}_HEADER_1": "***"
+       }
+     },
+     "linear": { "type": "http", "url": "https://mcp.linear.app/mcp" },
+
+SERVER   CLIENT       FILE       ACTION      PACK    WHY
+billing  Claude Code  .mcp.json  guard       -
+github   Claude Code  .mcp.json  guard       github
+linear   Claude Code  .mcp.json  left alone  linear  it signs in by OAuth, most likely, which a process cannot do for it; use semel serve
+time     Claude Code  .mcp.json  left alone  -       reads only: it tells the time
+
+Packs that fit, for your semel.toml:
+  include = ["pack:github"]
+
+Nothing is written yet. To write it: semel init --write
+"#;
+    assert_eq!(ran.stdout, scene.fill_in(expected));
+    let note =
+        "note: HOME/work/.mcp.json belongs to the project; the paths in it hold on this machine only\n";
+    assert_eq!(ran.stderr, scene.fill_in(note));
+}
+
+#[test]
+fn the_document_says_what_happens_to_each_server_and_file() {
+    let scene = everything();
+    let document = scene.done(["--json", "--write"]).json();
+    assert_eq!((&document["schema_version"], &document["next"]), (&1.into(), &serde_json::Value::Null));
+    let items = document["items"].as_array().expect("items");
+    let of = |server: &str| items.iter().find(|item| item["server"] == server).expect("the server");
+    assert_eq!(of("gh")["action"], "guard");
+    assert_eq!((&of("gh")["client"], &of("gh")["pack"]), (&"cursor".into(), &"github".into()));
+    assert_eq!(of("stripe")["container"], serde_json::json!(["projects", "/srv/shop", "mcpServers"]));
+    assert_eq!(of("notes")["reason"], "its command is not there");
+    assert_eq!(of("context7")["action"], "left_alone");
+    assert!(of("figma")["reason"].as_str().expect("a reason").contains("env_http_headers"));
+    let files = document["files"].as_array().expect("files");
+    assert_eq!(files.len(), CONFIGS.len());
+    for file in files {
+        assert_eq!(file["state"], "changed");
+        assert!(file["backup"].as_str().expect("a backup").ends_with(".semel-backup"));
+        assert!(file["diff"].as_str().expect("a diff").starts_with("--- "));
+    }
+    let packs = r#"include = ["pack:filesystem", "pack:github", "pack:notion", "pack:playwright", "pack:postgres", "pack:resend", "pack:slack", "pack:stripe"]"#;
+    assert_eq!(document["include"], packs);
+}
+
+#[test]
+fn clients_and_servers_can_be_chosen_and_readers_guarded_too() {
+    let scene = everything();
+    let ran = scene.done(["--client", "codex", "--client", "cursor", "--server", "gh", "--write"]);
+    assert_eq!(scene.read(".cursor/mcp.json"), scene.fill_in(CONFIGS[4].after), "{ran:?}");
+    assert_eq!(scene.read(".codex/config.toml"), CONFIGS[7].before);
+    let ran = scene.done(["--server", "time", "--all"]);
+    assert!(ran.stdout.ends_with("semel init --all --server time --write\n"), "{ran:?}");
+    let time =
+        |ran: &crate::home::Ran| ran.stdout.lines().find(|line| line.starts_with("time ")).map(str::to_owned);
+    assert!(time(&ran).expect("a line").contains(" guard "), "{ran:?}");
+    assert!(time(&scene.done::<&str>([])).expect("a line").contains("reads only"));
+}
+
+#[test]
+fn taking_it_back_keeps_what_was_changed_since() {
+    let scene = Scene::new();
+    let config = &CONFIGS[0];
+    scene.file(config.file, config.before);
+    scene.done(["--write"]);
+    let later = scene
+        .read(config.file)
+        .replace("\"OTHER\": \"hunter2\"", "\"OTHER\": \"later\"")
+        .replace("    \"linear\"", "    \"new\": { \"command\": \"npx\" },\n    \"linear\"");
+    scene.file(config.file, &later);
+    scene.done(["--undo", "--write"]);
+    let expected = config
+        .before
+        .replace("\"OTHER\": \"hunter2\"", "\"OTHER\": \"later\"")
+        .replace("    \"linear\"", "    \"new\": { \"command\": \"npx\" },\n    \"linear\"");
+    assert_eq!(scene.read(config.file), expected);
+}
+
+#[test]
+fn without_a_backup_the_entry_itself_says_what_it_was() {
+    let scene = everything();
+    scene.done(["--write"]);
+    for config in &CONFIGS {
+        fs::remove_file(scene.home.path().join(format!("{}.semel-backup", config.file))).expect("a backup");
+    }
+    scene.done(["--undo", "--write"]);
+    // What was on the search path stays resolved; a line that was broken up stays so.
+    let resolved = scene.fill_in(&CONFIGS[0].before.replace("\"npx\"", "\"HOME/bin/npx\""));
+    assert_eq!(scene.read(CONFIGS[0].file), resolved);
+    for index in [2, 5] {
+        assert_eq!(scene.read(CONFIGS[index].file), CONFIGS[index].before, "{}", CONFIGS[index].file);
+    }
+    let codex = scene.read(".codex/config.toml");
+    assert!(codex.contains("url = \"https://mcp.notion.com/mcp\"  # remote\n"), "{codex}");
+    assert!(codex.contains("http_headers = { Authorization = 'Bearer hunter2' }\n"), "{codex}");
+    assert!(codex.contains("env_http_headers = { X-Workspace = \"NOTION_WORKSPACE\" }\n"), "{codex}");
+}
+
+#[test]
+fn a_client_that_keeps_its_files_elsewhere_is_found_there() {
+    let scene = Scene::new();
+    let codex = scene.file("elsewhere/config.toml", "[mcp_servers.code]\ncommand = \"github-mcp-server\"\n");
+    let claude = scene.file("elsewhere/.claude.json", "{\"mcpServers\": {\"a\": {\"command\": \"npx\"}}}");
+    let mut command = scene.home.command(["init", "--json"]);
+    let elsewhere = scene.home.path().join("elsewhere");
+    command.env("CODEX_HOME", &elsewhere).env("CLAUDE_CONFIG_DIR", &elsewhere);
+    let document = crate::home::Ran::of(command.output().expect("semel starts")).json();
+    let file = |index: usize| document["items"][index]["file"].as_str().expect("a file").to_owned();
+    assert_eq!((file(0).as_str(), file(1).as_str()), (claude.to_str().unwrap(), codex.to_str().unwrap()));
+    assert_eq!(document["items"][1]["pack"], "github");
+    assert_eq!(document["items"][1]["reason"], "its command is not on this PATH");
+}
+
+#[test]
+fn a_pack_that_does_not_know_the_server_by_its_name_is_said_to() {
+    let scene = Scene::new();
+    let entry = r#"{"command": "npx", "args": ["-y", "@modelcontextprotocol/server-github"]}"#;
+    scene.file(".cursor/mcp.json", &format!("{{\"mcpServers\": {{\"code\": {entry}, \"gh\": {entry}}}}}"));
+    let items = scene.done(["--json"]).json()["items"].clone();
+    assert_eq!(items[0]["reason"], "the rules of pack:github are for a server with github in its name");
+    assert_eq!(items[1]["reason"], serde_json::Value::Null);
+}

@@ -1,0 +1,582 @@
+//! Every pack, held against what the real servers say of their tools: names, arguments, required ones and hints.
+//! `cargo xtask packs` asks the servers again.
+
+use semel_core::class::{Class, Tier};
+use semel_core::json::{Json, Path, Step, parse};
+use semel_core::policy::rule::{Call, Inject, InjectInto, Origin, Rule};
+use semel_core::policy::{ActionFacts, Annotations, Policy, PolicyFile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+const ASKED: &str = include_str!("../fixtures/pack-servers.txt");
+const PUBLISHED: &str = include_str!("../fixtures/pack-servers-published.txt");
+
+struct Tool {
+    pack: String,
+    server: String,
+    name: String,
+    annotations: Annotations,
+    /// `None` where nobody published them.
+    arguments: Option<Vec<Argument>>,
+}
+
+struct Argument {
+    name: String,
+    required: bool,
+}
+
+fn tools() -> Vec<Tool> {
+    let mut tools = Vec::new();
+    let (mut pack, mut server) = (String::new(), String::new());
+    for line in ASKED.lines().chain(PUBLISHED.lines()) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some((name, rest)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
+            (pack, server) = (name.to_owned(), rest.to_owned());
+            continue;
+        }
+        let mut columns = line.split('\t');
+        let (name, hints) = (columns.next().expect("a name"), columns.next().expect("hints"));
+        let hint = |letter: char| {
+            let at = hints.find(letter)?;
+            Some(hints[at + 1..].starts_with('+'))
+        };
+        let arguments = match columns.next().unwrap_or_default() {
+            "?" => None,
+            arguments => Some(
+                arguments
+                    .split_whitespace()
+                    .map(|argument| Argument {
+                        name: argument.trim_end_matches('*').to_owned(),
+                        required: argument.ends_with('*'),
+                    })
+                    .collect(),
+            ),
+        };
+        tools.push(Tool {
+            pack: pack.clone(),
+            server: server.clone(),
+            name: name.to_owned(),
+            annotations: Annotations { read_only: hint('r'), idempotent: hint('i'), destructive: hint('d') },
+            arguments,
+        });
+    }
+    tools
+}
+
+/// Calls that rules with a condition tell apart. Every tool is also called without arguments.
+const CALLS: &[(&str, &str)] = &[
+    ("issue_write", r#"{"method": "create", "owner": "o", "repo": "r", "title": "t"}"#),
+    ("issue_write", r#"{"method": "update", "issue_number": 1}"#),
+    ("label_write", r#"{"method": "create"}"#),
+    ("label_write", r#"{"method": "delete"}"#),
+    ("projects_write", r#"{"method": "create_project"}"#),
+    ("projects_write", r#"{"method": "update_project_item"}"#),
+    ("manage-events", r#"{"action": "list"}"#),
+    ("manage-events", r#"{"action": "create"}"#),
+    ("send-email", r#"{"to": ["a@b.c"], "subject": "Re: hello"}"#),
+    ("send-email", r#"{"to": ["a@b.c"], "subject": "Hello"}"#),
+    ("linear_createIssue", r#"{"teamId": "t", "title": "x"}"#),
+    ("linear_create_issue", r#"{"teamId": "t", "title": "x"}"#),
+    ("API-post-page", r#"{"parent": {"page_id": "p"}, "properties": {}}"#),
+    ("API-post-page", r#"{"parent": {"data_source_id": "d"}, "properties": {}}"#),
+    ("edit_file", r#"{"dryRun": true}"#),
+    ("edit_file", r#"{"dryRun": false}"#),
+    ("browser_tabs", r#"{"action": "list"}"#),
+    ("browser_tabs", r#"{"action": "close"}"#),
+    ("browser_type", r#"{"target": "e1", "text": "x"}"#),
+    ("browser_type", r#"{"target": "e1", "text": "x", "submit": true}"#),
+    ("browser_type", r#"{"target": "e1", "text": "x", "slowly": true}"#),
+    ("query", r#"{"sql": "SELECT 1"}"#),
+    ("query", r#"{"sql": "DELETE FROM t"}"#),
+];
+
+fn policy(pack: &str) -> &'static Policy {
+    static POLICIES: LazyLock<BTreeMap<String, Policy>> = LazyLock::new(|| {
+        let packs: BTreeSet<String> = tools().into_iter().map(|tool| tool.pack).collect();
+        packs.into_iter().map(|pack| (pack.clone(), load(&pack))).collect()
+    });
+    &POLICIES[pack]
+}
+
+fn load(pack: &str) -> Policy {
+    let text = format!("include = [\"pack:{pack}\"]\n");
+    Policy::load(vec![PolicyFile { path: "semel.toml".into(), text }])
+        .unwrap_or_else(|found| panic!("{found}"))
+}
+
+fn rule(policy: &Policy, action: &str, arguments: &str) -> Rule {
+    let arguments = parse(&format!("{{\"args\": {arguments}}}")).expect(arguments);
+    policy.rule_for(&ActionFacts::new(action, &arguments))
+}
+
+/// Every rule that some call of the tool gets, with that call.
+fn rules(policy: &Policy, tool: &Tool) -> Vec<(&'static str, Rule)> {
+    let calls = CALLS.iter().filter(|(name, _)| *name == tool.name).map(|(_, call)| *call);
+    let action = format!("mcp:{}/{}", tool.pack, tool.name);
+    calls.chain(["{}"]).map(|call| (call, rule(policy, &action, call))).collect()
+}
+
+/// The argument that a path begins in: `text` of `args.text`.
+fn argument(path: &Path) -> Option<&str> {
+    match path.steps() {
+        [Step::Member(root), Step::Member(name), ..] if root == "args" => Some(name),
+        _ => None,
+    }
+}
+
+/// What any of the servers of a pack takes as arguments of a tool. `None` if one of them does not publish its own.
+fn taken(tools: &[Tool], pack: &str, name: &str) -> Option<BTreeSet<String>> {
+    let mut taken = BTreeSet::new();
+    for tool in tools.iter().filter(|tool| tool.pack == pack && tool.name == name) {
+        taken.extend(tool.arguments.as_ref()?.iter().map(|argument| argument.name.clone()));
+    }
+    Some(taken)
+}
+
+#[test]
+fn every_path_of_a_rule_is_an_argument_of_the_tool_that_it_matches() {
+    let tools = tools();
+    let mut checked = 0;
+    for tool in &tools {
+        let Some(taken) = taken(&tools, &tool.pack, &tool.name) else { continue };
+        for (call, rule) in rules(policy(&tool.pack), tool) {
+            let sorting = &rule.sorting;
+            // A rule for several tools may list content that only one of them has; a key has to be there.
+            for path in &sorting.key {
+                let name = argument(path).unwrap_or_else(|| panic!("{path} is no argument"));
+                assert!(taken.contains(name), "{}/{} {call}: {path}", tool.pack, tool.name);
+                checked += 1;
+            }
+            if let Some(Inject { into: InjectInto::Arg(name), valid_for }) = &rule.inject {
+                assert!(taken.contains(name), "{}/{}: the key goes into {name}", tool.pack, tool.name);
+                assert!(valid_for.is_some(), "{}/{}: a key is honoured for a time", tool.pack, tool.name);
+            }
+        }
+    }
+    assert!(checked >= 40, "{checked}");
+    for pack in tools.iter().map(|tool| &tool.pack).collect::<BTreeSet<_>>() {
+        let all: BTreeSet<String> = tools
+            .iter()
+            .filter(|tool| tool.pack == *pack)
+            .flat_map(|tool| tool.arguments.iter().flatten().map(|argument| argument.name.clone()))
+            .collect();
+        let hosted = tools.iter().any(|tool| tool.pack == *pack && tool.arguments.is_none());
+        for tool in tools.iter().filter(|tool| tool.pack == *pack) {
+            for (_, rule) in rules(policy(pack), tool) {
+                let sorting = &rule.sorting;
+                for path in sorting.content.iter().chain(&sorting.volatile) {
+                    let name = argument(path).unwrap_or_else(|| panic!("{path} is no argument"));
+                    assert!(all.contains(name) || hosted, "{pack}/{}: no tool takes {path}", tool.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_probe_asks_a_read_of_the_same_server_with_arguments_that_it_takes() {
+    let tools = tools();
+    let mut probes = BTreeSet::new();
+    for tool in &tools {
+        for (call, rule) in rules(policy(&tool.pack), tool) {
+            let Some(probe) = rule.probe else { continue };
+            let Call::Mcp { tool: asked, args } = &probe.call else {
+                panic!("{}: a probe by MCP", tool.name)
+            };
+            let asked = asked.strip_prefix("./").unwrap_or_else(|| panic!("{asked} is of another server"));
+            let label = format!("{}/{} {call} asks {asked}", tool.pack, tool.name);
+            probes.insert((tool.pack.clone(), tool.name.clone()));
+
+            let askable: Vec<&Tool> =
+                tools.iter().filter(|other| other.pack == tool.pack && other.name == asked).collect();
+            assert!(!askable.is_empty(), "{label}: there is no such tool");
+            let given: BTreeSet<&str> = args.iter().map(|(name, _)| name.as_str()).collect();
+            let known = taken(&tools, &tool.pack, asked).unwrap_or_default();
+            for other in &askable {
+                for argument in other.arguments.iter().flatten().filter(|argument| argument.required) {
+                    assert!(given.contains(argument.name.as_str()), "{label}: {} is required", argument.name);
+                }
+            }
+            if !known.is_empty() {
+                let unknown: Vec<_> = given.iter().filter(|name| !known.contains(**name)).collect();
+                assert!(unknown.is_empty(), "{label}: {unknown:?}");
+            }
+            if let Some(taken) = taken(&tools, &tool.pack, &tool.name) {
+                for place in args.iter().flat_map(|(_, template)| template.places()) {
+                    let name = argument(place).unwrap_or_else(|| panic!("{label}: {place}"));
+                    assert!(taken.contains(name), "{label}: {place}");
+                }
+            }
+            let class = rules(policy(&tool.pack), askable[0]).pop().map(|(_, rule)| rule.class);
+            assert_eq!(class, Some(Class::Read), "{label}: a question is a read");
+        }
+    }
+    let count = |pack: &str| probes.iter().filter(|(of, _)| of == pack).count();
+    let counts = ["github", "slack", "stripe", "notion"].map(count);
+    assert_eq!(counts, [6, 2, 4, 2], "{probes:?}");
+}
+
+/// Changes about which a pack says nothing on purpose, with the reason.
+const LEFT_TO_THE_NAME: &[(&str, &str, &str)] = &[
+    ("resend", "connect-to-editor", "a session of the editor; nothing leaves"),
+    ("resend", "disconnect-from-editor", "a session of the editor; nothing leaves"),
+    ("linear", "linear_auth_callback", "signing in"),
+    ("linear", "linear_logoutAllSessions", "administration"),
+    ("linear", "linear_logoutOtherSessions", "administration"),
+    ("linear", "linear_logoutSession", "administration"),
+    ("linear", "linear_rotateManagedOAuthApplicationSecret", "administration"),
+    ("linear", "linear_rotateManagedOAuthApplicationWebhookSecret", "administration"),
+    ("linear", "linear_rotateWebhookSecret", "administration"),
+    ("linear", "linear_addAttachment", "Linear keeps one attachment for an address"),
+    ("linear", "linear_generateOAuthApplicationSetup", "prints a text"),
+    ("linear", "linear_generateOAuthAuthorizationUrl", "prints a text"),
+];
+
+#[test]
+fn every_change_is_covered_by_its_pack_or_left_to_its_name_on_purpose() {
+    let tools = tools();
+    let (mut left, mut forgotten) = (BTreeSet::new(), Vec::new());
+    for tool in &tools {
+        for (call, rule) in rules(policy(&tool.pack), tool) {
+            if rule.class != Class::Read && rule.origin == Origin::Default {
+                let known = LEFT_TO_THE_NAME
+                    .iter()
+                    .any(|(pack, name, _)| (*pack, *name) == (tool.pack.as_str(), tool.name.as_str()));
+                if !known {
+                    forgotten.push(format!("{}/{} {call}", tool.pack, tool.name));
+                }
+                left.insert(tool.name.as_str());
+            }
+        }
+    }
+    assert!(forgotten.is_empty(), "no rule in their packs: {forgotten:#?}");
+    for (pack, name, _) in LEFT_TO_THE_NAME {
+        assert!(left.contains(name), "{pack}/{name} need not be listed");
+    }
+}
+
+/// Calls that a pack takes for reads although the tool says that it may change something.
+const HARMLESS_CALLS: &[(&str, &str)] =
+    &[("edit_file", r#"{"dryRun": true}"#), ("browser_tabs", r#"{"action": "list"}"#)];
+
+#[test]
+fn no_pack_takes_for_a_read_what_its_server_says_may_change_something() {
+    let tools = tools();
+    let mut said = 0;
+    for tool in tools.iter().filter(|tool| tool.annotations.read_only == Some(false)) {
+        said += 1;
+        for (call, rule) in rules(policy(&tool.pack), tool) {
+            let harmless = HARMLESS_CALLS.contains(&(tool.name.as_str(), call));
+            assert_eq!(rule.class == Class::Read, harmless, "{} {}: {call}", tool.server, tool.name);
+        }
+    }
+    assert!(said >= 200, "{said}");
+}
+
+#[test]
+fn servers_are_known_under_the_names_that_people_give_them() {
+    for (pack, actions) in [
+        (
+            "github",
+            "mcp:github/create_issue mcp:gh/create_issue mcp:GitHub/create_issue mcp:github-work/create_issue mcp:plugin_github_github/create_issue",
+        ),
+        (
+            "slack",
+            "mcp:slack/slack_post_message mcp:Slack/slack_post_message mcp:acme-slack/slack_post_message",
+        ),
+        ("stripe", "mcp:stripe/create_refund mcp:stripe-live/create_refund"),
+        ("resend", "mcp:resend/send-email mcp:resend-mcp/send-email"),
+        ("linear", "mcp:linear/create_issue mcp:claude_ai_Linear/create_issue"),
+        ("notion", "mcp:notion/API-post-page mcp:notionApi/API-post-page mcp:notion/notion-create-pages"),
+        ("filesystem", "mcp:filesystem/write_file mcp:fs/write_file mcp:files/write_file"),
+        ("playwright", "mcp:playwright/browser_click mcp:browser/browser_click"),
+        ("postgres", "mcp:postgres/query mcp:pg/query mcp:postgresql/query"),
+    ] {
+        let policy = policy(pack);
+        for action in actions.split(' ') {
+            let origin = rule(policy, action, "{}").origin;
+            assert!(matches!(&origin, Origin::Pack { name, .. } if name == pack), "{action}: {origin}");
+            let other = action.replacen(action.split(['/', ':']).nth(1).unwrap_or_default(), "weather", 1);
+            assert_eq!(rule(policy, &other, "{}").origin, Origin::Default, "{other}");
+        }
+    }
+}
+
+#[test]
+fn money_is_repeated_by_a_person_alone_and_its_errors_are_ambiguous() {
+    use semel_core::policy::rule::{Again, Failure};
+    let stripe = policy("stripe");
+    for tool in [
+        "create_refund",
+        "create_invoice",
+        "create_invoice_item",
+        "create_payment_link",
+        "finalize_invoice",
+        "cancel_subscription",
+        "update_subscription",
+        "update_dispute",
+    ] {
+        let rule = rule(stripe, &format!("mcp:stripe/{tool}"), "{}");
+        assert_eq!(
+            (rule.class, rule.again, rule.failure),
+            (Class::Consequential, Again::Person, Failure::InDoubt),
+            "{tool}"
+        );
+    }
+    let broadcast = rule(policy("resend"), "mcp:resend/send-broadcast", "{}");
+    assert_eq!((broadcast.again, broadcast.failure), (Again::Person, Failure::InDoubt));
+}
+
+/// What the probe of an action answers to a reply of the asked tool: yes, no, or that it cannot say.
+fn answer(action: &str, args: &str, resp: &str) -> Option<bool> {
+    let pack = action.split([':', '/']).nth(1).expect("a server");
+    let probe = rule(policy(pack), action, args).probe.expect("a probe");
+    let (args, resp) = (parse(args).expect(args), parse(resp).expect(resp));
+    let attempt =
+        parse(r#"{"started": "2026-05-04T10:00:30.250Z", "started_unix": 1777888830}"#).expect("facts");
+    let variables = [("args", &args), ("resp", &resp), ("attempt", &attempt)];
+    let found = probe.found.expect("an expression").eval_bool(&variables).ok();
+    if found == Some(true) {
+        let reply = probe.reply.expect("a reply").eval(&variables);
+        assert!(reply.is_ok(), "a yes has a reply: {reply:?}");
+    }
+    found
+}
+
+/// `count` entries made before the attempt.
+fn older(count: usize, entry: &str) -> String {
+    vec![entry; count].join(",")
+}
+
+#[test]
+fn a_probe_for_an_issue_says_no_only_of_a_list_that_reaches_back_far_enough() {
+    let args = r#"{"owner": "o", "repo": "r", "title": "It is broken", "method": "create"}"#;
+    for action in ["mcp:github/create_issue", "mcp:github/issue_write"] {
+        let ask = |issues: &str| answer(action, args, &format!("{{\"issues\": [{issues}]}}"));
+        let other = r#"{"title": "Other", "created_at": "2026-05-04T09:00:00Z"}"#;
+        let newer = r#"{"title": "Other", "created_at": "2026-05-04T11:00:00Z"}"#;
+        assert_eq!(ask(r#"{"title": "It is broken", "created_at": "2026-05-04T10:00:31Z"}"#), Some(true));
+        assert_eq!(ask(r#"{"title": "It is broken", "created_at": "2026-05-04T10:00:30Z"}"#), Some(true));
+        assert_eq!(
+            ask(r#"{"title": "It is broken", "created_at": "2026-05-01T10:00:00Z"}"#),
+            None,
+            "not ours, or ours by another clock"
+        );
+        assert_eq!(ask(""), Some(false));
+        assert_eq!(ask(other), Some(false));
+        assert_eq!(ask(&older(100, other)), Some(false));
+        assert_eq!(ask(&older(100, newer)), None, "a full page that ends before the attempt began");
+        assert_eq!(answer(action, args, r#"{"text": "rate limit"}"#), None);
+        assert_eq!(answer(action, args, "[]"), None);
+    }
+    for odd in ["It's broken", "a <b>", "caf\u{e9}", " x", "x ", "a & b", "a  b"] {
+        let args = Json::object([("title", Json::str(odd))]).canonical();
+        assert_eq!(
+            answer("mcp:github/create_issue", &args, r#"{"issues": []}"#),
+            None,
+            "{odd:?} may be written otherwise"
+        );
+    }
+}
+
+#[test]
+fn a_probe_for_a_pull_request_knows_it_by_its_branches() {
+    let ask = |head: &str, pulls: &str| {
+        let args = format!(r#"{{"owner": "o", "repo": "r", "head": "{head}", "base": "main"}}"#);
+        answer("mcp:github/create_pull_request", &args, &format!("[{pulls}]"))
+    };
+    let ours = r#"{"head": {"ref": "fix"}, "created_at": "2026-05-04T10:00:31Z"}"#;
+    let older_one = r#"{"head": {"ref": "fix"}, "created_at": "2026-05-04T09:00:31Z"}"#;
+    let other = r#"{"head": {"ref": "docs"}, "created_at": "2026-05-04T10:00:31Z"}"#;
+    assert_eq!(ask("fix", ours), Some(true));
+    assert_eq!(ask("me:fix", ours), Some(true));
+    assert_eq!(ask("fix", older_one), None);
+    assert_eq!(ask("fix", other), Some(false));
+    assert_eq!(ask("fix", &older(100, other)), None, "a full page of newer ones");
+}
+
+#[test]
+fn the_other_probes_of_github_answer_what_they_can_know() {
+    let branch = |resp: &str| {
+        answer("mcp:github/create_branch", r#"{"owner": "o", "repo": "r", "branch": "b"}"#, resp)
+    };
+    assert_eq!(branch(r#"[{"name": "main"}]"#), Some(false));
+    assert_eq!(branch(r#"[{"name": "b"}]"#), None, "it may have been there before");
+    assert_eq!(branch(&format!("[{}]", older(100, r#"{"name": "x"}"#))), None);
+
+    let args = r#"{"owner": "o", "repo": "r", "issue_number": 1, "body": "Done in 1.2"}"#;
+    let comment = |resp: &str| answer("mcp:github/add_issue_comment", args, resp);
+    assert_eq!(comment(r#"[{"body": "Done in 1.2", "created_at": "2026-05-04T10:00:31Z"}]"#), Some(true));
+    assert_eq!(comment(r#"[{"body": "Done in 1.2", "created_at": "2026-05-03T10:00:31Z"}]"#), None);
+    assert_eq!(comment("[]"), Some(false));
+    assert_eq!(
+        comment(&format!("[{}]", older(100, r#"{"body": "+1", "created_at": "2026-05-03T10:00:31Z"}"#))),
+        None
+    );
+    let quoted = r#"{"owner": "o", "repo": "r", "issue_number": 1, "body": "It's done"}"#;
+    assert_eq!(answer("mcp:github/add_issue_comment", quoted, "[]"), None);
+
+    let merge = |resp: &str| {
+        answer("mcp:github/merge_pull_request", r#"{"owner": "o", "repo": "r", "pullNumber": 7}"#, resp)
+    };
+    assert_eq!(merge(r#"{"number": 7, "merged": true}"#), Some(true));
+    assert_eq!(merge(r#"{"number": 7, "merged": false}"#), Some(false));
+    assert_eq!(merge(r#"{"text": "not found"}"#), None);
+}
+
+#[test]
+fn a_probe_for_a_message_says_no_only_if_no_bot_posted_since() {
+    let args = r#"{"channel_id": "C1", "text": "deployed 1.2", "thread_ts": "1777880000.000100"}"#;
+    for action in ["mcp:slack/slack_post_message", "mcp:slack/slack_reply_to_thread"] {
+        let ask = |more: bool, messages: &str| {
+            answer(
+                action,
+                args,
+                &format!("{{\"ok\": true, \"has_more\": {more}, \"messages\": [{messages}]}}"),
+            )
+        };
+        let ours = r#"{"text": "deployed 1.2", "ts": "1777888831.000200", "bot_id": "B1"}"#;
+        let earlier = r#"{"text": "deployed 1.2", "ts": "1777888000.000200", "bot_id": "B1"}"#;
+        let written_otherwise =
+            r#"{"text": "deployed &lt;1.2&gt;", "ts": "1777888831.000200", "bot_id": "B1"}"#;
+        let slow_clock = r#"{"text": "deployed 1.2", "ts": "1777888810.000200", "bot_id": "B1"}"#;
+        let person = r#"{"text": "thanks", "ts": "1777888831.000200", "user": "U1"}"#;
+        assert_eq!(ask(false, ours), Some(true));
+        assert_eq!(ask(true, ours), Some(true));
+        assert_eq!(ask(false, earlier), Some(false));
+        assert_eq!(ask(false, person), Some(false));
+        assert_eq!(ask(false, written_otherwise), None);
+        assert_eq!(ask(false, slow_clock), None);
+        assert_eq!(ask(true, person), None, "more than one page, and this one does not reach back");
+        assert_eq!(answer(action, args, r#"{"ok": false, "error": "ratelimited"}"#), None);
+    }
+}
+
+#[test]
+fn the_probes_of_stripe_allow_for_clocks_that_differ() {
+    let invoice = |resp: &str| answer("mcp:stripe/create_invoice", r#"{"customer": "cus_1"}"#, resp);
+    assert_eq!(invoice(r#"[{"id": "in_1", "created": 1777888831, "status": "draft"}]"#), Some(true));
+    assert_eq!(
+        invoice(r#"[{"id": "in_1", "created": 1777888700, "status": "draft"}]"#),
+        None,
+        "within five minutes"
+    );
+    assert_eq!(invoice(r#"[{"id": "in_1", "created": 1777800000, "status": "draft"}]"#), Some(false));
+    assert_eq!(invoice("[]"), Some(false));
+    assert_eq!(invoice(&format!("[{}]", older(100, r#"{"created": 1777889000, "status": "paid"}"#))), None);
+    assert_eq!(invoice(r#"{"text": "Failed to list invoices"}"#), None);
+
+    let cancel = |resp: &str| answer("mcp:stripe/cancel_subscription", r#"{"subscription": "sub_1"}"#, resp);
+    assert_eq!(cancel(r#"[{"id": "sub_1", "status": "canceled"}]"#), Some(true));
+    assert_eq!(cancel(r#"[{"id": "sub_1", "status": "active"}]"#), Some(false));
+    assert_eq!(cancel(r#"[{"id": "sub_2", "status": "canceled"}]"#), None, "it may be on another page");
+
+    let product = |resp: &str| answer("mcp:stripe/create_product", r#"{"name": "Tea"}"#, resp);
+    assert_eq!(product(r#"[{"name": "Tea", "created": 1777888831}]"#), Some(true));
+    assert_eq!(product(r#"[{"name": "Tea", "created": 1700000000}]"#), Some(false));
+    assert_eq!(product(r#"[{"name": "Cup", "created": 1777888831}]"#), None);
+    let price = r#"{"product": "p", "unit_amount": 500, "currency": "eur"}"#;
+    assert_eq!(
+        answer("mcp:stripe/create_price", price, r#"[{"unit_amount": 500, "created": 1777888831}]"#),
+        Some(true)
+    );
+    assert_eq!(answer("mcp:stripe/create_price", price, "[]"), Some(false));
+}
+
+#[test]
+fn the_probes_of_notion_say_no_of_what_is_not_there_at_all() {
+    let page = r#"{"parent": {"page_id": "p"}, "properties": {"title": [{"text": {"content": "Notes"}}]}}"#;
+    let ask = |resp: &str| answer("mcp:notion/API-post-page", page, resp);
+    let child = |title: &str, time: &str, more: bool| {
+        format!(
+            r#"{{"has_more": {more}, "results": [{{"type": "paragraph"}}, {{"type": "child_page", "child_page": {{"title": "{title}"}}, "created_time": "{time}"}}]}}"#
+        )
+    };
+    assert_eq!(ask(&child("Notes", "2026-05-04T10:01:00.000Z", true)), Some(true));
+    assert_eq!(ask(&child("Notes", "2026-05-04T10:00:00.000Z", false)), None, "the same minute");
+    assert_eq!(ask(&child("Other", "2026-05-04T10:01:00.000Z", false)), Some(false));
+    assert_eq!(ask(&child("Other", "2026-05-04T10:01:00.000Z", true)), None);
+    let by_database = r#"{"parent": {"data_source_id": "d"}, "properties": {}}"#;
+    assert!(rule(policy("notion"), "mcp:notion/API-post-page", by_database).probe.is_none());
+
+    let comment = r#"{"parent": {"page_id": "p"}, "rich_text": [{"text": {"content": "Agreed"}}]}"#;
+    let ask = |resp: &str| answer("mcp:notion/API-create-a-comment", comment, resp);
+    let said = |text: &str, time: &str| {
+        format!(
+            r#"{{"has_more": false, "results": [{{"rich_text": [{{"plain_text": "{text}"}}], "created_time": "{time}"}}]}}"#
+        )
+    };
+    assert_eq!(ask(&said("Agreed", "2026-05-04T10:01:00.000Z")), Some(true));
+    assert_eq!(ask(&said("Agreed", "2026-05-04T10:00:00.000Z")), None);
+    assert_eq!(ask(&said("No", "2026-05-04T10:01:00.000Z")), Some(false));
+}
+
+#[test]
+fn sql_is_a_read_only_if_nothing_in_it_speaks_of_a_change() {
+    let postgres = policy("postgres");
+    let class = |sql: &str| {
+        let args = Json::object([("sql", Json::str(sql))]).canonical();
+        let class = rule(postgres, "mcp:postgres/query", &args).class;
+        assert_eq!(rule(postgres, "mcp:postgres/execute_sql", &args).class, class);
+        class
+    };
+    for sql in [
+        "SELECT 1",
+        "  select * from users where id = 1;\n",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "EXPLAIN SELECT * FROM t",
+        "show search_path",
+        "select\n  count(*)\nfrom t",
+        "select updated_at, created_by from t",
+    ] {
+        assert_eq!(class(sql), Class::Read, "{sql}");
+    }
+    for sql in [
+        "INSERT INTO t VALUES (1)",
+        "select 1; drop table t",
+        "COMMIT; DROP TABLE t",
+        "WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d",
+        "SELECT * INTO u FROM t",
+        "SELECT nextval('s')",
+        "SELECT pg_terminate_backend(1)",
+        "SELECT lo_unlink(1)",
+        "explain ANALYZE select 1",
+        "SELECT * FROM t FOR UPDATE",
+        "do $$ begin end $$",
+        "",
+        "-- select\ndelete from t",
+    ] {
+        assert_eq!(class(sql), Class::Act, "{sql}");
+    }
+    let none = rule(postgres, "mcp:postgres/query", "{}");
+    assert_eq!(none.class, Class::Consequential, "without SQL the condition cannot be decided");
+}
+
+#[test]
+fn a_mail_is_its_recipients_and_subject_unless_it_is_a_reply() {
+    let resend = policy("resend");
+    let key = |subject: &str| {
+        let args =
+            Json::object([("to", parse(r#"["a@b.c"]"#).expect("a list")), ("subject", Json::str(subject))]);
+        let rule = rule(resend, "mcp:resend/send-email", &args.canonical());
+        rule.sorting.key.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(key("Your invoice"), ["args.to", "args.subject"]);
+    assert_eq!(key("Results: ready"), ["args.to", "args.subject"]);
+    let tier = rule(resend, "mcp:resend/send-email", r#"{"to": ["a@b.c"], "subject": "Hello"}"#).tier();
+    assert_eq!(tier, Tier::Keyed);
+    for reply in ["Re: Your invoice", "RE:x", "AW: x", "Fwd: x"] {
+        assert!(key(reply).is_empty(), "{reply}: the text tells two replies apart");
+    }
+}
+
+#[test]
+fn every_pack_loads_without_a_finding() {
+    let include = semel_core::policy::pack::PACKS.iter().map(|pack| format!("\"pack:{}\"", pack.name));
+    let text = format!("include = [{}]\n", include.collect::<Vec<_>>().join(", "));
+    let policy = Policy::load(vec![PolicyFile { path: "semel.toml".into(), text }]);
+    let policy = policy.unwrap_or_else(|found| panic!("{found}"));
+    assert!(policy.warnings.is_empty(), "{}", policy.warnings);
+}

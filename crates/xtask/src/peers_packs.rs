@@ -1,0 +1,300 @@
+//! The MCP servers that the packs are written for, as npm has them: installed at pinned versions, asked for their tools,
+//! and held against what the packs' tests know of them.
+//!
+//! Only facts are kept: names of tools and arguments, which of them are required, and the hints.
+
+use crate::project::{self, Result};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Where the tests of the packs find what the servers said.
+const FIXTURE: &str = "crates/core/tests/fixtures/pack-servers.txt";
+
+/// Set for the tests by `cargo xtask test`, so that a missing installation is a failure there and nowhere else.
+pub const VARIABLE: &str = "SEMEL_PACK_SERVERS";
+
+/// Starting one of them takes seconds on a busy machine; one that has not answered by then will not.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Server {
+    pack: &'static str,
+    package: &'static str,
+    version: &'static str,
+    program: &'static str,
+    arguments: &'static [&'static str],
+    /// Credentials that open nothing: a list of tools needs none.
+    environment: &'static [(&'static str, &'static str)],
+}
+
+const SERVERS: [Server; 12] = [
+    Server {
+        pack: "filesystem",
+        package: "@modelcontextprotocol/server-filesystem",
+        version: "2026.8.31",
+        program: "mcp-server-filesystem",
+        arguments: &["."],
+        environment: &[],
+    },
+    Server {
+        pack: "github",
+        package: "@modelcontextprotocol/server-github",
+        version: "2025.4.8",
+        program: "mcp-server-github",
+        arguments: &[],
+        environment: &[("GITHUB_PERSONAL_ACCESS_TOKEN", "none")],
+    },
+    Server {
+        pack: "linear",
+        package: "@tacticlaunch/mcp-linear",
+        version: "1.4.3",
+        program: "mcp-linear",
+        arguments: &[],
+        environment: &[("LINEAR_API_TOKEN", "none")],
+    },
+    Server {
+        pack: "linear",
+        package: "linear-mcp-server",
+        version: "0.1.0",
+        program: "linear-mcp-server",
+        arguments: &[],
+        environment: &[("LINEAR_API_KEY", "none")],
+    },
+    Server {
+        pack: "linear",
+        package: "mcp-server-linear",
+        version: "1.6.0",
+        program: "mcp-server-linear",
+        arguments: &[],
+        environment: &[("LINEAR_ACCESS_TOKEN", "none")],
+    },
+    Server {
+        pack: "notion",
+        package: "@notionhq/notion-mcp-server",
+        version: "2.5.2",
+        program: "notion-mcp-server",
+        arguments: &[],
+        environment: &[("NOTION_TOKEN", "ntn_none")],
+    },
+    Server {
+        pack: "playwright",
+        package: "@playwright/mcp",
+        version: "0.0.83",
+        program: "playwright-mcp",
+        arguments: &["--headless", "--caps=vision,pdf,testing,tracing,devtools,storage,network"],
+        environment: &[],
+    },
+    Server {
+        pack: "postgres",
+        package: "@modelcontextprotocol/server-postgres",
+        version: "0.6.2",
+        program: "mcp-server-postgres",
+        arguments: &["postgresql://127.0.0.1:9/none"],
+        environment: &[],
+    },
+    Server {
+        pack: "resend",
+        package: "resend-mcp",
+        version: "2.22.0",
+        program: "resend-mcp",
+        arguments: &[],
+        environment: &[("RESEND_API_KEY", "re_none")],
+    },
+    Server {
+        pack: "slack",
+        package: "@modelcontextprotocol/server-slack",
+        version: "2025.4.25",
+        program: "mcp-server-slack",
+        arguments: &[],
+        environment: &[("SLACK_BOT_TOKEN", "xoxb-none"), ("SLACK_TEAM_ID", "T0")],
+    },
+    Server {
+        pack: "slack",
+        package: "@zencoderai/slack-mcp-server",
+        version: "0.0.1",
+        program: "slack-mcp",
+        arguments: &[],
+        environment: &[("SLACK_BOT_TOKEN", "xoxb-none"), ("SLACK_TEAM_ID", "T0")],
+    },
+    // Later versions only pass on what the hosted server says.
+    Server {
+        pack: "stripe",
+        package: "@stripe/mcp",
+        version: "0.2.5",
+        program: "mcp",
+        arguments: &["--tools=all", "--api-key=sk_test_none"],
+        environment: &[],
+    },
+];
+
+/// `cargo xtask packs`: says whether the fixture still holds; `--write` makes it hold.
+pub fn run(arguments: &[&str]) -> Result<ExitCode> {
+    let said = ask_all(&install()?)?;
+    let path = project::root().join(FIXTURE);
+    if arguments == ["--write"] {
+        std::fs::write(&path, said)?;
+        println!("{FIXTURE} holds what {} servers say", SERVERS.len());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let holds = std::fs::read_to_string(&path)? == said;
+    println!("{FIXTURE} {}", if holds { "holds" } else { "no longer holds: cargo xtask packs --write" });
+    Ok(ExitCode::from(u8::from(!holds)))
+}
+
+/// Installs what is not there yet. No script of a package is run.
+pub fn install() -> Result<PathBuf> {
+    let directory = project::target().join("peers/packs");
+    let wanted: Vec<String> =
+        SERVERS.iter().map(|server| format!("{}@{}", server.package, server.version)).collect();
+    let mark = directory.join("installed.txt");
+    let wanted_text = wanted.join("\n");
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted_text) {
+        return Ok(directory);
+    }
+    std::fs::create_dir_all(&directory)?;
+    std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund", "--save-exact"]);
+    project::must(npm.args(&wanted).current_dir(&directory))?;
+    // Written last: a broken installation is made again.
+    std::fs::write(mark, wanted_text)?;
+    Ok(directory)
+}
+
+fn ask_all(directory: &Path) -> Result<String> {
+    let mut text = String::from(
+        "# What the servers that the packs are written for say of their tools. Written by `cargo xtask packs --write`.\n\
+         # tool, hints (r read-only, i idempotent, d destructive; + true, - false), arguments (* required)\n",
+    );
+    for server in &SERVERS {
+        let Server { pack, package, version, .. } = server;
+        let mut tools = ask(directory, server).map_err(|error| format!("{package}: {error}"))?;
+        tools.sort_by_key(|tool| tool["name"].as_str().unwrap_or_default().to_owned());
+        writeln!(text, "\n[{pack}] {package} {version}")?;
+        for tool in &tools {
+            writeln!(text, "{}", facts(tool))?;
+        }
+    }
+    Ok(text)
+}
+
+/// One line of the fixture.
+fn facts(tool: &Value) -> String {
+    let name = tool["name"].as_str().unwrap_or_default();
+    let mut hints = String::new();
+    for (letter, hint) in [('r', "readOnlyHint"), ('i', "idempotentHint"), ('d', "destructiveHint")] {
+        if let Some(said) = tool["annotations"][hint].as_bool() {
+            hints.extend([letter, if said { '+' } else { '-' }]);
+        }
+    }
+    let schema = &tool["inputSchema"];
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut arguments: Vec<String> = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flat_map(|properties| properties.keys())
+        .map(|name| format!("{name}{}", if required.contains(&name.as_str()) { "*" } else { "" }))
+        .collect();
+    arguments.sort();
+    let line = format!("{name}\t{}\t{}", if hints.is_empty() { "-" } else { &hints }, arguments.join(" "));
+    line.trim_end().to_owned()
+}
+
+/// Starts a server and asks for its tools, page by page.
+fn ask(directory: &Path, server: &Server) -> Result<Vec<Value>> {
+    let mut child = Command::new(directory.join("node_modules/.bin").join(server.program))
+        .args(server.arguments)
+        .envs(server.environment.iter().copied())
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut input = child.stdin.take().expect("its input was asked for");
+    let output = child.stdout.take().expect("its output was asked for");
+    let (sender, answers) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+            // Some servers greet on stdout, although only messages belong there.
+            if let Ok(message) = serde_json::from_str::<Value>(&line)
+                && sender.send(message).is_err()
+            {
+                return;
+            }
+        }
+    });
+    let mut request = |id: u64, method: &str, params: Value| -> Result<Value> {
+        writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        loop {
+            let answer = answers.recv_timeout(PATIENCE).map_err(|_| format!("no answer to {method}"))?;
+            if answer["id"] == json!(id) && answer.get("method").is_none() {
+                return match answer.get("result") {
+                    Some(result) => Ok(result.clone()),
+                    None => Err(format!("{method}: {}", answer["error"]).into()),
+                };
+            }
+        }
+    };
+    let mut list = || -> Result<Vec<Value>> {
+        let client = json!({"name": "semel-packs", "version": env!("CARGO_PKG_VERSION")});
+        request(
+            1,
+            "initialize",
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}),
+        )?;
+        let mut tools = Vec::new();
+        let mut page = request(2, "tools/list", json!({}))?;
+        for id in 3..100 {
+            tools.extend(page["tools"].as_array().cloned().unwrap_or_default());
+            match page["nextCursor"].as_str() {
+                Some(cursor) => page = request(id, "tools/list", json!({"cursor": cursor}))?,
+                None => return Ok(tools),
+            }
+        }
+        Err("its list of tools does not end".into())
+    };
+    let listed = list();
+    child.kill()?;
+    child.wait()?;
+    reader.join().map_err(|_| "the reader of its answers failed")?;
+    match listed? {
+        tools if tools.is_empty() => Err("it has no tools".into()),
+        tools => Ok(tools),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_still_say_what_the_tests_of_the_packs_know_of_them() {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the task that runs the tests says where the servers are"
+        )]
+        let Some(directory) = std::env::var_os(VARIABLE) else {
+            println!("not asked: `cargo xtask test` installs the servers and sets {VARIABLE}");
+            return;
+        };
+        let said = ask_all(Path::new(&directory)).expect("every server answers");
+        let known = std::fs::read_to_string(project::root().join(FIXTURE)).expect("the fixture is there");
+        assert!(known == said, "{FIXTURE} no longer holds: cargo xtask packs --write\n{said}");
+    }
+
+    #[test]
+    fn a_tool_becomes_one_line_of_facts() {
+        let tool = json!({
+            "name": "send",
+            "annotations": {"readOnlyHint": false, "destructiveHint": true},
+            "inputSchema": {"properties": {"to": {}, "cc": {}}, "required": ["to"]},
+        });
+        assert_eq!(facts(&tool), "send\tr-d+\tcc to*");
+        assert_eq!(facts(&json!({"name": "ping"})), "ping\t-");
+    }
+}
