@@ -257,9 +257,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Open effects of a neighbourhood that may be in doubt: all but those that this process itself has in flight.
     pub async fn doubtful_neighbours(&self, of: Digest, limit: usize) -> Result<Vec<(Digest, Known)>, Error> {
         let me = self.holders.me()?;
-        let page = self.store.scan(By::OpenNeighbours(of), None, limit).await?;
-        let others = page.items.into_iter().filter(|row| row.index.owner != Some(me));
-        others.map(|row| Ok((row.key, decode(row)?))).collect()
+        let others = By::OpenNeighbours { of, not_held_by: Some(me) };
+        let page = self.store.scan(others, None, limit).await?;
+        page.items.into_iter().map(|row| Ok((row.key, decode(row)?))).collect()
     }
 
     pub async fn journal(

@@ -101,7 +101,7 @@ impl<'c> Batch<'c> {
             body
         ])?;
         if index.open {
-            self.file(Sql::ListOpen, id, index)?;
+            self.list_open(id, index)?;
         }
         Ok(id)
     }
@@ -127,6 +127,7 @@ impl<'c> Batch<'c> {
         let lasting =
             |index: &Index| (index.effect, index.run, index.family, index.neighbourhood, index.opened_at);
         let rehomed = lasting(old) != lasting(index);
+        let refiled = rehomed || old.owner != index.owner;
         if rehomed {
             self.statements.get(Sql::Rehome)?.execute(params![
                 id,
@@ -137,22 +138,24 @@ impl<'c> Batch<'c> {
                 micros(index.opened_at)
             ])?;
         }
-        if old.open && (!index.open || rehomed) {
-            self.file(Sql::StrikeOpen, id, old)?;
+        if old.open && (!index.open || refiled) {
+            self.statements.get(Sql::StrikeOpen)?.execute([tag(old.family), id])?;
         }
-        if index.open && (!old.open || rehomed) {
-            self.file(Sql::ListOpen, id, index)?;
+        if index.open && (!old.open || refiled) {
+            self.list_open(id, index)?;
         }
         Ok(())
     }
 
-    /// Files a row among the open ones, or takes it out.
-    fn file(&mut self, sql: Sql, id: i64, index: &Index) -> rusqlite::Result<()> {
-        let statement = self.statements.get(sql)?;
-        // Plain statements are faster than one with a list, for which SQLite makes a table of its own.
-        for tag in [tag(index.family), tag(index.neighbourhood)] {
-            statement.execute([tag, id])?;
-        }
+    /// Files a row among the open ones.
+    fn list_open(&mut self, id: i64, index: &Index) -> rusqlite::Result<()> {
+        let owner = index.owner.map(|owner| owner.0.to_be_bytes());
+        self.statements.get(Sql::ListOpen)?.execute(params![
+            tag(index.family),
+            id,
+            tag(index.neighbourhood),
+            owner.as_ref().map_or(&[][..], |owner| &owner[..])
+        ])?;
         Ok(())
     }
 
@@ -215,8 +218,7 @@ impl View for Batch<'_> {
 
 /// What a family or neighbourhood is filed under in `open`. It need not be unique: the row says which one it is.
 pub(super) fn tag(digest: Digest) -> i64 {
-    // Never OPEN, which is even.
-    digest.short() as i64 | 1
+    digest.short() as i64
 }
 
 /// What a key or run is filed under in its index.
