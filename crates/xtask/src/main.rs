@@ -15,7 +15,7 @@ usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
 test    sets up what the tests need, builds once, runs them all
           --long   model checks to the full depth, 20000 kills, 50 power cuts
 bench   prints one table of ratios, each with its goal and its aim
-          --quick  once instead of three times, and no ledger of six million effects
+          --quick  once instead of three times, and no ledger of ten million effects
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
           NAME…    only these: alone busy slow-disk replay processes command size memory
