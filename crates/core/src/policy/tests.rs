@@ -602,6 +602,7 @@ window = "90m"
             "scope": null,
             "caller_key": "decides",
             "again": "agent",
+            "rulings": "person",
             "failure": "table",
             "effect": null,
             "window": "90m",
