@@ -223,6 +223,8 @@ fn by_words(what: &str, words: &str, rule: &Rule) -> Reading {
     if let Some(phrase) = LOST.iter().find(|phrase| lower.contains(*phrase)) {
         return reading(Meaning::Ambiguous, format!("{what} that says \"{}\"", phrase.trim()));
     }
+    // Neither says that anybody looked at the request.
+    let lower = lower.replace("unexpected", "").replace("unknown error", "");
     if REFUSED.iter().any(|phrase| lower.contains(phrase)) {
         return reading(Meaning::Refused, short(words));
     }

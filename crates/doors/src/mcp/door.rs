@@ -6,6 +6,7 @@ use super::connection::{Connection, Waiter};
 use super::decorate::Decoration;
 use super::frame::Frame;
 use super::intent;
+use super::leaving::{Leaving, Left};
 use super::message::{Id, Message};
 use super::own_tools;
 use super::pins;
@@ -25,7 +26,7 @@ use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use semel_ledger::pins::Pinned;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -40,6 +41,7 @@ pub struct Door {
     /// All configured servers, by name: a probe may ask another one.
     pub servers: Servers,
     pub busy: Busy,
+    pub leaving: Leaving,
 }
 
 /// What happens to a `tools/call`.
@@ -70,6 +72,8 @@ pub struct Guarded {
 pub struct Given {
     pub frame: Frame,
     delivery: Option<Found>,
+    /// Until it has left, or nobody takes it any more.
+    leaving: Mutex<Option<Left>>,
     /// When its request came, on the monotonic clock.
     came: Duration,
     late_after: Duration,
@@ -81,8 +85,19 @@ impl Given {
         self.delivery.is_some()
     }
 
+    /// It is marked, or nobody takes it any more: whoever comes next need not wait for it.
+    pub fn has_left(&self) {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
     pub fn plain(frame: Frame) -> Given {
-        Given { frame, delivery: None, came: Duration::ZERO, late_after: Duration::ZERO }
+        Given {
+            frame,
+            delivery: None,
+            leaving: Mutex::default(),
+            came: Duration::ZERO,
+            late_after: Duration::ZERO,
+        }
     }
 }
 
@@ -90,6 +105,15 @@ impl Given {
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Door {
+    pub fn new(
+        gate: Result<ServedGate, String>,
+        policy: Policy,
+        clock: RuntimeClock,
+        servers: Servers,
+    ) -> Door {
+        Door { gate, policy, clock, servers, busy: Busy::default(), leaving: Leaving::default() }
+    }
+
     /// What becomes of a `tools/call`, given the tools that the server has.
     pub fn route(
         &self,
@@ -142,6 +166,7 @@ impl Door {
             // A missing mark means undelivered: the next call is answered from the record, which is safe.
             let _unmarked = gate.delivered(delivery).await;
         }
+        given.has_left();
     }
 
     fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {
@@ -166,7 +191,9 @@ impl Door {
             }
             _ => render::response(&passed, live.as_ref(), &around),
         };
-        Some(Given { frame, delivery: passed.delivery, came, late_after: rule.late_after })
+        let leaving = passed.delivery.as_ref().map(|found| self.leaving.begin(found.key));
+        let leaving = Mutex::new(leaving);
+        Some(Given { frame, delivery: passed.delivery, leaving, came, late_after: rule.late_after })
     }
 
     /// What speaks against a call before the ledger is asked.
@@ -244,6 +271,7 @@ impl Door {
                 Err(error) => alone(wording::ledger_unavailable(&error.to_string())),
             };
         }
+        self.leaving.gone(intent.key).await;
         let passed = gate.pass(&intent, rule, &mut upstream).await;
         let live = upstream.live;
         match passed {

@@ -12,6 +12,7 @@ pub mod door;
 pub mod era;
 pub mod frame;
 pub mod intent;
+pub mod leaving;
 pub mod lines;
 pub mod link;
 pub mod members;

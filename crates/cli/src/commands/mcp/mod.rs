@@ -12,7 +12,6 @@ use anyhow::{Context as _, bail};
 use semel_core::ids::Run;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
-use semel_doors::mcp::busy::Busy;
 use semel_doors::mcp::connection::Connection;
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::intent::Caller;
@@ -43,7 +42,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         None => child(args, &clock)?,
     };
     let servers = offers::asked(context, &policy, &server.name, &clock)?;
-    let door = Arc::new(Door { gate, policy, clock, servers, busy: Busy::default() });
+    let door = Arc::new(Door::new(gate, policy, clock, servers));
     let connection = Arc::new(Connection::new(caller));
     let session = Session { door, server: Arc::new(server), connection };
     runtime.spawn(served::keep_retention(Arc::clone(&session.door)));

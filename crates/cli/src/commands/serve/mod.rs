@@ -10,7 +10,6 @@ use crate::served;
 use anyhow::Context as _;
 use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::http::server::{self, Front, Served, Token};
-use semel_doors::mcp::busy::Busy;
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http::{Offers, router};
@@ -38,7 +37,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let front = Front::new(hosts(&policy.serve, address), policy.serve.allowed_origins.clone(), token);
     let offers::Prepared { servers, offers } = offers::prepare(context, &policy, &clock)?;
     let names: Vec<String> = offers.keys().cloned().collect();
-    let door = Arc::new(Door { gate, policy, clock, servers, busy: Busy::default() });
+    let door = Arc::new(Door::new(gate, policy, clock, servers));
     runtime.spawn(served::keep_retention(Arc::clone(&door)));
     let router = router(Arc::new(Offers { door: Arc::clone(&door), by_name: offers }));
     runtime.block_on(async {

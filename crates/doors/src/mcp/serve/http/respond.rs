@@ -86,7 +86,7 @@ pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Res
         loop {
             let next = tokio::select! {
                 next = reader.next() => next,
-                () = writer.closed() => return,
+                () = writer.closed() => return reader.let_go(),
             };
             match next {
                 Next::Event(raw) => {
@@ -107,16 +107,15 @@ pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Res
     response
 }
 
-/// Gives the last part of an answer. Its last byte waits for the delivered mark: with that byte the client may send
-/// its next call, which must find the mark.
-async fn part_with(door: &Door, writer: &Sender<Bytes>, mut part: Bytes, given: &Given) {
-    let last = part.split_off(part.len().saturating_sub(1));
+/// Gives the last part of an answer. Once the connection has taken all of it, it counts as delivered; the client's next
+/// call waits for that mark.
+async fn part_with(door: &Door, writer: &Sender<Bytes>, part: Bytes, given: &Given) {
     // Once there is room for as many parts as ever wait, the connection has taken them all.
     let taken = writer.send(part).await.is_ok() && writer.reserve_many(writer.max_capacity()).await.is_ok();
     if taken {
         let working = door.busy.begin();
         door.delivered(given).await;
         drop(working);
-        let _client_is_gone = writer.send(last).await;
     }
+    given.has_left();
 }
