@@ -89,7 +89,7 @@ impl Client {
             let stream = self.connector.clone().call(self.target.uri().clone()).await;
             let stream = stream.map_err(|error| plain(error.as_ref()))?;
             let mut builder = Builder::new();
-            builder.max_buf_size(HEADER_BYTES_MAX).max_headers(HEADERS_MAX);
+            builder.max_header_size(HEADER_BYTES_MAX).max_headers(HEADERS_MAX);
             let (sender, connection) =
                 builder.handshake(TokioIo::new(TokioIo::new(stream))).await.map_err(|error| plain(&error))?;
             // It ends by itself when both its sender and its last body are gone.
