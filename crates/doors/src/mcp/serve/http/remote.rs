@@ -250,7 +250,13 @@ impl Watch {
         let mut parser = Parser::default();
         while let Some(Ok(frame)) = body.frame().await {
             parser.push(&frame.into_data().unwrap_or_default());
-            while let Ok(Some(piece)) = parser.next_piece() {
+            loop {
+                let piece = match parser.next_piece() {
+                    Ok(Some(piece)) => piece,
+                    Ok(None) => break,
+                    // Too large to be looked at, and so too large to be trusted with what follows.
+                    Err(_) => return,
+                };
                 let changed = piece.fields.data.as_ref().and_then(|data| self.seen(data));
                 let raw = changed.map_or_else(|| piece.raw.clone(), |data| piece.with_data(&data));
                 if writer.send(raw).await.is_err() {
