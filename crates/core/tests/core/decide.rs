@@ -10,6 +10,7 @@ use semel_core::json::Json;
 use semel_core::policy::rule::{Again, Call, Inject, InjectInto, Probe, Rule};
 use semel_core::policy::{ActionFacts, Policy};
 use semel_core::time::At;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,8 +185,8 @@ impl Scene {
         };
         intent.named_by = if case.caller_key { NamedBy::CallerKey } else { NamedBy::Arguments };
         intent.window = (!case.caller_key).then_some(WINDOW);
-        effect.facts.class = rule.class;
-        effect.facts.tier = rule.tier();
+        let facts = Arc::make_mut(&mut effect.facts);
+        (facts.class, facts.tier) = (rule.class, rule.tier());
         effect.delivered_at = case.delivered.then_some(DELIVERED);
         let since = after(Duration::from_secs(1));
         effect.state = match case.newest {
@@ -503,7 +504,7 @@ fn a_key_is_relied_upon_only_while_it_certainly_lives() {
             scene.rule.inject =
                 Some(Inject { into: InjectInto::Header("Idempotency-Key".into()), valid_for });
             scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
-            scene.effect.facts.tier = Tier::Keyed;
+            Arc::make_mut(&mut scene.effect.facts).tier = Tier::Keyed;
             if !attempts {
                 scene.effect.attempts.clear();
             }
@@ -523,4 +524,25 @@ fn a_key_is_relied_upon_only_while_it_certainly_lives() {
     );
     assert_eq!(with(late(), true, None), Decision::Resend, "the key is not known to end");
     assert_eq!(with(late(), false, None), Decision::Resend);
+}
+
+#[test]
+fn a_refusal_answers_its_repeats_only_where_the_callers_kind_of_key_demands_it() {
+    let with = |replays: bool, why: NotAppliedWhy, drifts: bool| {
+        one(move |scene, _| {
+            if drifts {
+                scene.intent = scene.drifted.clone();
+            }
+            scene.intent.replay_refusals = replays;
+            scene.effect.state = not_applied(why);
+            true
+        })
+    };
+    let refused = || NotAppliedWhy::Refused("no".into());
+    assert_eq!(with(true, refused(), false), Decision::ReplayRefusal);
+    assert!(matches!(with(true, refused(), true), Decision::Refuse(Refusal::Drift { .. })));
+    assert_eq!(with(false, refused(), false), Decision::Claim(Claiming::NextAttempt));
+    // What never reached the upstream was not refused by it.
+    let never = NotAppliedWhy::NeverSent("down".into());
+    assert_eq!(with(true, never, false), Decision::Claim(Claiming::NextAttempt));
 }

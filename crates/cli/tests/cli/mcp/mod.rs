@@ -16,6 +16,7 @@ mod inspector;
 mod misbehaviour;
 mod reads;
 mod reissue;
+mod repeats;
 mod sdk;
 
 use serde_json::Value;

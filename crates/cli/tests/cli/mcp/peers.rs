@@ -86,6 +86,11 @@ impl Home {
         [guard, &server.command()].concat()
     }
 
+    /// The command line that a client starts to speak over stdio to a server elsewhere.
+    pub fn stdio_before_http(&self, url: &str) -> Vec<String> {
+        [env!("CARGO_BIN_EXE_semel"), "mcp", "--name", NAME, "--url", url].map(str::to_owned).to_vec()
+    }
+
     /// What the Python client brought back.
     pub fn python_client(&self, plan: &Value) -> Value {
         self.client(&[python(), script("client.py")], plan)

@@ -20,6 +20,8 @@ enum Over {
     Http,
     /// HTTP to semel, stdio from there on.
     HttpThenStdio,
+    /// Stdio to semel, HTTP from there on.
+    StdioThenHttp,
 }
 
 /// Holds what is served while a plan is carried out.
@@ -35,9 +37,13 @@ impl Place {
         let served = match (over, way) {
             (Over::Stdio, _) => None,
             (Over::HttpThenStdio, Way::Guarded) => Some(home.http_before_stdio(server)),
-            (Over::Http | Over::HttpThenStdio, _) => Some(home.http(way, server)),
+            (Over::StdioThenHttp, Way::Guarded) => Some(home.http(Way::Direct, server)),
+            (Over::Http | Over::HttpThenStdio | Over::StdioThenHttp, _) => Some(home.http(way, server)),
         };
         let server = match &served {
+            Some(served) if over == Over::StdioThenHttp && way == Way::Guarded => {
+                json!({"command": home.stdio_before_http(served.url())})
+            }
             Some(served) => json!({"url": served.url()}),
             None => json!({"command": home.stdio(way, server)}),
         };
@@ -66,7 +72,7 @@ fn steps(over: Over) -> Value {
     // A server on stdio behind HTTP serves many clients, so semel has it ask none of them.
     let last = match over {
         Over::HttpThenStdio => call("charge", json!({"customer": "eve", "amount": 4})),
-        Over::Stdio | Over::Http => call("charge_if_confirmed", ada()),
+        Over::Stdio | Over::Http | Over::StdioThenHttp => call("charge_if_confirmed", ada()),
     };
     let notes = [json!({"note": "a"}), json!({"note": "b"})];
     json!([
@@ -159,6 +165,21 @@ fn python_of_2026_over_http() {
 #[test]
 fn python_over_http_to_a_server_on_stdio() {
     same_as_without(Client::Python("legacy"), Over::HttpThenStdio, Server::Python);
+}
+
+#[test]
+fn python_of_2026_over_http_to_a_server_on_stdio() {
+    same_as_without(Client::Python("auto"), Over::HttpThenStdio, Server::TypeScript);
+}
+
+#[test]
+fn python_over_stdio_to_a_server_over_http() {
+    same_as_without(Client::Python("legacy"), Over::StdioThenHttp, Server::Python);
+}
+
+#[test]
+fn typescript_of_2026_over_stdio_to_a_server_over_http() {
+    same_as_without(Client::TypeScript("auto"), Over::StdioThenHttp, Server::TypeScript);
 }
 
 #[test]
