@@ -16,6 +16,10 @@ fn only_who_shows_the_token_under_a_known_name_is_let_in() {
     assert_eq!(status(&format!("{token}Host: evil.example\r\n")), 403);
     assert_eq!(status(&format!("{token}Origin: https://evil.example\r\n")), 403);
     assert_eq!(status(&format!("{token}Origin: http://localhost:6274\r\n")), 200);
+    let asking = "Origin: http://localhost:6274\r\nAccess-Control-Request-Headers: semel-token\r\n";
+    let allowed = served.ask_raw("OPTIONS /mcp/bank HTTP/1.1", asking, "").answer();
+    assert_eq!(allowed.status, 204);
+    assert!(allowed.head.contains("access-control-allow-origin: http://localhost:6274"), "{allowed:?}");
     let unauthorized = served.ask_raw("GET /mcp/bank HTTP/1.1", "", "").answer();
     assert!(unauthorized.head.contains("www-authenticate: bearer realm=\"semel\""), "{unauthorized:?}");
     assert_eq!(served.ask_raw("GET /healthz HTTP/1.1", "", "").answer().body, "ok\n");

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// Common servers close after five idle seconds. A request that meets a closing connection is in doubt, so connections
 /// are let go well before.
-const IDLE_TIME_MAX: Duration = Duration::from_secs(3);
+pub const IDLE_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// More at once than this stood idle were a burst.
 const IDLE_MAX: usize = 32;

@@ -19,6 +19,7 @@ use hyper_util::rt::TokioIo;
 use idle::Idle;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use tower_service::Service;
 
 /// Headers of a response, all together: a page of cookies fits, a flood does not.
@@ -68,6 +69,18 @@ pub struct Client {
 #[derive(Debug)]
 pub struct Prepared {
     sender: SendRequest<Full<Bytes>>,
+    since: Instant,
+}
+
+impl Prepared {
+    fn now(sender: SendRequest<Full<Bytes>>) -> Prepared {
+        Prepared { sender, since: Instant::now() }
+    }
+
+    /// Whether it may still be sent on. One that waited for long may meet the server's closing it.
+    pub fn is_fresh(&self) -> bool {
+        !self.sender.is_closed() && self.since.elapsed() < idle::IDLE_TIME_MAX
+    }
 }
 
 impl Client {
@@ -83,13 +96,13 @@ impl Client {
     /// A connection that is open now: one that was just used, or a new one.
     pub async fn prepare(&self) -> Result<Prepared, NotReached> {
         if let Some(sender) = self.idle.take() {
-            return Ok(Prepared { sender });
+            return Ok(Prepared::now(sender));
         }
         let connecting = async {
             let stream = self.connector.clone().call(self.target.uri().clone()).await;
             let stream = stream.map_err(|error| plain(error.as_ref()))?;
             let mut builder = Builder::new();
-            builder.max_buf_size(HEADER_BYTES_MAX).max_headers(HEADERS_MAX);
+            builder.max_header_size(HEADER_BYTES_MAX).max_headers(HEADERS_MAX);
             let (sender, connection) =
                 builder.handshake(TokioIo::new(TokioIo::new(stream))).await.map_err(|error| plain(&error))?;
             // It ends by itself when both its sender and its last body are gone.
@@ -100,9 +113,7 @@ impl Client {
             Ok(connected) => connected,
             Err(_) => Err(format!("not connected within {} seconds", CONNECT_TIME.as_secs())),
         };
-        sender
-            .map(|sender| Prepared { sender })
-            .map_err(|why| NotReached { target: self.target.to_string(), why })
+        sender.map(Prepared::now).map_err(|why| NotReached { target: self.target.to_string(), why })
     }
 
     /// Sends on a prepared connection. The response's body is read by whoever gets it.
@@ -111,7 +122,7 @@ impl Client {
         prepared: Prepared,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, Failed> {
-        let Prepared { mut sender } = prepared;
+        let Prepared { mut sender, .. } = prepared;
         match sender.try_send_request(request).await {
             Ok(response) => Ok(response.map(|body| Incoming::new(body, sender, self.idle.clone()))),
             // The request comes back only if the connection closed before any of it was written.
@@ -136,3 +147,6 @@ fn plain(error: &(dyn std::error::Error + 'static)) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of what it serves: a router gets what the `front` let in, together with whose it is.
 
+mod cross_origin;
 mod front;
 mod problem;
 
@@ -12,6 +13,7 @@ use crate::http::body::Held;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use cross_origin::CrossOrigin;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -29,6 +31,9 @@ use tower_service::Service;
 /// One request's headers, all together: as much as common proxies take.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 const HEADERS_MAX: usize = 128;
+
+/// What one connection holds of what it has read; more than the headers, or they could not be told to be too long.
+const BUFFER_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX;
 
 /// A client sends its headers at once, or it is not a client; an idle connection is kept as long.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
@@ -107,7 +112,8 @@ async fn connection(
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME_MAX)
-        .max_buf_size(HEADER_BYTES_MAX)
+        .max_header_size(HEADER_BYTES_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
         .max_headers(HEADERS_MAX);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
@@ -129,7 +135,9 @@ async fn answer(
         return Ok(response);
     };
     let (mut parts, body) = request.into_parts();
+    let page = CrossOrigin::of(&parts);
     let mut response = match served.front.admit(&mut parts) {
+        Ok(()) if page.asks_permission() => page.permission(),
         Ok(()) => {
             let request = Request::from_parts(parts, Body::new(body));
             served.router.clone().call(request).await.unwrap_or_else(|never| match never {})
@@ -138,5 +146,6 @@ async fn answer(
     };
     let headers = response.headers_mut();
     headers.entry(http::header::X_CONTENT_TYPE_OPTIONS).or_insert(http::HeaderValue::from_static("nosniff"));
+    page.may_read(headers);
     Ok(response.map(|body| Body::new(Held::new(body, permit))))
 }

@@ -2,7 +2,7 @@
 
 use super::{Answered, Exchanged, Form, LAST_EVENT_ID, Outgoing, RemoteLink, Speaks, VERSION, mirror};
 use crate::http::body;
-use crate::http::client::{Failed, Incoming};
+use crate::http::client::{Failed, Incoming, Prepared};
 use crate::http::sse::Parser;
 use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message};
 use bytes::Bytes;
@@ -46,7 +46,7 @@ impl RemoteLink {
         let Ok(message) = Message::parse(bytes.clone()) else {
             return Exchanged::NeverSent("the request is no message".into());
         };
-        let waiting = self.lock().pop();
+        let waiting = self.lock().pop().filter(Prepared::is_fresh);
         let prepared = match waiting {
             Some(prepared) => prepared,
             None => match self.client.prepare().await {

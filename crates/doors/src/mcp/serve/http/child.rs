@@ -1,11 +1,12 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients.
 
+use super::incoming::Incoming;
 use super::relay::{Hears, Relay, Renamed};
 use super::resumable::Owner;
 use super::sessions::Sessions;
 use super::stream::CallStream;
 use super::{respond, validate};
-use crate::http::body::{self, PAUSE_MAX, Piped, Unreadable};
+use crate::http::body::Piped;
 use crate::http::server::problem;
 use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Given, Route};
@@ -16,7 +17,7 @@ use crate::mcp::link::child::ChildOutput;
 use crate::mcp::link::remote::SESSION;
 use crate::mcp::link::{Exchanged, Outgoing};
 use crate::mcp::members::Members;
-use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, NotAMessage, text};
+use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
 use axum::body::Body;
@@ -39,6 +40,7 @@ pub struct Child {
     server: Arc<Server>,
     relay: Arc<Relay>,
     sessions: Sessions,
+    incoming: Incoming,
     /// What it answered when semel introduced itself.
     hello: tokio::sync::OnceCell<Result<Hello, String>>,
 }
@@ -65,7 +67,13 @@ impl Child {
         let relay = Arc::new(Relay::default());
         relay.knows(Arc::clone(&server));
         output.listen(Hears(Arc::clone(&relay)))?;
-        Ok(Arc::new(Child { server, relay, sessions: Sessions::default(), hello: Default::default() }))
+        Ok(Arc::new(Child {
+            server,
+            relay,
+            sessions: Sessions::default(),
+            incoming: Incoming::default(),
+            hello: Default::default(),
+        }))
     }
 
     /// Introduces semel to the server, once: a client of no abilities, so that the server asks nothing back.
@@ -120,7 +128,10 @@ impl Child {
         let owner = Owner { principal: caller.principal.clone(), session };
         let asked = Asked { door, caller, owner, headers: parts.headers };
         match parts.method {
-            Method::POST => self.post(asked, body).await,
+            Method::POST => match self.incoming.read(body).await {
+                Ok(message) => self.post(asked, message).await,
+                Err(refused) => *refused,
+            },
             Method::GET => self.listen(&asked),
             Method::DELETE if self.sessions.end(&asked.owner) => Response::new(Body::empty()),
             Method::DELETE => no_session(&asked.owner),
@@ -128,18 +139,7 @@ impl Child {
         }
     }
 
-    async fn post(self: &Arc<Self>, asked: Asked<'_>, body: Body) -> Response {
-        let bytes = match body::read(body, MESSAGE_BYTES_MAX, PAUSE_MAX).await {
-            Ok(bytes) => bytes,
-            Err(Unreadable::TooLarge(_)) => {
-                return respond::complaint(StatusCode::PAYLOAD_TOO_LARGE, &NotAMessage::TooLarge);
-            }
-            Err(error) => return problem(StatusCode::BAD_REQUEST, &error.to_string()),
-        };
-        let message = match Message::parse(bytes) {
-            Ok(message) => message,
-            Err(problem) => return respond::complaint(StatusCode::BAD_REQUEST, &problem),
-        };
+    async fn post(self: &Arc<Self>, asked: Asked<'_>, message: Message) -> Response {
         let hello = match self.hello().await {
             Ok(hello) => hello.clone(),
             Err(why) => return respond::unreachable(&why),

@@ -2,6 +2,7 @@
 
 mod child;
 mod connections;
+mod incoming;
 mod relay;
 mod remote;
 mod respond;

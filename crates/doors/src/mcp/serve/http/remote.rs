@@ -1,10 +1,11 @@
 //! A remote server, offered on: everything passes as it came but guarded calls, and listings say what is guarded.
 
 use super::connections::Connections;
+use super::incoming::Incoming as Messages;
 use super::respond;
 use super::resumable::{Owner, Resumable};
 use super::stream::CallStream;
-use crate::http::body::{self, PAUSE_MAX, Piped, Unreadable};
+use crate::http::body::{self, Piped};
 use crate::http::client::{Client, Failed, Incoming};
 use crate::http::headers::end_to_end;
 use crate::http::server::problem;
@@ -17,7 +18,7 @@ use crate::mcp::intent::Caller;
 use crate::mcp::link::Link;
 use crate::mcp::link::remote::{LAST_EVENT_ID, RemoteLink, SESSION, is_stream, request};
 use crate::mcp::members::Members;
-use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, NotAMessage, text};
+use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
 use axum::body::Body;
@@ -41,6 +42,7 @@ pub struct Remote {
     headers: HeaderMap,
     connections: Connections,
     resumable: Arc<Resumable>,
+    incoming: Messages,
 }
 
 /// One client's request, and what it takes to pass it on.
@@ -61,7 +63,14 @@ enum Watched {
 
 impl Remote {
     pub fn new(server: Arc<Server>, client: Client, headers: HeaderMap) -> Remote {
-        Remote { server, client, headers, connections: Connections::default(), resumable: Arc::default() }
+        Remote {
+            server,
+            client,
+            headers,
+            connections: Connections::default(),
+            resumable: Arc::default(),
+            incoming: Messages::default(),
+        }
     }
 
     pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
@@ -70,7 +79,10 @@ impl Remote {
         let headers = self.upstream_headers(parts.headers);
         let asked = Asked { door, caller, owner, method: parts.method, headers };
         match asked.method {
-            Method::POST => self.post(asked, body).await,
+            Method::POST => match self.incoming.read(body).await {
+                Ok(message) => self.post(asked, message).await,
+                Err(refused) => *refused,
+            },
             Method::GET => self.get(asked).await,
             Method::DELETE => {
                 self.connections.forget(&asked.owner);
@@ -91,18 +103,7 @@ impl Remote {
         headers
     }
 
-    async fn post(&self, asked: Asked<'_>, body: Body) -> Response {
-        let bytes = match body::read(body, MESSAGE_BYTES_MAX, PAUSE_MAX).await {
-            Ok(bytes) => bytes,
-            Err(Unreadable::TooLarge(_)) => {
-                return respond::complaint(StatusCode::PAYLOAD_TOO_LARGE, &NotAMessage::TooLarge);
-            }
-            Err(error) => return problem(StatusCode::BAD_REQUEST, &error.to_string()),
-        };
-        let message = match Message::parse(bytes) {
-            Ok(message) => message,
-            Err(problem) => return respond::complaint(StatusCode::BAD_REQUEST, &problem),
-        };
+    async fn post(&self, asked: Asked<'_>, message: Message) -> Response {
         let params = message.params.clone().unwrap_or_default();
         match &message.kind {
             Kind::Request { id, method } => match method.as_str() {
@@ -203,9 +204,10 @@ impl Remote {
                 self.resumable.keep(owner.clone(), Arc::clone(&stream));
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.
-                let guarding = Arc::clone(&door);
+                let (guarding, resumable) = (Arc::clone(&door), Arc::clone(&self.resumable));
                 tokio::spawn(async move {
                     ending.end(guarding.guard(*guarded).await);
+                    resumable.ended(&ending);
                     drop(working);
                 });
                 respond::call(door, stream).await
@@ -248,7 +250,13 @@ impl Watch {
         let mut parser = Parser::default();
         while let Some(Ok(frame)) = body.frame().await {
             parser.push(&frame.into_data().unwrap_or_default());
-            while let Ok(Some(piece)) = parser.next_piece() {
+            loop {
+                let piece = match parser.next_piece() {
+                    Ok(Some(piece)) => piece,
+                    Ok(None) => break,
+                    // Too large to be looked at, and so too large to be trusted with what follows.
+                    Err(_) => return,
+                };
                 let changed = piece.fields.data.as_ref().and_then(|data| self.seen(data));
                 let raw = changed.map_or_else(|| piece.raw.clone(), |data| piece.with_data(&data));
                 if writer.send(raw).await.is_err() {

@@ -40,6 +40,14 @@ impl Resumable {
         all.push(Kept { owner, stream, since: Instant::now() });
     }
 
+    /// A call is over. A stream without ids cannot be asked for, so it is not kept.
+    pub fn ended(&self, stream: &Arc<CallStream>) {
+        if !stream.has_ids() {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|kept| !Arc::ptr_eq(&kept.stream, stream));
+        }
+    }
+
     /// What follows this event, if it was one of a guarded call.
     pub fn after(&self, owner: &Owner, last_event: &str) -> Option<Reader> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

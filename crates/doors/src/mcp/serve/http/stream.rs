@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Events that are kept for a client that comes back. Of more the oldest are lost.
-const KEPT_BYTES_MAX: usize = 16 << 20;
+const KEPT_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 pub struct CallStream {
@@ -106,6 +106,10 @@ impl CallStream {
         self.lock().over
     }
 
+    pub fn has_ids(&self) -> bool {
+        self.lock().items.iter().any(|item| matches!(item, Item::Event { id: Some(_), .. }))
+    }
+
     /// Reads from the first event.
     pub fn reader(self: &Arc<Self>) -> Reader {
         Reader { stream: Arc::clone(self), at: 0 }
@@ -129,7 +133,8 @@ impl CallStream {
             state.bytes += raw.len();
         }
         state.items.push_back(item);
-        while state.bytes > KEPT_BYTES_MAX {
+        // The newest stays, however large: whoever reads it now has missed nothing.
+        while state.bytes > KEPT_BYTES_MAX && state.items.len() > 1 {
             let Some(oldest) = state.items.pop_front() else { break };
             state.lost += 1;
             if let Item::Event { raw, .. } = oldest {

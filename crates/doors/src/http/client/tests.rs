@@ -1,0 +1,135 @@
+use super::*;
+use http_body_util::BodyExt;
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// A listener whose connections are handed to the test.
+async fn listen() -> (SocketAddr, mpsc::Receiver<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (hand, handed) = mpsc::channel(8);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            hand.send(stream).await.unwrap();
+        }
+    });
+    (address, handed)
+}
+
+fn client(address: SocketAddr) -> Client {
+    Client::to(Target::parse(&format!("http://{address}/")).unwrap()).unwrap()
+}
+
+fn request() -> Request<Full<Bytes>> {
+    Request::post("/").header("host", "x").body(Full::from("body")).unwrap()
+}
+
+async fn heard(stream: &mut TcpStream) -> String {
+    let mut buffer = vec![0; 4096];
+    let read = stream.read(&mut buffer).await.unwrap();
+    String::from_utf8_lossy(&buffer[..read]).into_owned()
+}
+
+#[tokio::test]
+async fn nobody_there_is_not_reached() {
+    let (address, handed) = listen().await;
+    drop(handed);
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    assert!(client(gone).prepare().await.is_err());
+    assert!(client(address).prepare().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_connection_that_closed_before_sending_has_sent_nothing() {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    let prepared = client.prepare().await.unwrap();
+    drop(handed.recv().await.unwrap());
+    // The connection's own task learns of it.
+    while !prepared.sender.is_closed() {
+        tokio::task::yield_now().await;
+    }
+    let failed = client.send(prepared, request()).await.unwrap_err();
+    assert!(matches!(failed, Failed::NeverSent(_)), "{failed}");
+}
+
+#[tokio::test]
+async fn a_request_that_was_read_and_not_answered_is_lost_and_not_sent_again() {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    let prepared = client.prepare().await.unwrap();
+    let sending = tokio::spawn({
+        let client = client.clone();
+        async move { client.send(prepared, request()).await.map(drop) }
+    });
+    let mut stream = handed.recv().await.unwrap();
+    assert!(heard(&mut stream).await.starts_with("POST / HTTP/1.1"));
+    drop(stream);
+    let failed = sending.await.unwrap().unwrap_err();
+    assert!(matches!(failed, Failed::Lost(_)), "{failed}");
+    assert!(handed.try_recv().is_err(), "nobody connected again");
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_only_after_its_answer_was_read() {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    let answer = |client: Client, prepared: Prepared| async move {
+        client.send(prepared, request()).await.unwrap().into_body().collect().await.unwrap().to_bytes()
+    };
+    let first = client.prepare().await.unwrap();
+    let mut stream = handed.recv().await.unwrap();
+    let sending = tokio::spawn(answer(client.clone(), first));
+    heard(&mut stream).await;
+    let second = client.prepare().await.unwrap();
+    let mut other = handed.recv().await.unwrap();
+    stream.write_all(OK.as_bytes()).await.unwrap();
+    assert_eq!(sending.await.unwrap(), "ok");
+    let sending = tokio::spawn(answer(client.clone(), second));
+    heard(&mut other).await;
+    other.write_all(OK.as_bytes()).await.unwrap();
+    assert_eq!(sending.await.unwrap(), "ok");
+    tokio::task::yield_now().await;
+    let third = client.prepare().await.unwrap();
+    assert!(handed.try_recv().is_err(), "an idle connection is taken");
+    drop(third);
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_answer() {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    let prepared = client.prepare().await.unwrap();
+    let sending = tokio::spawn({
+        let client = client.clone();
+        async move { client.send(prepared, request()).await.unwrap().status() }
+    });
+    let mut stream = handed.recv().await.unwrap();
+    heard(&mut stream).await;
+    let moved =
+        "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n";
+    stream.write_all(moved.as_bytes()).await.unwrap();
+    assert_eq!(sending.await.unwrap(), 307);
+    assert!(handed.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn headers_without_end_are_refused() {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    let prepared = client.prepare().await.unwrap();
+    let sending = tokio::spawn({
+        let client = client.clone();
+        async move { client.send(prepared, request()).await.map(drop) }
+    });
+    let mut stream = handed.recv().await.unwrap();
+    heard(&mut stream).await;
+    let flood =
+        format!("HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(2 * HEADER_BYTES_MAX));
+    let _closed = stream.write_all(flood.as_bytes()).await;
+    assert!(matches!(sending.await.unwrap(), Err(Failed::Lost(_))));
+}

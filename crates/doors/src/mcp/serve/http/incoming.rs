@@ -1,0 +1,44 @@
+//! Messages of clients, read whole before anything is decided about them.
+
+use super::respond;
+use crate::http::body::{self, PAUSE_MAX, Unreadable};
+use crate::http::server::problem;
+use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, NotAMessage};
+use axum::body::Body;
+use axum::response::Response;
+use http::StatusCode;
+use http_body::Body as _;
+use tokio::sync::Semaphore;
+
+/// Most messages are smaller. Larger ones are read a few at a time, so that many clients together stay bounded too.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
+const LARGE_AT_ONCE: usize = 8;
+
+#[derive(Debug)]
+pub struct Incoming {
+    large: Semaphore,
+}
+
+impl Default for Incoming {
+    fn default() -> Self {
+        Incoming { large: Semaphore::new(LARGE_AT_ONCE) }
+    }
+}
+
+impl Incoming {
+    pub async fn read(&self, body: Body) -> Result<Message, Box<Response>> {
+        let small = body.size_hint().upper().is_some_and(|bytes| bytes <= SMALL_BYTES_MAX);
+        let _turn = match small {
+            true => None,
+            false => self.large.acquire().await.ok(),
+        };
+        let bytes = body::read(body, MESSAGE_BYTES_MAX, PAUSE_MAX).await.map_err(|error| match error {
+            Unreadable::TooLarge(_) => {
+                respond::complaint(StatusCode::PAYLOAD_TOO_LARGE, &NotAMessage::TooLarge)
+            }
+            error => problem(StatusCode::BAD_REQUEST, &error.to_string()),
+        })?;
+        let message = Message::parse(bytes);
+        Ok(message.map_err(|problem| respond::complaint(StatusCode::BAD_REQUEST, &problem))?)
+    }
+}
