@@ -43,8 +43,9 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-        say(context, listener.local_addr()?, token_file.as_deref(), &names);
         let signalled = served::signals()?;
+        // Whoever reads this may ask it to end at once.
+        say(context, listener.local_addr()?, token_file.as_deref(), &names);
         let stop = async { drop(signalled.await) };
         server::serve(listener, Served { front: Arc::new(front), router }, stop, door.busy.rest()).await;
         for server in door.servers.values() {
