@@ -115,7 +115,7 @@ pub struct Mcp {
     #[arg(long, value_name = "NAME=VARIABLE", requires = "url")]
     pub header_env: Vec<String>,
     /// The server's command, best after two dashes. Some clients swallow these, so they may be missing.
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present = "url")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 

@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use rustix::process::Signal;
 use semel_core::policy::Policy;
 use semel_doors::mcp::door::Door;
+use semel_doors::mcp::link::child::ChildLink;
 use semel_doors::runtime::{RuntimeClock, ServedGate};
 use semel_gate::Gate;
 use semel_gate::clock::Clock;
@@ -14,6 +15,7 @@ use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
 use semel_ledger::prune::Retention;
 use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -75,4 +77,19 @@ pub fn signals() -> anyhow::Result<oneshot::Receiver<Signal>> {
         }
     })?;
     Ok(told)
+}
+
+/// How long a server may take to end once its input has ended, and once it was asked to.
+pub const ENDS_BY_ITSELF: Duration = Duration::from_secs(5);
+const ENDS_WHEN_ASKED: Duration = Duration::from_secs(3);
+
+/// Ends a server as a client does that goes away: its input first, then a word, then force.
+pub async fn end(child: &ChildLink) -> Option<ExitStatus> {
+    for (patience, then) in [(ENDS_BY_ITSELF, Signal::TERM), (ENDS_WHEN_ASKED, Signal::KILL)] {
+        if let Ok(status) = tokio::time::timeout(patience, child.exit()).await {
+            return status;
+        }
+        child.signal(then);
+    }
+    tokio::time::timeout(ENDS_WHEN_ASKED, child.exit()).await.ok().flatten()
 }

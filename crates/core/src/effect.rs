@@ -6,14 +6,16 @@ use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use crate::time::At;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
     pub id: EffectId,
     pub occurrence: Occurrence,
-    pub facts: Facts,
-    pub marks: Marks,
+    /// Shared, like the marks: they stay what they are while states change, and every change copies an effect.
+    pub facts: Arc<Facts>,
+    pub marks: Arc<Marks>,
     /// Newest last. Attempts proven not applied are dropped from the front beyond [`ATTEMPTS_KEPT`].
     pub attempts: Vec<Attempt>,
     pub state: State,

@@ -7,6 +7,7 @@ use crate::ids::{EffectId, IdempotencyKey, Reason, Run};
 use crate::json::Json;
 use crate::policy::rule::{CallerKey, Rule, ScopeChoice};
 use crate::time::At;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A call, as a door understood it.
@@ -59,7 +60,7 @@ pub struct Intent {
     pub turn: Option<Digest>,
     /// Under `caller_key = "joins"`: where the caller's own key points to the intent it first came with.
     pub alias: Option<Digest>,
-    pub marks: Marks,
+    pub marks: Arc<Marks>,
     pub named_by: NamedBy,
     pub again: Option<Reason>,
     pub asked_by: AskedBy,
@@ -160,7 +161,7 @@ impl Intent {
             turn: resource.map(|text| secret.mac("turn", &[ask.tenant.as_bytes(), text.as_bytes()])),
             alias: (ask.key.as_ref().filter(|_| joins))
                 .map(|key| identity::alias_key(secret, &parts, key.as_str())),
-            marks: Marks::of(secret, ask.action, &sorted),
+            marks: Arc::new(Marks::of(secret, ask.action, &sorted)),
             named_by,
             run: ask.run.clone(),
             scope,
@@ -183,12 +184,12 @@ impl Intent {
 
     /// What a new effect of this intent begins with.
     pub fn seed(&self, id: EffectId, occurrence: Occurrence, rule: &Rule) -> Seed {
-        Seed { id, occurrence, marks: self.marks.clone(), facts: self.facts(rule) }
+        Seed { id, occurrence, marks: Arc::clone(&self.marks), facts: self.facts(rule) }
     }
 
     /// What the ledger says of an attempt made for this intent.
-    pub fn facts(&self, rule: &Rule) -> Facts {
-        Facts {
+    pub fn facts(&self, rule: &Rule) -> Arc<Facts> {
+        Arc::new(Facts {
             action: self.action.clone(),
             class: rule.class,
             tier: rule.tier(),
@@ -198,7 +199,7 @@ impl Intent {
             caller_key: self.named_by == NamedBy::CallerKey,
             subject: self.subject.clone(),
             rule: rule.origin.to_string(),
-        }
+        })
     }
 }
 
@@ -206,8 +207,8 @@ impl Intent {
 pub struct Seed {
     pub id: EffectId,
     pub occurrence: Occurrence,
-    pub facts: Facts,
-    pub marks: Marks,
+    pub facts: Arc<Facts>,
+    pub marks: Arc<Marks>,
 }
 
 /// Where a run's effects and its fence are found: tenant and run, as one digest.

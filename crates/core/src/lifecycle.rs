@@ -12,6 +12,7 @@ use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Run};
 use crate::outcome::Outcome;
 use crate::time::At;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Something that happened to an effect.
@@ -90,8 +91,8 @@ pub struct NewAttempt {
     /// The epoch of the store that the claim requires.
     pub epoch: u64,
     /// What this attempt sends. After a refusal a caller may have corrected it.
-    pub facts: Facts,
-    pub marks: Marks,
+    pub facts: Arc<Facts>,
+    pub marks: Arc<Marks>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -369,8 +370,11 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         gone_at: None,
     });
     // An effect stays with the run that opened it; who made an attempt stands on the attempt.
-    effect.facts = Facts { run: effect.facts.run.take(), ..new.facts.clone() };
-    effect.marks = new.marks.clone();
+    effect.facts = match effect.facts.run == new.facts.run {
+        true => Arc::clone(&new.facts),
+        false => Arc::new(Facts { run: effect.facts.run.clone(), ..Facts::clone(&new.facts) }),
+    };
+    effect.marks = Arc::clone(&new.marks);
     effect.epoch = new.epoch;
     effect.state = State::InFlight { attempt: number };
 }

@@ -18,6 +18,7 @@ use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Revision, Store};
 use semel_ledger::{Found, Late};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
@@ -41,19 +42,20 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         how: How,
         fence: Option<(Digest, Revision)>,
     ) -> Result<Option<Passed>, Error> {
-        if matches!(how, How::Claim(_)) {
-            if let Some(passed) = self.lookalike(call, found).await? {
-                return Ok(Some(passed));
-            }
-            if let Some(passed) = self.already_there(call, found).await {
-                return Ok(Some(passed));
-            }
+        // What most calls do not need is boxed: it would have its room in all of them.
+        if matches!(how, How::Claim(_))
+            && self.looks_first(call)
+            && let Some(passed) = Box::pin(self.look_first(call, found)).await?
+        {
+            return Ok(Some(passed));
         }
-        let turn = match self.turn(call).await? {
-            Turn::None => None,
-            Turn::Free(free) => Some(free),
-            Turn::Waited => return Ok(None),
-            Turn::Taken(passed) => return Ok(Some(*passed)),
+        let turn = match call.intent.turn {
+            None => None,
+            Some(key) => match Box::pin(self.turn(call, key)).await? {
+                Turn::Free(free) => Some(free),
+                Turn::Waited => return Ok(None),
+                Turn::Taken(passed) => return Ok(Some(*passed)),
+            },
         };
         if !call.prepared {
             if let Err(not_started) = call.upstream.prepare().await {
@@ -87,7 +89,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         self.point("gate.before_claim")?;
         match self.ledger.claim(wanted).await? {
             Claimed::Moved => Ok(None),
-            Claimed::Family(other) => self.family_open(call, other, now).await,
+            Claimed::Family(other) => Box::pin(self.family_open(call, other, now)).await,
             Claimed::Won(claim) => {
                 let mut passed = self.attempt(call, claim, claimed_from).await?;
                 if let (Some(passed), true) = (&mut passed, possible_repeat && !resend) {
@@ -107,7 +109,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     ) -> Result<Option<Passed>, Error> {
         self.point("gate.after_claim")?;
         let attempt = claim.attempt();
-        let claimed = claim.effect().clone();
+        let claimed = Arc::clone(claim.known());
         // Both clocks: others go by the wall clock when they judge that nothing can be sent any more.
         let past = claim.effect().attempt(attempt).is_some_and(|attempt| {
             let now = self.clock.now();
@@ -165,7 +167,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 // An older effect of its record takes no more marks.
                 Ok(Some(Passed { delivery: None, ..answer_ran(changed.found, sent, now) }))
             }
-            (Some(_), _) => Ok(Some(Passed::superseded(&claimed, sent))),
+            (Some(_), _) => Ok(Some(Passed::superseded(&claimed.effect, sent))),
             (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
@@ -204,8 +206,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    async fn turn<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Turn, Error> {
-        let Some(key) = call.intent.turn else { return Ok(Turn::None) };
+    async fn turn<U: Upstream>(&self, call: &mut Call<'_, U>, key: Digest) -> Result<Turn, Error> {
         let now = self.clock.now();
         match self.ledger.turn(key, now).await? {
             Ok(free) => Ok(Turn::Free(free)),
@@ -226,7 +227,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 }
 
 enum Turn {
-    None,
     Free(FreeTurn),
     Waited,
     Taken(Box<Passed>),

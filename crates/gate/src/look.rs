@@ -10,7 +10,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::effect::{Doubt, State};
 use semel_core::intent::NamedBy;
-use semel_core::policy::rule::Rule;
+use semel_core::policy::rule::{Probe, Rule};
 use semel_core::wording;
 use semel_ledger::Found;
 use semel_ledger::entropy::Entropy;
@@ -71,13 +71,26 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// A lookalike of an in-doubt consequential effect in its scope is held, with the differing paths named.
-    pub(crate) async fn lookalike<U>(
+    /// Whether there is anything to look at before a claim.
+    pub(crate) fn looks_first<U>(&self, call: &Call<'_, U>) -> bool {
+        may_have_lookalikes(call) || probes_before(call).is_some()
+    }
+
+    /// Looks at what speaks against a claim: a lookalike, or that it is already there.
+    pub(crate) async fn look_first<U: Upstream>(
         &self,
-        call: &Call<'_, U>,
+        call: &mut Call<'_, U>,
         found: &Found,
     ) -> Result<Option<Passed>, Error> {
-        if call.rule.class != Class::Consequential || call.intent.named_by != NamedBy::Arguments {
+        if let Some(passed) = self.lookalike(call, found).await? {
+            return Ok(Some(passed));
+        }
+        Ok(self.already_there(call, found).await)
+    }
+
+    /// A lookalike of an in-doubt consequential effect in its scope is held, with the differing paths named.
+    async fn lookalike<U>(&self, call: &Call<'_, U>, found: &Found) -> Result<Option<Passed>, Error> {
+        if !may_have_lookalikes(call) {
             return Ok(None);
         }
         let neighbours = self.ledger.doubtful_neighbours(call.intent.neighbourhood, LOOKALIKES_MAX).await?;
@@ -97,18 +110,23 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// `before = true`: asks first, and skips what is already there.
-    pub(crate) async fn already_there<U: Upstream>(
-        &self,
-        call: &mut Call<'_, U>,
-        found: &Found,
-    ) -> Option<Passed> {
-        let probe = call.rule.probe.as_ref().filter(|probe| probe.before && !call.asked_before)?;
+    async fn already_there<U: Upstream>(&self, call: &mut Call<'_, U>, found: &Found) -> Option<Passed> {
+        let probe = probes_before(call)?;
         call.asked_before = true;
         match call.upstream.probe(probe, None).await {
             ProbeAnswer::Yes { reply, .. } => Some(Passed::already_there(found, reply, call.rule)),
             ProbeAnswer::No | ProbeAnswer::Unknown { .. } => None,
         }
     }
+}
+
+/// A caller's key or a rule's fields say what is the same; only whole arguments can be the same in other words.
+fn may_have_lookalikes<U>(call: &Call<'_, U>) -> bool {
+    call.rule.class == Class::Consequential && call.intent.named_by == NamedBy::Arguments
+}
+
+fn probes_before<'a, U>(call: &Call<'a, U>) -> Option<&'a Probe> {
+    call.rule.probe.as_ref().filter(|probe| probe.before && !call.asked_before)
 }
 
 /// The answer about a doubt: with what this call's own attempt printed, if it made one.

@@ -23,6 +23,7 @@ use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Durability, Hint, Revision, Store};
 use semel_ledger::{Found, journal};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A holder's death wakes nobody, so waiters look again: soon at first, for the kill that just happened, then rarely.
@@ -167,7 +168,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {
                     Some(known) => {
-                        let earlier = Found { newest: Some(known), reply, ..found };
+                        let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
                         answer_of_record(earlier, OutcomeWord::Replayed, now)
                     }
                     // Retention has dropped its fact; that it is in the list of reasons says enough.
@@ -224,7 +225,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let newest = found.effect().map_or(0, |effect| effect.occurrence.number);
         if newest > occurrence {
             // The record has gone on meanwhile; an older effect takes no more marks.
-            let newest = self.ledger.occurrence(found.key, occurrence).await?;
+            let newest = self.ledger.occurrence(found.key, occurrence).await?.map(Arc::new);
             let answers = |effect: &Effect| {
                 matches!(effect.state, State::Applied(_))
                     && (call.own.is_some() || !call.wants_another(effect))

@@ -11,6 +11,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, LastSend, SEND_WITHIN, State, Verdict};
 use semel_core::intent::run_key;
 use semel_core::time::At;
+use std::sync::Arc;
 
 /// What a cancelled run has done, and what of it may still happen.
 #[derive(Debug, Clone)]
@@ -56,7 +57,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             };
             for (key, known) in page.items.into_iter().filter(|(_, known)| ours(known)) {
                 let known = match known.effect.is_open() {
-                    true => self.observe(key, now).await?.newest.unwrap_or(known),
+                    true => self.observe(key, now).await?.newest.map_or(known, Arc::unwrap_or_clone),
                     false => known,
                 };
                 for attempt in &known.effect.attempts {

@@ -16,6 +16,7 @@ use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
+use std::sync::Arc;
 
 /// The right to make one attempt. Settling spends it; dropping it leaves the effect to lapse into doubt.
 #[must_use = "a claim that is not settled leaves its effect in doubt"]
@@ -28,7 +29,12 @@ pub struct Claim {
 
 impl Claim {
     pub fn effect(&self) -> &Effect {
-        &self.found.newest.as_ref().expect("a claim always has its effect").effect
+        &self.known().effect
+    }
+
+    /// The effect with what the store keeps around it, as it was claimed.
+    pub fn known(&self) -> &Arc<Known> {
+        self.found.newest.as_ref().expect("a claim always has its effect")
     }
 
     pub fn key(&self) -> Digest {
@@ -70,8 +76,13 @@ pub struct FreeTurn {
     pub revision: Revision,
 }
 
+/// A claim that is asked for, and what it is if the commit lands.
+struct Asked {
+    commit: Commit,
+    claim: Claim,
+}
+
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "it is moved once, to whoever makes the attempt")]
 pub enum Claimed {
     Won(Claim),
     /// Something moved since it was read: look again.
@@ -82,6 +93,22 @@ pub enum Claimed {
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn claim(&self, wanted: Wanted<'_>) -> Result<Claimed, Error> {
+        let Asked { commit, claim } = self.ask(&wanted)?;
+        let nonce = commit.nonce;
+        match self.store.commit(commit).await? {
+            Committed::Done => Ok(Claimed::Won(claim)),
+            Committed::Conflict(conflict) => Ok(family_of(conflict).map_or(Claimed::Moved, Claimed::Family)),
+            // Rule 15: "held by me" is won.
+            Committed::Unknown => {
+                let found = self.find(wanted.found.key).await.map_err(undetermined)?;
+                let mine = found.effect().and_then(Effect::open_attempt).is_some_and(|a| a.nonce == nonce);
+                Ok(if mine { Claimed::Won(Claim { found, ..claim }) } else { Claimed::Moved })
+            }
+        }
+    }
+
+    /// Everything about a claim but its commit.
+    fn ask(&self, wanted: &Wanted<'_>) -> Result<Asked, Error> {
         let owner = self.holders.me()?;
         let new = NewAttempt {
             nonce: nonce(&self.entropy),
@@ -93,9 +120,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             run: wanted.intent.run.clone(),
             epoch: wanted.found.epoch.0,
             facts: wanted.intent.facts(wanted.rule),
-            marks: wanted.intent.marks.clone(),
+            marks: Arc::clone(&wanted.intent.marks),
         };
-        let (effect, event) = self.effect_after(&wanted, new)?;
+        let (effect, event) = self.effect_after(wanted, new)?;
         let index = match &wanted.found.newest {
             Some(known) => index_after(&known.index, &effect),
             None => index_of_first(wanted.intent, &effect),
@@ -104,8 +131,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         // cancelling looks at the attempts too.
         let index = crate::store::Index { run: self.run_of(&effect), ..index };
         let attempt = effect.newest_attempt().expect("a claimed effect has an attempt").number;
+        let key = wanted.found.key;
         let mut puts = vec![Put::Record {
-            key: wanted.found.key,
+            key,
             ordinal: effect.occurrence.number,
             expected: wanted.found.revision,
             index: Box::new(index.clone()),
@@ -113,11 +141,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             reply: ReplyChange::Drop,
         }];
         if let Some(turn) = wanted.turn {
-            let holder = TurnHolder { key: wanted.found.key, occurrence: effect.occurrence.number, attempt };
+            let holder = TurnHolder { key, occurrence: effect.occurrence.number, attempt };
             puts.push(cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
         if let Some(alias) = wanted.alias {
-            puts.push(cell(alias, Revision::ABSENT, &wanted.found.key));
+            puts.push(cell(alias, Revision::ABSENT, &key));
         }
         let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
         cells.extend(wanted.fence);
@@ -128,31 +156,19 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
             durability: Durability::Durable,
         };
-        let claim = |found| {
-            let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
-            Claimed::Won(Claim { found, attempt, turn })
+        let found = Found {
+            key,
+            revision: wanted.found.revision.next(),
+            epoch: wanted.found.epoch,
+            newest: Some(Arc::new(Known { effect, index, newer: false })),
+            reply: None,
         };
-        match self.store.commit(commit).await? {
-            Committed::Done => Ok(claim(Found {
-                key: wanted.found.key,
-                revision: wanted.found.revision.next(),
-                epoch: wanted.found.epoch,
-                newest: Some(Known { effect, index, newer: false }),
-                reply: None,
-            })),
-            Committed::Conflict(conflict) => Ok(family_of(conflict).map_or(Claimed::Moved, Claimed::Family)),
-            // Rule 15: "held by me" is won.
-            Committed::Unknown => {
-                let found = self.find(wanted.found.key).await.map_err(undetermined)?;
-                let mine =
-                    found.effect().and_then(Effect::open_attempt).is_some_and(|a| a.nonce == event.nonce());
-                Ok(if mine { claim(found) } else { Claimed::Moved })
-            }
-        }
+        let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
+        Ok(Asked { commit, claim: Claim { found, attempt, turn } })
     }
 
     fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
-        let newest = wanted.found.newest.as_ref();
+        let newest = wanted.found.newest.as_deref();
         if newest.is_some_and(|known| known.newer) {
             return Err(Error::NewerRecord {
                 effect: newest.map(|k| k.effect.id.to_string()).unwrap_or_default(),
@@ -254,7 +270,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let mut found = claim.found.clone();
         for _ in 0..RACES_MAX {
             if !found.effect().is_some_and(|effect| effect.id == id && mine(effect)) {
-                return self.late(claim, found, &event, now).await;
+                return Box::pin(self.late(claim, found, &event, now)).await;
             }
             let change = Change {
                 reply: reply_after(&found, outcome, reply),
@@ -303,7 +319,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             self.note(journal::alarm(alarm, claim.effect(), run, now), Durability::Durable).await?;
         }
         Ok(Changed {
-            found: Found { newest: answered, reply: None, ..found },
+            found: Found { newest: answered.map(Arc::new), reply: None, ..found },
             alarm,
             late: Some(Late::MovedOn),
         })

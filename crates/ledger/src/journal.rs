@@ -1,12 +1,15 @@
 //! The append-only history: one line for every transition, in the commit that makes it.
 
 use crate::store::JournalLine;
+use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, State};
+use semel_core::effect::{Effect, Evidence, NotAppliedWhy, State};
+use semel_core::ids::{AttemptNo, Reason};
 use semel_core::lifecycle::{Alarm, Event, Lapse};
 use semel_core::outcome::Outcome;
 use semel_core::time::At;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 pub fn line(event: &Event, effect: &Effect, run: Option<Digest>, at: At) -> JournalLine {
     JournalLine {
@@ -14,7 +17,7 @@ pub fn line(event: &Event, effect: &Effect, run: Option<Digest>, at: At) -> Jour
         effect: Some(effect.id.0),
         run,
         kind: event.word().to_owned(),
-        data: details(event, effect).to_string(),
+        data: serde_json::to_string(&details(event, effect)).expect("details have only string keys"),
     }
 }
 
@@ -33,42 +36,78 @@ pub fn note(kind: &str, effect: Option<&Effect>, run: Option<Digest>, data: Valu
     }
 }
 
-fn details(event: &Event, effect: &Effect) -> Value {
-    let state = state_word(&effect.state);
+/// What a line says beside its kind. Written straight into text: a tree of values would cost more than the line.
+#[derive(Serialize, Default)]
+struct Details<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<AttemptNo>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<EffectWord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<Evidence>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    occurrence: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a Reason>,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<Why<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Why<'a> {
+    NotApplied(&'a NotAppliedWhy),
+    Words(&'a str),
+}
+
+fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
+    let only = Details { state: state_word(&effect.state), ..Details::default() };
     match event {
-        Event::Claimed(_) | Event::Resent(_) => json!({
-            "state": state,
-            "attempt": effect.newest_attempt().map(|attempt| attempt.number),
-            "action": effect.facts.action,
-            "subject": effect.facts.subject,
-            "occurrence": effect.occurrence.number,
-        }),
-        Event::Settled { attempt, outcome, .. } => match outcome {
-            Outcome::Applied { evidence, word, .. } => {
-                json!({"state": state, "attempt": attempt, "evidence": evidence, "effect": word})
-            }
-            Outcome::NotApplied { why, .. } => json!({"state": state, "attempt": attempt, "why": why}),
-            Outcome::InDoubt { why, .. } => json!({"state": state, "attempt": attempt, "why": why}),
+        Event::Claimed(_) | Event::Resent(_) => Details {
+            attempt: effect.newest_attempt().map(|attempt| attempt.number),
+            action: Some(&effect.facts.action),
+            subject: Some(&effect.facts.subject),
+            occurrence: Some(effect.occurrence.number),
+            ..only
         },
+        Event::Settled { attempt, outcome, .. } => {
+            let only = Details { attempt: Some(*attempt), ..only };
+            match outcome {
+                Outcome::Applied { evidence, word, .. } => {
+                    Details { evidence: Some(*evidence), effect: Some(*word), ..only }
+                }
+                Outcome::NotApplied { why, .. } => Details { why: Some(Why::NotApplied(why)), ..only },
+                Outcome::InDoubt { why, .. } => Details { why: Some(Why::Words(why)), ..only },
+            }
+        }
         Event::Lapsed { why, .. } => {
             let why = match why {
                 Lapse::HolderDied => "holder_died",
                 Lapse::DeadlinePassed => "deadline_passed",
             };
-            json!({"state": state, "why": why})
+            Details { why: Some(Why::Words(why)), ..only }
         }
-        Event::SenderGone { attempt, .. } => json!({"state": state, "attempt": attempt}),
+        Event::SenderGone { attempt, .. } => Details { attempt: Some(*attempt), ..only },
         Event::RuledApplied { ruling, .. }
         | Event::RuledNotApplied { ruling }
         | Event::Reopened { ruling } => {
-            json!({"state": state, "by": ruling.by, "reason": ruling.reason})
+            Details { by: Some(&ruling.by), reason: Some(&ruling.reason), ..only }
         }
-        Event::Refuted { what, .. } => json!({"state": state, "what": what}),
+        Event::Refuted { what, .. } => Details { what: Some(what), ..only },
         Event::ProbedYes { .. }
         | Event::ProbedNo { .. }
         | Event::Confirmed
         | Event::Forgotten { .. }
-        | Event::Delivered { .. } => json!({"state": state}),
+        | Event::Delivered { .. } => only,
     }
 }
 

@@ -14,6 +14,7 @@ use semel_core::effect::{Effect, State};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::{self, Alarm, Event, Lapse};
 use semel_core::time::At;
+use std::sync::Arc;
 
 /// Remembers what was intended and what became of it. Knows no rules, waits for nobody, calls no upstream.
 #[derive(Debug)]
@@ -31,7 +32,8 @@ pub struct Found {
     /// Revision of the newest effect; 0 = no effect at all.
     pub revision: Revision,
     pub epoch: Revision,
-    pub newest: Option<Known>,
+    /// Shared: it is carried through every step of a call, and a call that waits should be small.
+    pub newest: Option<Arc<Known>>,
     pub reply: Option<Vec<u8>>,
 }
 
@@ -89,7 +91,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             None => (None, None),
             Some(mut row) => {
                 let reply = row.reply.take();
-                (Some(decode(row)?), reply)
+                (Some(Arc::new(decode(row)?)), reply)
             }
         };
         Ok(Found { key, revision: versioned.revision, epoch: versioned.epoch, newest, reply })
@@ -102,12 +104,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let mut found = self.find(key).await?;
         for _ in 0..RACES_MAX {
             let Some(event) = self.overdue(&found, now)? else { return Ok(found) };
-            match self.write(&found, Change::to(&event, now)).await {
+            // Rare, and large beside a read.
+            match Box::pin(self.write(&found, Change::to(&event, now))).await {
                 Ok(Written::Done(changed)) => found = changed.found,
                 Ok(Written::Moved) => found = self.find(key).await?,
                 Err(Error::NotWritten { .. }) => {
                     if let Some(known) = &mut found.newest {
-                        known.effect = lifecycle::next(&known.effect, &event)?.effect;
+                        Arc::make_mut(known).effect = lifecycle::next(&known.effect, &event)?.effect;
                     }
                     return Ok(found);
                 }
@@ -143,6 +146,24 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Applies an event to the newest effect of a record, at the revision that was read.
     pub(crate) async fn write(&self, found: &Found, change: Change<'_>) -> Result<Written, Error> {
+        let (commit, changed) = self.change(found, change)?;
+        match self.store.commit(commit).await? {
+            Committed::Done => Ok(Written::Done(changed)),
+            Committed::Conflict(_) => Ok(Written::Moved),
+            Committed::Unknown => {
+                let current = self.find(found.key).await.map_err(undetermined)?;
+                let landed =
+                    current.revision == changed.found.revision && current.effect() == changed.found.effect();
+                match landed {
+                    true => Ok(Written::Done(Changed { found: current, ..changed })),
+                    false => Ok(Written::Moved),
+                }
+            }
+        }
+    }
+
+    /// The commit of a change, and the record as it is once that has landed.
+    fn change(&self, found: &Found, change: Change<'_>) -> Result<(Commit, Changed), Error> {
         let Change { event, reply, beside, durability, at } = change;
         let known = found.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(found.key.to_string()))?;
         if known.newer {
@@ -153,13 +174,18 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let run = known.index.run;
         let mut lines = vec![journal::line(event, &step.effect, run, at)];
         lines.extend(step.alarm.map(|alarm| journal::alarm(alarm, &step.effect, run, at)));
+        let kept = match &reply {
+            ReplyChange::Keep => found.reply.clone(),
+            ReplyChange::Set(bytes) => Some(bytes.clone()),
+            ReplyChange::Drop => None,
+        };
         let put = Put::Record {
             key: found.key,
             ordinal: step.effect.occurrence.number,
             expected: found.revision,
             index: Box::new(index.clone()),
             body: encode(&step.effect),
-            reply: reply.clone(),
+            reply,
         };
         let commit = Commit {
             nonce: nonce(&self.entropy),
@@ -170,34 +196,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             journal: lines,
             durability,
         };
-        let kept = match reply {
-            ReplyChange::Keep => found.reply.clone(),
-            ReplyChange::Set(bytes) => Some(bytes),
-            ReplyChange::Drop => None,
+        let found = Found {
+            key: found.key,
+            revision: found.revision.next(),
+            epoch: found.epoch,
+            newest: Some(Arc::new(Known { effect: step.effect, index, newer: false })),
+            reply: kept,
         };
-        match self.store.commit(commit).await? {
-            Committed::Done => Ok(Written::Done(Changed {
-                found: Found {
-                    key: found.key,
-                    revision: found.revision.next(),
-                    epoch: found.epoch,
-                    newest: Some(Known { effect: step.effect, index, newer: false }),
-                    reply: kept,
-                },
-                alarm: step.alarm,
-                late: None,
-            })),
-            Committed::Conflict(_) => Ok(Written::Moved),
-            Committed::Unknown => {
-                let current = self.find(found.key).await.map_err(undetermined)?;
-                let landed =
-                    current.revision == found.revision.next() && current.effect() == Some(&step.effect);
-                match landed {
-                    true => Ok(Written::Done(Changed { found: current, alarm: step.alarm, late: None })),
-                    false => Ok(Written::Moved),
-                }
-            }
-        }
+        Ok((commit, Changed { found, alarm: step.alarm, late: None }))
     }
 
     /// A line in the journal about something that changed no record.
@@ -251,9 +257,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Open effects of a neighbourhood that may be in doubt: all but those that this process itself has in flight.
     pub async fn doubtful_neighbours(&self, of: Digest, limit: usize) -> Result<Vec<(Digest, Known)>, Error> {
         let me = self.holders.me()?;
-        let page = self.store.scan(By::OpenNeighbours(of), None, limit).await?;
-        let others = page.items.into_iter().filter(|row| row.index.owner != Some(me));
-        others.map(|row| Ok((row.key, decode(row)?))).collect()
+        let others = By::OpenNeighbours { of, not_held_by: Some(me) };
+        let page = self.store.scan(others, None, limit).await?;
+        page.items.into_iter().map(|row| Ok((row.key, decode(row)?))).collect()
     }
 
     pub async fn journal(
@@ -338,7 +344,6 @@ impl<'a> Change<'a> {
 }
 
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "it is taken apart where it is made")]
 pub(crate) enum Written {
     Done(Changed),
     /// The record has moved since it was read.

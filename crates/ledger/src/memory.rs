@@ -271,7 +271,10 @@ impl Store for MemoryStore {
             By::Run(run) => row.index.run == Some(run),
             By::Open => row.index.open,
             By::Owner(owner) => row.index.open && row.index.owner == Some(owner),
-            By::OpenNeighbours(neighbourhood) => row.index.open && row.index.neighbourhood == neighbourhood,
+            By::OpenNeighbours { of, not_held_by } => {
+                let held = row.index.owner.is_some() && row.index.owner == not_held_by;
+                row.index.open && row.index.neighbourhood == of && !held
+            }
             By::ChangedBefore(at) => row.index.changed_at < at,
             By::All => true,
             By::Record(key) => row.key == key,

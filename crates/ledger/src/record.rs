@@ -1,11 +1,16 @@
-//! An effect as bytes, and back. What a newer semel wrote reads as in doubt and is never overwritten.
+//! An effect as bytes (`spec/record.proto`), and back. What a newer semel wrote reads as in doubt and is never
+//! overwritten.
+
+mod numbers;
+mod read;
+mod wire;
+mod write;
 
 use crate::Error;
 use crate::store::{Index, Row};
 use semel_core::digest::Secret;
 use semel_core::effect::{Doubt, Effect, InDoubt, State};
 use semel_core::intent::{Intent, run_key};
-use serde_json::Value;
 
 /// An effect with what the store keeps around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,35 +22,17 @@ pub struct Known {
 }
 
 pub fn encode(effect: &Effect) -> Vec<u8> {
-    serde_json::to_vec(effect).expect("an effect has only string keys and finite numbers")
+    write::effect(effect)
 }
 
 pub fn decode(row: Row) -> Result<Known, Error> {
-    match serde_json::from_slice(&row.body) {
-        Ok(effect) => Ok(Known { effect, index: row.index, newer: false }),
-        Err(_) => {
-            let effect = salvage(&row).ok_or_else(|| Error::NotRead {
-                what: format!(
-                    "the record of effect {} is damaged",
-                    semel_core::ids::EffectId(row.index.effect)
-                ),
-            })?;
-            Ok(Known { effect, index: row.index, newer: true })
-        }
+    let doubt = || State::InDoubt(InDoubt { since: row.index.changed_at, why: Doubt::WrittenByNewer });
+    match read::effect(&row.body, doubt) {
+        Ok(read::Readable { effect, newer }) => Ok(Known { effect, index: row.index, newer }),
+        Err(_) => Err(Error::NotRead {
+            what: format!("the record of effect {} is damaged", semel_core::ids::EffectId(row.index.effect)),
+        }),
     }
-}
-
-/// Reads all but the state, and says in doubt instead of it.
-fn salvage(row: &Row) -> Option<Effect> {
-    let mut body: Value = serde_json::from_slice(&row.body).ok()?;
-    let doubt = State::InDoubt(InDoubt { since: row.index.changed_at, why: Doubt::WrittenByNewer });
-    let object = body.as_object_mut()?;
-    object.insert("state".into(), serde_json::to_value(doubt).ok()?);
-    serde_json::from_value(body.clone()).ok().or_else(|| {
-        // The attempts too may hold what we do not know.
-        body.as_object_mut()?.insert("attempts".into(), Value::Array(Vec::new()));
-        serde_json::from_value(body).ok()
-    })
 }
 
 /// The columns of an effect's row.
@@ -81,10 +68,15 @@ pub fn run_digest(secret: &Secret, effect: &Effect) -> Option<semel_core::digest
 
 #[cfg(test)]
 mod tests {
+    use super::wire::{Fields, Out, Value};
     use super::*;
     use crate::store::Revision;
+    use semel_core::answer::EffectWord;
     use semel_core::digest::{Digest, Secret};
-    use semel_core::ids::{EffectId, Nonce, OwnerId};
+    use semel_core::effect::{
+        Applied, Evidence, LastSend, NotApplied, NotAppliedWhy, Occurrence, Reply, Ruling,
+    };
+    use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
     use semel_core::intent::{Ask, AskedBy};
     use semel_core::json::Json;
     use semel_core::lifecycle::NewAttempt;
@@ -128,12 +120,24 @@ mod tests {
         (effect, Row { key, ordinal: 1, revision: Revision(1), index, body, reply: None })
     }
 
-    fn changed(change: impl FnOnce(&mut Value)) -> Result<Known, Error> {
+    /// The record with one of its fields written anew: what it was is given, and what it becomes is written.
+    fn changed(field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Result<Known, Error> {
         let (_, mut row) = row();
-        let mut body: Value = serde_json::from_slice(&row.body).expect("a body is JSON");
-        change(&mut body);
-        row.body = serde_json::to_vec(&body).expect("JSON is written");
+        row.body = rewritten(&row.body, field, change);
         decode(row)
+    }
+
+    fn rewritten(body: &[u8], field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Vec<u8> {
+        let mut out = Out::default();
+        let mut fields = Fields(body);
+        while let Some((number, value)) = fields.next().expect("a body is made of fields") {
+            match value {
+                _ if number == field => change(&mut out, value),
+                Value::Number(value) => out.number(number, value),
+                Value::Bytes(bytes) => out.bytes(number, bytes),
+            }
+        }
+        out.finish()
     }
 
     fn is_newer(known: &Known) -> bool {
@@ -149,33 +153,119 @@ mod tests {
         assert_eq!((known.effect, known.newer), (effect, false));
     }
 
+    /// `spec/vectors/record.json`: what other programs may rely on.
+    #[test]
+    fn records_are_the_bytes_that_the_vectors_say() {
+        #[derive(serde::Deserialize)]
+        struct Vector {
+            name: String,
+            effect: Effect,
+            body: String,
+        }
+        let text = include_str!("../../../spec/vectors/record.json");
+        let vectors: Vec<Vector> = serde_json::from_str(text).expect("the vectors are JSON");
+        for Vector { name, effect, body } in vectors {
+            let hexadecimal: String = encode(&effect).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hexadecimal, body, "{name}");
+            let read = read::effect(&encode(&effect), || unreachable!("{name} is known"));
+            assert_eq!(read.expect("it reads back").effect, effect, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_state_reads_back() {
+        let reason = Reason::parse("looked it up").expect("a reason");
+        let ruling = Ruling { by: "ann".into(), reason: reason.clone(), at: At(3) };
+        let applied = Applied {
+            at: At(2),
+            evidence: Evidence::Reported,
+            by: Some(AttemptNo(1)),
+            word: EffectWord::Created,
+            reply: Reply::TooLarge(u64::MAX),
+            ruling: Some(ruling.clone()),
+        };
+        let not_applied = |why| {
+            State::NotApplied(NotApplied {
+                at: At(2),
+                why,
+                reply: Reply::Unknown,
+                ruling: Some(ruling.clone()),
+            })
+        };
+        let doubt = |why| State::InDoubt(InDoubt { since: At(2), why });
+        let states = [
+            State::InFlight { attempt: AttemptNo(7) },
+            State::Applied(Applied { by: None, ruling: None, reply: Reply::Kept, ..applied.clone() }),
+            State::Applied(applied),
+            not_applied(NotAppliedWhy::Refused("no".into())),
+            not_applied(NotAppliedWhy::NeverSent(String::new())),
+            not_applied(NotAppliedWhy::AwaitingInput),
+            not_applied(NotAppliedWhy::Cancelled),
+            not_applied(NotAppliedWhy::Probed),
+            not_applied(NotAppliedWhy::Ruled),
+            not_applied(NotAppliedWhy::Refuted("x".repeat(300))),
+            doubt(Doubt::HolderDied),
+            doubt(Doubt::DeadlinePassed),
+            doubt(Doubt::Ambiguous("502".into())),
+            doubt(Doubt::Epoch),
+            doubt(Doubt::Reopened(reason.clone())),
+            doubt(Doubt::WrittenByNewer),
+        ];
+        for state in states {
+            let (mut effect, mut row) = row();
+            effect.state = state;
+            effect.delivered_at = Some(At(9));
+            effect.occurrence = Occurrence {
+                number: 3,
+                reason: Some(reason.clone()),
+                earlier: vec![(1, reason.clone()), (2, reason.clone())],
+            };
+            effect.attempts[0].call_id = Some("call_1".into());
+            effect.attempts[0].run = Some(Run::named("run-1").expect("a run"));
+            effect.attempts[0].gone_at = Some(At(8));
+            effect.attempts[0].last_send = LastSend::WhileAlive;
+            row.body = encode(&effect);
+            let known = decode(row).expect("it reads back");
+            assert_eq!((known.effect, known.newer), (effect, false));
+        }
+    }
+
     #[test]
     fn fields_that_only_a_newer_semel_knows_are_passed_over() {
-        let known = changed(|body| body["colour"] = "blue".into()).expect("it reads");
+        let added = |out: &mut Out, value: Value<'_>| {
+            out.text(99, "blue");
+            out.bytes(5, &[value.bytes().expect("an attempt"), b"\x9a\x06\x04blue"].concat());
+        };
+        let known = changed(5, added).expect("it reads");
         assert!(!known.newer);
-        let known = changed(|body| body["attempts"][0]["colour"] = "blue".into()).expect("it reads");
-        assert!(!known.newer);
+        assert_eq!(known.effect, row().0);
     }
 
     #[test]
     fn a_state_that_only_a_newer_semel_knows_reads_as_in_doubt() {
-        let known =
-            changed(|body| body["state"] = serde_json::json!({"is": "undone", "by": 7})).expect("it reads");
+        let undone = |out: &mut Out, _: Value<'_>| out.message(6, |out| out.number(99, 7));
+        let known = changed(6, undone).expect("it reads");
         assert!(is_newer(&known));
         assert_eq!(known.effect.attempts.len(), 1);
     }
 
     #[test]
     fn a_verdict_that_only_a_newer_semel_knows_reads_as_in_doubt() {
-        let known = changed(|body| body["attempts"][0]["verdict"] = "undone".into()).expect("it reads");
+        let undone = |out: &mut Out, value: Value<'_>| {
+            let attempt = value.bytes().expect("an attempt");
+            out.bytes(5, &rewritten(attempt, 7, |out, _| out.number(7, 99)));
+        };
+        let known = changed(5, undone).expect("it reads");
         assert!(is_newer(&known));
         assert!(known.effect.attempts.is_empty());
     }
 
     #[test]
     fn what_is_no_record_is_damaged_and_not_in_doubt() {
-        let (_, mut row) = row();
-        row.body.truncate(20);
-        assert!(matches!(decode(row), Err(Error::NotRead { .. })));
+        let (_, whole) = row();
+        for length in 0..whole.body.len() {
+            let cut = Row { body: whole.body[..length].to_vec(), ..whole.clone() };
+            assert!(matches!(decode(cut), Err(Error::NotRead { .. })), "{length}");
+        }
     }
 }

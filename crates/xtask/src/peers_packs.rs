@@ -3,6 +3,7 @@
 //!
 //! Only facts are kept: names of tools and arguments, which of them are required, and the hints.
 
+use crate::peers;
 use crate::project::{self, Result};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -157,9 +158,7 @@ pub fn install() -> Result<PathBuf> {
     }
     std::fs::create_dir_all(&directory)?;
     std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund", "--save-exact"]);
-    project::must(npm.args(&wanted).current_dir(&directory))?;
+    peers::install_with_npm(&wanted, &directory)?;
     // Written last: a broken installation is made again.
     std::fs::write(mark, wanted_text)?;
     Ok(directory)
@@ -210,6 +209,7 @@ fn ask(directory: &Path, server: &Server) -> Result<Vec<Value>> {
     let mut child = Command::new(directory.join("node_modules/.bin").join(server.program))
         .args(server.arguments)
         .envs(server.environment.iter().copied())
+        .env("PATH", peers::path_with_node()?)
         .current_dir(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

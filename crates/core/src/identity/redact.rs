@@ -19,7 +19,11 @@ pub fn redact(arguments: &Json, secret: &[Path]) -> Json {
 
 fn redact_by_name(json: &mut Json) {
     match json {
-        Json::String(text) => *text = redact_embedded(text).unwrap_or_else(|| redact_text(text)),
+        Json::String(text) => {
+            if let Some(shown) = redact_embedded(text).or_else(|| redact_text(text)) {
+                *text = shown;
+            }
+        }
         Json::Array(elements) => {
             redact_command_line(elements);
             elements.iter_mut().for_each(redact_by_name);
@@ -80,12 +84,24 @@ fn is_secret_name(name: &str) -> bool {
 
 /// Whether the text holds the beginning of any of the words at all. Most texts do not, and every call is looked at.
 fn may_name_a_secret(text: &str) -> bool {
-    const BEGINNINGS: [&[u8]; 7] = [b"auth", b"cook", b"pass", b"secr", b"toke", b"key", b"cred"];
-    let begins = |at: &[u8]| {
-        BEGINNINGS.iter().any(|word| at.len() >= word.len() && at[..word.len()].eq_ignore_ascii_case(word))
+    let begins = |from: &[u8]| {
+        let word: &[u8] = match from[0].to_ascii_lowercase() {
+            b'a' => b"auth",
+            b'c' => return begins_with(from, b"cook") || begins_with(from, b"cred"),
+            b'k' => b"key",
+            b'p' => b"pass",
+            b's' => b"secr",
+            b't' => b"toke",
+            _ => return false,
+        };
+        begins_with(from, word)
     };
     let bytes = text.as_bytes();
     (0..bytes.len()).any(|at| begins(&bytes[at..]))
+}
+
+fn begins_with(text: &[u8], word: &[u8]) -> bool {
+    text.get(..word.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(word))
 }
 
 /// `clientSecret`, `client-secret` and `CLIENT_SECRET` are two words each; `APIKey` too.
@@ -201,16 +217,22 @@ fn redact_password(text: &str) -> String {
 }
 
 /// Secrets inside a longer text: passwords in URLs, secret parameters of queries and forms, bearer tokens, and what a
-/// script for a shell says on its own command lines.
-fn redact_text(text: &str) -> String {
-    let mut text = if text.contains("://") { redact_user_info(text) } else { text.to_owned() };
+/// script for a shell says on its own command lines. `None`: nothing in it can be a secret, as in most texts.
+fn redact_text(text: &str) -> Option<String> {
+    // A single character is looked for much faster than a text, and most texts have neither.
+    let has_url = text.contains(':') && text.contains("://");
+    let has_bearer = text.contains('B') && text.contains("Bearer ");
+    if !has_url && !has_bearer && !may_name_a_secret(text) {
+        return None;
+    }
+    let mut text = if has_url { redact_user_info(text) } else { text.to_owned() };
     if may_name_a_secret(&text) {
         text = redact_parameters(&text);
         if text.contains(char::is_whitespace) {
             text = redact_script(&text);
         }
     }
-    if text.contains("Bearer ") { redact_bearer(&text) } else { text }
+    Some(if text.contains("Bearer ") { redact_bearer(&text) } else { text })
 }
 
 /// `curl --token X`, `PASSWORD=x cmd` and `-H "Cookie: x"` inside one argument, as in `sh -c`. Words are told apart by

@@ -25,7 +25,7 @@ pub fn subject(arguments: &Json, sorting: &Sorting) -> String {
             }
         }
     };
-    shorten(&printable(&line), SUBJECT_CHARACTERS_MAX)
+    shorten(printable(line), SUBJECT_CHARACTERS_MAX)
 }
 
 /// The key fields, if there are any and all are there.
@@ -91,21 +91,24 @@ fn value_text(value: &Json) -> String {
         Json::String(text) if !text.is_empty() && !text.contains(char::is_whitespace) => text.clone(),
         other => other.canonical(),
     };
-    shorten(&text, VALUE_CHARACTERS_MAX)
+    shorten(text, VALUE_CHARACTERS_MAX)
 }
 
 /// White space becomes a space. Control characters go, and with them those that turn the direction of writing: a
 /// table must not be redrawn by what stands in it.
-fn printable(text: &str) -> String {
+fn printable(text: String) -> String {
+    if text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+        return text;
+    }
     let turns =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let kept = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
     kept.filter(|c| !c.is_control() && !turns(*c)).collect()
 }
 
-fn shorten(text: &str, characters_max: usize) -> String {
-    if text.chars().count() <= characters_max {
-        return text.to_owned();
+fn shorten(text: String, characters_max: usize) -> String {
+    if text.len() <= characters_max || text.chars().count() <= characters_max {
+        return text;
     }
     text.chars().take(characters_max - 1).chain(['…']).collect()
 }

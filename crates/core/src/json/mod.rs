@@ -168,7 +168,13 @@ impl From<Number> for Json {
 /// RFC 8785, section 3.2.2.2: the short escapes where there is one, lower-case `\u00xx` for other control
 /// characters, everything else as it is.
 pub(crate) fn write_string(text: &str, out: &mut String) {
+    let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
     out.push('"');
+    if text.bytes().all(plain) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for character in text.chars() {
         match character {
             '"' => out.push_str("\\\""),

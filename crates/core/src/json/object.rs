@@ -95,6 +95,10 @@ impl IntoIterator for Object {
 }
 
 fn by_utf16(a: &str, b: &str) -> Ordering {
+    // Nearly all names are ASCII, where bytes and code units are the same.
+    if a.is_ascii() && b.is_ascii() {
+        return a.cmp(b);
+    }
     a.encode_utf16().cmp(b.encode_utf16())
 }
 

@@ -2,6 +2,7 @@
 
 use super::rule::{
     Again, Call, CallerKey, EffectWording, Failure, InjectInto, Origin, Rule, Rulings, ScopeChoice,
+    server_and_tool,
 };
 use super::select::Tried;
 use super::{ActionFacts, Mode, Policy, duration};
@@ -122,9 +123,9 @@ impl Policy {
                 InjectInto::Flag(name) => format!("flag {name}"),
                 InjectInto::Env(name) => format!("env {name}"),
             }),
-            probe: rule.probe.as_ref().map(|probe| call_text(&probe.call)),
-            confirm: rule.confirm.as_ref().map(|confirm| call_text(&confirm.call)),
-            undo: rule.undo.as_ref().map(call_text),
+            probe: rule.probe.as_ref().map(|probe| call_text(&probe.call, facts.action)),
+            confirm: rule.confirm.as_ref().map(|confirm| call_text(&confirm.call, facts.action)),
+            undo: rule.undo.as_ref().map(|undo| call_text(undo, facts.action)),
         };
         (rule, explanation)
     }
@@ -134,9 +135,12 @@ fn texts(paths: &[Path]) -> Vec<String> {
     paths.iter().map(ToString::to_string).collect()
 }
 
-fn call_text(call: &Call) -> String {
+fn call_text(call: &Call, action: &str) -> String {
     match call {
-        Call::Mcp { tool, .. } => format!("mcp {tool}"),
+        Call::Mcp { tool, .. } => match server_and_tool(tool, action) {
+            Some((server, tool)) => format!("mcp {server}/{tool}"),
+            None => format!("mcp {tool}"),
+        },
         Call::Http { method, url } => format!("http {method} {url}"),
         Call::Command { argv } => {
             let words: Vec<String> = argv.iter().map(ToString::to_string).collect();

@@ -602,6 +602,7 @@ window = "90m"
             "scope": null,
             "caller_key": "decides",
             "again": "agent",
+            "rulings": "person",
             "failure": "table",
             "effect": null,
             "window": "90m",
@@ -652,6 +653,7 @@ fn every_key_of_the_example_is_in_the_schema() {
     let schema = schema::schema();
     assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
     assert_eq!(schema["additionalProperties"], false);
+    assert!(schema.to_string().contains("`./tool`"), "the schema says how to name the action's own server");
     let (mut known, mut used) = (Vec::new(), Vec::new());
     names(&schema, &mut known);
     keys(&toml::from_str(EXAMPLE).unwrap(), &mut used);

@@ -10,6 +10,7 @@ use semel_core::json::Json;
 use semel_core::policy::rule::{Again, Call, Inject, InjectInto, Probe, Rule};
 use semel_core::policy::{ActionFacts, Policy};
 use semel_core::time::At;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,8 +185,8 @@ impl Scene {
         };
         intent.named_by = if case.caller_key { NamedBy::CallerKey } else { NamedBy::Arguments };
         intent.window = (!case.caller_key).then_some(WINDOW);
-        effect.facts.class = rule.class;
-        effect.facts.tier = rule.tier();
+        let facts = Arc::make_mut(&mut effect.facts);
+        (facts.class, facts.tier) = (rule.class, rule.tier());
         effect.delivered_at = case.delivered.then_some(DELIVERED);
         let since = after(Duration::from_secs(1));
         effect.state = match case.newest {
@@ -503,7 +504,7 @@ fn a_key_is_relied_upon_only_while_it_certainly_lives() {
             scene.rule.inject =
                 Some(Inject { into: InjectInto::Header("Idempotency-Key".into()), valid_for });
             scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
-            scene.effect.facts.tier = Tier::Keyed;
+            Arc::make_mut(&mut scene.effect.facts).tier = Tier::Keyed;
             if !attempts {
                 scene.effect.attempts.clear();
             }

@@ -10,6 +10,7 @@ use semel_core::effect::{
 use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::{Alarm, Event, Lapse, next};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 const SPEC: &str = include_str!("../../../../spec/lifecycle.md");
@@ -277,7 +278,8 @@ fn two_successes_raise_the_alarm_where_they_are_two_effects_in_the_world() {
     let tiers = [Tier::Opaque, Tier::Probed, Tier::Keyed, Tier::Transactional, Tier::Convergent];
     for (tier, class) in tiers.into_iter().flat_map(|tier| Class::ALL.map(|class| (tier, class))) {
         let mut done = effect(applied(Evidence::Reported, Some(2)), &[Verdict::Unproven, Verdict::Applied]);
-        (done.facts.tier, done.facts.class) = (tier, class);
+        let facts = Arc::make_mut(&mut done.facts);
+        (facts.tier, facts.class) = (tier, class);
         let late_success = Event::Settled { attempt: AttemptNo(1), outcome: success(), at: late() };
         let alarm = next(&done, &late_success).unwrap().alarm;
         let harmless = matches!(tier, Tier::Keyed | Tier::Convergent) || class == Class::Generate;

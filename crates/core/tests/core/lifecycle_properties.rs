@@ -8,6 +8,7 @@ use semel_core::effect::{Effect, NotAppliedWhy, Reply, State, Verdict};
 use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::{Alarm, Event, Lapse, next};
 use semel_core::time::At;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An event as a choice, so that it can speak of attempts that are there.
@@ -93,7 +94,8 @@ proptest! {
         steps in prop::collection::vec((choice(), 0..20_000u64), 1..40),
     ) {
         let mut effect = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
-        (effect.facts.tier, effect.facts.class) = (tier, class);
+        let facts = Arc::make_mut(&mut effect.facts);
+        (facts.tier, facts.class) = (tier, class);
         let mut now = CLAIMED;
         for (choice, millis) in &steps {
             now = now.plus(Duration::from_millis(*millis));

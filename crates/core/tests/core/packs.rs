@@ -77,6 +77,8 @@ const CALLS: &[(&str, &str)] = &[
     ("manage-events", r#"{"action": "create"}"#),
     ("send-email", r#"{"to": ["a@b.c"], "subject": "Re: hello"}"#),
     ("send-email", r#"{"to": ["a@b.c"], "subject": "Hello"}"#),
+    ("save_issue", r#"{"id": "LIN-1", "title": "x"}"#),
+    ("save_issue", r#"{"team": "t", "title": "x"}"#),
     ("linear_createIssue", r#"{"teamId": "t", "title": "x"}"#),
     ("linear_create_issue", r#"{"teamId": "t", "title": "x"}"#),
     ("API-post-page", r#"{"parent": {"page_id": "p"}, "properties": {}}"#),
@@ -275,6 +277,36 @@ fn no_pack_takes_for_a_read_what_its_server_says_may_change_something() {
     assert!(said >= 200, "{said}");
 }
 
+/// What a server calls read-only and we do not: recordings and files begin, end and stay. The last has a verb in its
+/// name that a server which is not trusted cannot talk away.
+const NOT_READS_TO_US: &[&str] = &[
+    "browser_pdf_save",
+    "browser_start_recording",
+    "browser_start_tracing",
+    "browser_start_video",
+    "browser_stop_recording",
+    "browser_stop_tracing",
+    "browser_stop_video",
+    "browser_video_chapter",
+    "browser_video_hide_actions",
+    "browser_video_show_actions",
+    "linear_generateOAuthApplicationSetup",
+];
+
+#[test]
+fn what_a_server_says_only_looks_passes_through_but_for_what_is_listed() {
+    let mut others = BTreeSet::new();
+    for tool in tools().iter().filter(|tool| tool.annotations.read_only == Some(true)) {
+        let action = format!("mcp:{}/{}", tool.pack, tool.name);
+        let arguments = parse(r#"{"args": {}}"#).expect("arguments");
+        let facts = ActionFacts { annotations: tool.annotations, ..ActionFacts::new(&action, &arguments) };
+        if policy(&tool.pack).rule_for(&facts).class != Class::Read {
+            others.insert(tool.name.clone());
+        }
+    }
+    assert_eq!(others.iter().map(String::as_str).collect::<Vec<_>>(), NOT_READS_TO_US);
+}
+
 #[test]
 fn servers_are_known_under_the_names_that_people_give_them() {
     for (pack, actions) in [
@@ -317,6 +349,7 @@ fn money_is_repeated_by_a_person_alone_and_its_errors_are_ambiguous() {
         "cancel_subscription",
         "update_subscription",
         "update_dispute",
+        "stripe_api_write",
     ] {
         let rule = rule(stripe, &format!("mcp:stripe/{tool}"), "{}");
         assert_eq!(
@@ -384,15 +417,19 @@ fn a_probe_for_an_issue_says_no_only_of_a_list_that_reaches_back_far_enough() {
 #[test]
 fn a_probe_for_a_pull_request_knows_it_by_its_branches() {
     let ask = |head: &str, pulls: &str| {
-        let args = format!(r#"{{"owner": "o", "repo": "r", "head": "{head}", "base": "main"}}"#);
+        let args =
+            format!(r#"{{"owner": "o", "repo": "r", "head": "{head}", "base": "main", "title": "Fix it"}}"#);
         answer("mcp:github/create_pull_request", &args, &format!("[{pulls}]"))
     };
-    let ours = r#"{"head": {"ref": "fix"}, "created_at": "2026-05-04T10:00:31Z"}"#;
-    let older_one = r#"{"head": {"ref": "fix"}, "created_at": "2026-05-04T09:00:31Z"}"#;
-    let other = r#"{"head": {"ref": "docs"}, "created_at": "2026-05-04T10:00:31Z"}"#;
+    let ours = r#"{"title": "Fix it", "head": {"ref": "fix"}, "created_at": "2026-05-04T10:00:31Z"}"#;
+    let older_one = r#"{"title": "Fix it", "head": {"ref": "fix"}, "created_at": "2026-05-04T09:00:31Z"}"#;
+    let other = r#"{"title": "Fix it", "head": {"ref": "docs"}, "created_at": "2026-05-04T10:00:31Z"}"#;
     assert_eq!(ask("fix", ours), Some(true));
     assert_eq!(ask("me:fix", ours), Some(true));
     assert_eq!(ask("fix", older_one), None);
+    let of_another_fork =
+        r#"{"title": "Typo", "head": {"ref": "fix"}, "created_at": "2026-05-04T10:00:31Z"}"#;
+    assert_eq!(ask("fix", of_another_fork), None);
     assert_eq!(ask("fix", other), Some(false));
     assert_eq!(ask("fix", &older(100, other)), None, "a full page of newer ones");
 }
@@ -457,13 +494,18 @@ fn a_probe_for_a_message_says_no_only_if_no_bot_posted_since() {
 #[test]
 fn the_probes_of_stripe_allow_for_clocks_that_differ() {
     let invoice = |resp: &str| answer("mcp:stripe/create_invoice", r#"{"customer": "cus_1"}"#, resp);
-    assert_eq!(invoice(r#"[{"id": "in_1", "created": 1777888831, "status": "draft"}]"#), Some(true));
+    assert_eq!(
+        invoice(r#"[{"id": "in_1", "created": 1777888831, "status": "draft", "billing_reason": "manual"}]"#),
+        Some(true)
+    );
     assert_eq!(
         invoice(r#"[{"id": "in_1", "created": 1777888700, "status": "draft"}]"#),
         None,
         "within five minutes"
     );
     assert_eq!(invoice(r#"[{"id": "in_1", "created": 1777800000, "status": "draft"}]"#), Some(false));
+    let renewal = r#"[{"id": "in_1", "created": 1777888831, "status": "draft", "billing_reason": "subscription_cycle"}]"#;
+    assert_eq!(invoice(renewal), None, "made by a subscription");
     assert_eq!(invoice("[]"), Some(false));
     assert_eq!(invoice(&format!("[{}]", older(100, r#"{"created": 1777889000, "status": "paid"}"#))), None);
     assert_eq!(invoice(r#"{"text": "Failed to list invoices"}"#), None);
@@ -479,7 +521,11 @@ fn the_probes_of_stripe_allow_for_clocks_that_differ() {
     assert_eq!(product(r#"[{"name": "Cup", "created": 1777888831}]"#), None);
     let price = r#"{"product": "p", "unit_amount": 500, "currency": "eur"}"#;
     assert_eq!(
-        answer("mcp:stripe/create_price", price, r#"[{"unit_amount": 500, "created": 1777888831}]"#),
+        answer(
+            "mcp:stripe/create_price",
+            price,
+            r#"[{"unit_amount": 500, "currency": "eur", "created": 1777888831}]"#
+        ),
         Some(true)
     );
     assert_eq!(answer("mcp:stripe/create_price", price, "[]"), Some(false));
@@ -552,6 +598,21 @@ fn sql_is_a_read_only_if_nothing_in_it_speaks_of_a_change() {
     }
     let none = rule(postgres, "mcp:postgres/query", "{}");
     assert_eq!(none.class, Class::Consequential, "without SQL the condition cannot be decided");
+}
+
+#[test]
+fn saving_in_linear_creates_only_without_an_id() {
+    let class = |args: &str| rule(policy("linear"), "mcp:linear/save_issue", args).class;
+    assert_eq!(class(r#"{"team": "t", "title": "x"}"#), Class::Consequential);
+    assert_eq!(class(r#"{"id": "LIN-1", "title": "x"}"#), Class::Convergent);
+}
+
+#[test]
+fn an_explanation_names_the_server_that_would_be_asked() {
+    let nothing = parse("{}").expect("an object");
+    let facts = ActionFacts::new("mcp:github-work/create_issue", &nothing);
+    let (_, explanation) = policy("github").explain(&facts);
+    assert_eq!(explanation.probe.as_deref(), Some("mcp github-work/list_issues"));
 }
 
 #[test]

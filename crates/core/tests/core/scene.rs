@@ -13,6 +13,7 @@ use semel_core::json::{Json, parse};
 use semel_core::lifecycle::NewAttempt;
 use semel_core::outcome::Outcome;
 use semel_core::time::At;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// When the effects of these tests were claimed.
@@ -36,8 +37,8 @@ pub fn arguments(amount: u64) -> Json {
     parse(&format!(r#"{{"args":{{"customer":"ann","amount":{amount}}}}}"#)).expect("valid JSON")
 }
 
-pub fn marks(amount: u64) -> Marks {
-    Marks::of(&secret(), "fn:charge", &sort(&arguments(amount), &Sorting::default()))
+pub fn marks(amount: u64) -> Arc<Marks> {
+    Arc::new(Marks::of(&secret(), "fn:charge", &sort(&arguments(amount), &Sorting::default())))
 }
 
 pub fn reason(text: &str) -> Reason {
@@ -65,8 +66,8 @@ pub fn attempt(number: u32, verdict: Verdict) -> Attempt {
     }
 }
 
-pub fn facts() -> Facts {
-    Facts {
+pub fn facts() -> Arc<Facts> {
+    Arc::new(Facts {
         action: "fn:charge".into(),
         class: Class::Consequential,
         tier: Tier::Opaque,
@@ -76,7 +77,7 @@ pub fn facts() -> Facts {
         caller_key: false,
         subject: "customer=ann".into(),
         rule: "default".into(),
-    }
+    })
 }
 
 pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {

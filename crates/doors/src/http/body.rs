@@ -79,10 +79,10 @@ impl Body for Held {
     }
 }
 
-/// A body that somebody else writes, and that says when its last byte was taken.
+/// A body that somebody else writes.
+#[derive(Debug)]
 pub struct Piped {
     parts: mpsc::Receiver<Bytes>,
-    taken: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// Parts that wait to be taken; a reader that is slower makes the writer wait.
@@ -91,21 +91,7 @@ const WAITING_MAX: usize = 16;
 impl Piped {
     pub fn new() -> (mpsc::Sender<Bytes>, Piped) {
         let (writer, parts) = mpsc::channel(WAITING_MAX);
-        (writer, Piped { parts, taken: None })
-    }
-
-    /// One part, and what to do once it was taken.
-    pub fn whole(part: Bytes, taken: impl FnOnce() + Send + 'static) -> Piped {
-        let (writer, piped) = Piped::new();
-        // There is room for the first part.
-        let _taken_later = writer.try_send(part);
-        Piped { taken: Some(Box::new(taken)), ..piped }
-    }
-}
-
-impl std::fmt::Debug for Piped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Piped").finish_non_exhaustive()
+        (writer, Piped { parts })
     }
 }
 
@@ -118,11 +104,6 @@ impl Body for Piped {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let part = std::task::ready!(self.parts.poll_recv(context));
-        if part.is_none()
-            && let Some(taken) = self.taken.take()
-        {
-            taken();
-        }
         Poll::Ready(part.map(|part| Ok(Frame::data(part))))
     }
 }

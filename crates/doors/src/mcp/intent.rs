@@ -6,6 +6,7 @@ use super::tools::Definition;
 use semel_core::digest::Secret;
 use semel_core::ids::Run;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
+use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
 
 /// Who calls, from the credential and the surroundings; never from what a message says.
@@ -21,11 +22,18 @@ pub struct Caller {
 
 pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Option<&Definition>) -> Rule {
     let action = server.action(&call.tool);
-    policy.rule_for(&ActionFacts {
+    let mut rule = policy.rule_for(&ActionFacts {
         annotations: definition.map_or_else(Annotations::default, |definition| definition.annotations),
         trusted: server.settings.trusted,
         ..ActionFacts::new(&action, &call.arguments)
-    })
+    });
+    // A tool drops an argument that it does not know without a word, and a key that nobody reads protects nobody.
+    let honoured = |inject: &Inject| match &inject.into {
+        InjectInto::Arg(name) => definition.is_some_and(|definition| definition.arguments.contains(name)),
+        _ => true,
+    };
+    rule.inject = rule.inject.filter(honoured);
+    rule
 }
 
 pub fn intent(

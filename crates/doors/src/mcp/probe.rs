@@ -9,7 +9,7 @@ use semel_core::class::Class;
 use semel_core::effect::Effect;
 use semel_core::json::Json;
 use semel_core::policy::ActionFacts;
-use semel_core::policy::rule::{Call, Probe};
+use semel_core::policy::rule::{Call, Probe, server_and_tool};
 use semel_gate::upstream::ProbeAnswer;
 use serde_json::json;
 use std::time::Duration;
@@ -53,8 +53,9 @@ async fn resp(
     effect: Option<&Effect>,
     asked_by: &ToolUpstream<'_>,
 ) -> Result<Json, String> {
-    let (server_name, tool) = tool.split_once('/').ok_or("the probe does not name a server")?;
-    let same = server_name == "." || server_name == asked_by.server.name;
+    let own_action = asked_by.server.action(&asked_by.call.tool);
+    let (server_name, tool) = server_and_tool(tool, &own_action).ok_or("the probe does not name a server")?;
+    let same = server_name == asked_by.server.name;
     let server = match same {
         true => asked_by.server,
         false => {

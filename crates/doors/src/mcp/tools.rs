@@ -19,6 +19,8 @@ pub struct Definition {
     pub output: Output,
     /// Of all that a model is shown, and of what it must obey.
     pub hash: Digest,
+    /// The names of its arguments.
+    pub arguments: Vec<String>,
     /// Arguments that the stateless era mirrors into headers: header name and argument.
     pub headers: Vec<(String, String)>,
 }
@@ -56,13 +58,10 @@ impl Definition {
                 Output::Structured { required: required.unwrap_or_default() }
             }
         };
-        Some(Definition {
-            headers: mirrored(&members),
-            hash: hash(tool, &members),
-            name,
-            annotations,
-            output,
-        })
+        let schema = members.object("inputSchema");
+        let arguments = schema.object("properties").names().map(str::to_owned).collect();
+        let hash = hash(tool, &members);
+        Some(Definition { headers: mirrored(&members), arguments, hash, name, annotations, output })
     }
 }
 

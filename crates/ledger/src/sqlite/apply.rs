@@ -1,5 +1,6 @@
 //! One commit inside a write transaction: the checks, then the writes.
 
+use super::remembered::Remembered;
 use super::statements::{Sql, Statements};
 use crate::precondition::{Finding, Head, View, examine};
 use crate::store::{Commit, Index, JournalLine, OwnerId, Put, ReplyChange, Revision};
@@ -7,7 +8,6 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use semel_core::digest::Digest;
 use semel_core::time::At;
-use std::collections::HashMap;
 
 /// The columns of [`index_from`], in its order.
 macro_rules! index_columns {
@@ -17,18 +17,19 @@ macro_rules! index_columns {
 }
 pub(super) use index_columns;
 
-/// The statements, and what the batch has learnt about cells. Inside the transaction nobody else can change them,
-/// and most claims of a batch require the same two.
+/// One write transaction, and what this process remembers of those before.
 pub(super) struct Batch<'c> {
     statements: Statements<'c>,
-    cells: HashMap<Digest, Revision>,
+    remembered: &'c mut Remembered,
     /// The last line of the journal that it wrote.
     pub(super) last_line: Option<i64>,
 }
 
 impl<'c> Batch<'c> {
-    pub(super) fn new(connection: &'c Connection) -> Self {
-        Batch { statements: Statements::of(connection), cells: HashMap::new(), last_line: None }
+    /// To be called inside the transaction.
+    pub(super) fn new(connection: &'c Connection, remembered: &'c mut Remembered) -> rusqlite::Result<Self> {
+        remembered.check(connection)?;
+        Ok(Batch { statements: Statements::of(connection), remembered, last_line: None })
     }
 
     /// Writes the commit if it may land, and nothing if it may not.
@@ -56,9 +57,12 @@ impl<'c> Batch<'c> {
                         head.id as i64
                     }
                 };
+                let written = Head { id: id as u64, ordinal: *ordinal, revision, index: Index::clone(index) };
+                self.remembered.row(*key, written);
                 self.reply(id, reply, head.is_none())
             }
-            Put::Forget { .. } => {
+            Put::Forget { key, .. } => {
+                self.remembered.forget(*key);
                 let id = head.expect("a row to forget was found by the check").id as i64;
                 self.statements.get(Sql::Forget)?.execute([id])?;
                 self.statements.get(Sql::DropReply)?.execute([id])?;
@@ -72,7 +76,7 @@ impl<'c> Batch<'c> {
             Put::Cell { key, expected, body } => {
                 let revision = expected.next();
                 self.statements.get(Sql::PutCell)?.execute(params![key.0, revision.0 as i64, body])?;
-                self.cells.insert(*key, revision);
+                self.remembered.cell(*key, revision);
                 Ok(())
             }
         }
@@ -101,7 +105,7 @@ impl<'c> Batch<'c> {
             body
         ])?;
         if index.open {
-            self.file(Sql::ListOpen, id, index)?;
+            self.list_open(id, index)?;
         }
         Ok(id)
     }
@@ -127,6 +131,7 @@ impl<'c> Batch<'c> {
         let lasting =
             |index: &Index| (index.effect, index.run, index.family, index.neighbourhood, index.opened_at);
         let rehomed = lasting(old) != lasting(index);
+        let refiled = rehomed || old.owner != index.owner;
         if rehomed {
             self.statements.get(Sql::Rehome)?.execute(params![
                 id,
@@ -137,22 +142,24 @@ impl<'c> Batch<'c> {
                 micros(index.opened_at)
             ])?;
         }
-        if old.open && (!index.open || rehomed) {
-            self.file(Sql::StrikeOpen, id, old)?;
+        if old.open && (!index.open || refiled) {
+            self.statements.get(Sql::StrikeOpen)?.execute([tag(old.family), id])?;
         }
-        if index.open && (!old.open || rehomed) {
-            self.file(Sql::ListOpen, id, index)?;
+        if index.open && (!old.open || refiled) {
+            self.list_open(id, index)?;
         }
         Ok(())
     }
 
-    /// Files a row among the open ones, or takes it out.
-    fn file(&mut self, sql: Sql, id: i64, index: &Index) -> rusqlite::Result<()> {
-        let statement = self.statements.get(sql)?;
-        // Plain statements are faster than one with a list, for which SQLite makes a table of its own.
-        for tag in [tag(index.family), tag(index.neighbourhood)] {
-            statement.execute([tag, id])?;
-        }
+    /// Files a row among the open ones.
+    fn list_open(&mut self, id: i64, index: &Index) -> rusqlite::Result<()> {
+        let owner = index.owner.map(|owner| owner.0.to_be_bytes());
+        self.statements.get(Sql::ListOpen)?.execute(params![
+            tag(index.family),
+            id,
+            tag(index.neighbourhood),
+            owner.as_ref().map_or(&[][..], |owner| &owner[..])
+        ])?;
         Ok(())
     }
 
@@ -186,6 +193,9 @@ impl View for Batch<'_> {
     type Error = rusqlite::Error;
 
     fn newest(&mut self, key: Digest) -> rusqlite::Result<Option<Head>> {
+        if let Some(head) = self.remembered.newest(key) {
+            return Ok(Some(head.clone()));
+        }
         let statement = self.statements.get(Sql::Newest)?;
         statement.query_row(params![prefix(&key), key.0], head_from).optional()
     }
@@ -196,13 +206,13 @@ impl View for Batch<'_> {
     }
 
     fn cell(&mut self, key: Digest) -> rusqlite::Result<Revision> {
-        if let Some(revision) = self.cells.get(&key) {
-            return Ok(*revision);
+        if let Some(revision) = self.remembered.revision(key) {
+            return Ok(revision);
         }
         let statement = self.statements.get(Sql::CellRevision)?;
         let found = statement.query_row([key.0], |row| row.get::<_, i64>(0)).optional()?;
         let revision = Revision(found.unwrap_or(0) as u64);
-        self.cells.insert(key, revision);
+        self.remembered.cell(key, revision);
         Ok(revision)
     }
 
@@ -215,8 +225,7 @@ impl View for Batch<'_> {
 
 /// What a family or neighbourhood is filed under in `open`. It need not be unique: the row says which one it is.
 pub(super) fn tag(digest: Digest) -> i64 {
-    // Never OPEN, which is even.
-    digest.short() as i64 | 1
+    digest.short() as i64
 }
 
 /// What a key or run is filed under in its index.

@@ -4,7 +4,7 @@
 //! drains the queue, and everybody uses it until it has been lonely for a while.
 
 use super::clock;
-use super::linger::Linger;
+use super::linger::{Linger, Span};
 use super::waiters::Waiters;
 use super::writer::{Answer, Cost, Writer};
 use crate::precondition::moved;
@@ -179,6 +179,9 @@ impl Lane {
             let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             self.lead(&mut writer);
         } else if queue.jobs.len() >= queue.wake_at {
+            // Woken once, by whoever completes the batch, and outside the lock that it takes first.
+            queue.wake_at = usize::MAX;
+            drop(queue);
             self.arrived.notify_one();
         }
     }
@@ -210,19 +213,31 @@ impl Lane {
             queue.wake_at = 1;
             queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        if let Some(span) = self.linger.span().filter(|_| queue.jobs.len() < expected) {
-            let until = clock::now() + span;
-            queue.wake_at = expected;
-            while queue.jobs.len() < expected && !queue.closed {
-                let left = until.saturating_duration_since(clock::now());
-                if left.is_zero() {
-                    break;
-                }
-                queue = self.arrived.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
-            }
+        if let Some(span) = self.linger.span() {
+            queue = self.linger(queue, expected, span);
         }
         queue.wake_at = usize::MAX;
         true
+    }
+
+    /// Waits until so many jobs are there, or nobody has come for a while.
+    fn linger<'q>(
+        &'q self,
+        mut queue: MutexGuard<'q, Queue>,
+        expected: usize,
+        span: Span,
+    ) -> MutexGuard<'q, Queue> {
+        let until = clock::now() + span.whole;
+        queue.wake_at = expected;
+        while queue.jobs.len() < expected && !queue.closed {
+            let (before, left) = (queue.jobs.len(), until.saturating_duration_since(clock::now()));
+            let wait = span.quiet.min(left);
+            queue = self.arrived.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
+            if queue.jobs.len() == before || left.is_zero() {
+                break;
+            }
+        }
+        queue
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

@@ -14,6 +14,7 @@ mod open;
 mod poller;
 mod read;
 mod readers;
+mod remembered;
 mod renew;
 mod scan;
 mod schema;

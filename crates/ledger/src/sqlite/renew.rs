@@ -7,6 +7,7 @@
 use super::apply::Batch;
 use super::fault::Fault;
 use super::open::{founding_lock, has_content};
+use super::remembered::Remembered;
 use super::{OpenOptions, connection, read};
 use crate::cells::Epoch;
 use crate::entropy::{OsEntropy, nonce};
@@ -102,7 +103,7 @@ fn write_epoch(connection: &Connection, kind: &str, reason: &str, now: At) -> ru
         journal: vec![journal::note(kind, None, None, data, now)],
         durability: Durability::Durable,
     };
-    let finding = Batch::new(connection).apply(&commit)?;
+    let finding = Batch::new(connection, &mut Remembered::default())?.apply(&commit)?;
     assert!(matches!(finding, Finding::Clear(_)), "the cell was read in this transaction");
     Ok(epoch)
 }

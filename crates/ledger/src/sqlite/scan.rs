@@ -14,8 +14,6 @@ type Found = rusqlite::Result<Page<Row>>;
 pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit: usize) -> Found {
     let limit = limit.clamp(1, PAGE_ROWS_MAX);
     let (id, more) = (from(after), limit as i64 + 1);
-    let open = "FROM open CROSS JOIN effect ON effect.id = open.id \
-                WHERE open.tag = ?1 AND open.id > ?2 AND effect.open";
     // Walks all that is open, whatever it is filed under. That is little, and asked for by people and after deaths.
     let all_open = "FROM effect WHERE id IN (SELECT id FROM open WHERE id > ?1) AND effect.open";
     match by {
@@ -37,9 +35,17 @@ pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit
             let which = format!("{all_open} AND owner = ?2");
             rows(connection, &which, limit, params![id, owner.0.to_be_bytes(), more])
         }
-        By::OpenNeighbours(neighbourhood) => {
-            let which = format!("{open} AND neighbourhood = ?3");
-            rows(connection, &which, limit, params![tag(neighbourhood), id, neighbourhood.0, more])
+        By::OpenNeighbours { of, not_held_by } => {
+            // Two stretches of the index, one on each side of what is passed over. Nobody's rows come first.
+            let which = "FROM effect WHERE id IN (\
+                             SELECT id FROM open WHERE neighbourhood = ?1 AND owner < ?2 AND id > ?3 UNION ALL \
+                             SELECT id FROM open WHERE neighbourhood = ?1 AND owner > ?2 AND id > ?3) \
+                         AND effect.open AND effect.neighbourhood = ?4";
+            // Longer than any owner's, so that it comes after all of them.
+            let nobody_at_all = [u8::MAX; 17];
+            let passed_over = not_held_by.map(|owner| owner.0.to_be_bytes());
+            let passed_over = passed_over.as_ref().map_or(&nobody_at_all[..], |owner| &owner[..]);
+            rows(connection, which, limit, params![tag(of), passed_over, id, of.0, more])
         }
         By::ChangedBefore(at) => changed_before(connection, before(at), id, limit),
     }
@@ -47,7 +53,8 @@ pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit
 
 /// `which` is a source with its conditions; the last parameter is the number of rows wanted, one above the limit.
 fn rows(connection: &Connection, which: &str, limit: usize, values: impl Params) -> Found {
-    let last = which.matches('?').count() + 1;
+    let last = which.split('?').skip(1).filter_map(|rest| rest.as_bytes().first()).max();
+    let last = last.map_or(1, |digit| digit - b'0' + 1);
     let sql = format!("SELECT {ROW_COLUMNS} {which} ORDER BY effect.id LIMIT ?{last}");
     let mut query = connection.prepare_cached(&sql)?;
     let found = query.query_map(values, row)?.collect::<Result<Vec<_>, _>>()?;

@@ -5,8 +5,9 @@
 //! - Rows, replies and journal lines are appended. Of all trees only `effect_key` grows at random places, so it
 //!   holds eight bytes of the key instead of 32; the row itself settles which key it is. Uniqueness of
 //!   (key, ordinal) is therefore kept by the precondition check inside the write transaction.
-//! - What is looked up among *open* rows lies in one small tree, `open`, instead of partial indexes: one page a commit
-//!   instead of several, and settled rows cost nothing there.
+//! - What is looked up among *open* rows lies in a small table, `open`, instead of partial indexes: its pages are few
+//!   and hot, and settled rows cost nothing there. The owner stands in it so that a process passes over what it has in
+//!   flight itself, all of it, in one step.
 //! - There is no index on `changed_at`. It would move with every settlement; retention walks in order of insertion
 //!   instead and stops where rows are too young (see `scan`).
 
@@ -30,7 +31,10 @@ CREATE TABLE effect(
 CREATE INDEX effect_key ON effect(substr(key, 1, 8));
 CREATE UNIQUE INDEX effect_id ON effect(effect);
 CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;
-CREATE TABLE open(tag INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(tag, id)) STRICT, WITHOUT ROWID;
+CREATE TABLE open(
+  family INTEGER NOT NULL, id INTEGER NOT NULL, neighbourhood INTEGER NOT NULL, owner BLOB NOT NULL,
+  PRIMARY KEY(family, id)) STRICT, WITHOUT ROWID;
+CREATE INDEX open_neighbourhood ON open(neighbourhood, owner, id);
 CREATE TABLE reply(id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE journal(
   id INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, effect BLOB, run BLOB, data TEXT NOT NULL) STRICT;

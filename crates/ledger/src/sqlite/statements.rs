@@ -39,7 +39,7 @@ impl Sql {
             Sql::CellRevision => "SELECT revision FROM cell WHERE key = ?1",
             Sql::OpenRelative => {
                 "SELECT effect.key FROM open CROSS JOIN effect ON effect.id = open.id \
-                 WHERE open.tag = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1"
+                 WHERE open.family = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1"
             }
             Sql::Insert => {
                 "INSERT INTO effect(key, ordinal, revision, effect, run, family, neighbourhood, open, owner, \
@@ -53,9 +53,8 @@ impl Sql {
                  WHERE id = ?1"
             }
             Sql::Forget => "DELETE FROM effect WHERE id = ?1",
-            // Two digests may share a tag.
-            Sql::ListOpen => "INSERT OR IGNORE INTO open(tag, id) VALUES(?1, ?2)",
-            Sql::StrikeOpen => "DELETE FROM open WHERE tag = ?1 AND id = ?2",
+            Sql::ListOpen => "INSERT INTO open(family, id, neighbourhood, owner) VALUES(?1, ?2, ?3, ?4)",
+            Sql::StrikeOpen => "DELETE FROM open WHERE family = ?1 AND id = ?2",
             Sql::SetReply => "INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)",
             Sql::DropReply => "DELETE FROM reply WHERE id = ?1",
             Sql::PutCell => "INSERT OR REPLACE INTO cell(key, revision, body) VALUES(?1, ?2, ?3)",

@@ -3,6 +3,7 @@
 use super::apply::Batch;
 use super::checkpoint::Checkpoints;
 use super::fault::Fault;
+use super::remembered::Remembered;
 use super::sidecar::Sidecar;
 use super::{clock, connection};
 use crate::Error;
@@ -25,6 +26,7 @@ pub(super) struct Writer {
     /// Device and inode of the file that was opened. Claims written to a file that was moved away are lost claims.
     file: (u64, u64),
     synchronous: Durability,
+    remembered: Remembered,
     /// A COMMIT failed and its frames may still lie in the WAL: see [`Writer::bury`].
     ghost: bool,
 }
@@ -56,7 +58,8 @@ impl Writer {
             .map_err(|error| Fault::while_opening(&place, &error))?;
         let connection = Some(connection);
         let synchronous = Durability::Durable;
-        Ok(Writer { place, connection, sidecar, checkpoints, file, synchronous, ghost: false })
+        let remembered = Remembered::default();
+        Ok(Writer { place, connection, sidecar, checkpoints, file, synchronous, remembered, ghost: false })
     }
 
     /// The connection, for a read while nobody writes.
@@ -106,6 +109,7 @@ impl Writer {
         let connection = self.connection.as_ref().expect("renewed above");
         if !connection.is_autocommit() {
             // A panic between BEGIN and COMMIT left this behind.
+            self.remembered.nothing();
             connection.execute_batch("ROLLBACK")?;
         }
         if self.synchronous != durability {
@@ -142,7 +146,8 @@ impl Writer {
     }
 
     fn apply(&mut self, commits: &[Commit]) -> Result<(Vec<Finding>, Option<i64>), Stop> {
-        let mut batch = Batch::new(self.connection.as_ref().expect("begun on it"));
+        let connection = self.connection.as_ref().expect("begun on it");
+        let mut batch = Batch::new(connection, &mut self.remembered)?;
         let findings = commits.iter().map(|commit| batch.apply(commit)).collect::<Result<_, _>>()?;
         failpoint::hit("sqlite.before_commit")?;
         Ok((findings, batch.last_line))
@@ -200,6 +205,7 @@ impl Writer {
     }
 
     fn roll_back(&mut self) {
+        self.remembered.nothing();
         let Some(connection) = &self.connection else { return };
         if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
             self.connection = None;
@@ -211,6 +217,7 @@ impl Writer {
             let mut connection = connection::writer(&self.place)?;
             self.checkpoints.watch_again(&mut connection)?;
             self.synchronous = Durability::Durable;
+            self.remembered.nothing();
             self.connection = Some(connection);
         }
         if self.ghost {

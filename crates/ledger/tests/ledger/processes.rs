@@ -2,8 +2,8 @@
 
 use crate::scene::{self, now};
 use semel_ledger::sqlite::SqliteStore;
-use semel_ledger::store::{By, Committed, Store};
-use semel_testkit::store_suite::{claim, index, named};
+use semel_ledger::store::{By, Committed, Conflict, Store};
+use semel_testkit::store_suite::{claim, index, named, one, record};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -46,6 +46,26 @@ fn what_one_handle_commits_the_other_reads() {
         assert_eq!(now(writes.commit(claim(key, index(n, true)))).expect("answered"), Committed::Done);
         assert!(now(reads.read(key)).expect("readable").row.is_some());
     }
+}
+
+#[test]
+fn what_a_writer_remembers_ends_with_the_commit_of_another() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    let ours = scene::open_blocking(&place).expect("it opens").store;
+    let theirs = scene::open_blocking(&place).expect("it opens").store;
+    let settle = |revision| one(record(named("k"), 1, revision, index(1, false)));
+    let commit = |store: &SqliteStore, commit| now(store.commit(commit)).expect("answered");
+    assert_eq!(commit(&ours, claim(named("k"), index(1, true))), Committed::Done);
+    assert_eq!(commit(&theirs, settle(1)), Committed::Done);
+    assert_eq!(commit(&ours, settle(1)), Committed::Conflict(Conflict::Record), "it has moved to 2");
+    assert_eq!(commit(&ours, settle(2)), Committed::Done);
+    assert_eq!(commit(&ours, settle(3)), Committed::Done, "from memory");
+    assert_eq!(commit(&theirs, settle(3)), Committed::Conflict(Conflict::Record));
+    assert_eq!(commit(&theirs, settle(4)), Committed::Done);
+    assert_eq!(commit(&ours, settle(4)), Committed::Conflict(Conflict::Record));
+    // A refused commit leaves what was written before it as it was.
+    assert_eq!(commit(&ours, settle(5)), Committed::Done);
 }
 
 #[test]

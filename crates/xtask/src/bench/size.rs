@@ -1,4 +1,4 @@
-//! Ledgers from a thousand to six million effects: whether a call costs more as the ledger grows.
+//! Ledgers from a thousand to ten million effects: whether a call costs more as the ledger grows.
 
 use super::Effort;
 use super::fill::Filled;
@@ -14,8 +14,8 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 const SMALLEST: u64 = 1_000;
-/// The largest is what ten gigabytes hold: an effect takes 1.6 KB of them, without its lines in the journal.
-const SIZES: [u64; 3] = [100_000, 1_000_000, 6_000_000];
+/// The largest is what ten gigabytes hold: an effect takes 0.9 KB of them, without its lines in the journal.
+const SIZES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 
 /// The largest takes minutes to fill.
 const SIZES_QUICK: usize = 2;

@@ -71,12 +71,12 @@ fn by_key(ledger: &LocalLedger, key: &IdempotencyKey) -> anyhow::Result<Option<(
     let named = intent_key(ledger.secret(), &parts, &IntentDigest::of_caller_key(key.as_str()));
     let found = block_on(ledger.find(named))?;
     if let Some(known) = found.newest {
-        return Ok(Some((named, known.effect)));
+        return Ok(Some((named, known.effect.clone())));
     }
     let Some(joined) = block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))? else {
         return Ok(None);
     };
-    Ok(block_on(ledger.find(joined))?.newest.map(|known| (joined, known.effect)))
+    Ok(block_on(ledger.find(joined))?.newest.map(|known| (joined, known.effect.clone())))
 }
 
 /// Data as it was: to the byte, each stream to its own. A reader that has gone is no error.

@@ -52,6 +52,6 @@ pub fn now_of(ledger: &LocalLedger, key: Digest, effect: Effect, now: At) -> any
     if !effect.is_open() {
         return Ok(effect);
     }
-    let newest = block_on(ledger.observe(key, now))?.newest.map(|known| known.effect);
+    let newest = block_on(ledger.observe(key, now))?.newest.map(|known| known.effect.clone());
     Ok(newest.filter(|newest| newest.id == effect.id).unwrap_or(effect))
 }

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use semel_doors::mcp::connection::Connection;
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
-use semel_doors::mcp::link::child::{ChildLink, ChildOutput};
+use semel_doors::mcp::link::child::ChildOutput;
 use semel_doors::mcp::link::remote::Queue;
 use semel_doors::mcp::serve::stdio::{FromServer, Stdio};
 use semel_doors::mcp::server::Server;
@@ -21,9 +21,6 @@ use tokio::sync::oneshot;
 const SETTLE_TAKES_MAX: Duration = Duration::from_secs(60);
 /// After a signal there is less time: whoever sent it will send a stronger one.
 const SETTLE_AFTER_SIGNAL: Duration = Duration::from_secs(10);
-/// How long a server may take to end once its input has ended, and once it was asked to.
-const ENDS_BY_ITSELF: Duration = Duration::from_secs(5);
-const ENDS_WHEN_ASKED: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub struct Session {
@@ -75,7 +72,7 @@ impl Session {
                 if asked.is_some() {
                     child.close();
                 }
-                self.end(child).await.map_or(1, exit_code)
+                served::end(child).await.map_or(1, exit_code)
             }
             Link::Remote(remote) => {
                 let _unanswered = tokio::time::timeout(patience, remote.rest()).await;
@@ -84,25 +81,15 @@ impl Session {
             }
         };
         // Its last words may have come while it was ending.
-        self.settle(ENDS_BY_ITSELF).await;
+        self.settle(served::ENDS_BY_ITSELF).await;
         let drained = tokio::task::spawn_blocking(move || stdio.drain());
-        let _a_client_that_does_not_read = tokio::time::timeout(ENDS_BY_ITSELF, drained).await;
+        let _a_client_that_does_not_read = tokio::time::timeout(served::ENDS_BY_ITSELF, drained).await;
         Ok(code)
     }
 
     async fn settle(&self, within: Duration) {
         // What has not settled by then stays in flight, and is seen to be in doubt once this process is gone.
         let _unsettled = tokio::time::timeout(within, self.door.busy.rest()).await;
-    }
-
-    async fn end(&self, child: &ChildLink) -> Option<ExitStatus> {
-        for (patience, then) in [(ENDS_BY_ITSELF, Signal::TERM), (ENDS_WHEN_ASKED, Signal::KILL)] {
-            if let Ok(status) = tokio::time::timeout(patience, child.exit()).await {
-                return status;
-            }
-            child.signal(then);
-        }
-        tokio::time::timeout(ENDS_WHEN_ASKED, child.exit()).await.ok().flatten()
     }
 }
 

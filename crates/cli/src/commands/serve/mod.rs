@@ -12,6 +12,7 @@ use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::http::server::{self, Front, Served, Token};
 use semel_doors::mcp::busy::Busy;
 use semel_doors::mcp::door::Door;
+use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http::{Offers, router};
 use semel_doors::runtime::RuntimeClock;
 use semel_ledger::place::Place;
@@ -47,6 +48,12 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         let signalled = served::signals()?;
         let stop = async { drop(signalled.await) };
         server::serve(listener, Served { front: Arc::new(front), router }, stop, door.busy.rest()).await;
+        for server in door.servers.values() {
+            if let Link::Child(child) = &server.link {
+                child.close();
+                served::end(child).await;
+            }
+        }
         anyhow::Ok(())
     })?;
     runtime.shutdown_background();

@@ -11,11 +11,13 @@ use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::door::Servers;
 use semel_doors::mcp::link::Link;
+use semel_doors::mcp::link::child::ChildLink;
 use semel_doors::mcp::link::remote::RemoteLink;
-use semel_doors::mcp::serve::http::{Offer, Remote};
+use semel_doors::mcp::serve::http::{Child, Offer, Remote, Way};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::Arc;
 
 /// The servers as the door knows them, and as they are offered.
@@ -54,10 +56,36 @@ fn offer(
             let server =
                 Server::new(name.to_owned(), authority, settings, Link::Remote(link), served::instance());
             let server = Arc::new(server);
-            Ok((Arc::clone(&server), Offer { remote: Remote::new(server, client, headers), run }))
+            let way = Way::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
+            Ok((server, Offer { way, run }))
         }
-        Reach::Command { .. } => anyhow::bail!("command: only `url` can be offered over HTTP yet"),
+        Reach::Command { argv, env, cwd } => {
+            let (program, rest) = argv.split_first().context("command")?;
+            let mut command = Command::new(program);
+            command.args(rest).envs(env.iter().map(|(name, value)| (name, value)));
+            if let Some(cwd) = cwd {
+                command.current_dir(context.environment.cwd.join(cwd));
+            }
+            let started = ChildLink::start(&mut command, clock.clone());
+            let (link, output) = started.with_context(|| format!("command: cannot start {program}"))?;
+            let link = Link::Child(link);
+            let server = Server::new(name.to_owned(), String::new(), settings, link, served::instance());
+            let server = Arc::new(server);
+            let child = Child::new(Arc::clone(&server), output)?;
+            greet(context, Arc::clone(&child));
+            Ok((server, Offer { way: Way::Child(child), run }))
+        }
     }
+}
+
+/// Begins to speak with a server, so that whoever comes first need not wait for it.
+fn greet(context: &Context, child: Arc<Child>) {
+    let output = context.output;
+    tokio::spawn(async move {
+        if let Err(why) = child.greet().await {
+            output.warn(format_args!("semel: {why}"));
+        }
+    });
 }
 
 /// Scheme, host and port: what tells two remote servers of one name apart.

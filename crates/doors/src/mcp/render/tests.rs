@@ -1,1 +1,167 @@
+//! Whole responses, as a client gets them.
 
+use super::*;
+use semel_core::answer::{EffectWord, Trouble};
+use semel_core::class::Tier;
+use semel_core::effect::Evidence;
+use semel_core::policy::{ActionFacts, Policy};
+
+fn message(text: &str) -> Message {
+    Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
+}
+
+fn call(params: &str) -> ToolCall {
+    let message = message(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#));
+    ToolCall::read(message.request_id().expect("a request"), &message).expect("a call")
+}
+
+fn answer(outcome: OutcomeWord, trouble: Option<Trouble>, reason: Option<&str>) -> Answer {
+    Answer {
+        ok: trouble.is_none(),
+        effect: EffectWord::Noop,
+        outcome,
+        effect_id: None,
+        attempt: None,
+        tier: Tier::Opaque,
+        evidence: Some(Evidence::Reported),
+        reason: reason.map(str::to_owned),
+        trouble,
+        dry_run: None,
+        possible_repeat: false,
+        data: Value::Null,
+    }
+}
+
+fn in_doubt() -> Trouble {
+    Trouble {
+        code: Code::InDoubt,
+        what_happened: "It may have happened.".into(),
+        is_it_safe_to_retry: Retry::No,
+        next_step: "Check with a read-only tool whether it happened.".into(),
+        human_next_step: "semel ledger".into(),
+        differing: Vec::new(),
+    }
+}
+
+/// The response as JSON.
+fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output, news: &[String]) -> Value {
+    let call = call(params);
+    let around = Around { call: &call, output, check_with: Some("list_charges"), news };
+    let frame = response(passed, live, &around);
+    serde_json::from_slice(&frame.to_bytes()).expect("a response is JSON")
+}
+
+fn passed(answer: Answer, reply: GivenReply) -> Passed {
+    Passed { answer, reply, delivery: None }
+}
+
+const CHARGE: &str = r#"{"name":"charge"}"#;
+
+#[test]
+fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
+    let live = message(r#"{"id":"semel-1","result":{"content":[ ],"n":1.0,"big":18446744073709551616}}"#);
+    let passed = passed(answer(OutcomeWord::Ran, None, None), GivenReply::Live);
+    let call = call(CHARGE);
+    let around = Around { call: &call, output: &Output::Free, check_with: None, news: &[] };
+    let bytes = response(&passed, Some(&live), &around).to_bytes();
+    let text = std::str::from_utf8(&bytes).unwrap();
+    assert!(
+        text.starts_with(r#"{"jsonrpc":"2.0","id":7,"result":{"_meta":{"dev.semel/receipt":{"ok":true"#),
+        "{text}"
+    );
+    assert!(text.ends_with(r#","content":[ ],"n":1.0,"big":18446744073709551616}}"#), "{text}");
+}
+
+#[test]
+fn a_live_error_is_the_servers_own() {
+    let live = message(r#"{"id":"semel-1","error":{"code":-32602,"message":"no"}}"#);
+    let refused = passed(answer(OutcomeWord::Ran, Some(in_doubt()), None), GivenReply::Live);
+    let response = given(&refused, Some(&live), CHARGE, &Output::Free, &[]);
+    assert_eq!(response, json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no"}}));
+}
+
+#[test]
+fn a_replay_is_the_record_with_a_notice_after_it() {
+    let recorded = br#"{"result":{"content":[{"type":"text","text":"ch_1"}],"_meta":{"own":1}}}"#.to_vec();
+    let replay = answer(OutcomeWord::Replayed, None, Some("done 3 s ago; it was not run again"));
+    let news = ["Your earlier call ended.".to_owned()];
+    let response = given(&passed(replay, GivenReply::Recorded(recorded)), None, CHARGE, &Output::Free, &news);
+    let texts: Vec<&str> = response["result"]["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|b| b["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["ch_1", "[semel] Done 3 s ago; it was not run again.", "Your earlier call ended."]);
+    assert_eq!(response["result"]["_meta"]["own"], 1);
+    assert_eq!(response["result"]["_meta"]["dev.semel/receipt"]["outcome"], "replayed");
+}
+
+#[test]
+fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
+    let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
+    let response = given(&held, None, CHARGE, &Output::Free, &[]);
+    let result = &response["result"];
+    assert_eq!(result["isError"], true);
+    assert_eq!(
+        result["content"][0]["text"],
+        "[semel] in_doubt: It may have happened. Safe to retry: no. Check with `list_charges` whether it happened."
+    );
+    let object: Value = serde_json::from_str(result["content"][1]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(object["code"], "in_doubt");
+    assert_eq!(result["_meta"]["dev.semel/receipt"], object);
+    assert_eq!(result.get("resultType"), None);
+    let modern = r#"{"name":"charge","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
+    assert_eq!(given(&held, None, modern, &Output::Free, &[])["result"]["resultType"], "complete");
+}
+
+#[test]
+fn a_result_that_its_schema_would_not_allow_is_told_as_an_error() {
+    let done = || answer(OutcomeWord::Replayed, None, Some("ruled to be done 3 s ago"));
+    let output = Output::Structured { required: vec!["id".into()] };
+    let unknown = given(&passed(done(), GivenReply::None), None, CHARGE, &output, &[]);
+    assert_eq!(unknown["result"]["isError"], true);
+    assert_eq!(
+        given(&passed(done(), GivenReply::None), None, CHARGE, &Output::Free, &[])["result"]["isError"],
+        false
+    );
+    let kept =
+        |id: &str| format!(r#"{{"result":{{"content":[],"structuredContent":{{"{id}":1}}}}}}"#).into_bytes();
+    let fitting = given(&passed(done(), GivenReply::Recorded(kept("id"))), None, CHARGE, &output, &[]);
+    assert_eq!(fitting["result"]["structuredContent"]["id"], 1);
+    let unfit = given(&passed(done(), GivenReply::Recorded(kept("other"))), None, CHARGE, &output, &[]);
+    assert_eq!(unfit["result"]["isError"], true);
+}
+
+#[test]
+fn a_key_of_the_proposal_gets_the_proposals_errors() {
+    let keyed = r#"{"name":"charge","idempotencyKey":"k"}"#;
+    for (code, number, kind) in
+        [(Code::InFlight, 409, "idempotency_key_in_progress"), (Code::Drift, 422, "idempotency_key_conflict")]
+    {
+        let trouble = Trouble { code, ..in_doubt() };
+        let refused = passed(answer(OutcomeWord::Refused, Some(trouble), None), GivenReply::None);
+        let response = given(&refused, None, keyed, &Output::Free, &[]);
+        assert_eq!(
+            (&response["error"]["code"], &response["error"]["data"]["type"]),
+            (&number.into(), &kind.into())
+        );
+        assert_eq!(response["error"]["data"]["idempotencyKey"], "k");
+        assert_eq!(given(&refused, None, CHARGE, &Output::Free, &[])["result"]["isError"], true);
+    }
+}
+
+#[test]
+fn secrets_of_arguments_and_results_are_not_kept() {
+    let call = call(r#"{"name":"login","arguments":{"password":"correct horse battery"}}"#);
+    let rule = Policy::default().rule_for(&ActionFacts::new("mcp:s/login", &call.arguments));
+    let said = message(
+        r#"{"id":1,"result":{"content":[{"type":"text","text":"hello correct horse battery"}],"structuredContent":{"access_token":"abc","n":1}}}"#,
+    );
+    let kept = String::from_utf8(recorded(&said, &rule, &call.arguments).unwrap()).unwrap();
+    assert!(!kept.contains("horse") && !kept.contains("abc") && kept.contains("hello"), "{kept}");
+    let plain = message(r#"{"id":1,"result":{"content":[ ],"n":1.0}}"#);
+    assert_eq!(recorded(&plain, &rule, &call.arguments).unwrap(), br#"{"result":{"content":[ ],"n":1.0}}"#);
+    let large = format!(r#"{{"id":1,"result":{{"content":"{}"}}}}"#, "x".repeat(REPLY_BYTES_MAX));
+    assert_eq!(recorded(&message(&large), &rule, &call.arguments), None);
+}

@@ -1,11 +1,16 @@
 //! Clients over Streamable HTTP: every configured server at `/mcp/NAME`.
 
+mod child;
 mod connections;
+mod relay;
 mod remote;
 mod respond;
 mod resumable;
+mod sessions;
 mod stream;
+mod validate;
 
+pub use child::Child;
 pub use remote::Remote;
 
 use crate::http::server::{Credential, problem};
@@ -14,7 +19,7 @@ use crate::mcp::intent::Caller;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{any, get};
 use http::request::Parts;
 use http::{HeaderName, Request, StatusCode};
@@ -31,9 +36,15 @@ const LOCAL: &str = "local";
 /// One server that is offered.
 #[derive(Debug)]
 pub struct Offer {
-    pub remote: Remote,
+    pub way: Way,
     /// The run of calls that name none.
     pub run: Option<Run>,
+}
+
+#[derive(Debug)]
+pub enum Way {
+    Remote(Box<Remote>),
+    Child(Arc<Child>),
 }
 
 /// All that is offered, by name.
@@ -66,7 +77,10 @@ async fn mcp(
         Ok(caller) => caller,
         Err(refused) => return *refused,
     };
-    offer.remote.answer(&offers.door, caller, parts, body).await.into_response()
+    match &offer.way {
+        Way::Remote(remote) => remote.answer(&offers.door, caller, parts, body).await,
+        Way::Child(child) => child.answer(&offers.door, caller, parts, body).await,
+    }
 }
 
 /// Whose request it is: from what it was let in by, never from what it says.

@@ -10,9 +10,11 @@ use crate::mcp::link::remote::{Answered, Form};
 use crate::mcp::message::NotAMessage;
 use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
 
 /// Tells proxies in between not to hold events back.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -70,8 +72,8 @@ fn whole(door: Arc<Door>, given: Arc<Given>, answered: Option<Answered>) -> Resp
                 Some(Answered { status, headers, form: Form::Document }) => (status, headers),
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
-            let part = given.frame.to_bytes();
-            let body = Piped::whole(part, move || delivered(door, given));
+            let (writer, body) = Piped::new();
+            tokio::spawn(async move { part_with(&door, &writer, given.frame.to_bytes(), &given).await });
             with_status(status, headers, Body::new(body))
         }
     }
@@ -93,12 +95,7 @@ pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Res
                     }
                 }
                 Next::Last(raw, given) => {
-                    // Taken by the connection, and not only put before it.
-                    if writer.send(raw).await.is_ok()
-                        && writer.reserve_many(writer.max_capacity()).await.is_ok()
-                    {
-                        delivered(door, given);
-                    }
+                    part_with(&door, &writer, raw, &given).await;
                     return;
                 }
                 Next::End => return,
@@ -110,10 +107,16 @@ pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Res
     response
 }
 
-fn delivered(door: Arc<Door>, given: Arc<Given>) {
-    let working = door.busy.begin();
-    tokio::spawn(async move {
-        door.delivered(&given).await;
+/// Gives the last part of an answer. Its last byte waits for the delivered mark: with that byte the client may send
+/// its next call, which must find the mark.
+async fn part_with(door: &Door, writer: &Sender<Bytes>, mut part: Bytes, given: &Given) {
+    let last = part.split_off(part.len().saturating_sub(1));
+    // Once there is room for as many parts as ever wait, the connection has taken them all.
+    let taken = writer.send(part).await.is_ok() && writer.reserve_many(writer.max_capacity()).await.is_ok();
+    if taken {
+        let working = door.busy.begin();
+        door.delivered(given).await;
         drop(working);
-    });
+        let _client_is_gone = writer.send(last).await;
+    }
 }

@@ -1,0 +1,345 @@
+//! A server on standard input and output, offered over HTTP: one process for all clients.
+
+use super::relay::{Hears, Relay, Renamed};
+use super::resumable::Owner;
+use super::sessions::Sessions;
+use super::stream::CallStream;
+use super::{respond, validate};
+use crate::http::body::{self, PAUSE_MAX, Piped, Unreadable};
+use crate::http::server::problem;
+use crate::mcp::connection::Connection;
+use crate::mcp::door::{Door, Given, Route};
+use crate::mcp::era;
+use crate::mcp::frame::Frame;
+use crate::mcp::intent::Caller;
+use crate::mcp::link::child::ChildOutput;
+use crate::mcp::link::remote::SESSION;
+use crate::mcp::link::{Exchanged, Outgoing};
+use crate::mcp::members::Members;
+use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, NotAMessage, text};
+use crate::mcp::own_tools;
+use crate::mcp::server::Server;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+
+/// The newest version of the era of sessions.
+const SESSION_VERSION: &str = "2025-11-25";
+
+/// How long a server may take until it can be spoken to: packages are fetched on the first start.
+const GREETING_TAKES_MAX: Duration = Duration::from_secs(120);
+
+#[derive(Debug)]
+pub struct Child {
+    server: Arc<Server>,
+    relay: Arc<Relay>,
+    sessions: Sessions,
+    /// What it answered when semel introduced itself.
+    hello: tokio::sync::OnceCell<Result<Hello, String>>,
+}
+
+#[derive(Debug, Clone)]
+enum Hello {
+    /// The result of `initialize`, for every client.
+    Session {
+        result: String,
+    },
+    Stateless,
+}
+
+/// One client's request.
+struct Asked<'a> {
+    door: &'a Arc<Door>,
+    caller: Caller,
+    owner: Owner,
+    headers: HeaderMap,
+}
+
+impl Child {
+    pub fn new(server: Arc<Server>, output: ChildOutput) -> std::io::Result<Arc<Child>> {
+        let relay = Arc::new(Relay::default());
+        relay.knows(Arc::clone(&server));
+        output.listen(Hears(Arc::clone(&relay)))?;
+        Ok(Arc::new(Child { server, relay, sessions: Sessions::default(), hello: Default::default() }))
+    }
+
+    /// Introduces semel to the server, once: a client of no abilities, so that the server asks nothing back.
+    pub async fn greet(&self) -> Result<(), String> {
+        self.hello().await.map(drop)
+    }
+
+    async fn hello(&self) -> Result<&Hello, String> {
+        let hello = self.hello.get_or_init(|| async {
+            match tokio::time::timeout(GREETING_TAKES_MAX, self.introduce()).await {
+                Ok(hello) => hello,
+                Err(_) => Err("it does not answer".to_owned()),
+            }
+        });
+        hello.await.as_ref().map_err(|why| format!("{} cannot be spoken to: {why}", self.server.name))
+    }
+
+    async fn introduce(&self) -> Result<Hello, String> {
+        let about = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
+        let params =
+            serde_json::json!({"protocolVersion": SESSION_VERSION, "capabilities": {}, "clientInfo": about});
+        let answer = self.server.ask("initialize", &params.to_string()).await?;
+        let result = answer.body.as_ref().map_or("null", text).to_owned();
+        if let Kind::Response { failed: false, .. } = answer.kind {
+            era::hear(&self.server, "initialize", &result);
+            let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+            if let Ok(message) = Message::parse(Bytes::from_static(initialized.as_bytes())) {
+                self.server.link.pass(message);
+            }
+            let result = era::with_idempotency(&result).unwrap_or(result);
+            return Ok(Hello::Session { result });
+        }
+        let meta = format!(r#"{{"_meta":{}}}"#, era::own_meta(era::STATELESS));
+        let answer = self.server.ask("server/discover", &meta).await?;
+        match answer.kind {
+            Kind::Response { failed: false, .. } => {
+                era::hear(&self.server, "server/discover", answer.body.as_ref().map_or("null", text));
+                Ok(Hello::Stateless)
+            }
+            _ => Err(format!("it knows neither initialize nor server/discover: {result}")),
+        }
+    }
+
+    pub async fn answer(
+        self: &Arc<Self>,
+        door: &Arc<Door>,
+        caller: Caller,
+        parts: Parts,
+        body: Body,
+    ) -> Response {
+        let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let owner = Owner { principal: caller.principal.clone(), session };
+        let asked = Asked { door, caller, owner, headers: parts.headers };
+        match parts.method {
+            Method::POST => self.post(asked, body).await,
+            Method::GET => self.listen(&asked),
+            Method::DELETE if self.sessions.end(&asked.owner) => Response::new(Body::empty()),
+            Method::DELETE => no_session(&asked.owner),
+            _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
+        }
+    }
+
+    async fn post(self: &Arc<Self>, asked: Asked<'_>, body: Body) -> Response {
+        let bytes = match body::read(body, MESSAGE_BYTES_MAX, PAUSE_MAX).await {
+            Ok(bytes) => bytes,
+            Err(Unreadable::TooLarge(_)) => {
+                return respond::complaint(StatusCode::PAYLOAD_TOO_LARGE, &NotAMessage::TooLarge);
+            }
+            Err(error) => return problem(StatusCode::BAD_REQUEST, &error.to_string()),
+        };
+        let message = match Message::parse(bytes) {
+            Ok(message) => message,
+            Err(problem) => return respond::complaint(StatusCode::BAD_REQUEST, &problem),
+        };
+        let hello = match self.hello().await {
+            Ok(hello) => hello.clone(),
+            Err(why) => return respond::unreachable(&why),
+        };
+        let params = message.params.clone().unwrap_or_default();
+        match (message.kind.clone(), hello) {
+            (Kind::Request { id, method }, hello) => {
+                if let (Hello::Session { .. }, "server/discover") = (&hello, method.as_str()) {
+                    let frame = Frame::refusal(&id, -32601, "this server begins with initialize", None);
+                    return respond::document(StatusCode::NOT_FOUND, &frame);
+                }
+                if let Some(refusal) = era::refusal(&self.server, &id, &method, text(&params)) {
+                    return respond::document(StatusCode::BAD_REQUEST, &refusal);
+                }
+                match hello {
+                    Hello::Session { result } if method == "initialize" => {
+                        self.initialize(asked, &id, result)
+                    }
+                    Hello::Session { .. } => match self.sessions.find(&asked.owner) {
+                        Some(connection) => self.request(asked, id, message, connection).await,
+                        None => no_session(&asked.owner),
+                    },
+                    Hello::Stateless => {
+                        if let Some(mismatch) = validate::mirrored(&asked.headers, &message) {
+                            let frame = Frame::refusal(&id, validate::HEADER_MISMATCH, &mismatch, None);
+                            return respond::document(StatusCode::BAD_REQUEST, &frame);
+                        }
+                        let connection = Arc::new(Connection::new(asked.caller.clone()));
+                        self.request(asked, id, message, connection).await
+                    }
+                }
+            }
+            (Kind::Notification { method }, _) if method == "notifications/cancelled" => {
+                self.cancel(&asked, text(&params));
+                accepted()
+            }
+            // One client's other notifications would speak for all of them.
+            (Kind::Notification { .. } | Kind::Response { .. }, _) => accepted(),
+        }
+    }
+
+    /// Every client gets what the server said to semel, and a session of its own.
+    fn initialize(&self, asked: Asked<'_>, id: &Id, result: String) -> Response {
+        let frame = Frame::result(id, Frame::from(result));
+        let mut response = respond::document(StatusCode::OK, &frame);
+        let session = self.sessions.begin(asked.caller);
+        if let Ok(session) = HeaderValue::try_from(session) {
+            response.headers_mut().insert(SESSION, session);
+        }
+        response
+    }
+
+    /// The client no longer waits. What is guarded goes on all the same.
+    fn cancel(&self, asked: &Asked<'_>, params: &str) {
+        let Some(params) = Members::parse(params) else { return };
+        let Some(id) = params.get("requestId").and_then(Id::from_json) else { return };
+        let connection = self.sessions.find(&asked.owner);
+        if connection.is_some_and(|connection| connection.cancelled(&id)) {
+            return;
+        }
+        if let Some(own) = self.relay.own_name(&name_of(&asked.owner), &id) {
+            let mut params = params.clone();
+            params.set("requestId", own.as_json().to_owned());
+            let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
+            if let Ok(message) = Message::parse(Bytes::from(text)) {
+                self.server.link.pass(message);
+            }
+        }
+    }
+
+    async fn request(
+        self: &Arc<Self>,
+        asked: Asked<'_>,
+        id: Id,
+        message: Message,
+        connection: Arc<Connection>,
+    ) -> Response {
+        let stream = Arc::new(CallStream::default());
+        let own = self.server.next_id();
+        let Some(renamed) = self.relay.rename(own, &message, &name_of(&asked.owner), &stream) else {
+            let frame = Frame::refusal(&id, -32600, "semel passed nothing on: a member is named twice", None);
+            return respond::document(StatusCode::BAD_REQUEST, &frame);
+        };
+        if message.method() == Some("tools/call") {
+            let params = message.params.clone().unwrap_or_default();
+            let tools = self.server.tools(&era::meta_of(text(&params))).await;
+            // The gate names its requests itself; the client's own id is what it answers to.
+            match asked.door.route(&id, &renamed.message, &self.server, &connection, &tools) {
+                Route::Pass => {}
+                Route::Answer(frame) => return respond::document(StatusCode::OK, &frame),
+                Route::Own(call) => {
+                    let frame = own_tools::answer(asked.door, &self.server, &connection, &call).await;
+                    return respond::document(StatusCode::OK, &frame);
+                }
+                Route::Guard(guarded) => {
+                    let working = asked.door.busy.begin();
+                    let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
+                    tokio::spawn(async move {
+                        ending.end(door.guard(*guarded).await);
+                        drop((renamed, working));
+                    });
+                    return respond::call(Arc::clone(asked.door), stream).await;
+                }
+            }
+        }
+        let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), Arc::clone(&stream));
+        tokio::spawn(async move {
+            let frame = this.pass(&door, &id, renamed).await;
+            ending.end(Some(Given::plain(frame)));
+        });
+        respond::call(Arc::clone(asked.door), stream).await
+    }
+
+    /// Passes a request on under its own name, and gives its answer the client's.
+    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed) -> Frame {
+        let method = renamed.message.method().unwrap_or_default().to_owned();
+        let params = renamed.message.params.clone().unwrap_or_default();
+        let frame = Frame::from(renamed.message.bytes.clone());
+        let outgoing = Outgoing { id: renamed.own.clone(), frame, last_moment: None };
+        let answer = match self.server.link.exchange(outgoing).await {
+            Exchanged::Reply(answer) => answer,
+            Exchanged::Refused(why)
+            | Exchanged::Unclear(why)
+            | Exchanged::NeverSent(why)
+            | Exchanged::Lost(why) => {
+                let words = format!("semel has no answer from {}: {why}", self.server.name);
+                return Frame::refusal(id, -32603, &words, None);
+            }
+        };
+        let body = answer.body.as_ref().map_or("null", text);
+        if let (Kind::Response { failed: false, .. }, "tools/list") = (&answer.kind, method.as_str()) {
+            let first = Members::parse(text(&params)).is_none_or(|params| params.get("cursor").is_none());
+            self.server.page_seen(first, body);
+            if let Some(result) = door.listing(&self.server, body) {
+                return Frame::result(id, Frame::from(result));
+            }
+        }
+        match Members::parse(text(&answer.bytes)) {
+            Some(mut whole) => {
+                whole.set("id", id.as_json().to_owned());
+                Frame::from(whole.to_string())
+            }
+            None => Frame::refusal(id, -32603, "semel cannot read the server's answer", None),
+        }
+    }
+
+    /// A stream for what the server tells everybody.
+    fn listen(&self, asked: &Asked<'_>) -> Response {
+        if let Some(Ok(Hello::Stateless)) = self.hello.get() {
+            return problem(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this server is stateless; it has no such stream",
+            );
+        }
+        if self.sessions.find(&asked.owner).is_none() {
+            return no_session(&asked.owner);
+        }
+        let mut news = self.relay.news.subscribe();
+        let (writer, piped) = Piped::new();
+        tokio::spawn(async move {
+            loop {
+                let heard = tokio::select! {
+                    heard = news.recv() => heard,
+                    () = writer.closed() => return,
+                };
+                match heard {
+                    Ok(raw) => {
+                        if writer.send(raw).await.is_err() {
+                            return;
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        });
+        let mut response = Response::new(Body::new(piped));
+        *response.headers_mut() = respond::stream_headers(HeaderMap::new());
+        response
+    }
+}
+
+/// What tells one client's requests from another's.
+fn name_of(owner: &Owner) -> String {
+    format!("{}/{}", owner.principal, owner.session.as_deref().unwrap_or_default())
+}
+
+fn accepted() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// As the protocol says: 404 makes a client begin a new session.
+fn no_session(owner: &Owner) -> Response {
+    match owner.session {
+        Some(_) => respond::document(StatusCode::NOT_FOUND, &Frame::complaint(-32001, "no such session")),
+        None => {
+            let frame = Frame::complaint(-32000, "a session is needed; it begins with initialize");
+            respond::document(StatusCode::BAD_REQUEST, &frame)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Many clients before one server on standard input and output: every request goes out under a name of semel's own.
+//!
+//! That name is the request's id and its progress token, so that sixteen clients which all count from one never mix.
+
+use super::stream::CallStream;
+use crate::http::sse::Piece;
+use crate::http::sse::{self, Fields};
+use crate::mcp::link::Listener;
+use crate::mcp::link::remote::Told;
+use crate::mcp::members::Members;
+use crate::mcp::message::{Id, Kind, Message, text};
+use crate::mcp::server::Server;
+use bytes::Bytes;
+use http::HeaderMap;
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::sync::broadcast;
+
+/// News that wait for a client which does not read them. It then misses the oldest, and lists again anyway.
+const NEWS_MAX: usize = 64;
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+#[derive(Debug)]
+pub struct Relay {
+    live: Mutex<HashMap<Id, Live>>,
+    /// What the server tells everybody: that one of its listings has changed.
+    pub news: broadcast::Sender<Bytes>,
+    /// Set once the server is there; until then it has nobody to speak of.
+    server: OnceLock<Arc<Server>>,
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+struct Live {
+    /// As the client named it.
+    id: Id,
+    progress_token: Option<String>,
+    owner: String,
+    stream: Arc<CallStream>,
+}
+
+impl Default for Relay {
+    fn default() -> Self {
+        Relay { live: Mutex::default(), news: broadcast::channel(NEWS_MAX).0, server: OnceLock::new() }
+    }
+}
+
+/// A request under its new name, until it is answered.
+#[derive(Debug)]
+pub struct Renamed {
+    pub own: Id,
+    pub message: Message,
+    relay: Arc<Relay>,
+}
+
+impl Drop for Renamed {
+    fn drop(&mut self) {
+        self.relay.lock().remove(&self.own);
+    }
+}
+
+impl Relay {
+    pub fn knows(&self, server: Arc<Server>) {
+        let _only_once = self.server.set(server);
+    }
+
+    /// Gives a request a name of semel's own: as its progress token, and as its id unless the gate names it.
+    pub fn rename(
+        self: &Arc<Self>,
+        own: Id,
+        message: &Message,
+        owner: &str,
+        stream: &Arc<CallStream>,
+    ) -> Option<Renamed> {
+        let id = message.request_id()?.clone();
+        let params = message.params.as_ref().map_or("{}", text);
+        let params = Members::parse(params).unwrap_or_default();
+        let mut meta = params.object("_meta");
+        let progress_token = meta.get("progressToken").map(str::to_owned);
+        let mut whole = Members::parse(text(&message.bytes))?;
+        if progress_token.is_some() {
+            meta.set("progressToken", own.as_json().to_owned());
+            let meta = meta.to_string();
+            let mut params = params.clone();
+            params.set("_meta", meta);
+            whole.set("params", params.to_string());
+        }
+        whole.set("id", own.as_json().to_owned());
+        let message = Message::parse(Bytes::from(whole.to_string())).ok()?;
+        let live = Live { id, progress_token, owner: owner.to_owned(), stream: Arc::clone(stream) };
+        self.lock().insert(own.clone(), live);
+        Some(Renamed { own, message, relay: Arc::clone(self) })
+    }
+
+    /// The name under which a client's request went out.
+    pub fn own_name(&self, owner: &str, id: &Id) -> Option<Id> {
+        let live = self.lock();
+        let found = live.iter().find(|(_, live)| live.owner == owner && live.id == *id);
+        found.map(|(own, _)| own.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Live>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A notification that belongs to one request goes to its stream, under the client's own names.
+    fn belongs(&self, message: &Message) -> bool {
+        let params = message.params.as_ref().map_or("{}", text);
+        let Some(mut params) = Members::parse(params) else { return false };
+        let mut meta = params.object("_meta");
+        let names = [params.get("progressToken"), meta.get(SUBSCRIPTION)];
+        let Some(own) = names.into_iter().flatten().find_map(Id::from_json) else { return false };
+        let all = self.lock();
+        let Some(live) = all.get(&own) else { return true };
+        if let Some(token) = live.progress_token.as_ref().filter(|_| params.get("progressToken").is_some()) {
+            params.set("progressToken", token.clone());
+        } else {
+            meta.set(SUBSCRIPTION, live.id.as_json().to_owned());
+            let meta = meta.to_string();
+            params.set("_meta", meta);
+        }
+        let params = params.to_string();
+        if let Some(mut whole) = Members::parse(text(&message.bytes)) {
+            whole.set("params", params);
+            live.stream.opened(&HeaderMap::new());
+            let raw = sse::message(whole.to_string().as_bytes());
+            live.stream.piece(Piece { raw, fields: Fields::default() });
+        }
+        true
+    }
+}
+
+/// Hears what the server says beside its answers.
+#[derive(Debug)]
+pub struct Hears(pub Arc<Relay>);
+
+impl Listener for Hears {
+    fn message(&mut self, message: Message) {
+        let Hears(relay) = self;
+        match &message.kind {
+            Kind::Notification { .. } if relay.belongs(&message) => {}
+            Kind::Notification { method } if method.ends_with("/list_changed") => {
+                if let Some(server) = relay.server.get().filter(|_| method.contains("/tools/")) {
+                    server.tools_changed();
+                }
+                // Nobody may be listening.
+                let _unheard = relay.news.send(sse::message(&message.bytes));
+            }
+            // Which client it would be for cannot be told, so the server was told that there is none to ask.
+            Kind::Request { id, .. } => {
+                let refusal = "semel serves many clients and asks none of them";
+                let frame = crate::mcp::frame::Frame::refusal(id, -32601, refusal, None);
+                if let (Some(server), Ok(message)) = (relay.server.get(), Message::parse(frame.to_bytes())) {
+                    server.link.pass(message);
+                }
+            }
+            Kind::Notification { .. } | Kind::Response { .. } => {}
+        }
+    }
+
+    fn stray(&mut self, line: &str) {
+        let name = self.0.server.get().map_or("a server", |server| &server.name);
+        let _nobody_listens = writeln!(std::io::stderr(), "semel: {name} says: {}", line.trim_end());
+    }
+}

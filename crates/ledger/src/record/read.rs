@@ -1,0 +1,348 @@
+//! From bytes to an effect. A number that is missing is zero, as in all of Protocol Buffers; everything else that is
+//! not optional must be there.
+
+use super::numbers::Numbered;
+use super::wire::{Fields, Unread, Value};
+use semel_core::digest::Digest;
+use semel_core::effect::{
+    Applied, Attempt, Doubt, Effect, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy, Occurrence, Reply,
+    Ruling, State,
+};
+use semel_core::identity::{IntentDigest, Marks, PathMark};
+use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
+use semel_core::time::At;
+use std::sync::Arc;
+
+type Read<T> = Result<T, Unread>;
+
+/// An effect, as far as this semel can read it.
+#[derive(Debug)]
+pub(super) struct Readable {
+    pub(super) effect: Effect,
+    /// Its state or one of its attempts is of a kind that only a newer semel knows; `effect` says otherwise.
+    pub(super) newer: bool,
+}
+
+/// Reads an effect. Where the state or an attempt is unknown, `otherwise` takes the state's place.
+pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Readable> {
+    let mut fields = Fields(body);
+    let (mut id, mut occurrence, mut facts, mut marks, mut state) = (None, None, None, None, None);
+    let mut attempts = Ok(Vec::new());
+    let (mut opened_at, mut epoch, mut delivered_at) = (At(0), 0, None);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => id = Some(EffectId(u128::from_be_bytes(value.array()?))),
+            2 => occurrence = Some(self::occurrence(value)?),
+            3 => facts = Some(self::facts(value)?),
+            4 => marks = Some(self::marks(value)?),
+            5 => match (attempt(value), &mut attempts) {
+                (Ok(attempt), Ok(attempts)) => attempts.push(attempt),
+                (Ok(_), Err(_)) => {}
+                (Err(unread), _) => attempts = Err(known(unread)?),
+            },
+            6 => state = Some(self::state(value)),
+            7 => opened_at = at(value)?,
+            8 => epoch = value.number()?,
+            9 => delivered_at = Some(at(value)?),
+            _ => {}
+        }
+    }
+    let state = match there(state)? {
+        Ok(state) => Ok(state),
+        Err(unread) => Err(known(unread)?),
+    };
+    let newer = state.is_err() || attempts.is_err();
+    let state = state.ok().filter(|_| !newer);
+    let effect = Effect {
+        id: there(id)?,
+        occurrence: there(occurrence)?,
+        facts: Arc::new(there(facts)?),
+        marks: Arc::new(there(marks)?),
+        attempts: attempts.unwrap_or_default(),
+        state: state.unwrap_or_else(otherwise),
+        opened_at,
+        epoch,
+        delivered_at,
+    };
+    Ok(Readable { effect, newer })
+}
+
+/// Only what is not known can be in doubt; what is damaged is damaged.
+fn known(unread: Unread) -> Read<Unread> {
+    if unread == Unread::Unknown { Ok(unread) } else { Err(unread) }
+}
+
+fn there<T>(field: Option<T>) -> Read<T> {
+    field.ok_or(Unread::Damaged)
+}
+
+fn at(value: Value<'_>) -> Read<At> {
+    value.number().map(At)
+}
+
+fn attempt_number(value: Value<'_>) -> Read<AttemptNo> {
+    value.small().map(AttemptNo)
+}
+
+fn reason(value: Value<'_>) -> Read<Reason> {
+    Reason::parse(&value.text()?).map_err(|_| Unread::Damaged)
+}
+
+fn occurrence(value: Value<'_>) -> Read<Occurrence> {
+    let mut read = Occurrence { number: 0, reason: None, earlier: Vec::new() };
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => read.number = value.small()?,
+            2 => read.reason = Some(reason(value)?),
+            3 => read.earlier.push(earlier(value)?),
+            _ => {}
+        }
+    }
+    Ok(read)
+}
+
+fn earlier(value: Value<'_>) -> Read<(u32, Reason)> {
+    let (mut number, mut why) = (0, None);
+    let mut fields = value.message()?;
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => number = value.small()?,
+            2 => why = Some(reason(value)?),
+            _ => {}
+        }
+    }
+    Ok((number, there(why)?))
+}
+
+fn facts(value: Value<'_>) -> Read<Facts> {
+    let (mut action, mut tenant, mut subject, mut rule) = (None, None, None, None);
+    let (mut class, mut tier, mut run, mut digest, mut caller_key) = (None, None, None, None, false);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => action = Some(value.text()?),
+            2 => class = Some(Numbered::read(value)?),
+            3 => tier = Some(Numbered::read(value)?),
+            4 => tenant = Some(value.text()?),
+            5 => run = Some(self::run(value)?),
+            6 => digest = Some(IntentDigest(Digest(value.array()?))),
+            7 => caller_key = value.flag()?,
+            8 => subject = Some(value.text()?),
+            9 => rule = Some(value.text()?),
+            _ => {}
+        }
+    }
+    Ok(Facts {
+        action: there(action)?,
+        class: there(class)?,
+        tier: there(tier)?,
+        tenant: there(tenant)?,
+        run,
+        digest: there(digest)?,
+        caller_key,
+        subject: there(subject)?,
+        rule: there(rule)?,
+    })
+}
+
+fn run(value: Value<'_>) -> Read<Run> {
+    let (mut id, mut named) = (None, false);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => id = Some(value.text()?),
+            2 => named = value.flag()?,
+            _ => {}
+        }
+    }
+    Ok(Run { id: there(id)?, named })
+}
+
+fn marks(value: Value<'_>) -> Read<Marks> {
+    let (mut action, mut fingerprint, mut content) = (0, None, None);
+    let (mut paths, mut content_paths) = (Vec::new(), Vec::new());
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => action = value.number()?,
+            2 => fingerprint = Some(Digest(value.array()?)),
+            3 => content = Some(Digest(value.array()?)),
+            4 => paths.push(path_mark(value)?),
+            5 => content_paths.push(path_mark(value)?),
+            _ => {}
+        }
+    }
+    Ok(Marks { action, fingerprint: there(fingerprint)?, content, paths, content_paths })
+}
+
+fn path_mark(value: Value<'_>) -> Read<PathMark> {
+    let (mut path, mut kind, mut mark) = (None, None, 0);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => path = Some(value.text()?),
+            2 => kind = Some(Numbered::read(value)?),
+            3 => mark = value.number()?,
+            _ => {}
+        }
+    }
+    Ok(PathMark { path: there(path)?, kind: there(kind)?, mark })
+}
+
+fn attempt(value: Value<'_>) -> Read<Attempt> {
+    let (mut number, mut nonce, mut owner, mut last_send, mut verdict) =
+        (AttemptNo(0), None, None, None, None);
+    let (mut claimed_at, mut deadline, mut epoch, mut gone_at) = (At(0), At(0), 0, None);
+    let (mut resend, mut call_id, mut run) = (false, None, None);
+    let mut fields = value.message()?;
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => number = attempt_number(value)?,
+            2 => nonce = Some(Nonce(u128::from_be_bytes(value.array()?))),
+            3 => owner = Some(OwnerId(u128::from_be_bytes(value.array()?))),
+            4 => claimed_at = at(value)?,
+            5 => deadline = at(value)?,
+            6 => last_send = Some(self::last_send(value)?),
+            7 => verdict = Some(Numbered::read(value)?),
+            8 => resend = value.flag()?,
+            9 => call_id = Some(value.text()?),
+            10 => run = Some(self::run(value)?),
+            11 => epoch = value.number()?,
+            12 => gone_at = Some(at(value)?),
+            _ => {}
+        }
+    }
+    Ok(Attempt {
+        number,
+        nonce: there(nonce)?,
+        owner: there(owner)?,
+        claimed_at,
+        deadline,
+        last_send: there(last_send)?,
+        verdict: there(verdict)?,
+        resend,
+        call_id,
+        run,
+        epoch,
+        gone_at,
+    })
+}
+
+/// The one field of a message that is one of several.
+fn one_of(value: Value<'_>) -> Read<(u64, Value<'_>)> {
+    // None at all is a variant too, and not one of ours.
+    value.message()?.next()?.ok_or(Unread::Unknown)
+}
+
+fn last_send(value: Value<'_>) -> Read<LastSend> {
+    match one_of(value)? {
+        (1, value) => at(value).map(LastSend::By),
+        (2, _) => Ok(LastSend::WhileAlive),
+        _ => Err(Unread::Unknown),
+    }
+}
+
+fn state(value: Value<'_>) -> Read<State> {
+    match one_of(value)? {
+        (1, value) => Ok(State::InFlight { attempt: attempt_number(value)? }),
+        (2, value) => applied(value).map(State::Applied),
+        (3, value) => not_applied(value).map(State::NotApplied),
+        (4, value) => in_doubt(value).map(State::InDoubt),
+        _ => Err(Unread::Unknown),
+    }
+}
+
+fn applied(value: Value<'_>) -> Read<Applied> {
+    let (mut at, mut evidence, mut by, mut word) = (At(0), None, None, None);
+    let (mut reply, mut ruling) = (None, None);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => at = self::at(value)?,
+            2 => evidence = Some(Numbered::read(value)?),
+            3 => by = Some(attempt_number(value)?),
+            4 => word = Some(Numbered::read(value)?),
+            5 => reply = Some(self::reply(value)?),
+            6 => ruling = Some(self::ruling(value)?),
+            _ => {}
+        }
+    }
+    Ok(Applied { at, evidence: there(evidence)?, by, word: there(word)?, reply: there(reply)?, ruling })
+}
+
+fn not_applied(value: Value<'_>) -> Read<NotApplied> {
+    let (mut at, mut why, mut reply, mut ruling) = (At(0), None, None, None);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => at = self::at(value)?,
+            2 => why = Some(why_not_applied(value)?),
+            3 => reply = Some(self::reply(value)?),
+            4 => ruling = Some(self::ruling(value)?),
+            _ => {}
+        }
+    }
+    Ok(NotApplied { at, why: there(why)?, reply: there(reply)?, ruling })
+}
+
+fn why_not_applied(value: Value<'_>) -> Read<NotAppliedWhy> {
+    match one_of(value)? {
+        (1, value) => value.text().map(NotAppliedWhy::Refused),
+        (2, value) => value.text().map(NotAppliedWhy::NeverSent),
+        (3, _) => Ok(NotAppliedWhy::AwaitingInput),
+        (4, _) => Ok(NotAppliedWhy::Cancelled),
+        (5, _) => Ok(NotAppliedWhy::Probed),
+        (6, _) => Ok(NotAppliedWhy::Ruled),
+        (7, value) => value.text().map(NotAppliedWhy::Refuted),
+        _ => Err(Unread::Unknown),
+    }
+}
+
+fn in_doubt(value: Value<'_>) -> Read<InDoubt> {
+    let (mut since, mut why) = (At(0), None);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => since = at(value)?,
+            2 => why = Some(doubt(value)?),
+            _ => {}
+        }
+    }
+    Ok(InDoubt { since, why: there(why)? })
+}
+
+fn doubt(value: Value<'_>) -> Read<Doubt> {
+    match one_of(value)? {
+        (1, _) => Ok(Doubt::HolderDied),
+        (2, _) => Ok(Doubt::DeadlinePassed),
+        (3, value) => value.text().map(Doubt::Ambiguous),
+        (4, _) => Ok(Doubt::Epoch),
+        (5, value) => reason(value).map(Doubt::Reopened),
+        (6, _) => Ok(Doubt::WrittenByNewer),
+        _ => Err(Unread::Unknown),
+    }
+}
+
+fn reply(value: Value<'_>) -> Read<Reply> {
+    match one_of(value)? {
+        (1, _) => Ok(Reply::Kept),
+        (2, _) => Ok(Reply::Unknown),
+        (3, value) => value.number().map(Reply::TooLarge),
+        _ => Err(Unread::Unknown),
+    }
+}
+
+fn ruling(value: Value<'_>) -> Read<Ruling> {
+    let (mut by, mut why, mut at) = (None, None, At(0));
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => by = Some(value.text()?),
+            2 => why = Some(reason(value)?),
+            3 => at = self::at(value)?,
+            _ => {}
+        }
+    }
+    Ok(Ruling { by: there(by)?, reason: there(why)?, at })
+}

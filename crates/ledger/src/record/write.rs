@@ -1,0 +1,181 @@
+//! From an effect to its bytes: `spec/record.proto`, top to bottom.
+
+use super::numbers::Numbered;
+use super::wire::Out;
+use semel_core::effect::{
+    Attempt, Doubt, Effect, Facts, LastSend, NotAppliedWhy, Occurrence, Reply, Ruling, State,
+};
+use semel_core::identity::{Marks, PathMark};
+use semel_core::ids::Run;
+
+/// What most records take, so that writing one allocates once.
+const BYTES_USUAL: usize = 512;
+
+pub(super) fn effect(effect: &Effect) -> Vec<u8> {
+    let Effect { id, occurrence, facts, marks, attempts, state, opened_at, epoch, delivered_at } = effect;
+    let mut out = Out::with_capacity(BYTES_USUAL);
+    out.bytes(1, &id.0.to_be_bytes());
+    out.message(2, |out| self::occurrence(out, occurrence));
+    out.message(3, |out| self::facts(out, facts));
+    out.message(4, |out| self::marks(out, marks));
+    for attempt in attempts {
+        out.message(5, |out| self::attempt(out, attempt));
+    }
+    out.number(7, opened_at.0);
+    out.number(8, *epoch);
+    if let Some(at) = delivered_at {
+        out.number(9, at.0);
+    }
+    // Last, so that no record that was cut off passes for a whole one.
+    out.message(6, |out| self::state(out, state));
+    out.finish()
+}
+
+fn occurrence(out: &mut Out, occurrence: &Occurrence) {
+    let Occurrence { number, reason, earlier } = occurrence;
+    out.number(1, u64::from(*number));
+    if let Some(reason) = reason {
+        out.text(2, reason.as_str());
+    }
+    for (number, reason) in earlier {
+        out.message(3, |out| {
+            out.number(1, u64::from(*number));
+            out.text(2, reason.as_str());
+        });
+    }
+}
+
+fn facts(out: &mut Out, facts: &Facts) {
+    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule } = facts;
+    out.text(1, action);
+    out.number(2, class.number());
+    out.number(3, tier.number());
+    out.text(4, tenant);
+    self::run(out, 5, run.as_ref());
+    out.bytes(6, &digest.0.0);
+    out.flag(7, *caller_key);
+    out.text(8, subject);
+    out.text(9, rule);
+}
+
+fn run(out: &mut Out, field: u64, run: Option<&Run>) {
+    if let Some(Run { id, named }) = run {
+        out.message(field, |out| {
+            out.text(1, id);
+            out.flag(2, *named);
+        });
+    }
+}
+
+fn marks(out: &mut Out, marks: &Marks) {
+    let Marks { action, fingerprint, content, paths, content_paths } = marks;
+    out.fixed(1, *action);
+    out.bytes(2, &fingerprint.0);
+    if let Some(content) = content {
+        out.bytes(3, &content.0);
+    }
+    for (field, marks) in [(4, paths), (5, content_paths)] {
+        for PathMark { path, kind, mark } in marks {
+            out.message(field, |out| {
+                out.text(1, path);
+                out.number(2, kind.number());
+                out.fixed(3, *mark);
+            });
+        }
+    }
+}
+
+fn attempt(out: &mut Out, attempt: &Attempt) {
+    let Attempt {
+        number,
+        nonce,
+        owner,
+        claimed_at,
+        deadline,
+        last_send,
+        verdict,
+        resend,
+        call_id,
+        run,
+        epoch,
+        gone_at,
+    } = attempt;
+    out.number(1, u64::from(number.0));
+    out.bytes(2, &nonce.0.to_be_bytes());
+    out.bytes(3, &owner.0.to_be_bytes());
+    out.number(4, claimed_at.0);
+    out.number(5, deadline.0);
+    out.message(6, |out| match last_send {
+        LastSend::By(at) => out.number(1, at.0),
+        LastSend::WhileAlive => out.flag(2, true),
+    });
+    out.number(7, verdict.number());
+    out.flag(8, *resend);
+    if let Some(call_id) = call_id {
+        out.text(9, call_id);
+    }
+    self::run(out, 10, run.as_ref());
+    out.number(11, *epoch);
+    if let Some(at) = gone_at {
+        out.number(12, at.0);
+    }
+}
+
+fn state(out: &mut Out, state: &State) {
+    match state {
+        State::InFlight { attempt } => out.number(1, u64::from(attempt.0)),
+        State::Applied(applied) => out.message(2, |out| {
+            out.number(1, applied.at.0);
+            out.number(2, applied.evidence.number());
+            if let Some(by) = applied.by {
+                out.number(3, u64::from(by.0));
+            }
+            out.number(4, applied.word.number());
+            reply(out, 5, applied.reply);
+            ruling(out, 6, applied.ruling.as_ref());
+        }),
+        State::NotApplied(not_applied) => out.message(3, |out| {
+            out.number(1, not_applied.at.0);
+            out.message(2, |out| match &not_applied.why {
+                NotAppliedWhy::Refused(why) => out.text(1, why),
+                NotAppliedWhy::NeverSent(why) => out.text(2, why),
+                NotAppliedWhy::AwaitingInput => out.flag(3, true),
+                NotAppliedWhy::Cancelled => out.flag(4, true),
+                NotAppliedWhy::Probed => out.flag(5, true),
+                NotAppliedWhy::Ruled => out.flag(6, true),
+                NotAppliedWhy::Refuted(what) => out.text(7, what),
+            });
+            reply(out, 3, not_applied.reply);
+            ruling(out, 4, not_applied.ruling.as_ref());
+        }),
+        State::InDoubt(doubt) => out.message(4, |out| {
+            out.number(1, doubt.since.0);
+            out.message(2, |out| match &doubt.why {
+                Doubt::HolderDied => out.flag(1, true),
+                Doubt::DeadlinePassed => out.flag(2, true),
+                Doubt::Ambiguous(why) => out.text(3, why),
+                Doubt::Epoch => out.flag(4, true),
+                Doubt::Reopened(reason) => out.text(5, reason.as_str()),
+                Doubt::WrittenByNewer => out.flag(6, true),
+            });
+        }),
+    }
+}
+
+fn reply(out: &mut Out, field: u64, reply: Reply) {
+    out.message(field, |out| match reply {
+        Reply::Kept => out.flag(1, true),
+        Reply::Unknown => out.flag(2, true),
+        Reply::TooLarge(bytes) => out.number(3, bytes),
+    });
+}
+
+fn ruling(out: &mut Out, field: u64, ruling: Option<&Ruling>) {
+    if let Some(Ruling { by, reason, at }) = ruling {
+        out.message(field, |out| {
+            out.text(1, by);
+            out.text(2, reason.as_str());
+            out.number(3, at.0);
+        });
+    }
+}

@@ -1,0 +1,61 @@
+//! What this process last wrote, as long as nobody else has written: then it is still so, and need not be read.
+//!
+//! Most commits are about a row that was written a moment ago by the same process, and require the same few cells.
+//! It is asked inside the write transaction alone, after SQLite has said whether another connection has committed
+//! since (`PRAGMA data_version`); one that has makes everything forgotten.
+
+use super::read;
+use crate::precondition::Head;
+use crate::store::Revision;
+use rusqlite::Connection;
+use semel_core::digest::Digest;
+use std::collections::HashMap;
+
+/// Rows and cells that are kept, a megabyte of them. More are open only where calls take long, and then a read is
+/// nothing beside them.
+const KEPT_MAX: usize = 4_096;
+
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    /// The version of the database that this speaks of; `None` speaks of none.
+    version: Option<i64>,
+    /// The newest row of a record.
+    rows: HashMap<Digest, Head>,
+    cells: HashMap<Digest, Revision>,
+}
+
+impl Remembered {
+    /// Forgets everything unless this connection was the last to write.
+    pub(super) fn check(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let version = Some(read::data_version(connection)?);
+        if self.version != version || self.rows.len().max(self.cells.len()) > KEPT_MAX {
+            *self = Remembered { version, ..Remembered::default() };
+        }
+        Ok(())
+    }
+
+    /// After a transaction that may not have landed, and with a new connection, whose versions are its own.
+    pub(super) fn nothing(&mut self) {
+        *self = Remembered::default();
+    }
+
+    pub(super) fn newest(&self, key: Digest) -> Option<&Head> {
+        self.rows.get(&key)
+    }
+
+    pub(super) fn row(&mut self, key: Digest, head: Head) {
+        self.rows.insert(key, head);
+    }
+
+    pub(super) fn forget(&mut self, key: Digest) {
+        self.rows.remove(&key);
+    }
+
+    pub(super) fn revision(&self, cell: Digest) -> Option<Revision> {
+        self.cells.get(&cell).copied()
+    }
+
+    pub(super) fn cell(&mut self, key: Digest, revision: Revision) {
+        self.cells.insert(key, revision);
+    }
+}
