@@ -14,4 +14,5 @@ mod policy;
 mod rulings;
 mod run;
 mod runs;
+mod serve;
 mod streams;

@@ -30,7 +30,7 @@ use crate::class::Class;
 use crate::json::Json;
 use build::{Choices, Written};
 use diagnostic::Source;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -164,6 +164,16 @@ impl Policy {
     /// The effective rule. There always is one.
     pub fn rule_for(&self, facts: &ActionFacts<'_>) -> Rule {
         self.select(facts, &mut |_, _| {})
+    }
+
+    /// The MCP servers that probes name: whoever guards another one must be able to reach them.
+    pub fn asked_servers(&self) -> BTreeSet<&str> {
+        let calls = self.rules.iter().filter_map(|rule| Some(&rule.probe.as_ref()?.call));
+        let servers = calls.filter_map(|call| match call {
+            rule::Call::Mcp { tool, .. } => tool.split_once('/').map(|(server, _)| server),
+            _ => None,
+        });
+        servers.filter(|server| *server != rule::SAME_SERVER).collect()
     }
 
     /// Whether any rule matches by expression, and so whether asking may start the expression engine.

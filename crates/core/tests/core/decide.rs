@@ -525,3 +525,24 @@ fn a_key_is_relied_upon_only_while_it_certainly_lives() {
     assert_eq!(with(late(), true, None), Decision::Resend, "the key is not known to end");
     assert_eq!(with(late(), false, None), Decision::Resend);
 }
+
+#[test]
+fn a_refusal_answers_its_repeats_only_where_the_callers_kind_of_key_demands_it() {
+    let with = |replays: bool, why: NotAppliedWhy, drifts: bool| {
+        one(move |scene, _| {
+            if drifts {
+                scene.intent = scene.drifted.clone();
+            }
+            scene.intent.replay_refusals = replays;
+            scene.effect.state = not_applied(why);
+            true
+        })
+    };
+    let refused = || NotAppliedWhy::Refused("no".into());
+    assert_eq!(with(true, refused(), false), Decision::ReplayRefusal);
+    assert!(matches!(with(true, refused(), true), Decision::Refuse(Refusal::Drift { .. })));
+    assert_eq!(with(false, refused(), false), Decision::Claim(Claiming::NextAttempt));
+    // What never reached the upstream was not refused by it.
+    let never = NotAppliedWhy::NeverSent("down".into());
+    assert_eq!(with(true, never, false), Decision::Claim(Claiming::NextAttempt));
+}

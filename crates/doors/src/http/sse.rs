@@ -74,7 +74,7 @@ impl Parser {
     }
 
     /// The next piece that is complete.
-    pub fn next(&mut self) -> Result<Option<Piece>, TooLarge> {
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, TooLarge> {
         if self.after_return && !self.buffer.is_empty() {
             self.after_return = false;
             if self.buffer[0] == b'\n' {
@@ -244,7 +244,7 @@ mod tests {
         let mut pieces = Vec::new();
         for chunk in chunks {
             parser.push(chunk);
-            while let Some(piece) = parser.next().expect("small") {
+            while let Some(piece) = parser.next_piece().expect("small") {
                 pieces.push(piece);
             }
         }
@@ -305,7 +305,7 @@ mod tests {
     fn an_event_without_end_is_refused_at_the_limit() {
         let mut parser = Parser::with_limit(16);
         parser.push(b"data: 12345678901234567890");
-        assert_eq!(parser.next(), Err(TooLarge { max: 16 }));
+        assert_eq!(parser.next_piece(), Err(TooLarge { max: 16 }));
     }
 
     #[test]

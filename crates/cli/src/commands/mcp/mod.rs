@@ -14,7 +14,7 @@ use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::busy::Busy;
 use semel_doors::mcp::connection::Connection;
-use semel_doors::mcp::door::{Door, Servers};
+use semel_doors::mcp::door::Door;
 use semel_doors::mcp::intent::Caller;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::child::ChildLink;
@@ -42,7 +42,8 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         Some(url) => remote(context, args, url, &clock)?,
         None => child(args, &clock)?,
     };
-    let door = Arc::new(Door { gate, policy, clock, servers: Servers::new(), busy: Busy::default() });
+    let servers = offers::asked(context, &policy, &server.name, &clock)?;
+    let door = Arc::new(Door { gate, policy, clock, servers, busy: Busy::default() });
     let connection = Arc::new(Connection::new(caller));
     let session = Session { door, server: Arc::new(server), connection };
     runtime.spawn(served::keep_retention(Arc::clone(&session.door)));

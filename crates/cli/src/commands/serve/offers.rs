@@ -38,6 +38,25 @@ pub fn prepare(context: &Context, policy: &Policy, clock: &RuntimeClock) -> anyh
     Ok(prepared)
 }
 
+/// The servers that the policy's probes ask, but for the one that is guarded itself.
+pub fn asked(
+    context: &Context,
+    policy: &Policy,
+    guarded: &str,
+    clock: &RuntimeClock,
+) -> anyhow::Result<Servers> {
+    let asked = policy.asked_servers();
+    let mut servers = Servers::new();
+    for (name, configured) in &policy.mcp {
+        if name != guarded && asked.contains(name.as_str()) {
+            let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
+            let (server, _) = offer(context, name, configured, clock).with_context(place)?;
+            servers.insert(name.clone(), server);
+        }
+    }
+    Ok(servers)
+}
+
 fn offer(
     context: &Context,
     name: &str,

@@ -14,7 +14,7 @@ fn inspect(home: &Home, server: &[String], tool: &str) -> (Option<i32>, Value) {
     let mut command = home.program(&[node()]);
     command.arg(installed("tests").join("node_modules/.bin/mcp-inspector")).arg("--cli");
     match server {
-        [url] => drop(command.arg(url).args(["--transport", "http"])),
+        [url] => drop(command.args([url, "--transport", "http"])),
         // In a file, where two dashes are the server's own.
         [program, arguments @ ..] => {
             let given = |(name, value): (&OsStr, Option<&OsStr>)| Some((text_of(name)?, text_of(value?)?));

@@ -72,7 +72,7 @@ fn steps(over: Over) -> Value {
     // A server on stdio behind HTTP serves many clients, so semel has it ask none of them.
     let last = match over {
         Over::HttpThenStdio => call("charge", json!({"customer": "eve", "amount": 4})),
-        Over::Stdio | Over::Http => call("charge_if_confirmed", ada()),
+        Over::Stdio | Over::Http | Over::StdioThenHttp => call("charge_if_confirmed", ada()),
     };
     let notes = [json!({"note": "a"}), json!({"note": "b"})];
     json!([

@@ -198,7 +198,7 @@ impl RemoteLink {
             let Ok(data) = frame.into_data() else { continue };
             parser.push(&data);
             loop {
-                let piece = match parser.next() {
+                let piece = match parser.next_piece() {
                     Ok(Some(piece)) => piece,
                     Ok(None) => break,
                     Err(error) => return Followed::Answered(Exchanged::Lost(error.to_string())),

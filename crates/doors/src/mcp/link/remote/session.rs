@@ -284,7 +284,7 @@ impl RemoteLink {
             let mut parser = Parser::default();
             while let Some(Ok(frame)) = body.frame().await {
                 parser.push(&frame.into_data().unwrap_or_default());
-                while let Ok(Some(piece)) = parser.next() {
+                while let Ok(Some(piece)) = parser.next_piece() {
                     last_event = piece.fields.id.or(last_event);
                     pause = piece.fields.retry.map_or(pause, Duration::from_millis);
                     if let Some(Ok(message)) = piece.fields.data.map(Message::parse) {

@@ -248,7 +248,7 @@ impl Watch {
         let mut parser = Parser::default();
         while let Some(Ok(frame)) = body.frame().await {
             parser.push(&frame.into_data().unwrap_or_default());
-            while let Ok(Some(piece)) = parser.next() {
+            while let Ok(Some(piece)) = parser.next_piece() {
                 let changed = piece.fields.data.as_ref().and_then(|data| self.seen(data));
                 let raw = changed.map_or_else(|| piece.raw.clone(), |data| piece.with_data(&data));
                 if writer.send(raw).await.is_err() {

@@ -208,7 +208,7 @@ mod tests {
     fn piece(text: &str) -> Piece {
         let mut parser = Parser::default();
         parser.push(text.as_bytes());
-        parser.next().unwrap().unwrap()
+        parser.next_piece().unwrap().unwrap()
     }
 
     fn given(text: &str) -> Option<Given> {

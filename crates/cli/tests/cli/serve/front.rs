@@ -1,0 +1,98 @@
+use super::served::{Served, TOKEN};
+use super::upstream::Upstream;
+use crate::home::Home;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn only_who_shows_the_token_under_a_known_name_is_let_in() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let served = Served::before(&home, &upstream.url());
+    let status = |headers: &str| served.ask_raw("GET /mcp/bank HTTP/1.1", headers, "").answer().status;
+    let token = format!("Semel-Token: {TOKEN}\r\n");
+    assert_eq!(status(""), 401);
+    assert_eq!(status("Authorization: Bearer wrong-token-of-this\r\n"), 401);
+    assert_eq!(status(&token), 200);
+    assert_eq!(status(&format!("{token}Host: evil.example\r\n")), 403);
+    assert_eq!(status(&format!("{token}Origin: https://evil.example\r\n")), 403);
+    assert_eq!(status(&format!("{token}Origin: http://localhost:6274\r\n")), 200);
+    let unauthorized = served.ask_raw("GET /mcp/bank HTTP/1.1", "", "").answer();
+    assert!(unauthorized.head.contains("www-authenticate: bearer realm=\"semel\""), "{unauthorized:?}");
+    assert_eq!(served.ask_raw("GET /healthz HTTP/1.1", "", "").answer().body, "ok\n");
+    assert_eq!(served.ask_raw("GET /healthz HTTP/1.1", "Host: evil.example\r\n", "").answer().status, 403);
+    for path in ["/", "/mcp", "/mcp/", "/mcp/other", "/mcp/bank/x", "/mcp/bank%2f..", "/api/v1"] {
+        let answer = served.ask_raw(&format!("GET {path} HTTP/1.1"), &token, "").answer();
+        assert_eq!(answer.status, 404, "{path}");
+    }
+    assert!(upstream.heard().iter().all(|heard| !heard.head.contains(TOKEN)), "the token goes no further");
+}
+
+#[test]
+fn what_is_too_large_or_no_message_is_refused_before_anything_is_passed_on() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let served = Served::before(&home, &upstream.url());
+    let post = |headers: &str, body: &str| served.ask("POST", headers, body).answer();
+    let batch = post("", r#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"charge"}}]"#);
+    assert_eq!((batch.status, batch.json()["error"]["code"].as_i64()), (400, Some(-32600)));
+    let broken = post("", "{");
+    assert_eq!((broken.status, broken.json()["error"]["code"].as_i64()), (400, Some(-32700)));
+    assert_eq!(post("Content-Length: 900000000\r\n", "{}").status, 413);
+    let long = format!("X-Long: {}\r\n", "x".repeat(100_000));
+    assert_eq!(post(&long, "{}").status, 431);
+    let many: String = (0..300).map(|n| format!("X-{n}: 1\r\n")).collect();
+    assert_eq!(post(&many, "{}").status, 431);
+    assert_eq!(served.ask("PUT", "", "{}").answer().status, 405);
+    assert!(upstream.heard().is_empty(), "{:?}", upstream.heard());
+}
+
+#[test]
+fn a_token_is_made_once_and_for_its_owner_alone() {
+    let home = Home::new();
+    home.file("semel.toml", "");
+    let said = |home: &Home| {
+        let mut child = home.command(["--json", "serve", "--listen", "127.0.0.1:0"]);
+        let mut child = child.stdout(std::process::Stdio::piped()).spawn().expect("semel starts");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("a pipe");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("a line");
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        line
+    };
+    let (first, again) = (said(&home), said(&home));
+    let file = home.state().join("serve.token");
+    let token = std::fs::read_to_string(&file).expect("a token");
+    assert_eq!(token.trim().len(), 64);
+    assert!(!first.contains(token.trim()) && first.contains("serve.token") && again.contains("serve.token"));
+    assert_eq!(file.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).expect("it is ours");
+    let ran = home.semel(["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("chmod 600"), "{ran:?}");
+}
+
+#[test]
+fn what_is_not_safe_to_serve_is_not_served_and_the_place_is_named() {
+    let home = Home::new();
+    for (policy, words) in [
+        ("[serve]\nlisten = \"0.0.0.0:0\"\n", "can be reached by other machines"),
+        (
+            "[serve]\nlisten = \"0.0.0.0:0\"\nallow_remote = true\nrequire_token = false\n",
+            "require_token is false",
+        ),
+        ("[mcp.a]\nurl = \"ftp://x\"\n", "semel.toml:1: [mcp.a]: url: `ftp` is not http or https"),
+        ("[mcp.a]\nurl = \"http://u:p@x/\"\n", "user name or password"),
+        ("[mcp.a]\nurl = \"http://2130706433/\"\n", "number in disguise"),
+        ("[mcp.a]\nurl = \"http://a\"\nheaders_env = { X = \"NOT_SET\" }\n", "NOT_SET is not set"),
+        (
+            "[mcp.a]\ncommand = [\"/does/not/exist\"]\n",
+            "semel.toml:1: [mcp.a]: command: cannot start /does/not/exist",
+        ),
+        ("[mcp.a]\ncomand = [\"x\"]\n", "did you mean `command`?"),
+    ] {
+        home.file("semel.toml", policy);
+        let ran = home.semel(["serve"]);
+        assert_eq!(ran.code, Some(2), "{policy}: {ran:?}");
+        assert!(ran.stderr.contains(words), "{policy}: {ran:?}");
+    }
+}

@@ -1,0 +1,135 @@
+use super::served::{SESSION, Served, calling};
+use super::upstream::Upstream;
+use crate::home::Home;
+use serde_json::json;
+
+fn bank() -> (Home, Upstream, Served) {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let served = Served::before(&home, &upstream.url());
+    (home, upstream, served)
+}
+
+#[test]
+fn a_repeated_charge_is_answered_from_the_record() {
+    let (_home, upstream, served) = bank();
+    let first = served.call("charge", json!({"amount": 1}));
+    let again = served.call("charge", json!({"amount": 1}));
+    assert_eq!((first.outcome(), again.outcome()), ("ran".into(), "replayed".into()));
+    assert_eq!(first.json()["id"], 1);
+    assert_eq!(upstream.effects(), 1);
+    assert_eq!(served.call("charge", json!({"amount": 2})).outcome(), "ran");
+    assert_eq!(upstream.effects(), 2);
+}
+
+#[test]
+fn events_come_at_once_and_the_answer_after_them() {
+    let (_home, upstream, served) = bank();
+    let message = calling(7, "charge_streamed", json!({"amount": 1}));
+    let mut asked = served.ask("POST", SESSION, &message.to_string());
+    let head = asked.head().to_ascii_lowercase();
+    assert!(head.contains("content-type: text/event-stream"), "{head}");
+    let mut heard = String::new();
+    while !heard.contains("notifications/progress") {
+        heard.push_str(&asked.chunk());
+    }
+    assert!(heard.contains(": warm\n") && heard.contains(r#""progressToken":"t""#), "{heard}");
+    assert_eq!(upstream.effects(), 1);
+    upstream.release();
+    loop {
+        let chunk = asked.chunk();
+        if chunk.is_empty() {
+            break;
+        }
+        heard.push_str(&chunk);
+    }
+    assert!(heard.contains(r#""id":7"#) && heard.contains("charged 1"), "{heard}");
+}
+
+#[test]
+fn a_client_that_leaves_does_not_stop_what_was_sent_and_gets_it_when_it_comes_again() {
+    let (home, upstream, served) = bank();
+    let message = calling(1, "charge", json!({"amount": 1, "waits": true}));
+    let asked = served.ask("POST", SESSION, &message.to_string());
+    wait(|| upstream.effects() == 1);
+    drop(asked);
+    upstream.release();
+    wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
+    let again = served.call("charge", json!({"amount": 1, "waits": true}));
+    assert_eq!((again.outcome(), upstream.effects()), ("replayed".into(), 1));
+}
+
+#[test]
+fn a_polled_call_goes_on_for_the_client_that_comes_back_with_its_last_event() {
+    let (_home, upstream, served) = bank();
+    let first = served.call("charge_polled", json!({"amount": 1}));
+    assert_eq!(first.body, "id: call-1\nretry: 20\ndata:\n\n");
+    let back = served.ask("GET", &format!("{SESSION}Last-Event-ID: call-1\r\n"), "");
+    upstream.release();
+    let rest = back.answer();
+    assert!(rest.body.starts_with("id: call-2\ndata: {") && rest.body.contains("\"id\":1,"), "{rest:?}");
+    assert!(rest.body.contains("charged 1") && rest.body.contains("dev.semel/receipt"), "{rest:?}");
+    assert_eq!(upstream.effects(), 1);
+}
+
+#[test]
+fn a_polled_call_whose_client_never_comes_back_is_settled_all_the_same() {
+    let (home, upstream, served) = bank();
+    served.call("charge_polled", json!({"amount": 1}));
+    upstream.release();
+    wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
+    let stranger = served.ask("GET", "Mcp-Session-Id: s-2\r\nLast-Event-ID: call-1\r\n", "").answer();
+    assert!(!stranger.body.contains("dev.semel/receipt"), "another session gets nothing of it: {stranger:?}");
+    let again = served.call("charge_polled", json!({"amount": 1}));
+    assert_eq!((again.outcome(), upstream.effects()), ("replayed".into(), 1));
+}
+
+#[test]
+fn a_refusal_before_the_server_reaches_the_client_as_it_is() {
+    let (home, upstream, served) = bank();
+    let refused = served.call("charge_refused", json!({}));
+    assert_eq!((refused.status, refused.body.as_str()), (401, "who are you?"));
+    assert!(refused.head.contains("www-authenticate: bearer resource_metadata="), "{refused:?}");
+    assert_eq!(upstream.effects(), 0);
+    let listed = home.json(["ledger", "list"]);
+    assert_eq!(listed["items"][0]["state"], "not_applied", "{listed}");
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_lets_calls_settle() {
+    let (home, upstream, mut served) = bank();
+    let message = calling(1, "charge", json!({"amount": 1, "waits": true}));
+    let asked = served.ask("POST", SESSION, &message.to_string());
+    wait(|| upstream.effects() == 1);
+    let releasing = upstream.clone();
+    let release = std::thread::spawn(move || {
+        std::thread::park_timeout(std::time::Duration::from_millis(200));
+        releasing.release();
+    });
+    let status = served.stop();
+    release.join().expect("it ran");
+    assert!(status.success(), "{status:?}");
+    assert!(asked.answer().body.contains("charged 1"), "the answer still goes out");
+    let listed = home.json(["ledger", "list"]);
+    assert_eq!(listed["items"][0]["state"], "applied", "{listed}");
+}
+
+#[test]
+fn a_run_that_was_cancelled_starts_nothing() {
+    let (home, upstream, served) = bank();
+    home.json(["cancel", "nightly"]);
+    let message = calling(1, "charge", json!({"amount": 1})).to_string();
+    let answer = served.ask("POST", &format!("{SESSION}Semel-Run-Id: nightly\r\n"), &message).answer();
+    assert_eq!(answer.json()["result"]["_meta"]["dev.semel/receipt"]["code"], "cancelled", "{answer:?}");
+    assert_eq!(upstream.effects(), 0);
+    assert!(upstream.heard().iter().all(|heard| heard.header("semel-run-id").is_none()));
+}
+
+fn wait(mut so: impl FnMut() -> bool) {
+    for _ in 0..3_000 {
+        if so() {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    panic!("it did not come to pass");
+}

@@ -1,0 +1,9 @@
+//! `semel serve` before servers of our own: what passes, what is guarded, who is let in.
+
+mod served;
+mod upstream;
+
+mod front;
+mod guarded;
+mod passing;
+mod stdio;

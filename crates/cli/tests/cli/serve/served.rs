@@ -1,0 +1,154 @@
+//! `semel serve` as a process, and a client that shows every byte.
+
+use crate::home::Home;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub const TOKEN: &str = "a-token-of-this-test";
+
+#[derive(Debug)]
+pub struct Served {
+    child: Child,
+    pub address: String,
+}
+
+impl Served {
+    /// Serves with this policy, on a port of its own.
+    pub fn start(home: &Home, policy: &str) -> Served {
+        home.file("semel.toml", policy);
+        let mut command = home.command(["--json", "serve", "--listen", "127.0.0.1:0"]);
+        command.env("SEMEL_SERVE_TOKEN", TOKEN).env("UPSTREAM_TOKEN", "Bearer operator");
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("semel starts");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("its output is a pipe");
+        BufReader::new(output).read_line(&mut line).expect("it says where it listens");
+        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        Served { child, address: said["listen"].as_str().expect("an address").to_owned() }
+    }
+
+    pub fn before(home: &Home, url: &str) -> Served {
+        Served::start(home, &format!("[mcp.bank]\nurl = \"{url}\"\n"))
+    }
+
+    /// A request with semel's token, the head as given.
+    pub fn ask(&self, method: &str, headers: &str, body: &str) -> Asked {
+        self.ask_raw(
+            &format!("{method} /mcp/bank HTTP/1.1"),
+            &format!("Semel-Token: {TOKEN}\r\n{headers}"),
+            body,
+        )
+    }
+
+    pub fn ask_raw(&self, first: &str, headers: &str, body: &str) -> Asked {
+        let host =
+            if headers.contains("Host: ") { String::new() } else { format!("Host: {}\r\n", self.address) };
+        let length = if headers.contains("Content-Length") || body.is_empty() {
+            String::new()
+        } else {
+            format!("Content-Length: {}\r\n", body.len())
+        };
+        let mut stream = TcpStream::connect(&self.address).expect("semel listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        let text = format!("{first}\r\n{host}{length}{headers}Connection: close\r\n\r\n{body}");
+        stream.write_all(text.as_bytes()).expect("the request is taken");
+        Asked { reader: BufReader::new(stream) }
+    }
+
+    pub fn post(&self, message: &Value) -> Answer {
+        self.ask("POST", SESSION, &message.to_string()).answer()
+    }
+
+    pub fn call(&self, tool: &str, arguments: Value) -> Answer {
+        self.post(&calling(1, tool, arguments))
+    }
+
+    /// Tells it to stop, and waits for its end.
+    pub fn stop(&mut self) -> ExitStatus {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
+        self.child.wait().expect("it ends")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+pub const SESSION: &str = "Mcp-Session-Id: s-1\r\nMCP-Protocol-Version: 2025-11-25\r\n";
+
+pub fn calling(id: u64, tool: &str, arguments: Value) -> Value {
+    let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": "t"}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+/// A request whose answer is still to be read.
+#[derive(Debug)]
+pub struct Asked {
+    reader: BufReader<TcpStream>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Asked {
+    pub fn head(&mut self) -> String {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(self.reader.read_line(&mut head).expect("a head") > 0, "the connection ended: {head:?}");
+        }
+        head
+    }
+
+    /// One chunk of a body; empty at its end.
+    pub fn chunk(&mut self) -> String {
+        let mut size = String::new();
+        self.reader.read_line(&mut size).expect("a chunk");
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        let mut chunk = vec![0; size + 2];
+        self.reader.read_exact(&mut chunk).expect("a whole chunk");
+        chunk.truncate(size);
+        String::from_utf8(chunk).expect("text")
+    }
+
+    pub fn answer(mut self) -> Answer {
+        let head = self.head();
+        let status = head[9..12].parse().expect("a status");
+        let lower = head.to_ascii_lowercase();
+        let mut body = String::new();
+        if lower.contains("transfer-encoding: chunked") {
+            loop {
+                let chunk = self.chunk();
+                if chunk.is_empty() {
+                    break;
+                }
+                body.push_str(&chunk);
+            }
+        } else {
+            self.reader.read_to_string(&mut body).expect("a body");
+        }
+        Answer { status, head: lower, body }
+    }
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub fn outcome(&self) -> Value {
+        self.json()["result"]["_meta"]["dev.semel/receipt"]["outcome"].clone()
+    }
+}

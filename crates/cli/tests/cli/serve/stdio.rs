@@ -1,0 +1,83 @@
+use super::upstream::Upstream;
+use crate::home::Home;
+use serde_json::{Value, json};
+
+fn lines(messages: &[Value]) -> Vec<u8> {
+    messages.iter().flat_map(|message| format!("{message}\n").into_bytes()).collect()
+}
+
+fn hello(version: &str) -> [Value; 2] {
+    let params =
+        json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ]
+}
+
+fn call(id: u64, tool: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {"amount": 1}}})
+}
+
+#[test]
+fn a_client_on_stdio_stands_before_a_remote_server() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    upstream.release();
+    let speak = |id: u64| {
+        let [first, second] = hello("2025-11-25");
+        let input = lines(&[first, second, call(id, "charge"), call(id + 1, "get_balance")]);
+        let ran = home.semel_reading(["mcp", "--url", &upstream.url(), "--name", "bank"], &input);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let said: Vec<Value> =
+            ran.stdout.lines().map(|line| serde_json::from_str(line).expect("a message")).collect();
+        let answer = said.iter().find(|message| message["id"] == id).cloned();
+        assert!(said.iter().any(|message| message["id"] == id + 1), "{said:?}");
+        answer.unwrap_or_else(|| panic!("no answer: {said:?}"))
+    };
+    let outcome = |answer: Value| answer["result"]["_meta"]["dev.semel/receipt"]["outcome"].clone();
+    assert_eq!(outcome(speak(5)), "ran");
+    assert_eq!(outcome(speak(8)), "replayed");
+    assert_eq!(upstream.effects(), 1);
+    let heard = upstream.heard();
+    let charged = heard.iter().find(|heard| heard.body.contains("\"charge\"")).expect("a charge");
+    assert_eq!(charged.header("mcp-session-id"), Some("s-1"));
+    assert_eq!(charged.header("mcp-protocol-version"), Some("2025-11-25"));
+    assert!(heard.iter().any(|heard| heard.head.starts_with("DELETE /mcp ")), "it says goodbye");
+}
+
+#[test]
+fn of_the_stateless_era_headers_mirror_the_body() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": "get_balance", "arguments": {}, "_meta": meta});
+    let message = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params});
+    let mut command = vec!["mcp".to_owned(), "--url".to_owned(), upstream.url()];
+    command.extend(["--header-env".to_owned(), "X-Login=USER".to_owned()]);
+    let ran = home.semel_reading(&command, &lines(&[message]));
+    assert!(ran.stdout.contains("charged 0"), "{ran:?}");
+    let heard = upstream.heard();
+    let called = heard.iter().find(|heard| heard.body.contains("tools/call")).expect("a call");
+    for (name, value) in [
+        ("mcp-protocol-version", Some("2026-07-28")),
+        ("mcp-method", Some("tools/call")),
+        ("mcp-name", Some("get_balance")),
+        ("mcp-session-id", None),
+        ("x-login", Some("alice")),
+    ] {
+        assert_eq!(called.header(name), value, "{name}");
+    }
+    let listed =
+        heard.iter().find(|heard| heard.body.contains("tools/list")).expect("semel asks for the tools");
+    assert_eq!(listed.header("mcp-method"), Some("tools/list"));
+}
+
+#[test]
+fn a_remote_server_that_is_not_there_is_an_error_and_nothing_is_sent_again() {
+    let home = Home::new();
+    let input = lines(&[hello("2025-11-25")[0].clone(), call(5, "charge")]);
+    let ran = home.semel_reading(["mcp", "--url", "http://127.0.0.1:9/mcp"], &input);
+    assert!(ran.stdout.contains(r#""id":0,"error""#) && ran.stdout.contains("not_started"), "{ran:?}");
+}
