@@ -35,7 +35,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     }
     let (token, token_file) = token(context, &policy.serve)?;
     let front = Front::new(hosts(&policy.serve, address), policy.serve.allowed_origins.clone(), token);
-    let offers::Prepared { servers, offers } = offers::prepare(context, &policy, &clock)?;
+    let offers::Prepared { servers, all, offers } = offers::prepare(context, &policy, &clock)?;
     let names: Vec<String> = offers.keys().cloned().collect();
     let door = Arc::new(Door::new(gate, policy, clock, servers));
     runtime.spawn(served::keep_retention(Arc::clone(&door)));
@@ -48,7 +48,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         say(context, listener.local_addr()?, token_file.as_deref(), &names);
         let stop = async { drop(signalled.await) };
         server::serve(listener, Served { front: Arc::new(front), router }, stop, door.busy.rest()).await;
-        for server in door.servers.values() {
+        for server in &all {
             if let Link::Child(child) = &server.link {
                 child.close();
                 served::end(child).await;

@@ -1,8 +1,9 @@
 //! From `[mcp.NAME]` to servers that can be offered.
 
 use crate::commands::Context;
+use crate::output::Output;
 use crate::served;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
@@ -13,7 +14,7 @@ use semel_doors::mcp::door::Servers;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::child::ChildLink;
 use semel_doors::mcp::link::remote::RemoteLink;
-use semel_doors::mcp::serve::http::{Child, Offer, Remote, Way};
+use semel_doors::mcp::serve::http::{Child, Children, Offer, Remote, Tongue, Way};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
 use std::collections::BTreeMap;
@@ -24,14 +25,24 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Prepared {
     pub servers: Servers,
+    /// Every server there is to end.
+    pub all: Vec<Arc<Server>>,
     pub offers: BTreeMap<String, Offer>,
 }
 
+/// One of them; a server on stdio has a process for each era.
+struct Offered {
+    server: Arc<Server>,
+    also: Option<Arc<Server>>,
+    offer: Offer,
+}
+
 pub fn prepare(context: &Context, policy: &Policy, clock: &RuntimeClock) -> anyhow::Result<Prepared> {
-    let mut prepared = Prepared { servers: Servers::new(), offers: BTreeMap::new() };
+    let mut prepared = Prepared { servers: Servers::new(), all: Vec::new(), offers: BTreeMap::new() };
     for (name, configured) in &policy.mcp {
         let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
-        let (server, offer) = offer(context, name, configured, clock).with_context(place)?;
+        let Offered { server, also, offer } = offer(context, name, configured, clock).with_context(place)?;
+        prepared.all.extend([Arc::clone(&server)].into_iter().chain(also));
         prepared.servers.insert(name.clone(), server);
         prepared.offers.insert(name.clone(), offer);
     }
@@ -50,11 +61,52 @@ pub fn asked(
     for (name, configured) in &policy.mcp {
         if name != guarded && asked.contains(name.as_str()) {
             let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
-            let (server, _) = offer(context, name, configured, clock).with_context(place)?;
+            let server = ask(context, name, configured, clock).with_context(place)?;
             servers.insert(name.clone(), server);
         }
     }
     Ok(servers)
+}
+
+/// A server that only semel itself asks.
+fn ask(
+    context: &Context,
+    name: &str,
+    configured: &McpServer,
+    clock: &RuntimeClock,
+) -> anyhow::Result<Arc<Server>> {
+    match &configured.reach {
+        Reach::Url { .. } => Ok(offer(context, name, configured, clock)?.server),
+        Reach::Command { .. } => {
+            let child = start(context, name, configured, clock, Tongue::Either)?;
+            let server = Arc::clone(child.server());
+            let output = context.output;
+            tokio::spawn(async move { say(output, child.greet().await) });
+            Ok(server)
+        }
+    }
+}
+
+/// Starts a process that speaks one era.
+fn start(
+    context: &Context,
+    name: &str,
+    configured: &McpServer,
+    clock: &RuntimeClock,
+    tongue: Tongue,
+) -> anyhow::Result<Arc<Child>> {
+    let Reach::Command { argv, env, cwd } = &configured.reach else { bail!("there is no command") };
+    let (program, rest) = argv.split_first().context("command")?;
+    let mut command = Command::new(program);
+    command.args(rest).envs(env.iter().map(|(name, value)| (name, value)));
+    if let Some(cwd) = cwd {
+        command.current_dir(context.environment.cwd.join(cwd));
+    }
+    let started = ChildLink::start(&mut command, clock.clone());
+    let (link, output) = started.with_context(|| format!("command: cannot start {program}"))?;
+    let (name, link) = (name.to_owned(), Link::Child(link));
+    let server = Server::new(name, String::new(), settings(configured), link, served::instance());
+    Ok(Child::new(Arc::new(server), output, tongue)?)
 }
 
 fn offer(
@@ -62,7 +114,7 @@ fn offer(
     name: &str,
     configured: &McpServer,
     clock: &RuntimeClock,
-) -> anyhow::Result<(Arc<Server>, Offer)> {
+) -> anyhow::Result<Offered> {
     let settings = settings(configured);
     let run = configured.run.as_deref().map(Run::named).transpose().context("run")?;
     match &configured.reach {
@@ -76,35 +128,30 @@ fn offer(
                 Server::new(name.to_owned(), authority, settings, Link::Remote(link), served::instance());
             let server = Arc::new(server);
             let way = Way::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
-            Ok((server, Offer { way, run }))
+            Ok(Offered { server, also: None, offer: Offer { way, run } })
         }
-        Reach::Command { argv, env, cwd } => {
-            let (program, rest) = argv.split_first().context("command")?;
-            let mut command = Command::new(program);
-            command.args(rest).envs(env.iter().map(|(name, value)| (name, value)));
-            if let Some(cwd) = cwd {
-                command.current_dir(context.environment.cwd.join(cwd));
-            }
-            let started = ChildLink::start(&mut command, clock.clone());
-            let (link, output) = started.with_context(|| format!("command: cannot start {program}"))?;
-            let link = Link::Child(link);
-            let server = Server::new(name.to_owned(), String::new(), settings, link, served::instance());
-            let server = Arc::new(server);
-            let child = Child::new(Arc::clone(&server), output)?;
-            greet(context, Arc::clone(&child));
-            Ok((server, Offer { way: Way::Child(child), run }))
+        Reach::Command { .. } => {
+            let start = |tongue| start(context, name, configured, clock, tongue);
+            let (session, stateless) = (start(Tongue::Session)?, start(Tongue::Stateless)?);
+            let server = Arc::clone(session.server());
+            let also = Some(Arc::clone(stateless.server()));
+            let children = Arc::new(Children::new(session, stateless));
+            greet(context, Arc::clone(&children));
+            Ok(Offered { server, also, offer: Offer { way: Way::Child(children), run } })
         }
     }
 }
 
 /// Begins to speak with a server, so that whoever comes first need not wait for it.
-fn greet(context: &Context, child: Arc<Child>) {
+fn greet(context: &Context, children: Arc<Children>) {
     let output = context.output;
-    tokio::spawn(async move {
-        if let Err(why) = child.greet().await {
-            output.warn(format_args!("semel: {why}"));
-        }
-    });
+    tokio::spawn(async move { say(output, children.greet().await) });
+}
+
+fn say(output: Output, greeted: Result<(), String>) {
+    if let Err(why) = greeted {
+        output.warn(format_args!("semel: {why}"));
+    }
 }
 
 /// Scheme, host and port: what tells two remote servers of one name apart.

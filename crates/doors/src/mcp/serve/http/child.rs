@@ -1,6 +1,5 @@
-//! A server on standard input and output, offered over HTTP: one process for all clients.
+//! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
-use super::incoming::Incoming;
 use super::relay::{Hears, Relay, Renamed};
 use super::resumable::Owner;
 use super::sessions::Sessions;
@@ -40,9 +39,18 @@ pub struct Child {
     server: Arc<Server>,
     relay: Arc<Relay>,
     sessions: Sessions,
-    incoming: Incoming,
+    tongue: Tongue,
     /// What it answered when semel introduced itself.
     hello: tokio::sync::OnceCell<Result<Hello, String>>,
+}
+
+/// The era in which a process is spoken to: servers of both settle on one with the first message of a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tongue {
+    Session,
+    Stateless,
+    /// The first if it speaks it, else the second: for questions of semel's own.
+    Either,
 }
 
 #[derive(Debug, Clone)]
@@ -63,7 +71,7 @@ struct Asked<'a> {
 }
 
 impl Child {
-    pub fn new(server: Arc<Server>, output: ChildOutput) -> std::io::Result<Arc<Child>> {
+    pub fn new(server: Arc<Server>, output: ChildOutput, tongue: Tongue) -> std::io::Result<Arc<Child>> {
         let relay = Arc::new(Relay::default());
         relay.knows(Arc::clone(&server));
         output.listen(Hears(Arc::clone(&relay)))?;
@@ -71,9 +79,13 @@ impl Child {
             server,
             relay,
             sessions: Sessions::default(),
-            incoming: Incoming::default(),
+            tongue,
             hello: Default::default(),
         }))
+    }
+
+    pub fn server(&self) -> &Arc<Server> {
+        &self.server
     }
 
     /// Introduces semel to the server, once: a client of no abilities, so that the server asks nothing back.
@@ -92,49 +104,60 @@ impl Child {
     }
 
     async fn introduce(&self) -> Result<Hello, String> {
-        let about = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
-        let params =
-            serde_json::json!({"protocolVersion": SESSION_VERSION, "capabilities": {}, "clientInfo": about});
-        let answer = self.server.ask("initialize", &params.to_string()).await?;
-        let result = answer.body.as_ref().map_or("null", text).to_owned();
-        if let Kind::Response { failed: false, .. } = answer.kind {
-            era::hear(&self.server, "initialize", &result);
-            let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-            if let Ok(message) = Message::parse(Bytes::from_static(initialized.as_bytes())) {
-                self.server.link.pass(message);
-            }
-            let result = era::with_idempotency(&result).unwrap_or(result);
-            return Ok(Hello::Session { result });
-        }
-        let meta = format!(r#"{{"_meta":{}}}"#, era::own_meta(era::STATELESS));
-        let answer = self.server.ask("server/discover", &meta).await?;
-        match answer.kind {
-            Kind::Response { failed: false, .. } => {
-                era::hear(&self.server, "server/discover", answer.body.as_ref().map_or("null", text));
-                Ok(Hello::Stateless)
-            }
-            _ => Err(format!("it knows neither initialize nor server/discover: {result}")),
+        match self.tongue {
+            Tongue::Session => self.introduce_as(false).await,
+            Tongue::Stateless => self.introduce_as(true).await,
+            Tongue::Either => match self.introduce_as(false).await {
+                Err(_) => self.introduce_as(true).await,
+                hello => hello,
+            },
         }
     }
 
-    pub async fn answer(
+    async fn introduce_as(&self, stateless: bool) -> Result<Hello, String> {
+        let (method, params) = match stateless {
+            false => {
+                let about = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
+                let params = serde_json::json!({
+                    "protocolVersion": SESSION_VERSION, "capabilities": {}, "clientInfo": about,
+                });
+                ("initialize", params.to_string())
+            }
+            true => ("server/discover", format!(r#"{{"_meta":{}}}"#, era::own_meta(era::STATELESS))),
+        };
+        let answer = self.server.ask(method, &params).await?;
+        let result = answer.body.as_ref().map_or("null", text).to_owned();
+        if !matches!(answer.kind, Kind::Response { failed: false, .. }) {
+            return Err(format!("it does not know {method}: {result}"));
+        }
+        era::hear(&self.server, method, &result);
+        match stateless {
+            true => Ok(Hello::Stateless),
+            false => {
+                let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+                if let Ok(message) = Message::parse(Bytes::from_static(initialized.as_bytes())) {
+                    self.server.link.pass(message);
+                }
+                Ok(Hello::Session { result: era::with_idempotency(&result).unwrap_or(result) })
+            }
+        }
+    }
+
+    pub(super) async fn answer(
         self: &Arc<Self>,
         door: &Arc<Door>,
         caller: Caller,
         parts: Parts,
-        body: Body,
+        message: Option<Message>,
     ) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let owner = Owner { principal: caller.principal.clone(), session };
         let asked = Asked { door, caller, owner, headers: parts.headers };
-        match parts.method {
-            Method::POST => match self.incoming.read(body).await {
-                Ok(message) => self.post(asked, message).await,
-                Err(refused) => *refused,
-            },
-            Method::GET => self.listen(&asked),
-            Method::DELETE if self.sessions.end(&asked.owner) => Response::new(Body::empty()),
-            Method::DELETE => no_session(&asked.owner),
+        match (parts.method, message) {
+            (Method::POST, Some(message)) => self.post(asked, message).await,
+            (Method::GET, _) => self.listen(&asked),
+            (Method::DELETE, _) if self.sessions.end(&asked.owner) => Response::new(Body::empty()),
+            (Method::DELETE, _) => no_session(&asked.owner),
             _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
         }
     }

@@ -1,6 +1,7 @@
 //! Clients over Streamable HTTP: every configured server at `/mcp/NAME`.
 
 mod child;
+mod children;
 mod connections;
 mod incoming;
 mod relay;
@@ -11,7 +12,8 @@ mod sessions;
 mod stream;
 mod validate;
 
-pub use child::Child;
+pub use child::{Child, Tongue};
+pub use children::Children;
 pub use remote::Remote;
 
 use crate::http::server::{Credential, problem};
@@ -45,7 +47,7 @@ pub struct Offer {
 #[derive(Debug)]
 pub enum Way {
     Remote(Box<Remote>),
-    Child(Arc<Child>),
+    Child(Arc<Children>),
 }
 
 /// All that is offered, by name.

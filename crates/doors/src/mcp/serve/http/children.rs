@@ -1,0 +1,64 @@
+//! One server on standard input and output, spoken to in both eras of the protocol.
+
+use super::child::Child;
+use super::incoming::Incoming;
+use crate::mcp::door::Door;
+use crate::mcp::era;
+use crate::mcp::intent::Caller;
+use crate::mcp::link::Link;
+use crate::mcp::message::{Message, text};
+use axum::body::Body;
+use axum::response::Response;
+use http::Method;
+use http::request::Parts;
+use std::sync::Arc;
+
+/// A process for each era: a server of both settles on one with the first message of a pipe.
+#[derive(Debug)]
+pub struct Children {
+    session: Arc<Child>,
+    stateless: Arc<Child>,
+    incoming: Incoming,
+}
+
+impl Children {
+    pub fn new(session: Arc<Child>, stateless: Arc<Child>) -> Children {
+        Children { session, stateless, incoming: Incoming::default() }
+    }
+
+    /// Introduces semel to both, and ends the one that does not speak its era. `Err`: neither does.
+    pub async fn greet(&self) -> Result<(), String> {
+        let greeted = tokio::join!(self.session.greet(), self.stateless.greet());
+        for (child, greeted) in [(&self.session, &greeted.0), (&self.stateless, &greeted.1)] {
+            if let (Link::Child(link), Err(_)) = (&child.server().link, greeted) {
+                link.close();
+            }
+        }
+        greeted.0.or(greeted.1)
+    }
+
+    pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
+        let message = match parts.method == Method::POST {
+            false => None,
+            true => match self.incoming.read(body).await {
+                Ok(message) => Some(message),
+                Err(refused) => return *refused,
+            },
+        };
+        let (wanted, other) = match message.as_ref().is_some_and(is_stateless) {
+            true => (&self.stateless, &self.session),
+            false => (&self.session, &self.stateless),
+        };
+        // A server of one era tells clients of the other one what it speaks.
+        let child = match wanted.greet().await.is_err() && other.greet().await.is_ok() {
+            true => other,
+            false => wanted,
+        };
+        child.answer(door, caller, parts, message).await
+    }
+}
+
+fn is_stateless(message: &Message) -> bool {
+    let params = message.params.as_ref().map_or("{}", text);
+    message.method() == Some("server/discover") || era::version_of(params).is_some()
+}
