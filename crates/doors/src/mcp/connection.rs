@@ -3,8 +3,10 @@
 use super::intent::Caller;
 use super::message::Id;
 use semel_core::digest::Digest;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
 /// Guarded calls of one client at once. More is a storm.
 pub const CALLS_MAX: usize = 2_000;
@@ -22,6 +24,7 @@ const NEWS_MAX: usize = 20;
 pub struct Connection {
     pub caller: Caller,
     state: Mutex<State>,
+    given: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +36,29 @@ struct State {
     in_order: Vec<Digest>,
     /// Calls that the client no longer waits for.
     abandoned: Vec<Arc<Waiter>>,
+    /// Answers that are on their way to the client, by intent.
+    giving: HashMap<Digest, usize>,
+}
+
+/// An answer on its way to the client: whoever has read it may call again before the ledger knows that it was seen.
+#[derive(Debug)]
+pub struct Giving {
+    connection: Arc<Connection>,
+    key: Digest,
+}
+
+impl Drop for Giving {
+    fn drop(&mut self) {
+        let mut state = self.connection.lock();
+        if let Entry::Occupied(mut count) = state.giving.entry(self.key) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        drop(state);
+        self.connection.given.notify_waiters();
+    }
 }
 
 /// Who waits for the answer of one guarded call.
@@ -64,7 +90,7 @@ impl Waiter {
 
 impl Connection {
     pub fn new(caller: Caller) -> Connection {
-        Connection { caller, state: Mutex::default() }
+        Connection { caller, state: Mutex::default(), given: Notify::new() }
     }
 
     /// A guarded call begins. `None`: too many at once.
@@ -120,12 +146,34 @@ impl Connection {
 
     /// Whether progress under this token is for somebody who no longer waits.
     pub fn is_abandoned(&self, progress_token: &str) -> bool {
-        let of = |waiter: &Arc<Waiter>| waiter.progress_token.as_deref() == Some(progress_token);
-        self.lock().abandoned.iter().any(of)
+        let is = |waiter: &Arc<Waiter>, wait: Wait| {
+            waiter.progress_token.as_deref() == Some(progress_token) && *waiter.lock() == wait
+        };
+        let state = self.lock();
+        let given_up = state.abandoned.iter().any(|waiter| is(waiter, Wait::GivenUp));
+        // Some clients use one token for all their calls, and somebody may wait again.
+        given_up && !state.calls.values().flatten().any(|waiter| is(waiter, Wait::Waiting))
     }
 
     pub fn is_idle(&self) -> bool {
         self.lock().count == 0
+    }
+
+    /// An answer of this intent goes to the client.
+    pub fn gives(self: &Arc<Self>, key: Digest) -> Giving {
+        *self.lock().giving.entry(key).or_default() += 1;
+        Giving { connection: Arc::clone(self), key }
+    }
+
+    /// Waits until no answer of this intent is on its way any more.
+    pub async fn given(&self, key: Digest) {
+        loop {
+            let given = self.given.notified();
+            if !self.lock().giving.contains_key(&key) {
+                return;
+            }
+            given.await;
+        }
     }
 
     /// Remembers that this intent was answered here.

@@ -2,8 +2,9 @@
 
 use super::busy::Busy;
 use super::call::{BadCall, ToolCall};
-use super::connection::{Connection, Waiter};
+use super::connection::{Connection, Giving, Waiter};
 use super::decorate::Decoration;
+use super::era;
 use super::frame::Frame;
 use super::intent;
 use super::message::{Id, Message};
@@ -25,7 +26,7 @@ use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use semel_ledger::pins::Pinned;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -70,6 +71,8 @@ pub struct Guarded {
 pub struct Given {
     pub frame: Frame,
     delivery: Option<Found>,
+    /// Until it is marked, or cannot be.
+    giving: Mutex<Option<Giving>>,
     /// When its request came, on the monotonic clock.
     came: Duration,
     late_after: Duration,
@@ -82,27 +85,43 @@ impl Given {
     }
 
     pub fn plain(frame: Frame) -> Given {
-        Given { frame, delivery: None, came: Duration::ZERO, late_after: Duration::ZERO }
+        let giving = Mutex::default();
+        Given { frame, delivery: None, giving, came: Duration::ZERO, late_after: Duration::ZERO }
     }
 }
+
+/// How long a call waits for the answer of an equal one to be read and marked. A client that does not read is not
+/// waited for: then the answer has not been seen.
+const MARKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long after an attempt's deadline its caller looks again: the claim is a little younger than the call.
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Door {
-    /// What becomes of a `tools/call`, given the tools that the server has.
+    /// Decisions go to the journal alone, and nobody sees a difference.
+    pub fn observes(&self) -> bool {
+        self.policy.mode == Mode::Observe
+    }
+
+    /// What becomes of a `tools/call`, given the tools that the server has. Within a runtime.
     pub fn route(
-        &self,
+        self: &Arc<Self>,
         id: &Id,
         message: &Message,
         server: &Arc<Server>,
         connection: &Arc<Connection>,
         tools: &Arc<Tools>,
     ) -> Route {
-        let call = match ToolCall::read(id, message) {
+        let call = match ToolCall::read(id, message, |name| tools.get(name).cloned()) {
             Ok(call) => call,
+            Err(_) if self.observes() => return Route::Pass,
             Err(bad) => return Route::Answer(refused(id, &bad)),
         };
+        // Whoever asks for a dry run must not get the effect, whatever the mode.
+        if self.observes() && !call.dry_run {
+            self.observe(call, server, connection, tools);
+            return Route::Pass;
+        }
         if server.settings.own_tools && own_tools::is_own(&call.tool) && tools.get(&call.tool).is_none() {
             return Route::Own(Box::new(call));
         }
@@ -120,6 +139,29 @@ impl Door {
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
         Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter }))
+    }
+
+    /// Writes down what would have been decided. The call itself does not wait for it.
+    fn observe(
+        self: &Arc<Self>,
+        call: ToolCall,
+        server: &Arc<Server>,
+        connection: &Arc<Connection>,
+        tools: &Tools,
+    ) {
+        let definition = tools.get(&call.tool).cloned();
+        let (this, working) = (Arc::clone(self), self.busy.begin());
+        let (server, connection) = (Arc::clone(server), Arc::clone(connection));
+        tokio::spawn(async move {
+            let rule = intent::rule(&this.policy, &server, &call, definition.as_deref());
+            if let Ok(gate) = &this.gate
+                && let Ok(intent) =
+                    intent::intent(&call, &rule, &server, &connection.caller, gate.ledger.secret())
+            {
+                gate.observed(&intent, &rule).await;
+            }
+            drop(working);
+        });
     }
 
     /// Takes a guarded call through the gate. Whoever asked may go away: it is finished and settled all the same.
@@ -142,6 +184,7 @@ impl Door {
             // A missing mark means undelivered: the next call is answered from the record, which is safe.
             let _unmarked = gate.delivered(delivery).await;
         }
+        given.giving.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {
@@ -150,7 +193,7 @@ impl Door {
         if !connection.ended(&call.id, waiter, &render::became(&passed, live.as_ref())) {
             return None;
         }
-        let news = if self.policy.mode == Mode::Observe { Vec::new() } else { connection.news() };
+        let news = connection.news();
         let definition = tools.get(&call.tool);
         let free = Output::Free;
         let around = Around {
@@ -160,13 +203,15 @@ impl Door {
             news: &news,
         };
         let frame = match (&passed.reply, &live) {
-            // Observing changes nothing that anybody sees.
+            // A task's handle: its effect is known once it has ended.
             (GivenReply::Live, Some(live)) if passed.answer.effect_id.is_none() => {
                 render::as_it_came(live, &call.id)
             }
             _ => render::response(&passed, live.as_ref(), &around),
         };
-        Some(Given { frame, delivery: passed.delivery, came, late_after: rule.late_after })
+        let delivery = passed.delivery;
+        let giving = Mutex::new(delivery.as_ref().map(|found| connection.gives(found.key)));
+        Some(Given { frame, delivery, giving, came, late_after: rule.late_after })
     }
 
     /// What speaks against a call before the ledger is asked.
@@ -177,9 +222,6 @@ impl Door {
             Ok(gate) => gate,
             Err(why) => return refuse(wording::ledger_unavailable(why)),
         };
-        if self.policy.mode == Mode::Observe {
-            return None;
-        }
         let definition = tools.get(&call.tool)?;
         let held = server.settings.pin || self.policy.mode == Mode::Strict;
         match pins::check(gate, server, definition, self.clock.now()).await {
@@ -195,9 +237,8 @@ impl Door {
         loop {
             let (tell, handle) = oneshot::channel();
             let pass = tokio::spawn(Arc::clone(self).pass_once(Arc::clone(guarded), tell));
-            let timeout = guarded.rule.timeout.filter(|_| self.policy.mode != Mode::Observe);
             let patience = async {
-                match timeout {
+                match guarded.rule.timeout {
                     Some(timeout) => self.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
                     None => std::future::pending().await,
                 }
@@ -227,6 +268,8 @@ impl Door {
         if connection.has_done(intent.key) {
             intent.keep_on_connection(rule);
         }
+        // Whoever has read the answer of the call before means this one.
+        let _read_by_nobody = tokio::time::timeout(MARKED_WITHIN, connection.given(intent.key)).await;
         let mut upstream = ToolUpstream {
             server,
             servers: &self.servers,
@@ -283,9 +326,15 @@ impl Door {
         })
     }
 
+    /// How a server introduces itself, as the client should see it. `None`: as it came.
+    pub fn hello(&self, server: &Server, method: &str, result: &str) -> Option<String> {
+        era::hear(server, method, result);
+        if self.observes() { None } else { era::with_idempotency(result) }
+    }
+
     /// A listing's result as the client should see it. `None`: as it came.
     pub fn listing(&self, server: &Server, result: &str) -> Option<String> {
-        if self.policy.mode == Mode::Observe {
+        if self.observes() {
             return None;
         }
         let mut page = Tools::default();
