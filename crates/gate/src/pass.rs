@@ -286,18 +286,26 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         rule: &Rule,
         upstream: &mut U,
     ) -> Result<Passed, Error> {
-        if self.mode == Mode::Observe && rule.class != Class::Read {
-            let now = self.clock.now();
-            // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
-            if let Ok(would) = self.would(intent, rule).await {
-                let data = serde_json::json!({
-                    "would": would.would, "action": intent.action, "subject": intent.subject,
-                });
-                let line = journal::note("observed", None, intent.run_key, data, now);
-                let _unrecorded_is_fine = self.ledger.note(line, Durability::Lazy).await;
-            }
+        if self.mode == Mode::Observe {
+            self.observed(intent, rule).await;
         }
         Ok(unrecorded(rule, upstream).await)
+    }
+
+    /// Writes down what would have been decided about a call that passes as it is.
+    pub async fn observed(&self, intent: &Intent, rule: &Rule) {
+        if rule.class == Class::Read {
+            return;
+        }
+        let now = self.clock.now();
+        // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
+        if let Ok(would) = self.would(intent, rule).await {
+            let data = serde_json::json!({
+                "would": would.would, "action": intent.action, "subject": intent.subject,
+            });
+            let line = journal::note("observed", None, intent.run_key, data, now);
+            let _unrecorded_is_fine = self.ledger.note(line, Durability::Lazy).await;
+        }
     }
 }
 

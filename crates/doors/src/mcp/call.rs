@@ -2,8 +2,10 @@
 
 use super::members::{Members, quoted};
 use super::message::{Id, Message, text};
+use super::tools::Definition;
 use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json};
+use std::sync::Arc;
 
 /// The argument by which a model repeats something on purpose.
 pub const AGAIN: &str = "semel_again";
@@ -32,6 +34,8 @@ pub struct ToolCall {
     params: String,
     /// The arguments without those that are meant for semel.
     pub arguments: Json,
+    /// Names of arguments that are meant for semel: the tool has none of that name itself.
+    own: Vec<&'static str>,
     pub key: Option<IdempotencyKey>,
     pub again: Option<Reason>,
     pub runs: Runs,
@@ -66,14 +70,25 @@ pub enum BadCall {
     Arguments(String),
     #[error("params.idempotencyKey: {0}")]
     Key(BadName),
+    #[error("params.idempotencyKey must be a text")]
+    KeyKind,
     #[error("{AGAIN}: {0}")]
     Again(BadName),
+    #[error("{AGAIN} must be a text")]
+    AgainKind,
     #[error("_meta[\"{META_RUN}\"]: {0}")]
     Run(BadName),
+    #[error("_meta[\"{META_RUN}\"] must be a text")]
+    RunKind,
 }
 
 impl ToolCall {
-    pub fn read(id: &Id, message: &Message) -> Result<ToolCall, BadCall> {
+    /// `definition`, so that an argument of the tool's own is not taken for one of semel's.
+    pub fn read(
+        id: &Id,
+        message: &Message,
+        definition: impl FnOnce(&str) -> Option<Arc<Definition>>,
+    ) -> Result<ToolCall, BadCall> {
         let params_text = message.params.as_ref().map_or("{}", text);
         let params = Members::parse(params_text).ok_or(BadCall::Params)?;
         let tool = params.text("name").ok_or(BadCall::Name)?.into_owned();
@@ -86,27 +101,32 @@ impl ToolCall {
         let Json::Object(mut arguments) = arguments else {
             return Err(BadCall::Arguments("it is something else".into()));
         };
-        let again = match arguments.remove(AGAIN) {
+        let definition = definition(&tool);
+        let is_tools = |name: &str| definition.as_ref().is_some_and(|tool| tool.has_argument(name));
+        let own: Vec<&str> = [AGAIN, DRY_RUN].into_iter().filter(|name| !is_tools(name)).collect();
+        let mut taken = |name: &str| own.contains(&name).then(|| arguments.remove(name)).flatten();
+        let again = match taken(AGAIN) {
             None | Some(Json::Null) => None,
             // Models fill optional arguments with nothing.
             Some(Json::String(reason)) if reason.trim().is_empty() => None,
             Some(Json::String(reason)) => Some(Reason::parse(&reason).map_err(BadCall::Again)?),
-            Some(_) => return Err(BadCall::Again(BadName::Reason)),
+            Some(_) => return Err(BadCall::AgainKind),
         };
-        let asked = arguments.remove(DRY_RUN).is_some_and(|value| value == Json::Bool(true));
+        let asked = taken(DRY_RUN).is_some_and(|value| asks(&value.canonical()));
         let meta = params.object("_meta");
-        let key = params.text("idempotencyKey");
+        let key = text_or(&params, "idempotencyKey", BadCall::KeyKind)?;
         let key = key.map(|key| IdempotencyKey::parse(&key)).transpose().map_err(BadCall::Key)?;
         let call_id = CALL_IDS.iter().find_map(|name| meta.text(name)).map(|id| id.into_owned());
         Ok(ToolCall {
             id: id.clone(),
             tool,
             arguments: Json::object([("args", Json::Object(arguments))]),
+            own,
             key,
             again,
             runs: runs(&meta)?,
             call_id: call_id.filter(|id| !id.is_empty() && id.chars().count() <= CALL_ID_CHARS_MAX),
-            dry_run: asked || meta.is_true(META_DRY_RUN),
+            dry_run: asked || meta.get(META_DRY_RUN).is_some_and(asks),
             progress_token: meta.get("progressToken").map(str::to_owned),
             wants_task: params.get("task").is_some_and(|task| task != "null"),
             version: meta.text("io.modelcontextprotocol/protocolVersion").map(|version| version.into_owned()),
@@ -117,27 +137,34 @@ impl ToolCall {
     /// The request for the real server: without what was meant for semel, with `put` added to its arguments.
     pub fn request(&self, id: &Id, keeps_key: bool, put: &[(&str, Json)]) -> String {
         let mut params = Members::parse(&self.params).unwrap_or_default();
-        if !keeps_key {
-            params.remove("idempotencyKey");
+        let arguments = self.arguments_upstream(&params, put);
+        let meta = meta_upstream(&params);
+        let mut changed = !keeps_key && params.remove("idempotencyKey");
+        changed |= arguments.is_some() || meta.is_some();
+        if let Some(arguments) = arguments {
+            params.set("arguments", arguments);
         }
+        match meta {
+            Some(meta) if meta == "{}" => drop(params.remove("_meta")),
+            Some(meta) => params.set("_meta", meta),
+            None => {}
+        }
+        let params = if changed { params.to_string() } else { self.params.clone() };
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quoted("tools/call"))
+    }
+
+    /// `None`: as they came.
+    fn arguments_upstream(&self, params: &Members<'_>, put: &[(&str, Json)]) -> Option<String> {
         let mut arguments = params.object("arguments");
-        let mut changed = arguments.remove(AGAIN) | arguments.remove(DRY_RUN);
+        let mut changed = false;
+        for name in &self.own {
+            changed |= arguments.remove(name);
+        }
         for (name, value) in put {
             arguments.set(name, value.canonical());
             changed = true;
         }
-        let arguments = changed.then(|| arguments.to_string());
-        let mut meta = params.object("_meta");
-        let meta = (meta.remove(META_RUN) | meta.remove(META_DRY_RUN)).then(|| meta.to_string());
-        if let Some(arguments) = arguments {
-            params.set("arguments", arguments);
-        }
-        match meta.as_deref() {
-            Some("{}") => drop(params.remove("_meta")),
-            Some(_) => params.set("_meta", meta.unwrap_or_default()),
-            None => {}
-        }
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quoted("tools/call"))
+        changed.then(|| arguments.to_string())
     }
 
     /// What a probe needs to speak to the same server in the same era.
@@ -151,10 +178,29 @@ impl ToolCall {
     }
 }
 
+/// `None`: as it came.
+fn meta_upstream(params: &Members<'_>) -> Option<String> {
+    let mut meta = params.object("_meta");
+    (meta.remove(META_RUN) | meta.remove(META_DRY_RUN)).then(|| meta.to_string())
+}
+
+/// Whether a wish for a dry run is one, as JSON. Whoever says it in other words than `true` must not get the effect.
+fn asks(json: &str) -> bool {
+    !matches!(json, "null" | "false" | "0" | "\"\"" | "\"false\"")
+}
+
+/// A member that must be a text if it is there.
+fn text_or(members: &Members<'_>, name: &str, otherwise: BadCall) -> Result<Option<String>, BadCall> {
+    match members.get(name) {
+        None | Some("null") => Ok(None),
+        Some(_) => members.text(name).map(|text| Some(text.into_owned())).ok_or(otherwise),
+    }
+}
+
 fn runs(meta: &Members<'_>) -> Result<Runs, BadCall> {
     let named = |text: Option<String>| text.map(|run| Run::named(&run)).transpose().map_err(BadCall::Run);
     Ok(Runs {
-        named: named(meta.text(META_RUN).map(|run| run.into_owned()))?,
+        named: named(text_or(meta, META_RUN, BadCall::RunKind)?)?,
         baggage: named(meta.text("baggage").and_then(|baggage| run_in_baggage(&baggage)))?,
         thread: THREADS
             .iter()
@@ -178,7 +224,7 @@ mod tests {
     fn read(params: &str) -> Result<ToolCall, BadCall> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{params}}}"#);
         let message = Message::parse(Bytes::from(text)).unwrap();
-        ToolCall::read(message.request_id().unwrap(), &message)
+        ToolCall::read(message.request_id().unwrap(), &message, |_| None)
     }
 
     #[test]
@@ -218,7 +264,8 @@ mod tests {
         assert!(matches!(read(r#"{"name":"x","arguments":[]}"#), Err(BadCall::Arguments(_))));
         assert!(matches!(read(r#"{"name":"x","arguments":{"a":1,"a":2}}"#), Err(BadCall::Arguments(_))));
         assert!(matches!(read(r#"{"name":"x","idempotencyKey":""}"#), Err(BadCall::Key(_))));
-        assert!(matches!(read(r#"{"name":"x","arguments":{"semel_again":true}}"#), Err(BadCall::Again(_))));
+        assert_eq!(read(r#"{"name":"x","idempotencyKey":7}"#).unwrap_err(), BadCall::KeyKind);
+        assert_eq!(read(r#"{"name":"x","arguments":{"semel_again":true}}"#).unwrap_err(), BadCall::AgainKind);
     }
 
     #[test]

@@ -120,8 +120,13 @@ impl Connection {
 
     /// Whether progress under this token is for somebody who no longer waits.
     pub fn is_abandoned(&self, progress_token: &str) -> bool {
-        let of = |waiter: &Arc<Waiter>| waiter.progress_token.as_deref() == Some(progress_token);
-        self.lock().abandoned.iter().any(of)
+        let is = |waiter: &Arc<Waiter>, wait: Wait| {
+            waiter.progress_token.as_deref() == Some(progress_token) && *waiter.lock() == wait
+        };
+        let state = self.lock();
+        let given_up = state.abandoned.iter().any(|waiter| is(waiter, Wait::GivenUp));
+        // Some clients use one token for all their calls, and somebody may wait again.
+        given_up && !state.calls.values().flatten().any(|waiter| is(waiter, Wait::Waiting))
     }
 
     pub fn is_idle(&self) -> bool {

@@ -4,6 +4,7 @@ use super::busy::Busy;
 use super::call::{BadCall, ToolCall};
 use super::connection::{Connection, Waiter};
 use super::decorate::Decoration;
+use super::era;
 use super::frame::Frame;
 use super::intent;
 use super::leaving::{Leaving, Left};
@@ -114,19 +115,30 @@ impl Door {
         Door { gate, policy, clock, servers, busy: Busy::default(), leaving: Leaving::default() }
     }
 
-    /// What becomes of a `tools/call`, given the tools that the server has.
+    /// Decisions go to the journal alone, and nobody sees a difference.
+    pub fn observes(&self) -> bool {
+        self.policy.mode == Mode::Observe
+    }
+
+    /// What becomes of a `tools/call`, given the tools that the server has. Within a runtime.
     pub fn route(
-        &self,
+        self: &Arc<Self>,
         id: &Id,
         message: &Message,
         server: &Arc<Server>,
         connection: &Arc<Connection>,
         tools: &Arc<Tools>,
     ) -> Route {
-        let call = match ToolCall::read(id, message) {
+        let call = match ToolCall::read(id, message, |name| tools.get(name).cloned()) {
             Ok(call) => call,
+            Err(_) if self.observes() => return Route::Pass,
             Err(bad) => return Route::Answer(refused(id, &bad)),
         };
+        // Whoever asks for a dry run must not get the effect, whatever the mode.
+        if self.observes() && !call.dry_run {
+            self.observe(call, server, connection, tools);
+            return Route::Pass;
+        }
         if server.settings.own_tools && own_tools::is_own(&call.tool) && tools.get(&call.tool).is_none() {
             return Route::Own(Box::new(call));
         }
@@ -144,6 +156,29 @@ impl Door {
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
         Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter }))
+    }
+
+    /// Writes down what would have been decided. The call itself does not wait for it.
+    fn observe(
+        self: &Arc<Self>,
+        call: ToolCall,
+        server: &Arc<Server>,
+        connection: &Arc<Connection>,
+        tools: &Tools,
+    ) {
+        let definition = tools.get(&call.tool).cloned();
+        let (this, working) = (Arc::clone(self), self.busy.begin());
+        let (server, connection) = (Arc::clone(server), Arc::clone(connection));
+        tokio::spawn(async move {
+            let rule = intent::rule(&this.policy, &server, &call, definition.as_deref());
+            if let Ok(gate) = &this.gate
+                && let Ok(intent) =
+                    intent::intent(&call, &rule, &server, &connection.caller, gate.ledger.secret())
+            {
+                gate.observed(&intent, &rule).await;
+            }
+            drop(working);
+        });
     }
 
     /// Takes a guarded call through the gate. Whoever asked may go away: it is finished and settled all the same.
@@ -175,7 +210,7 @@ impl Door {
         if !connection.ended(&call.id, waiter, &render::became(&passed, live.as_ref())) {
             return None;
         }
-        let news = if self.policy.mode == Mode::Observe { Vec::new() } else { connection.news() };
+        let news = connection.news();
         let definition = tools.get(&call.tool);
         let free = Output::Free;
         let around = Around {
@@ -185,13 +220,15 @@ impl Door {
             news: &news,
         };
         let frame = match (&passed.reply, &live) {
-            // Observing changes nothing that anybody sees.
+            // A task's handle: its effect is known once it has ended.
             (GivenReply::Live, Some(live)) if passed.answer.effect_id.is_none() => {
                 render::as_it_came(live, &call.id)
             }
             _ => render::response(&passed, live.as_ref(), &around),
         };
-        let leaving = passed.delivery.as_ref().map(|found| self.leaving.begin(found.key));
+        // What was seen before needs no mark, and so keeps nobody waiting.
+        let unmarked = |found: &&Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
+        let leaving = passed.delivery.as_ref().filter(unmarked).map(|found| self.leaving.begin(found.key));
         let leaving = Mutex::new(leaving);
         Some(Given { frame, delivery: passed.delivery, leaving, came, late_after: rule.late_after })
     }
@@ -204,9 +241,6 @@ impl Door {
             Ok(gate) => gate,
             Err(why) => return refuse(wording::ledger_unavailable(why)),
         };
-        if self.policy.mode == Mode::Observe {
-            return None;
-        }
         let definition = tools.get(&call.tool)?;
         let held = server.settings.pin || self.policy.mode == Mode::Strict;
         match pins::check(gate, server, definition, self.clock.now()).await {
@@ -222,9 +256,8 @@ impl Door {
         loop {
             let (tell, handle) = oneshot::channel();
             let pass = tokio::spawn(Arc::clone(self).pass_once(Arc::clone(guarded), tell));
-            let timeout = guarded.rule.timeout.filter(|_| self.policy.mode != Mode::Observe);
             let patience = async {
-                match timeout {
+                match guarded.rule.timeout {
                     Some(timeout) => self.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
                     None => std::future::pending().await,
                 }
@@ -271,6 +304,7 @@ impl Door {
                 Err(error) => alone(wording::ledger_unavailable(&error.to_string())),
             };
         }
+        // Whoever has read the answer of the call before means another one now.
         self.leaving.gone(intent.key).await;
         let passed = gate.pass(&intent, rule, &mut upstream).await;
         let live = upstream.live;
@@ -311,9 +345,15 @@ impl Door {
         })
     }
 
+    /// How a server introduces itself, as the client should see it. `None`: as it came.
+    pub fn hello(&self, server: &Server, method: &str, result: &str) -> Option<String> {
+        era::hear(server, method, result);
+        if self.observes() { None } else { era::with_idempotency(result) }
+    }
+
     /// A listing's result as the client should see it. `None`: as it came.
     pub fn listing(&self, server: &Server, result: &str) -> Option<String> {
-        if self.policy.mode == Mode::Observe {
+        if self.observes() {
             return None;
         }
         let mut page = Tools::default();

@@ -2,8 +2,9 @@
 
 use super::frame::Frame;
 use super::members::{Members, quoted};
-use super::message::Id;
+use super::message::{Id, Kind, text};
 use super::server::{Era, Server, Spoken};
+use std::time::Duration;
 
 /// The member of `_meta` in which every request of the stateless era names its version.
 pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -13,6 +14,28 @@ pub const STATELESS: &str = "2026-07-28";
 
 /// The stateless era's code for a version that the server does not speak.
 const UNSUPPORTED_VERSION: i32 = -32022;
+
+/// The newest version of the era of `initialize`, by which a server is asked whether it is of that one.
+const SESSION: &str = "2025-11-25";
+
+/// A server that does not say what it is by then is left alone.
+const MEETING_TAKES_MAX: Duration = Duration::from_secs(10);
+
+/// Finds out which era a server is of, on behalf of a client that speaks the stateless one without asking first.
+///
+/// The server is initialised only if it does not know `server/discover`: then that client cannot speak to it anyway.
+pub async fn meet(server: &Server) {
+    let meta = format!(r#"{{"_meta":{}}}"#, own_meta(STATELESS));
+    let info = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
+    let session = format!(r#"{{"protocolVersion":"{SESSION}","capabilities":{{}},"clientInfo":{info}}}"#);
+    for (method, params) in [("server/discover", meta), ("initialize", session)] {
+        let asked = tokio::time::timeout(MEETING_TAKES_MAX, server.ask(method, &params)).await;
+        let Ok(Ok(answer)) = asked else { return };
+        if let Kind::Response { failed: false, .. } = answer.kind {
+            return hear(server, method, answer.body.as_ref().map_or("null", text));
+        }
+    }
+}
 
 /// Takes in what an `initialize` or `server/discover` was answered with.
 pub fn hear(server: &Server, method: &str, result: &str) {
@@ -57,7 +80,10 @@ pub fn version_of(params: &str) -> Option<String> {
 /// Why a request cannot be passed to a server of the other era; semel does not translate between the two.
 pub fn refusal(server: &Server, id: &Id, method: &str, params: &str) -> Option<Frame> {
     match (server.spoken().era?, method) {
-        (Era::Stateless(supported), "initialize") => {
+        // A server may speak both, and name both.
+        (Era::Stateless(supported), "initialize")
+            if supported.iter().all(|version| version.as_str() >= STATELESS) =>
+        {
             let asked =
                 Members::parse(params).and_then(|params| Some(params.text("protocolVersion")?.into_owned()));
             Some(stateless_only(id, &supported, asked.as_deref().unwrap_or("an initialize-era version")))

@@ -29,7 +29,7 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
     });
     // A tool drops an argument that it does not know without a word, and a key that nobody reads protects nobody.
     let honoured = |inject: &Inject| match &inject.into {
-        InjectInto::Arg(name) => definition.is_some_and(|definition| definition.arguments.contains(name)),
+        InjectInto::Arg(name) => definition.is_some_and(|definition| definition.has_argument(name)),
         _ => true,
     };
     rule.inject = rule.inject.filter(honoured);

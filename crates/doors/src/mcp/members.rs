@@ -3,6 +3,7 @@
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 /// The members of one object, in order, each with its value as it was written.
@@ -13,10 +14,9 @@ impl<'a> Members<'a> {
     /// `None` if it is not an object, or names a member twice: then nobody can say what an edit of it means.
     pub fn parse(json: &'a str) -> Option<Members<'a>> {
         let members = serde_json::Deserializer::from_str(json).deserialize_map(Reader).ok()?;
-        let twice = |(i, (name, _)): (usize, &(Cow<'a, str>, Cow<'a, str>))| {
-            members.0[..i].iter().any(|(earlier, _)| earlier == name)
-        };
-        (!members.0.iter().enumerate().any(twice)).then_some(members)
+        // Not each with each: whoever writes an object may write a million members.
+        let mut seen = HashSet::with_capacity(members.0.len());
+        members.0.iter().all(|(name, _)| seen.insert(name.as_ref())).then_some(members)
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {

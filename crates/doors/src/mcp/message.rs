@@ -114,7 +114,11 @@ impl Message {
             return Err(NotAMessage::Batch);
         }
         let envelope: Envelope<'_> =
-            serde_json::from_slice(&bytes).map_err(|error| NotAMessage::NotJson(error.to_string()))?;
+            serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
+                // JSON it is: a number, a text, an object that names a member twice.
+                serde_json::error::Category::Data => NotAMessage::NotJsonRpc,
+                _ => NotAMessage::NotJson(error.to_string()),
+            })?;
         let part = |raw: &RawValue| bytes.slice_ref(raw.get().as_bytes());
         let id = envelope.id.and_then(|id| Id::from_json(id.get()));
         let (params, body) = (envelope.params.map(part), envelope.error.or(envelope.result).map(part));
@@ -186,9 +190,10 @@ mod tests {
         assert_eq!(parse(r#"[{"id":1,"method":"m"}]"#).unwrap_err(), NotAMessage::Batch);
         assert_eq!(parse(r#"{"id":1}"#).unwrap_err(), NotAMessage::NotJsonRpc);
         assert_eq!(parse(r#"{"id":{},"method":"m"}"#).unwrap_err(), NotAMessage::NotJsonRpc);
-        for bad in
-            ["", "{", "starting up", r#"{"id":1,"id":2,"method":"m"}"#, "{\"id\":1,\"method\":\"\\ud800\"}"]
-        {
+        for other in ["7", r#""x""#, "null", r#"{"id":1,"id":2,"method":"m"}"#, r#"{"id":1,"method":7}"#] {
+            assert_eq!(parse(other).unwrap_err(), NotAMessage::NotJsonRpc, "{other}");
+        }
+        for bad in ["", "{", "starting up", "{\"id\":1,\"method\":\"\\ud800\"}"] {
             assert!(matches!(parse(bad), Err(NotAMessage::NotJson(_))), "{bad}");
         }
         assert!(Message::parse(Bytes::from_static(b"{\"method\":\"\xff\"}")).is_err());

@@ -22,6 +22,7 @@ pub mod own_tools;
 pub mod pins;
 pub mod probe;
 pub mod render;
+pub mod secrets;
 pub mod serve;
 pub mod server;
 pub mod task;

@@ -7,7 +7,7 @@ use super::frame::Frame;
 use super::members::quoted;
 use super::server::Server;
 use super::tools::Tools;
-use semel_core::effect::{Effect, Ruling, State};
+use semel_core::effect::{Effect, Facts, Ruling, State};
 use semel_core::ids::{EffectId, Reason};
 use semel_core::intent::run_key;
 use semel_core::json::Json;
@@ -24,6 +24,9 @@ pub const REPORT: &str = "semel_report";
 
 /// A list for a model to read; the whole ledger is a person's matter.
 const EFFECTS_MAX: usize = 100;
+
+/// Stores go forwards only, and a run may be long; nobody waits for more of it than this.
+const PAGES_MAX: usize = 100;
 
 pub fn is_own(tool: &str) -> bool {
     tool == LEDGER || tool == REPORT
@@ -64,7 +67,7 @@ pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
 pub async fn answer(door: &Door, server: &Server, connection: &Connection, call: &ToolCall) -> Frame {
     let said = match call.tool.as_str() {
         LEDGER => ledger(door, server, connection, call).await,
-        _ => report(door, call).await,
+        _ => report(door, server, connection, call).await,
     };
     let (text, is_error) = match said {
         Ok(text) => (text, false),
@@ -90,8 +93,16 @@ async fn ledger(
     let mut effects: Vec<Effect> = Vec::new();
     if let Some(run) = run {
         let by = By::Run(run_key(ledger.secret(), &caller.tenant, &run.id));
-        let page = ledger.list(by, None, EFFECTS_MAX).await.map_err(cannot)?;
-        effects.extend(page.items.into_iter().map(|(_, known)| known.effect));
+        let mut after = None;
+        for _ in 0..PAGES_MAX {
+            let page = ledger.list(by, after, EFFECTS_MAX).await.map_err(cannot)?;
+            effects.extend(page.items.into_iter().map(|(_, known)| known.effect));
+            shorten(&mut effects);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
     } else {
         for key in connection.all_done() {
             effects.extend(ledger.find(key).await.map_err(cannot)?.effect().cloned());
@@ -108,14 +119,25 @@ async fn ledger(
             effects.extend(found.effect().cloned());
         }
     }
-    effects.sort_by_key(|effect| effect.opened_at);
-    effects.truncate(EFFECTS_MAX);
+    shorten(&mut effects);
     let whose = run.map_or_else(|| "on this connection".to_owned(), |run| format!("in run {}", run.id));
     if effects.is_empty() {
         return Ok(format!("Nothing has been done {whose} yet."));
     }
     let lines: Vec<String> = effects.iter().map(line).collect();
     Ok(format!("Done {whose}, oldest first:\n{}", lines.join("\n")))
+}
+
+/// In order, with the oldest of what has ended left out first: a doubt must be seen.
+fn shorten(effects: &mut Vec<Effect>) {
+    effects.sort_by_key(|effect| effect.opened_at);
+    let mut excess = effects.len().saturating_sub(EFFECTS_MAX);
+    effects.retain(|effect| {
+        let stays = excess == 0 || effect.is_open();
+        excess -= usize::from(!stays);
+        stays
+    });
+    effects.truncate(EFFECTS_MAX);
 }
 
 fn line(effect: &Effect) -> String {
@@ -131,7 +153,12 @@ fn line(effect: &Effect) -> String {
     format!("- {} {} {} {}: {state}", effect.opened_at, effect.id, facts.action, facts.subject)
 }
 
-async fn report(door: &Door, call: &ToolCall) -> Result<String, String> {
+async fn report(
+    door: &Door,
+    server: &Server,
+    connection: &Connection,
+    call: &ToolCall,
+) -> Result<String, String> {
     let gate = door.gate.as_ref().map_err(Clone::clone)?;
     let args = call.arguments.get("args").cloned().unwrap_or(Json::Null);
     let text = |name: &str| args.get(name).and_then(Json::as_str);
@@ -140,9 +167,13 @@ async fn report(door: &Door, call: &ToolCall) -> Result<String, String> {
     let evidence = text("evidence").ok_or("evidence must say what you saw")?;
     let reason = Reason::parse(evidence).map_err(|error| error.to_string())?;
     let (_, known) = gate.ledger.by_id(id).await.map_err(|error| error.to_string())?;
-    let action = &known.effect.facts.action;
+    let Facts { action, tenant, .. } = known.effect.facts.as_ref();
+    // Possession of an id is no right: another tenant's effect is as good as none, another server's is not asked here.
+    if *tenant != connection.caller.tenant || !action.starts_with(&format!("mcp:{}/", server.name)) {
+        return Err(format!("there is no effect {id} of this server"));
+    }
     let rule = door.policy.rule_for(&ActionFacts::new(action, &Json::Null));
-    if rule.rulings != Rulings::Agent || !action.starts_with("mcp:") {
+    if rule.rulings != Rulings::Agent {
         return Err(format!("{action} leaves this decision to a person: semel ledger resolve {id}"));
     }
     if !matches!(known.effect.state, State::InDoubt(_)) {

@@ -3,6 +3,7 @@
 use super::members::Members;
 use super::message::{Kind, text};
 use super::render::recorded_value;
+use super::secrets::Secrets;
 use super::upstream::ToolUpstream;
 use super::word;
 use semel_core::class::Class;
@@ -41,7 +42,9 @@ async fn answer(
         false => Ok(ProbeAnswer::No),
         true => {
             let reply = probe.reply.as_ref().and_then(|reply| reply.eval(&variables).ok());
-            Ok(ProbeAnswer::Yes { reply: reply.map(|reply| recorded_value(&reply)), word: None })
+            let secrets = Secrets::of(&asked_by.call.arguments, asked_by.rule);
+            let reply = reply.map(|reply| recorded_value(&reply, &secrets));
+            Ok(ProbeAnswer::Yes { reply, word: None })
         }
     }
 }

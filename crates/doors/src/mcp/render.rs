@@ -5,13 +5,11 @@ use super::classify::words;
 use super::frame::Frame;
 use super::members::{Members, quoted};
 use super::message::{Id, Kind, Message, text};
+use super::secrets::Secrets;
 use super::tools::Output;
-use crate::command::render::secret_values;
 use bytes::Bytes;
-use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
-use semel_core::identity::{REDACTED, redact};
+use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
 use semel_core::json::{self, Json};
-use semel_core::policy::Rule;
 use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
 
@@ -19,29 +17,20 @@ use serde_json::{Value, json};
 pub const REPLY_BYTES_MAX: usize = crate::command::render::REPLY_BYTES_MAX;
 
 /// What the ledger keeps of a response: its result or its error, as they came but for secrets.
-pub fn recorded(answer: &Message, rule: &Rule, arguments: &Json) -> Option<Vec<u8>> {
+pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
     let body = answer.body.as_ref().filter(|body| body.len() <= REPLY_BYTES_MAX)?;
     let member = match answer.kind {
         Kind::Response { failed: true, .. } => "error",
         _ => "result",
     };
-    let mut kept = text(body).to_owned();
-    if let Ok(value) = json::parse(&kept) {
-        let clean = redact(&value, &[]);
-        if clean != value {
-            kept = clean.canonical();
-        }
-    }
-    for secret in secret_values(arguments, &rule.sorting.secret) {
-        let quoted = quoted(&secret);
-        kept = kept.replace(&quoted[1..quoted.len() - 1], REDACTED);
-    }
+    let kept = secrets.out_of_json(text(body));
     Some(format!(r#"{{"{member}":{kept}}}"#).into_bytes())
 }
 
 /// A reply that a probe or a person supplied, in the form of a tool's result.
-pub fn recorded_value(value: &Json) -> Vec<u8> {
-    let json = value.canonical();
+pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
+    let json = secrets.out_of_json(&value.canonical());
+    let value = json::parse(&json).unwrap_or(Json::Null);
     let text = value.as_str().map_or_else(|| json.clone(), str::to_owned);
     let structured = match value {
         Json::Object(_) => format!(r#","structuredContent":{json}"#),
@@ -167,6 +156,7 @@ fn answer_alone(answer: &Answer, around: &Around<'_>) -> Frame {
             look_with(trouble, around.check_with);
             trouble_words(trouble, answer.effect_id.map(|id| id.to_string()))
         }
+        None if answer.dry_run.is_some() => dry_run_words(&answer),
         None => {
             let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
             let reason = answer.reason.as_deref().unwrap_or("done");
@@ -185,6 +175,18 @@ fn answer_alone(answer: &Answer, around: &Around<'_>) -> Frame {
         receipt(&answer)
     );
     Frame::result(&around.call.id, Frame::from(result))
+}
+
+fn dry_run_words(answer: &Answer) -> String {
+    let would = answer.dry_run.as_ref().map(|dry_run| dry_run.would);
+    let would = match would {
+        Some(Would::Run) => "The call would run",
+        Some(Would::Replay) => "The call would be answered from the record",
+        Some(Would::Wait) => "The call would wait for the same one, which is running",
+        Some(Would::Hold) => "The call would be held",
+        Some(Would::Refuse) | None => "The call would be refused",
+    };
+    format!("[semel] A dry run. Nothing was sent. {would}.")
 }
 
 /// What there is to look with is named, so that a model need not guess.

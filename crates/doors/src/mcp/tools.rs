@@ -36,6 +36,10 @@ pub enum Output {
 }
 
 impl Definition {
+    pub fn has_argument(&self, name: &str) -> bool {
+        self.arguments.iter().any(|argument| argument == name)
+    }
+
     /// `None` if it has no name.
     pub fn read(tool: &str) -> Option<Definition> {
         let members = Members::parse(tool)?;

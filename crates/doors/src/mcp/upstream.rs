@@ -1,14 +1,15 @@
 //! A tool of a real server, as the gate sees it: one request out, one answer read; a question asked through a read tool.
 
 use super::call::ToolCall;
-use super::classify::{Handle, Meaning, Reading, read};
+use super::classify::{Handle, Meaning, Reading, read, words};
 use super::door::Servers;
 use super::frame::Frame;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
-use super::message::{Message, text};
+use super::message::{Kind, Message, text};
 use super::probe;
 use super::render;
+use super::secrets::Secrets;
 use super::server::Server;
 use super::task;
 use super::word::effect_word;
@@ -21,7 +22,11 @@ use semel_core::policy::Policy;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// A dry run changes nothing; one that takes longer has failed.
+const OWN_DRY_RUN_TAKES_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub struct ToolUpstream<'a> {
@@ -61,23 +66,37 @@ impl ToolUpstream<'_> {
     pub async fn own_dry_run(&self, name: &str, value: Json) -> Value {
         let id = self.server.next_id();
         let frame = Frame::from(self.call.request(&id, false, &[(name, value)]));
-        match self.server.link.exchange(Outgoing { id, frame, last_moment: None }).await {
-            Exchanged::Reply(answer) => {
-                let result = answer.body.as_ref().and_then(|body| Members::parse(text(body)));
-                result.map_or(Value::Null, |result| super::word::value(&result).to_value())
+        let asked = self.server.link.exchange(Outgoing { id, frame, last_moment: None });
+        let why = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
+            Ok(Exchanged::Reply(answer)) => {
+                let body = answer.body.as_ref().map_or("null", text);
+                let members = Members::parse(body).unwrap_or_default();
+                match answer.kind {
+                    Kind::Response { failed: true, .. } => {
+                        members.text("message").unwrap_or_default().into_owned()
+                    }
+                    _ if members.is_true("isError") => words(&members),
+                    _ => return super::word::value(&members).to_value(),
+                }
             }
-            Exchanged::Refused(why)
-            | Exchanged::Unclear(why)
-            | Exchanged::NeverSent(why)
-            | Exchanged::Lost(why) => {
-                json!({"own_dry_run_failed": why})
-            }
-        }
+            Ok(
+                Exchanged::Refused(why)
+                | Exchanged::Unclear(why)
+                | Exchanged::NeverSent(why)
+                | Exchanged::Lost(why),
+            ) => why,
+            Err(_) => "it did not answer".to_owned(),
+        };
+        json!({"own_dry_run_failed": why.trim()})
+    }
+
+    fn secrets(&self) -> Secrets {
+        Secrets::of(&self.call.arguments, self.rule)
     }
 
     async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
         let Reading { meaning, line } = read(&answer, self.rule, self.call.wants_task);
-        let recorded = render::recorded(&answer, self.rule, &self.call.arguments);
+        let recorded = render::recorded(&answer, &self.secrets());
         let kept = match (&recorded, &answer.body) {
             (Some(_), _) => Reply::Kept,
             (None, Some(body)) => Reply::TooLarge(body.len() as u64),
@@ -93,7 +112,8 @@ impl ToolUpstream<'_> {
             Meaning::Accepted => applied(Evidence::Accepted),
             Meaning::Refused => refused(NotAppliedWhy::Refused(line)),
             Meaning::AwaitingInput => refused(NotAppliedWhy::AwaitingInput),
-            Meaning::Ambiguous => Outcome::InDoubt { why: line, sender_gone: false },
+            // It was sent whole, and once; what the server still does with it is what `quiet` is for.
+            Meaning::Ambiguous => Outcome::InDoubt { why: line, sender_gone: true },
             Meaning::Task(handle) => return Box::pin(self.follow(answer, handle)).await,
         };
         self.live = Some(answer);
@@ -102,7 +122,7 @@ impl ToolUpstream<'_> {
 
     /// A task is followed to its end. What is recorded is its handle: that is what a repeat of the call must get.
     async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
-        let recorded = render::recorded(&answer, self.rule, &self.call.arguments);
+        let recorded = render::recorded(&answer, &self.secrets());
         if let Some(tell) = self.handle.take() {
             let _caller_is_gone = tell.send(answer.clone());
         }
@@ -117,7 +137,7 @@ impl ToolUpstream<'_> {
             Meaning::Refused | Meaning::AwaitingInput => {
                 Outcome::NotApplied { why: NotAppliedWhy::Refused(ended.line), reply: kept }
             }
-            Meaning::Ambiguous | Meaning::Task(_) => Outcome::InDoubt { why: ended.line, sender_gone: false },
+            Meaning::Ambiguous | Meaning::Task(_) => Outcome::InDoubt { why: ended.line, sender_gone: true },
         };
         (outcome, recorded)
     }
@@ -146,7 +166,7 @@ impl Upstream for ToolUpstream<'_> {
             }
             Exchanged::Lost(why) => (Outcome::InDoubt { why, sender_gone: false }, None),
         };
-        Sent { outcome, reply, data: Value::Null }
+        Sent { outcome: self.secrets().out_of(outcome), reply, data: Value::Null }
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {

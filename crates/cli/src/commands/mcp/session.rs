@@ -22,6 +22,11 @@ const SETTLE_TAKES_MAX: Duration = Duration::from_secs(60);
 /// After a signal there is less time: whoever sent it will send a stronger one.
 const SETTLE_AFTER_SIGNAL: Duration = Duration::from_secs(10);
 
+/// How long a server may take to heed a signal before its input ends too.
+const HEEDS_SIGNAL_WITHIN: Duration = Duration::from_secs(1);
+/// How long what an ended server has said may take to be read.
+const LAST_WORDS_TAKE_MAX: Duration = Duration::from_secs(2);
+
 #[derive(Debug)]
 pub struct Session {
     pub door: Arc<Door>,
@@ -42,7 +47,7 @@ impl Session {
         let stdout = std::io::stdout();
         let (door, server) = (Arc::clone(&self.door), Arc::clone(&self.server));
         let stdio = Stdio::new(door, server, self.connection.clone(), stdout, Handle::current())?;
-        let (server_ends, server_ended) = oneshot::channel();
+        let (server_ends, mut server_ended) = oneshot::channel();
         let listener = FromServer { stdio: Arc::clone(&stdio), ended: server_ends };
         match (hears, &self.server.link) {
             (Hears::Child(output), _) => output.listen(listener)?,
@@ -57,7 +62,7 @@ impl Session {
         })?;
         let signalled = served::signals()?;
         let asked = tokio::select! {
-            _ = server_ended => None,
+            _ = &mut server_ended => None,
             _ = client_left => Some(None),
             signal = signalled => Some(Some(signal.unwrap_or(Signal::TERM))),
         };
@@ -68,11 +73,18 @@ impl Session {
             Link::Child(child) => {
                 if let Some(Some(signal)) = asked {
                     child.signal(signal);
+                    // Some servers end by their input alone; the others should see the signal and nothing else.
+                    let _ends_otherwise = tokio::time::timeout(HEEDS_SIGNAL_WITHIN, child.exit()).await;
                 }
                 if asked.is_some() {
                     child.close();
                 }
-                served::end(child).await.map_or(1, exit_code)
+                let status = served::end(child).await;
+                if asked.is_some() {
+                    // Its last words may still be in the pipe, unless somebody else keeps that open.
+                    let _kept_open = tokio::time::timeout(LAST_WORDS_TAKE_MAX, server_ended).await;
+                }
+                status.map_or(1, exit_code)
             }
             Link::Remote(remote) => {
                 let _unanswered = tokio::time::timeout(patience, remote.rest()).await;
@@ -80,7 +92,7 @@ impl Session {
                 0
             }
         };
-        // Its last words may have come while it was ending.
+        // A call may have been answered while the server was ending.
         self.settle(served::ENDS_BY_ITSELF).await;
         let drained = tokio::task::spawn_blocking(move || stdio.drain());
         let _a_client_that_does_not_read = tokio::time::timeout(served::ENDS_BY_ITSELF, drained).await;

@@ -5,7 +5,7 @@ use super::peers::Server;
 use crate::home::Home;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -34,7 +34,11 @@ impl Line {
 
     /// The same without a handshake.
     pub fn start(home: &Home, words: &[String]) -> Line {
-        let mut command = home.program(words);
+        Line::to(&mut home.program(words))
+    }
+
+    /// A conversation with this program.
+    pub fn to(command: &mut Command) -> Line {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let input = child.stdin.take();
@@ -53,8 +57,21 @@ impl Line {
     }
 
     pub fn send(&mut self, message: &Value) {
+        self.send_raw(message.to_string().as_bytes());
+    }
+
+    /// Sends a line as it is.
+    pub fn send_raw(&mut self, line: &[u8]) {
         let input = self.input.as_mut().expect("the input is open");
-        writeln!(input, "{message}").expect("the message is taken");
+        input.write_all(&[line, b"\n"].concat()).expect("the line is taken");
+    }
+
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// The next line as it came, or none at the end.
@@ -110,7 +127,12 @@ impl Line {
 
     /// The result of a tool call.
     pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let mut answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
+        self.call_with(json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// The result of a tool call with these `params`.
+    pub fn call_with(&mut self, params: Value) -> Value {
+        let mut answer = self.request("tools/call", params);
         assert!(answer.get("result").is_some(), "{answer}");
         answer["result"].take()
     }

@@ -12,6 +12,7 @@ mod agents;
 mod concurrency;
 mod conformance;
 mod deaths;
+mod door;
 mod inspector;
 mod misbehaviour;
 mod reads;

@@ -12,7 +12,7 @@ fn message(text: &str) -> Message {
 
 fn call(params: &str) -> ToolCall {
     let message = message(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#));
-    ToolCall::read(message.request_id().expect("a request"), &message).expect("a call")
+    ToolCall::read(message.request_id().expect("a request"), &message, |_| None).expect("a call")
 }
 
 fn answer(outcome: OutcomeWord, trouble: Option<Trouble>, reason: Option<&str>) -> Answer {
@@ -155,13 +155,14 @@ fn a_key_of_the_proposal_gets_the_proposals_errors() {
 fn secrets_of_arguments_and_results_are_not_kept() {
     let call = call(r#"{"name":"login","arguments":{"password":"correct horse battery"}}"#);
     let rule = Policy::default().rule_for(&ActionFacts::new("mcp:s/login", &call.arguments));
+    let secrets = Secrets::of(&call.arguments, &rule);
     let said = message(
         r#"{"id":1,"result":{"content":[{"type":"text","text":"hello correct horse battery"}],"structuredContent":{"access_token":"abc","n":1}}}"#,
     );
-    let kept = String::from_utf8(recorded(&said, &rule, &call.arguments).unwrap()).unwrap();
+    let kept = String::from_utf8(recorded(&said, &secrets).unwrap()).unwrap();
     assert!(!kept.contains("horse") && !kept.contains("abc") && kept.contains("hello"), "{kept}");
     let plain = message(r#"{"id":1,"result":{"content":[ ],"n":1.0}}"#);
-    assert_eq!(recorded(&plain, &rule, &call.arguments).unwrap(), br#"{"result":{"content":[ ],"n":1.0}}"#);
+    assert_eq!(recorded(&plain, &secrets).unwrap(), br#"{"result":{"content":[ ],"n":1.0}}"#);
     let large = format!(r#"{{"id":1,"result":{{"content":"{}"}}}}"#, "x".repeat(REPLY_BYTES_MAX));
-    assert_eq!(recorded(&message(&large), &rule, &call.arguments), None);
+    assert_eq!(recorded(&message(&large), &secrets), None);
 }

@@ -10,17 +10,15 @@ use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::outbox::{Fate, Outbox, Parcel};
 use crate::mcp::own_tools;
+use crate::mcp::serve::watch::{Cancelled, Watch, Watched};
 use crate::mcp::server::{Era, Server};
 use crate::mcp::tools::Tools;
 use bytes::Bytes;
-use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
-
-/// Requests of one client that wait for an answer. More is a storm, or a server that never answers.
-const WATCHED_MAX: usize = 50_000;
+use tokio::sync::OnceCell;
 
 /// Both directions of one conversation.
 #[derive(Debug)]
@@ -29,23 +27,11 @@ pub struct Stdio {
     pub server: Arc<Server>,
     pub connection: Arc<Connection>,
     to_client: Outbox,
-    watched: Mutex<HashMap<Id, Watched>>,
+    watch: Mutex<Watch>,
+    /// The era of the server is found out once, if a client leaves that to semel.
+    met: OnceCell<()>,
     runtime: Handle,
     has_strayed: AtomicBool,
-}
-
-/// A request that passes, and what its answer is looked at for. An answer that nobody asked for reaches nobody.
-#[derive(Debug)]
-enum Watched {
-    Plain,
-    Listing {
-        first_page: bool,
-    },
-    /// How the two sides introduce themselves; `params` as the client sent them.
-    Hello {
-        method: String,
-        params: Bytes,
-    },
 }
 
 impl Stdio {
@@ -61,7 +47,8 @@ impl Stdio {
             server,
             connection,
             to_client: Outbox::into(output, "to-client")?,
-            watched: Mutex::default(),
+            watch: Mutex::default(),
+            met: OnceCell::new(),
             runtime,
             has_strayed: AtomicBool::new(false),
         }))
@@ -69,6 +56,7 @@ impl Stdio {
 
     /// Reads the client's messages to their end. Blocks: for a thread of its own.
     pub fn read(self: &Arc<Self>, input: impl Read) {
+        let _in_runtime = self.runtime.enter();
         let mut lines = Lines::of(input);
         loop {
             self.server.link.wait_for_room();
@@ -103,17 +91,15 @@ impl Stdio {
         let params = message.params.clone().unwrap_or_default();
         match &message.kind {
             Kind::Request { id, method } => {
-                if let Some(refusal) = era::refusal(&self.server, id, method, text(&params)) {
-                    return self.send(refusal);
-                }
-                let watched = match method.as_str() {
-                    "tools/call" => return self.call(id.clone(), message),
-                    "tools/list" => Watched::Listing { first_page: !has_cursor(text(&params)) },
-                    "initialize" | "server/discover" => Watched::Hello { method: method.clone(), params },
-                    _ => Watched::Plain,
+                let (id, method) = (id.clone(), method.clone());
+                return match self.must_meet(&method, text(&params)) {
+                    true => self.meet(id, method, message),
+                    false => self.request(&id, &method, message),
                 };
-                let id = id.clone();
-                return self.pass(&id, message, watched);
+            }
+            Kind::Notification { method } if method == "tools/call" && !self.door.observes() => {
+                // Nobody could be told what became of it, and some servers would carry it out.
+                return self.complain(-32600, "a call of a tool needs an id");
             }
             Kind::Notification { method } if method == "notifications/cancelled" => {
                 let of = cancelled_id(text(&params));
@@ -121,8 +107,8 @@ impl Stdio {
                     // Rule 12: what was sent is finished and kept for the retry.
                     return;
                 }
-                if let Some(id) = of {
-                    self.lock().remove(&id);
+                if of.is_some_and(|id| self.lock().cancelled(&id) == Cancelled::Unsent) {
+                    return;
                 }
             }
             Kind::Notification { .. } | Kind::Response { .. } => {}
@@ -130,35 +116,91 @@ impl Stdio {
         self.server.link.pass(message);
     }
 
+    /// Whether the server's era must be found out before this request can be passed or refused.
+    fn must_meet(&self, method: &str, params: &str) -> bool {
+        let introduces = matches!(method, "initialize" | "server/discover");
+        let known = introduces || self.door.observes() || self.met.initialized();
+        !known && self.server.spoken().era.is_none() && era::version_of(params).is_some()
+    }
+
+    fn meet(self: &Arc<Self>, id: Id, method: String, message: Message) {
+        let this = Arc::clone(self);
+        let met = async move {
+            this.met.get_or_init(|| era::meet(&this.server)).await;
+        };
+        self.after(id, met, move |this, id, ()| this.request(id, &method, message));
+    }
+
+    fn request(self: &Arc<Self>, id: &Id, method: &str, message: Message) {
+        let params = message.params.clone().unwrap_or_default();
+        if !self.door.observes()
+            && let Some(refusal) = era::refusal(&self.server, id, method, text(&params))
+        {
+            return self.send(refusal);
+        }
+        match method {
+            "tools/call" => self.call(id.clone(), message),
+            "tools/list" => {
+                self.pass(id, message, Watched::Listing { first_page: !has_cursor(text(&params)) })
+            }
+            "initialize" | "server/discover" => {
+                self.pass(id, message, Watched::Hello { method: method.to_owned(), params })
+            }
+            _ => self.pass(id, message, Watched::Plain),
+        }
+    }
+
     /// Passes a request on, and expects its answer.
     fn pass(&self, id: &Id, message: Message, watched: Watched) {
-        let mut all = self.lock();
-        if all.len() >= WATCHED_MAX {
-            drop(all);
-            return self.send(Frame::refusal(id, -32603, "too many requests wait for this server", None));
+        match self.lock().add(id, watched) {
+            true => self.server.link.pass(message),
+            false => self.too_many(id),
         }
-        all.insert(id.clone(), watched);
-        drop(all);
-        self.server.link.pass(message);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Id, Watched>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    fn too_many(&self, id: &Id) {
+        self.send(Frame::refusal(id, -32603, "too many requests wait for this server", None));
     }
 
-    fn call(self: &Arc<Self>, id: Id, message: Message) {
-        if let Some(tools) = self.server.known_tools() {
-            return self.routed(&id, message, &tools);
+    /// Goes on with a request once semel has asked the server something itself, unless its client gives up meanwhile.
+    fn after<T: Send>(
+        self: &Arc<Self>,
+        id: Id,
+        asked: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&Arc<Self>, &Id, T) + Send + 'static,
+    ) {
+        if !self.lock().add(&id, Watched::Unsent) {
+            return self.too_many(&id);
         }
-        // A client may call a tool that it never listed; whether it is a read is asked first.
         let this = Arc::clone(self);
         let working = self.door.busy.begin();
         self.runtime.spawn(async move {
-            let params = message.params.clone().unwrap_or_default();
-            let tools = this.server.tools(&era::meta_of(text(&params))).await;
-            this.routed(&id, message, &tools);
+            let known = asked.await;
+            let goes_on = this.lock().goes_on(&id);
+            if goes_on {
+                then(&this, &id, known);
+            }
             drop(working);
         });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call(self: &Arc<Self>, id: Id, message: Message) {
+        match self.server.known_tools() {
+            Some(tools) => self.routed(&id, message, &tools),
+            // Observing asks for nothing, so that the server sees no difference either.
+            None if self.door.observes() => self.routed(&id, message, &Arc::default()),
+            // A client may call a tool that it never listed; whether it is a read is asked first.
+            None => {
+                let meta = era::meta_of(message.params.as_ref().map_or("{}", text));
+                let server = Arc::clone(&self.server);
+                let asked = async move { server.tools(&meta).await };
+                self.after(id, asked, move |this, id, tools| this.routed(id, message, &tools));
+            }
+        }
     }
 
     fn routed(self: &Arc<Self>, id: &Id, message: Message, tools: &Arc<Tools>) {
@@ -168,9 +210,11 @@ impl Stdio {
             Route::Guard(guarded) => self.guard(*guarded),
             Route::Own(call) => {
                 let this = Arc::clone(self);
+                let working = self.door.busy.begin();
                 self.runtime.spawn(async move {
                     let frame = own_tools::answer(&this.door, &this.server, &this.connection, &call).await;
                     this.send(frame);
+                    drop(working);
                 });
             }
         }
@@ -207,7 +251,7 @@ impl Stdio {
         let body = message.body.clone().unwrap_or_default();
         match &message.kind {
             Kind::Response { id: Some(id), failed } => {
-                let watched = self.lock().remove(id);
+                let watched = self.lock().answered(id);
                 match (watched, failed) {
                     (Some(Watched::Listing { first_page }), false) => {
                         self.server.page_seen(first_page, text(&body));
@@ -216,12 +260,13 @@ impl Stdio {
                         }
                     }
                     (Some(Watched::Hello { method, .. }), false) => {
-                        era::hear(&self.server, &method, text(&body));
-                        if let Some(result) = era::with_idempotency(text(&body)) {
+                        if let Some(result) = self.door.hello(&self.server, &method, text(&body)) {
                             return self.send(Frame::result(id, Frame::from(result)));
                         }
                     }
-                    (Some(Watched::Hello { method, params }), true) if method == "initialize" => {
+                    (Some(Watched::Hello { method, params }), true)
+                        if method == "initialize" && !self.door.observes() =>
+                    {
                         return self.not_initialized(id.clone(), params, message);
                     }
                     (Some(_), _) => {}

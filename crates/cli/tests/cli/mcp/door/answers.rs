@@ -1,0 +1,151 @@
+//! What a client and the model behind it are told.
+
+use super::stage::Stage;
+use crate::mcp::{assert_in_doubt, receipt, text};
+use serde_json::{Value, json};
+
+const GATEWAY: &str = r#"{"content": [{"type": "text", "text": "502 bad gateway"}], "isError": true}"#;
+
+fn order() -> Value {
+    json!({"order": "1001"})
+}
+
+/// Compares what the server said with what is in a replay, member by member.
+#[test]
+fn a_replay_is_the_recorded_result_with_a_notice_and_a_receipt() {
+    let raw = r#"{"content":[{"type":"text","text":"made"},{"type":"image","data":"aGk=","mimeType":"image/png"}],"structuredContent":{"id":"<made>","n":1.10,"big":123456789012345678901234567890},"novel":{"b":1,"a":2},"_meta":{"example.org/kept":[1.0]}}"#;
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"raw": raw}}));
+    let mut line = stage.open();
+    line.call("create_order", order());
+    line.ask("tools/call", json!({"name": "create_order", "arguments": order()}));
+    let (answer, bytes) = line.read_answer().expect("the replay comes");
+    let result = &answer["result"];
+    let bytes = String::from_utf8(bytes).expect("text");
+    for kept in [
+        "\"n\":1.10",
+        "\"big\":123456789012345678901234567890",
+        "\"novel\":{\"b\":1,\"a\":2}",
+        "\"example.org/kept\":[1.0]",
+    ] {
+        assert!(bytes.contains(kept), "{kept} was lost in {bytes}");
+    }
+    let content = result["content"].as_array().expect("content");
+    assert_eq!((content.len(), &content[1]["type"]), (3, &"image".into()), "{result}");
+    let receipt = receipt(result);
+    let id = receipt["effect_id"].as_str().expect("an effect");
+    let notice = content[2]["text"].as_str().expect("a notice");
+    assert!(
+        notice.starts_with("[semel] Done ") && notice.contains("not run again") && notice.contains(id),
+        "{notice}"
+    );
+    let seen = ["ok", "effect", "outcome", "attempt", "tier", "evidence"].map(|name| receipt[name].clone());
+    assert_eq!(
+        seen,
+        [json!(true), json!("noop"), json!("replayed"), json!(1), json!("opaque"), json!("reported")]
+    );
+}
+
+#[test]
+fn a_hold_is_an_error_for_the_model_that_names_the_tool_to_look_with() {
+    let calls = json!({"create_order": {"raw": GATEWAY}});
+    let stage = Stage::with_calls(&["create_order", "get_weather", "list_orders"], calls);
+    let mut line = stage.open();
+    for _ in 0..2 {
+        let held = line.call("create_order", order());
+        assert_in_doubt(&held);
+        let answer = receipt(&held);
+        let next = answer["next_step"].as_str().expect("a next step");
+        assert!(next.contains("`list_orders`") && next.starts_with("Do not call it again."), "{next}");
+        assert!(
+            answer["human_next_step"].as_str().is_some_and(|step| step.contains("semel ledger resolve ef_"))
+        );
+        assert!(text(&held).contains("`list_orders`") && text(&held).contains("Safe to retry: no"), "{held}");
+        // The whole object stands in a block of its own as well: not every client shows `_meta`.
+        let object = held["content"]
+            .as_array()
+            .and_then(|blocks| blocks.last())
+            .and_then(|block| block["text"].as_str());
+        let object: Value = serde_json::from_str(object.expect("a block")).expect("the answer object");
+        assert_eq!((&object["code"], &object["ok"]), (&"in_doubt".into(), &false.into()));
+    }
+    assert_eq!(stage.world().len(), 1);
+}
+
+fn structured() -> Stage {
+    let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]});
+    let tool = json!({"name": "create_order", "inputSchema": {"type": "object"}, "outputSchema": schema});
+    let raw = r#"{"content":[{"type":"text","text":"{}"}],"structuredContent":{"id":"<made>"}}"#;
+    let page = json!({"tools": [tool]}).to_string();
+    Stage::telling(json!({"pages": [page], "calls": {"create_order": {"raw": raw}}}))
+}
+
+#[test]
+fn a_replay_of_a_tool_with_an_output_schema_keeps_its_structure() {
+    let stage = structured();
+    let mut line = stage.open();
+    let first = line.call("create_order", order());
+    let again = line.call("create_order", order());
+    assert_eq!(receipt(&again)["outcome"], "replayed");
+    assert_eq!(again["structuredContent"], first["structuredContent"]);
+    assert!(again["structuredContent"]["id"].is_string() && again["isError"] != true, "{again}");
+}
+
+/// A client that knows the schema would throw a result away that lacks the structure, unless it is an error.
+#[test]
+fn a_success_whose_reply_nobody_knows_is_an_error_in_form_where_there_is_an_output_schema() {
+    for (stage, is_error) in [(structured(), true), (Stage::with_tools(&["create_order"]), false)] {
+        let mut told: Value =
+            serde_json::from_str(&std::fs::read_to_string(stage.work().join("told.json")).expect("told"))
+                .expect("JSON");
+        told["calls"] = json!({"create_order": {"raw": GATEWAY}});
+        stage.tell(told);
+        let doubt = stage.open().call("create_order", order());
+        let id = receipt(&doubt)["effect_id"].as_str().expect("an effect").to_owned();
+        stage.semel(["ledger", "resolve", &id, "--applied", "--reason", "I saw it"]);
+        let known = stage.open().call("create_order", order());
+        assert_eq!(known["isError"], is_error, "{known}");
+        let answer = receipt(&known);
+        let seen = ["ok", "effect", "outcome", "evidence"].map(|name| answer[name].clone());
+        assert_eq!(seen, [json!(true), json!("noop"), json!("replayed"), json!("ruled")], "{known}");
+        assert!(text(&known).contains("Do not call it again"), "{known}");
+        assert_eq!(stage.world().len(), 1);
+    }
+}
+
+#[test]
+fn words_of_refusal_come_as_they_are_and_the_next_call_runs() {
+    let no = r#"{"content":[{"type":"text","text":"card declined"}],"isError":true}"#;
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"raw": no}}));
+    let mut line = stage.open();
+    for attempt in 1..=2 {
+        let refused = line.call("create_order", order());
+        assert_eq!((text(&refused).as_str(), &refused["isError"]), ("card declined", &true.into()));
+        let answer = receipt(&refused);
+        assert_eq!(
+            (&answer["code"], &answer["is_it_safe_to_retry"]),
+            (&"upstream_refused".into(), &"yes".into())
+        );
+        assert_eq!(answer["attempt"], attempt);
+    }
+}
+
+#[test]
+fn a_protocol_error_keeps_its_code_its_words_and_its_data() {
+    let error = json!({"code": -32602, "message": "Unknown tool: create_order", "data": {"n": 1.5}});
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"error": error}}));
+    let answer = stage.open().request("tools/call", json!({"name": "create_order", "arguments": order()}));
+    assert_eq!(answer["error"], error, "{answer}");
+}
+
+#[test]
+fn queued_is_told_as_accepted_and_not_as_done() {
+    let raw = r#"{"content":[{"type":"text","text":"ok"}],"structuredContent":{"status":"queued"}}"#;
+    let stage = Stage::with_calls(&["send_mail"], json!({"send_mail": {"raw": raw}}));
+    let mut line = stage.open();
+    let first = line.call("send_mail", order());
+    assert_eq!(
+        (&receipt(&first)["evidence"], &receipt(&first)["effect"]),
+        (&"accepted".into(), &"sent".into())
+    );
+    assert!(text(&line.call("send_mail", order())).contains("ccepted, not confirmed"));
+}

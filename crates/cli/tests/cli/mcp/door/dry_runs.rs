@@ -1,0 +1,94 @@
+//! What would happen, without its happening.
+
+use super::stage::Stage;
+use crate::mcp::{receipt, text};
+use serde_json::{Value, json};
+
+fn dry(order: &str) -> Value {
+    json!({"name": "create_order", "arguments": {"order": order}, "_meta": {"dev.semel/dry-run": true}})
+}
+
+#[test]
+fn a_dry_run_says_what_would_happen_and_sends_nothing() {
+    let stage = Stage::with_tools(&["create_order"])
+        .rule("create_order", "class = \"consequential\"\neffect = \"created\"");
+    let mut line = stage.open();
+    let would = line.call_with(dry("1"));
+    let answer = receipt(&would);
+    assert_eq!(
+        (&answer["outcome"], &answer["effect"], &answer["ok"]),
+        (&"dry_run".into(), &"would_create".into(), &true.into())
+    );
+    assert_eq!(answer["would"], "run", "{would}");
+    assert!(answer["changes"].to_string().contains("create_order"), "{would}");
+    assert_ne!(would["isError"], true);
+    assert!(
+        text(&would).contains("Nothing was sent") && !text(&would).contains("Do not call it again"),
+        "{would}"
+    );
+    assert_eq!((stage.world().len(), stage.heard_calls().len(), stage.recorded().len()), (0, 0, 0));
+    line.call("create_order", json!({"order": "1"}));
+    let would = line.call_with(dry("1"));
+    assert_eq!(
+        (&receipt(&would)["would"], &receipt(&would)["effect"]),
+        (&"replay".into(), &"would_noop".into())
+    );
+    assert_eq!(stage.world().len(), 1);
+}
+
+#[test]
+fn a_dry_run_can_be_an_argument_where_the_operator_offers_it() {
+    let stage = Stage::with_tools(&["create_order", "get_order"]);
+    let mut line = stage.open_with(&["--dry-run-argument"]);
+    let listed = line.request("tools/list", json!({}))["result"]["tools"].take();
+    assert_eq!(listed[0]["inputSchema"]["properties"]["semel_dry_run"]["type"], "boolean", "{listed}");
+    assert!(listed[1]["inputSchema"]["properties"].get("semel_dry_run").is_none(), "{listed}");
+    let would = line.call("create_order", json!({"order": "1", "semel_dry_run": true}));
+    assert_eq!(receipt(&would)["outcome"], "dry_run", "{would}");
+    assert_eq!(stage.world().len(), 0);
+    line.call("create_order", json!({"order": "1", "semel_dry_run": false}));
+    assert_eq!(stage.world().len(), 1);
+    assert_eq!(stage.heard_calls()[0]["arguments"], json!({"order": "1"}));
+    assert!(!stage.open().request("tools/list", json!({})).to_string().contains("semel_dry_run"));
+}
+
+/// Whoever asks for a dry run in other words than `true` must not get the effect instead.
+#[test]
+fn a_dry_run_asked_for_in_other_words_is_a_dry_run() {
+    for yes in [json!("true"), json!(1), json!({})] {
+        let stage = Stage::with_tools(&["create_order"]);
+        let mut params = dry("1");
+        params["_meta"]["dev.semel/dry-run"] = yes.clone();
+        assert_eq!(receipt(&stage.open().call_with(params))["outcome"], "dry_run", "{yes}");
+        let would = stage.open().call("create_order", json!({"order": "1", "semel_dry_run": yes}));
+        assert_eq!(receipt(&would)["outcome"], "dry_run", "{yes}");
+        assert_eq!(stage.world().len(), 0);
+    }
+}
+
+#[test]
+fn the_tools_own_dry_run_fills_the_changes() {
+    let rule = "class = \"consequential\"\ndry_run = { arg = \"preview\", value = \"true\" }";
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"dry": "preview"}}))
+        .rule("create_order", rule);
+    let mut line = stage.open();
+    let would = line.call_with(dry("1"));
+    let changes = receipt(&would)["changes"].to_string();
+    assert!(changes.contains("would do") && changes.contains("preview"), "{would}");
+    assert_eq!(stage.heard_calls()[0]["arguments"], json!({"order": "1", "preview": true}));
+    assert_eq!((stage.world().len(), stage.recorded().len()), (0, 0));
+    // Once it is done the tool is not asked any more.
+    line.call("create_order", json!({"order": "1"}));
+    line.call_with(dry("1"));
+    assert_eq!(stage.heard_calls().len(), 2);
+}
+
+#[test]
+fn a_dry_run_of_the_tool_that_fails_is_told_as_that() {
+    let rule = "class = \"consequential\"\ndry_run = { arg = \"preview\", value = \"true\" }";
+    let calls =
+        json!({"create_order": {"effect": false, "error": {"code": -32602, "message": "no preview here"}}});
+    let stage = Stage::with_calls(&["create_order"], calls).rule("create_order", rule);
+    let would = stage.open().call_with(dry("1"));
+    assert!(receipt(&would)["changes"].to_string().contains("no preview here"), "{would}");
+}

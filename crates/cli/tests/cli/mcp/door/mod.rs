@@ -1,0 +1,22 @@
+//! The stdio door, sentence by sentence, before a server that does as it is told.
+
+mod stage;
+
+mod answers;
+mod bad_input;
+mod cancelling;
+mod dry_runs;
+mod eras;
+mod identity;
+mod keys;
+mod listings;
+mod modes;
+mod own_tools;
+mod pins;
+mod probes;
+mod process;
+mod repeats;
+mod secrets;
+mod tasks;
+mod timeouts;
+mod transparency;

@@ -1,0 +1,122 @@
+//! `semel_ledger` and `semel_report`.
+
+use super::stage::Stage;
+use crate::mcp::{receipt, text};
+use serde_json::{Value, json};
+
+fn doubtful() -> Value {
+    json!({"create_order": {"error": {"code": -32000, "message": "upstream timed out"}}})
+}
+
+const TOOLS: [&str; 3] = ["create_order", "send_mail", "get_order"];
+
+#[test]
+fn the_ledger_lists_what_was_done_and_what_is_in_doubt() {
+    let stage = Stage::with_calls(&TOOLS, doubtful());
+    let mut line = stage.open();
+    assert!(text(&line.call("semel_ledger", json!({}))).contains("Nothing has been done on this connection"));
+    line.call("send_mail", json!({"to": "ada"}));
+    let doubt = line.call("create_order", json!({"order": "1001"}));
+    let listed = line.call("semel_ledger", json!({}));
+    assert_eq!(listed["isError"], false);
+    let words = text(&listed);
+    assert!(words.contains("mcp:billing/send_mail") && words.contains(": done (reported)"), "{words}");
+    let id = receipt(&doubt)["effect_id"].as_str().expect("an effect");
+    let line_of =
+        words.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{id} is missing in {words}"));
+    assert!(line_of.contains("IN DOUBT") && line_of.contains("do not repeat it"), "{words}");
+    assert_eq!(stage.heard_requests("tools/call").len(), 2, "the server was not asked");
+    // Another connection did none of it; what is open concerns it all the same.
+    let elsewhere = text(&stage.open().call("semel_ledger", json!({})));
+    assert!(elsewhere.contains(id) && !elsewhere.contains("send_mail"), "{elsewhere}");
+}
+
+#[test]
+fn the_ledger_lists_what_its_run_has_done_whoever_asks() {
+    let stage = Stage::with_tools(&TOOLS);
+    stage.open_with(&["--run", "monday"]).call("send_mail", json!({"to": "ada"}));
+    stage.open_with(&["--run", "tuesday"]).call("send_mail", json!({"to": "bob"}));
+    let words = text(&stage.open_with(&["--run", "monday"]).call("semel_ledger", json!({})));
+    assert!(words.contains("in run monday") && words.contains("ada") && !words.contains("bob"), "{words}");
+}
+
+fn report(id: &str, happened: bool) -> Value {
+    json!({"effect_id": id, "happened": happened, "evidence": "list_orders shows it"})
+}
+
+#[test]
+fn an_agent_settles_a_doubt_where_the_rule_lets_it() {
+    for happened in [true, false] {
+        let stage = Stage::with_calls(&TOOLS, doubtful())
+            .rule("create_order", "class = \"consequential\"\nrulings = \"agent\"");
+        let mut line = stage.open();
+        let listed = line.request("tools/list", json!({}));
+        assert!(listed.to_string().contains("semel_report"), "{listed}");
+        let doubt = line.call("create_order", json!({"order": "1001"}));
+        let id = receipt(&doubt)["effect_id"].as_str().expect("an effect");
+        let settled = line.call("semel_report", report(id, happened));
+        assert_eq!(settled["isError"], false, "{settled}");
+        assert!(text(&settled).contains(id), "{settled}");
+        stage.tell(json!({"pages": [super::stage::listing(&TOOLS)]}));
+        let next = line.call("create_order", json!({"order": "1001"}));
+        let (outcome, effects) = if happened { ("replayed", 1) } else { ("ran", 2) };
+        assert_eq!(receipt(&next)["outcome"], outcome, "{next}");
+        assert_eq!(stage.world().len(), effects);
+        // What is settled is settled.
+        let late = line.call("semel_report", report(id, false));
+        assert_eq!(late["isError"], true, "{late}");
+    }
+}
+
+#[test]
+fn an_agent_settles_nothing_where_the_rule_leaves_it_to_a_person() {
+    let stage = Stage::with_calls(&TOOLS, doubtful());
+    let mut line = stage.open();
+    assert!(!line.request("tools/list", json!({})).to_string().contains("semel_report"));
+    let doubt = line.call("create_order", json!({"order": "1001"}));
+    let id = receipt(&doubt)["effect_id"].as_str().expect("an effect");
+    let refused = line.call("semel_report", report(id, false));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(text(&refused).contains("person") && text(&refused).contains(id), "{refused}");
+    assert_eq!(stage.recorded()[0]["state"], "in_doubt");
+}
+
+#[test]
+fn a_report_that_says_nothing_is_refused() {
+    let stage = Stage::with_calls(&TOOLS, doubtful())
+        .rule("create_order", "class = \"consequential\"\nrulings = \"agent\"");
+    let mut line = stage.open();
+    let doubt = line.call("create_order", json!({"order": "1001"}));
+    let id = receipt(&doubt)["effect_id"].as_str().expect("an effect");
+    for bad in [
+        json!({}),
+        json!({"effect_id": id, "happened": true}),
+        json!({"effect_id": id, "happened": "yes", "evidence": "x"}),
+        json!({"effect_id": id, "happened": true, "evidence": " "}),
+        json!({"effect_id": "ef_1", "happened": true, "evidence": "x"}),
+        report("ef_01JAAAAAAAAAAAAAAAAAAAAAAA", true),
+    ] {
+        let refused = line.call("semel_report", bad.clone());
+        assert_eq!(refused["isError"], true, "{bad}: {refused}");
+        assert!(!text(&refused).is_empty());
+    }
+    assert_eq!(stage.recorded()[0]["state"], "in_doubt");
+}
+
+#[test]
+fn switched_off_they_are_the_servers_affair() {
+    let stage = Stage::with_tools(&["create_order"]);
+    let mut line = stage.open_with(&["--no-tools"]);
+    let result = line.call("semel_ledger", json!({}));
+    assert!(text(&result).starts_with("done: "), "the server was asked: {result}");
+}
+
+#[test]
+fn a_server_that_has_a_tool_of_that_name_keeps_it() {
+    let stage =
+        Stage::with_calls(&["create_order", "semel_ledger"], json!({"semel_ledger": {"effect": false}}));
+    let mut line = stage.open();
+    let listed = line.request("tools/list", json!({})).to_string();
+    assert_eq!(listed.matches("\"semel_ledger\"").count(), 1, "{listed}");
+    assert!(text(&line.call("semel_ledger", json!({}))).starts_with("done: nothing"));
+}

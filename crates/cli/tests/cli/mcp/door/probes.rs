@@ -1,0 +1,121 @@
+//! Asking through the same server whether something happened.
+
+use super::stage::{Stage, listing};
+use crate::mcp::{assert_in_doubt, receipt, text};
+use serde_json::{Value, json};
+
+const TOOLS: [&str; 3] = ["create_order", "list_orders", "remove_order"];
+
+fn rule(tool: &str, quiet: &str) -> String {
+    format!(
+        "class = \"consequential\"\nwait = \"2s\"\n[rule.probe]\nmcp = \"{tool}\"\nargs = {{ order = \"{{args.order}}\" }}\n\
+         found = \"resp.orders.exists(o, o.order == args.order)\"\n\
+         reply = \"resp.orders.filter(o, o.order == args.order)[0]\"\nquiet = \"{quiet}\""
+    )
+}
+
+/// `create_order` answers with a gateway's error, and `list_orders` with this.
+fn calls(list: Value) -> Value {
+    json!({"create_order": {"error": {"code": -32000, "message": "bad gateway"}}, "list_orders": list})
+}
+
+fn sees(orders: Value) -> Value {
+    let result = json!({"content": [{"type": "text", "text": json!({"orders": orders}).to_string()}]});
+    json!({"effect": false, "raw": result.to_string()})
+}
+
+fn stage(list: Value, tool: &str, quiet: &str) -> Stage {
+    Stage::with_calls(&TOOLS, calls(list)).rule("create_order", &rule(tool, quiet))
+}
+
+#[test]
+fn a_yes_makes_it_done_with_the_reply_that_was_found() {
+    for tool in ["./list_orders", "billing/list_orders"] {
+        let stage = stage(sees(json!([{"order": "1001", "id": "or_7"}])), tool, "0s");
+        let mut line = stage.open();
+        let found = line.call("create_order", json!({"order": "1001"}));
+        let answer = receipt(&found);
+        assert_eq!(
+            (&answer["ok"], &answer["evidence"], &answer["tier"]),
+            (&true.into(), &"probed".into(), &"probed".into())
+        );
+        assert!(found["isError"] != true && text(&found).contains("or_7"), "{found}");
+        assert_eq!(found["structuredContent"], json!({"id": "or_7", "order": "1001"}), "{found}");
+        let asked = stage.heard_calls().pop().expect("the probe was asked");
+        assert_eq!((&asked["name"], &asked["arguments"]), (&"list_orders".into(), &json!({"order": "1001"})));
+        let again = line.call("create_order", json!({"order": "1001"}));
+        assert_eq!(receipt(&again)["outcome"], "replayed");
+        assert_eq!(stage.world().len(), 1);
+    }
+}
+
+/// The first call has sent, so it is told that it did not happen; the next one may run.
+#[test]
+fn a_no_after_quiet_lets_the_next_call_run() {
+    let stage = stage(sees(json!([])), "./list_orders", "0s");
+    let mut line = stage.open();
+    let first = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!(first["isError"], true, "{first}");
+    assert!(text(&first).contains("did not happen"), "{first}");
+    stage.tell(json!({"pages": [listing(&TOOLS)]}));
+    let next = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!((&receipt(&next)["outcome"], &receipt(&next)["ok"]), (&"ran".into(), &true.into()), "{next}");
+    assert_eq!(stage.world().len(), 2);
+}
+
+#[test]
+fn a_no_before_quiet_does_not_count() {
+    let stage = Stage::with_calls(&TOOLS, calls(sees(json!([]))))
+        .rule("create_order", &rule("./list_orders", "1h").replace("wait = \"2s\"", "wait = \"20ms\""));
+    let mut line = stage.open();
+    for _ in 0..2 {
+        assert_in_doubt(&line.call("create_order", json!({"order": "1001"})));
+    }
+    assert_eq!(stage.world().len(), 1);
+}
+
+#[test]
+fn an_error_or_an_answer_that_is_not_understood_holds_the_call() {
+    let error = json!({"effect": false, "error": {"code": -32603, "message": "no"}});
+    let tool_error = json!({"effect": false, "raw": r#"{"content":[],"isError":true}"#});
+    let truncated =
+        json!({"effect": false, "raw": r#"{"content":[{"type":"text","text":"{\"orders\": [{\"or"}]}"#});
+    let other = json!({"effect": false, "raw": r#"{"content":[{"type":"text","text":"{\"items\":[]}"}]}"#});
+    let input = json!({"effect": false, "input": {"inputRequests": {}}});
+    for list in [error, tool_error, truncated, other, input] {
+        let stage = stage(list.clone(), "./list_orders", "0s");
+        let mut line = stage.open();
+        for _ in 0..2 {
+            assert_in_doubt(&line.call("create_order", json!({"order": "1001"})));
+        }
+        assert_eq!(stage.world().len(), 1, "{list}");
+    }
+}
+
+#[test]
+fn a_tool_that_is_not_known_to_read_is_not_asked() {
+    for tool in ["./remove_order", "elsewhere/list_orders"] {
+        let stage = stage(sees(json!([])), tool, "0s");
+        let held = stage.open().call("create_order", json!({"order": "1001"}));
+        assert_in_doubt(&held);
+        assert!(
+            receipt(&held)["reason"].as_str().is_some_and(|why| why.contains("probe could not tell")),
+            "{held}"
+        );
+        assert_eq!(stage.heard_calls().len(), 1, "{tool}");
+    }
+}
+
+#[test]
+fn a_probe_can_ask_first() {
+    let before = rule("./list_orders", "0s") + "\nbefore = true";
+    let there = sees(json!([{"order": "1001", "id": "or_7"}]));
+    let stage = Stage::with_calls(&TOOLS, json!({"list_orders": there})).rule("create_order", &before);
+    let mut line = stage.open();
+    let skipped = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!(receipt(&skipped)["effect"], "noop", "{skipped}");
+    assert!(text(&skipped).contains("or_7"), "{skipped}");
+    assert_eq!(stage.world().len(), 0);
+    line.call("create_order", json!({"order": "1002"}));
+    assert_eq!(stage.world().len(), 1);
+}

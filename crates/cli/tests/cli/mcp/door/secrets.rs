@@ -1,0 +1,82 @@
+//! Secrets of arguments and results never reach the ledger's files.
+
+use super::stage::Stage;
+use crate::mcp::{receipt, text};
+use serde_json::{Value, json};
+
+const PASSWORD: &str = "correct-horse-battery";
+const RETURNED: &str = "returned-token-31415926";
+const MARKED: &str = "pin-4711-4711";
+
+fn assert_unwritten(stage: &Stage) {
+    let files: Vec<_> = stage.state_files().into_iter().filter(|path| path.is_file()).collect();
+    assert!(files.iter().any(|path| path.ends_with("ledger.db")), "{files:?}");
+    for path in files {
+        let bytes = std::fs::read(&path).expect("the file can be read");
+        for secret in [PASSWORD, RETURNED, MARKED] {
+            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!found, "{secret} stands in {}", path.display());
+        }
+    }
+}
+
+fn arguments() -> Value {
+    json!({"order": "1", "password": PASSWORD, "code": MARKED, "body": format!("{{\"api_key\": \"{PASSWORD}\"}}")})
+}
+
+fn stage(does: Value) -> Stage {
+    let rule = "class = \"consequential\"\nsecret = [\"args.code\"]";
+    Stage::with_calls(&["create_order"], json!({"create_order": does})).rule("create_order", rule)
+}
+
+#[test]
+fn neither_arguments_nor_members_of_a_result_are_written() {
+    let said = json!({"id": "or_1", "access_token": RETURNED});
+    let raw = json!({
+        "content": [{"type": "text", "text": said.to_string()}, {"type": "text", "text": format!("for {PASSWORD} and {MARKED}, token={RETURNED}")}],
+        "structuredContent": said,
+    });
+    let stage = stage(json!({"raw": raw.to_string()}));
+    let mut line = stage.open();
+    let first = line.call("create_order", arguments());
+    // Whoever asked first gets all of it; a replay has what may be kept.
+    assert_eq!(first["structuredContent"]["access_token"], RETURNED);
+    assert!(text(&first).contains(PASSWORD), "{first}");
+    assert_eq!(stage.heard_calls()[0]["arguments"], arguments());
+    let again = line.call("create_order", arguments());
+    assert_eq!(receipt(&again)["outcome"], "replayed", "{again}");
+    assert_eq!(again["structuredContent"]["id"], "or_1", "{again}");
+    let again = again.to_string();
+    assert!(!again.contains(RETURNED) && !again.contains(PASSWORD), "{again}");
+    assert_unwritten(&stage);
+}
+
+#[test]
+fn nor_is_what_an_error_repeats_of_them() {
+    let words = format!("invalid password {PASSWORD} with {MARKED}");
+    let refused =
+        json!({"raw": json!({"content": [{"type": "text", "text": words}], "isError": true}).to_string()});
+    let doubtful = json!({"error": {"code": -32000, "message": format!("timed out: {words}")}});
+    let unclear = json!({"error": {"code": -32000, "message": format!("oops {PASSWORD} {MARKED}")}});
+    for does in [refused, doubtful, unclear] {
+        let stage = stage(does);
+        stage.open().request("tools/call", json!({"name": "create_order", "arguments": arguments()}));
+        assert_eq!(stage.recorded().len(), 1);
+        assert_unwritten(&stage);
+    }
+}
+
+#[test]
+fn nor_is_what_a_probe_finds() {
+    let found = json!({"orders": [{"order": "1", "token": RETURNED, "note": format!("for {PASSWORD}")}]});
+    let calls = json!({
+        "create_order": {"error": {"code": -32000, "message": "bad gateway"}},
+        "list_orders": {"effect": false, "raw": json!({"content": [], "structuredContent": found}).to_string()},
+    });
+    let rule = "class = \"consequential\"\nsecret = [\"args.code\"]\n[rule.probe]\nmcp = \"./list_orders\"\n\
+                found = \"resp.orders.exists(o, o.order == args.order)\"\nreply = \"resp.orders[0]\"\nquiet = \"0s\"";
+    let stage = Stage::with_calls(&["create_order", "list_orders"], calls).rule("create_order", rule);
+    let answer = stage.open().call("create_order", arguments());
+    assert_eq!(receipt(&answer)["evidence"], "probed", "{answer}");
+    assert_unwritten(&stage);
+}

@@ -1,0 +1,161 @@
+//! Results that are not final: tasks of both eras, and questions that come first.
+
+use super::stage::{Stage, listing, stateless};
+use crate::mcp::line::Line;
+use crate::mcp::{assert_in_doubt, assert_replayed, receipt, text};
+use serde_json::{Value, json};
+
+#[derive(Debug, Clone, Copy)]
+enum Era {
+    Of2025,
+    Of2026,
+}
+
+const ERAS: [Era; 2] = [Era::Of2025, Era::Of2026];
+
+impl Era {
+    fn stage(self, mut does: Value) -> Stage {
+        let (era, task) = match self {
+            Era::Of2025 => ("session", "2025"),
+            Era::Of2026 => ("stateless", "2026"),
+        };
+        does["task"] = task.into();
+        does["until"] = "until".into();
+        let stage = Stage::telling(
+            json!({"era": era, "pages": [listing(&["create_order"])], "calls": {"create_order": does}}),
+        );
+        stage.rule("create_order", "class = \"consequential\"\nwait = \"30ms\"")
+    }
+
+    fn open(self, stage: &Stage) -> Line {
+        match self {
+            Era::Of2025 => stage.open(),
+            Era::Of2026 => stage.open_stateless(),
+        }
+    }
+
+    fn params(self) -> Value {
+        match self {
+            Era::Of2025 => json!({"name": "create_order", "arguments": {}, "task": {"ttl": 60000}}),
+            Era::Of2026 => json!({"name": "create_order", "arguments": {}, "_meta": stateless()}),
+        }
+    }
+
+    fn id(self, result: &Value) -> Value {
+        match self {
+            Era::Of2025 => result["task"]["taskId"].clone(),
+            Era::Of2026 => result["taskId"].clone(),
+        }
+    }
+}
+
+fn state(stage: &Stage) -> Value {
+    stage.recorded()[0]["state"].clone()
+}
+
+#[test]
+fn the_handle_comes_at_once_and_the_effect_settles_when_the_task_has_ended() {
+    for era in ERAS {
+        let stage = era.stage(json!({}));
+        let mut line = era.open(&stage);
+        let handle = line.call_with(era.params());
+        assert_eq!(era.id(&handle), stage.world()[0]["id"], "{handle}");
+        assert_eq!(state(&stage), "in_flight", "{era:?}");
+        // A repeat while it runs does not run.
+        let repeat = line.call_with(era.params());
+        assert_eq!(receipt(&repeat)["code"], "in_flight", "{repeat}");
+        // The client's own questions pass.
+        let asked = line.request("tasks/get", json!({"taskId": era.id(&handle), "_meta": stateless()}));
+        if matches!(era, Era::Of2026) {
+            assert_eq!(asked["result"]["status"], "working", "{asked}");
+        }
+        stage.file("until", "");
+        stage.wait_until("the task's end is recorded", || state(&stage) == "applied");
+        let again = line.call_with(era.params());
+        assert_eq!(
+            (&receipt(&again)["outcome"], era.id(&again)),
+            (&"replayed".into(), era.id(&handle)),
+            "{again}"
+        );
+        assert_eq!(stage.world().len(), 1);
+    }
+}
+
+#[test]
+fn a_task_that_failed_in_words_of_refusal_may_be_tried_again() {
+    for era in ERAS {
+        let stage =
+            era.stage(json!({"ends": "failed", "error": {"code": -32602, "message": "invalid order"}}));
+        let mut line = era.open(&stage);
+        line.call_with(era.params());
+        stage.file("until", "");
+        stage.wait_until("the task's end is recorded", || state(&stage) == "not_applied");
+        line.call_with(era.params());
+        assert_eq!(stage.world().len(), 2, "{era:?}");
+    }
+}
+
+/// Whoever stops half-way may have done half.
+#[test]
+fn a_task_that_was_cancelled_or_failed_without_a_reason_is_in_doubt() {
+    for era in ERAS {
+        for does in [
+            json!({"ends": "cancelled"}),
+            json!({"ends": "failed", "error": {"code": -1, "message": "oops"}}),
+        ] {
+            let stage = era.stage(does);
+            let mut line = era.open(&stage);
+            line.call_with(era.params());
+            stage.file("until", "");
+            stage.wait_until("the task's end is recorded", || state(&stage) == "in_doubt");
+            assert_in_doubt(&line.call_with(era.params()));
+            assert_eq!(stage.world().len(), 1, "{era:?}");
+        }
+    }
+}
+
+#[test]
+fn a_question_that_comes_first_settles_nothing_and_the_continuation_is_the_one_effect() {
+    let input = json!({"inputRequests": {"sure": {"method": "elicitation/create", "params": {}}}, "requestState": "s-1"});
+    let told = json!({"era": "stateless", "pages": [listing(&["create_order"])], "calls": {"create_order": {"input": input}}});
+    let stage = Stage::telling(told);
+    let mut line = stage.open_stateless();
+    let first = json!({"name": "create_order", "arguments": {"order": "1"}, "_meta": stateless()});
+    let asked = line.call_with(first.clone());
+    assert_eq!(
+        (&asked["resultType"], &asked["requestState"]),
+        (&"input_required".into(), &"s-1".into()),
+        "{asked}"
+    );
+    assert_eq!(state(&stage), "not_applied");
+    // Asked once more, it asks once more.
+    assert_eq!(line.call_with(first.clone())["resultType"], "input_required");
+    let mut next = first.clone();
+    next["inputResponses"] = json!({"sure": {"action": "accept"}});
+    next["requestState"] = "s-1".into();
+    let done = line.call_with(next.clone());
+    assert_eq!(receipt(&done)["outcome"], "ran", "{done}");
+    assert!(text(&done).starts_with("done: "), "{done}");
+    let heard = stage.heard_calls().pop().expect("it was called");
+    assert_eq!((&heard["requestState"], &heard["inputResponses"]), (&"s-1".into(), &next["inputResponses"]));
+    for repeat in [next, first] {
+        assert_replayed(&line.call_with(repeat), &done);
+    }
+    assert_eq!(stage.world().len(), 1);
+}
+
+/// SEP-3182 keeps continuations out of a key's replay.
+#[test]
+fn a_question_under_a_key_is_not_replayed_as_its_answer() {
+    let input = json!({"inputRequests": {}, "requestState": "s-1"});
+    let told = json!({"era": "stateless", "pages": [listing(&["create_order"])], "calls": {"create_order": {"input": input}}});
+    let stage = Stage::telling(told);
+    let mut line = stage.open_stateless();
+    let mut call =
+        json!({"name": "create_order", "arguments": {}, "_meta": stateless(), "idempotencyKey": "k-1"});
+    assert_eq!(line.call_with(call.clone())["resultType"], "input_required");
+    call["inputResponses"] = json!({});
+    assert_eq!(receipt(&line.call_with(call.clone()))["outcome"], "ran");
+    assert_eq!(receipt(&line.call_with(call))["outcome"], "replayed");
+    assert_eq!(stage.world().len(), 1);
+}

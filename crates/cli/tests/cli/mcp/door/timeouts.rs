@@ -1,0 +1,68 @@
+//! A rule's timeout ends the waiting and not the effect.
+
+use super::stage::Stage;
+use crate::mcp::{assert_in_doubt, assert_replayed, receipt, text};
+use serde_json::json;
+
+#[test]
+fn after_the_rules_timeout_it_is_in_doubt_and_a_late_success_is_evidence_that_the_next_call_gets() {
+    let stage =
+        Stage::with_calls(&["create_order", "list_orders"], json!({"create_order": {"until": "until"}}))
+            .rule("create_order", "class = \"consequential\"\ntimeout = \"50ms\"\nwait = \"10ms\"");
+    let mut line = stage.open();
+    let first = line.call("create_order", json!({"order": "1"}));
+    assert_in_doubt(&first);
+    assert!(text(&first).contains("deadline"), "{first}");
+    assert_in_doubt(&line.call("create_order", json!({"order": "1"})));
+    stage.file("until", "");
+    stage.wait_until("the late success is recorded", || stage.recorded()[0]["state"] == "applied");
+    let next = line.call("create_order", json!({"order": "1"}));
+    assert!(text(&next).contains(stage.world()[0]["id"].as_str().expect("an id")), "{next}");
+    assert_eq!(receipt(&next)["outcome"], "replayed");
+    assert_replayed(
+        &line.call("create_order", json!({"order": "1"})),
+        &json!({"content": [{"text": "done: "}]}),
+    );
+    assert_eq!(stage.world().len(), 1);
+}
+
+#[test]
+fn a_twin_waits_for_the_first_and_gets_its_answer() {
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"until": "until"}}));
+    let mut line = stage.open();
+    let ids: Vec<u64> =
+        (0..3).map(|_| line.ask("tools/call", json!({"name": "create_order", "arguments": {}}))).collect();
+    stage.wait_until("the effect is there", || stage.world().len() == 1);
+    stage.file("until", "");
+    let mut outcomes: Vec<String> = Vec::new();
+    for _ in &ids {
+        let (answer, _) = line.read_answer().expect("each is answered");
+        assert!(
+            text(&answer["result"]).contains(stage.world()[0]["id"].as_str().expect("an id")),
+            "{answer}"
+        );
+        outcomes.push(receipt(&answer["result"])["outcome"].as_str().expect("an outcome").to_owned());
+    }
+    outcomes.sort();
+    assert_eq!(outcomes[2], "ran", "{outcomes:?}");
+    assert!(outcomes[..2].iter().all(|outcome| outcome == "joined" || outcome == "replayed"), "{outcomes:?}");
+    assert_eq!(stage.world().len(), 1);
+}
+
+#[test]
+fn a_twin_that_waits_too_long_is_told_to_come_back() {
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"until": "until"}}))
+        .rule("create_order", "class = \"consequential\"\nwait = \"30ms\"");
+    let mut line = stage.open();
+    let first = line.ask("tools/call", json!({"name": "create_order", "arguments": {}}));
+    stage.wait_until("the effect is there", || stage.world().len() == 1);
+    let told = line.call("create_order", json!({}));
+    assert_eq!(
+        (&receipt(&told)["code"], &receipt(&told)["is_it_safe_to_retry"]),
+        (&"in_flight".into(), &"wait".into())
+    );
+    assert_eq!(told["isError"], true);
+    stage.file("until", "");
+    assert_eq!(line.read_answer().expect("the first is answered").0["id"], first);
+    assert_eq!(stage.world().len(), 1);
+}
