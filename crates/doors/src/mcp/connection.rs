@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// It has ended, in these words. Whether anybody still waits for its answer.
-    pub fn ended(&self, id: &Id, waiter: &Arc<Waiter>, words: &str) -> bool {
+    pub fn ended(&self, id: &Id, waiter: &Arc<Waiter>, words: impl FnOnce() -> String) -> bool {
         let mut state = self.lock();
         state.count -= 1;
         if let Some(waiters) = state.calls.get_mut(id) {
@@ -94,7 +94,7 @@ impl Connection {
         match *wait {
             Wait::Waiting => true,
             _ => {
-                *wait = Wait::Finished(words.to_owned());
+                *wait = Wait::Finished(words());
                 false
             }
         }
@@ -210,7 +210,7 @@ mod tests {
             connection.news(),
             ["Your earlier call of charge, which you stopped waiting for, is still running."]
         );
-        assert!(!connection.ended(&id, &waiter, "done."));
+        assert!(!connection.ended(&id, &waiter, || "done.".into()));
         assert_eq!(connection.news(), ["Your earlier call of charge, which you stopped waiting for: done."]);
         assert!(connection.news().is_empty() && connection.is_idle());
     }
@@ -221,8 +221,8 @@ mod tests {
         let id = Id::text("1");
         let first = connection.begins(&id, "a", None).unwrap();
         let second = connection.begins(&id, "b", None).unwrap();
-        assert!(connection.ended(&id, &first, ""));
+        assert!(connection.ended(&id, &first, String::new));
         assert!(!connection.is_idle());
-        assert!(connection.ended(&id, &second, "") && connection.is_idle());
+        assert!(connection.ended(&id, &second, String::new) && connection.is_idle());
     }
 }

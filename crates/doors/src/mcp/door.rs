@@ -3,8 +3,6 @@
 use super::busy::Busy;
 use super::call::{BadCall, ToolCall};
 use super::connection::{Connection, Waiter};
-use super::decorate::Decoration;
-use super::era;
 use super::frame::Frame;
 use super::intent;
 use super::leaving::{Leaving, Left};
@@ -13,19 +11,20 @@ use super::own_tools;
 use super::pins;
 use super::render::{self, Around};
 use super::server::Server;
-use super::tools::{Definition, Output, Tools};
+use super::tools::{Output, Tools};
 use super::upstream::ToolUpstream;
 use crate::runtime::{RuntimeClock, ServedGate};
-use semel_core::answer::{Answer, OutcomeWord, Trouble};
+use semel_core::answer::{Answer, EffectWord, OutcomeWord, Trouble};
 use semel_core::class::Class;
 use semel_core::json::Json;
-use semel_core::policy::rule::{Again, DryRun};
-use semel_core::policy::{ActionFacts, Mode, Policy, Rule};
+use semel_core::policy::rule::DryRun;
+use semel_core::policy::{Mode, Policy, Rule};
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use semel_ledger::pins::Pinned;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -207,7 +206,7 @@ impl Door {
     fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {
         let Guarded { call, rule, server, connection, tools, waiter } = guarded;
         let Ended { passed, live } = ended;
-        if !connection.ended(&call.id, waiter, &render::became(&passed, live.as_ref())) {
+        if !connection.ended(&call.id, waiter, || render::became(&passed, live.as_ref())) {
             return None;
         }
         let news = connection.news();
@@ -216,7 +215,8 @@ impl Door {
         let around = Around {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
-            check_with: tools.to_check(&call.tool, |other| self.is_read(server, other)),
+            // Only who is in trouble is told what to look with; most calls are not.
+            check_with: passed.answer.trouble.as_ref().and_then(|_| self.to_check(server, tools, &call.tool)),
             news: &news,
         };
         let frame = match (&passed.reply, &live) {
@@ -329,52 +329,6 @@ impl Door {
         }
         Passed { answer, reply: GivenReply::None, delivery: None }
     }
-
-    fn is_read(&self, server: &Server, definition: &Definition) -> bool {
-        self.rule_by_name(server, definition).class == Class::Read
-    }
-
-    /// The rule of a tool, whatever its arguments.
-    pub fn rule_by_name(&self, server: &Server, definition: &Definition) -> Rule {
-        let action = server.action(&definition.name);
-        let none = Json::object([("args", Json::object::<&str, 0>([]))]);
-        self.policy.rule_for(&ActionFacts {
-            annotations: definition.annotations,
-            trusted: server.settings.trusted,
-            ..ActionFacts::new(&action, &none)
-        })
-    }
-
-    /// How a server introduces itself, as the client should see it. `None`: as it came.
-    pub fn hello(&self, server: &Server, method: &str, result: &str) -> Option<String> {
-        era::hear(server, method, result);
-        if self.observes() { None } else { era::with_idempotency(result) }
-    }
-
-    /// A listing's result as the client should see it. `None`: as it came.
-    pub fn listing(&self, server: &Server, result: &str) -> Option<String> {
-        if self.observes() {
-            return None;
-        }
-        let mut page = Tools::default();
-        page.add_page(result);
-        let decoration = |name: &str| {
-            let rule = self.rule_by_name(server, page.get(name)?);
-            let guarded = server.settings.decorate && rule.class != Class::Read;
-            guarded.then_some(Decoration {
-                replays: rule.class == Class::Consequential,
-                again: rule.again == Again::Agent,
-                dry_run: server.settings.dry_run_argument,
-            })
-        };
-        let tools = server.known_tools().unwrap_or_default();
-        let guards_any = tools.iter().any(|tool| !self.is_read(server, tool));
-        let own = match server.settings.own_tools && guards_any {
-            true => own_tools::definitions(self, server, &tools),
-            false => Vec::new(),
-        };
-        super::decorate::listing(result, decoration, &own)
-    }
 }
 
 /// What a call came to.
@@ -389,9 +343,17 @@ impl Ended {
     fn with_handle(handle: Message, rule: &Rule) -> Ended {
         let answer = Answer {
             ok: true,
+            effect: EffectWord::None,
+            outcome: OutcomeWord::Ran,
+            effect_id: None,
+            attempt: None,
+            tier: rule.tier(),
+            evidence: None,
             reason: Some("the server works on it as a task".into()),
             trouble: None,
-            ..Answer::of_trouble(rule.tier(), OutcomeWord::Ran, wording::not_started(""))
+            dry_run: None,
+            possible_repeat: false,
+            data: Value::Null,
         };
         Ended { passed: Passed { answer, reply: GivenReply::Live, delivery: None }, live: Some(handle) }
     }

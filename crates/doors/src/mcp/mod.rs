@@ -17,6 +17,7 @@ pub mod lines;
 pub mod link;
 pub mod members;
 pub mod message;
+mod offering;
 pub mod outbox;
 pub mod own_tools;
 pub mod pins;
