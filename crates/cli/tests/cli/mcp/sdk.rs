@@ -115,10 +115,7 @@ fn names(list: &Value) -> Vec<&str> {
 
 fn same_as_without(client: Client, over: Over, server: Server) {
     let direct = Place::new(Way::Direct, over, server).take(client, &steps(over));
-    same_as(&direct, &Place::new(Way::Guarded, over, server), client, over);
-}
-
-fn same_as(direct: &Value, place: &Place, client: Client, over: Over) {
+    let place = Place::new(Way::Guarded, over, server);
     let guarded = place.take(client, &steps(over));
     assert_eq!(guarded["version"], direct["version"]);
     let offered = names(&guarded["results"][0]);
@@ -170,13 +167,9 @@ fn python_over_http_to_a_server_on_stdio() {
     same_as_without(Client::Python("legacy"), Over::HttpThenStdio, Server::Python);
 }
 
-/// Clients that share one server on stdio share the connection that semel opened, which is of 2025.
 #[test]
-fn python_of_2026_over_http_to_a_server_on_stdio_falls_back_to_2025() {
-    let over = Over::HttpThenStdio;
-    let direct = Place::new(Way::Direct, over, Server::Python).take(Client::Python("legacy"), &steps(over));
-    let guarded = Place::new(Way::Guarded, over, Server::Python);
-    same_as(&direct, &guarded, Client::Python("auto"), over);
+fn python_of_2026_over_http_to_a_server_on_stdio() {
+    same_as_without(Client::Python("auto"), Over::HttpThenStdio, Server::Python);
 }
 
 #[test]
