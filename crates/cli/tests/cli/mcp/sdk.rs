@@ -129,7 +129,7 @@ fn same_as_without(client: Client, over: Over, server: Server) {
     let seen = text(&guarded["results"][5]);
     assert_eq!(seen.lines().count(), 5, "what was read is what there is: {seen}");
     assert_eq!(place.home.effects(), 5);
-    repeats_change_nothing(place, client, &guarded);
+    repeats_change_nothing(&place, client, &guarded);
 }
 
 /// The same client comes again, as after a crash of its agent.
