@@ -99,7 +99,7 @@ pub struct Mcp {
     /// Hold a tool whose definition changed since its first use, until `semel policy accept`.
     #[arg(long)]
     pub pin: bool,
-    /// Leave the listing of tools as the server wrote it.
+    /// Leave the server's tools in the listing as it wrote them.
     #[arg(long)]
     pub no_decoration: bool,
     /// Offer no tools of semel's own (semel_ledger, semel_report).

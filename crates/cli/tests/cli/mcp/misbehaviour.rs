@@ -228,6 +228,16 @@ fn a_call_that_became_a_task_is_one_effect_however_often_it_is_sent() {
 }
 
 #[test]
+fn a_frame_larger_than_any_message_may_be_leaves_a_doubt() {
+    let home = Home::new();
+    let mut client = Line::open(&home, Way::Guarded, Server::Rogue);
+    let arguments = json!({"customer": "ada", "amount": 3, "megabytes": 129});
+    assert_in_doubt(&client.call("charge_with_a_giant_frame", arguments.clone()));
+    assert_in_doubt(&client.call("charge_with_a_giant_frame", arguments));
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
 fn a_server_that_is_not_there_is_said_to_be_missing() {
     let home = Home::new();
     let ran = home.semel(["mcp", "--name", "billing", "--", "no-such-server"]);

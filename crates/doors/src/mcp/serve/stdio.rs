@@ -311,6 +311,10 @@ impl Stdio {
     }
 }
 
+/// What a server prints beside its messages is a banner or a log line. An answer that cannot be read is a stray line
+/// too, and may be of any length.
+const STRAY_BYTES_MAX: usize = 2_000;
+
 /// The listener of a server behind this conversation.
 #[derive(Debug)]
 pub struct FromServer {
@@ -333,7 +337,12 @@ impl Listener for FromServer {
                 "semel: {name} writes lines that are no messages to its output; they go here"
             );
         }
-        let _nobody_listens = writeln!(stderr, "{}", line.trim_end());
+        let line = line.trim_end();
+        let shown = &line[..line.floor_char_boundary(STRAY_BYTES_MAX)];
+        let _nobody_listens = match line.len() - shown.len() {
+            0 => writeln!(stderr, "{shown}"),
+            more => writeln!(stderr, "{shown}… ({more} bytes more)"),
+        };
     }
 }
 

@@ -107,11 +107,44 @@ fn a_frame_larger_than_any_message_may_be_is_not_read_and_the_next_one_is() {
     assert_eq!(stage.world().len(), 1);
 }
 
+/// Half a message is none, also when it is the last that comes.
+#[test]
+fn a_message_that_breaks_off_with_the_input_is_not_passed_on() {
+    let stage = Stage::with_tools(&["create_order"]);
+    let whole =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_order","arguments":{}}}"#;
+    for half in [&whole[..whole.len() - 1], &whole[..20]] {
+        stage.file("input", half);
+        let input = std::fs::File::open(stage.work().join("input")).expect("the input");
+        let ended = stage.guarded(&[]).stdin(input).output().expect("semel runs");
+        let answer: Value = serde_json::from_slice(&ended.stdout).expect("one message");
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32700), &Value::Null), "{answer}");
+    }
+    assert_eq!((stage.world().len(), stage.heard().len()), (0, 0));
+}
+
+/// However deep: neither the call nor the listing of a tool is worth a stack.
+#[test]
+fn nesting_without_an_end_ends_nothing() {
+    let stage = Stage::with_tools(&["create_order"]);
+    let mut line = stage.open();
+    line.request("tools/list", json!({}));
+    for depth in [1_000, 1_000_000] {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{"name":"create_order","arguments":{{"a":{deep}}}}}}}"#
+        );
+        let error = error(&mut line, call.as_bytes());
+        assert_eq!((&error["code"], &error["id"]), (&json!(-32602), &json!(9)), "{error}");
+    }
+    assert_eq!(stage.world().len(), 0);
+}
+
 #[test]
 fn many_members_take_no_longer_than_they_are_many() {
     let stage = Stage::with_tools(&["create_order"]);
     let mut line = stage.open();
-    let members: Vec<String> = (0..200_000).map(|n| format!("\"m{n}\":{n}")).collect();
+    let members: Vec<String> = (0..50_000).map(|n| format!("\"m{n}\":{n}")).collect();
     let params = format!(r#"{{"name":"create_order","arguments":{{{}}}}}"#, members.join(","));
     line.send_raw(
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#).as_bytes(),

@@ -98,6 +98,7 @@ fn a_call_that_is_given_up_before_it_was_sent_is_not_sent() {
     let given_up = line.ask("tools/call", json!({"name": "append_note", "arguments": {}}));
     let wanted = line.ask("tools/call", json!({"name": "create_order", "arguments": {}}));
     cancel(&mut line, given_up);
+    pings(&mut line);
     stage.file("listed", "");
     assert_eq!(line.read_answer().expect("an answer").0["id"], wanted);
     assert!(line.close().success());
