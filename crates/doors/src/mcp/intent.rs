@@ -33,6 +33,10 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
         _ => true,
     };
     rule.inject = rule.inject.filter(honoured);
+    if call.wants_task {
+        // A task is asked for so that it may take its time: its own ttl bounds it, and semel follows it to its end.
+        rule.timeout = None;
+    }
     rule
 }
 

@@ -21,6 +21,17 @@ fn a_repeated_charge_is_answered_from_the_record() {
     assert_eq!(upstream.effects(), 2);
 }
 
+/// Nobody could be told what became of it, and it would pass the gate by.
+#[test]
+fn a_call_without_an_id_reaches_no_server() {
+    let (_home, upstream, served) = bank();
+    let mut message = calling(1, "charge", json!({"amount": 1}));
+    message.as_object_mut().expect("a message").remove("id");
+    let answer = served.post(&message);
+    assert_eq!(answer.json()["error"]["code"], -32600);
+    assert_eq!(upstream.effects(), 0);
+}
+
 #[test]
 fn events_come_at_once_and_the_answer_after_them() {
     let (_home, upstream, served) = bank();

@@ -119,6 +119,11 @@ impl Remote {
                 }
                 _ => self.forward(&asked, message.bytes).await,
             },
+            // Nobody would learn what became of it, and it would pass the gate by.
+            Kind::Notification { method } if method == "tools/call" && !asked.door.observes() => {
+                let frame = Frame::complaint(-32600, "semel passed nothing on: a call of a tool needs an id");
+                respond::document(StatusCode::BAD_REQUEST, &frame)
+            }
             Kind::Notification { method } if method == "notifications/cancelled" => {
                 let of =
                     Members::parse(text(&params)).and_then(|params| Id::from_json(params.get("requestId")?));
@@ -238,10 +243,7 @@ impl Watch {
                 self.server.page_seen(*first_page, body);
                 self.door.listing(&self.server, body)
             }
-            Watched::Hello { method } => {
-                era::hear(&self.server, method, body);
-                era::with_idempotency(body)
-            }
+            Watched::Hello { method } => self.door.hello(&self.server, method, body),
         };
         result.map(|result| Frame::result(id, Frame::from(result)).to_bytes())
     }
