@@ -7,7 +7,7 @@ use crate::store::{ReplyChange, Store};
 use crate::{Error, journal};
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
-use semel_core::effect::{Reply, Ruling};
+use semel_core::effect::{Reply, Ruling, State};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::Event;
 use semel_core::time::At;
@@ -94,6 +94,34 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             Written::Done(changed) => Some(changed),
             Written::Moved => None,
         })
+    }
+
+    /// Records that a question after a reported success was answered: it is true.
+    pub async fn confirmed(&self, seen: &Found, now: At) -> Result<bool, Error> {
+        self.change_applied(seen, &Event::Confirmed, now).await
+    }
+
+    /// Records that it is not true.
+    pub async fn refuted(&self, seen: &Found, what: String, now: At) -> Result<bool, Error> {
+        self.change_applied(seen, &Event::Refuted { what, at: now }, now).await
+    }
+
+    /// Changes a success that was seen. `false`: the record has gone on, or is no success any more.
+    async fn change_applied(&self, seen: &Found, event: &Event, now: At) -> Result<bool, Error> {
+        let id = seen.effect().map(|effect| effect.id);
+        for _ in 0..RACES_MAX {
+            let found = self.find(seen.key).await?;
+            let is_it = found
+                .effect()
+                .is_some_and(|effect| Some(effect.id) == id && matches!(effect.state, State::Applied(_)));
+            if !is_it {
+                return Ok(false);
+            }
+            if let Written::Done(_) = self.write(&found, Change::to(event, now)).await? {
+                return Ok(true);
+            }
+        }
+        Err(Error::NotWritten { what: format!("record {} does not come to rest", seen.key) })
     }
 
     /// Journals a call that semel kept from starting, so that a cancel can say what was prevented.

@@ -166,10 +166,11 @@ impl Policy {
         self.select(facts, &mut |_, _| {})
     }
 
-    /// The MCP servers that probes name: whoever guards another one must be able to reach them.
+    /// The MCP servers that probes and confirms name: whoever guards another one must be able to reach them.
     pub fn asked_servers(&self) -> BTreeSet<&str> {
-        let calls = self.rules.iter().filter_map(|rule| Some(&rule.probe.as_ref()?.call));
-        let servers = calls.filter_map(|call| match call {
+        let probes = self.rules.iter().filter_map(|rule| Some(&rule.probe.as_ref()?.call));
+        let confirms = self.rules.iter().filter_map(|rule| Some(&rule.confirm.as_ref()?.call));
+        let servers = probes.chain(confirms).filter_map(|call| match call {
             rule::Call::Mcp { tool, .. } => tool.split_once('/').map(|(server, _)| server),
             _ => None,
         });

@@ -2,6 +2,7 @@
 
 use super::busy::Busy;
 use super::call::{BadCall, ToolCall};
+use super::confirm;
 use super::connection::{Connection, Waiter};
 use super::frame::Frame;
 use super::intent;
@@ -287,16 +288,7 @@ impl Door {
         if connection.has_done(intent.key) {
             intent.keep_on_connection(rule);
         }
-        let mut upstream = ToolUpstream {
-            server,
-            servers: &self.servers,
-            policy: &self.policy,
-            call,
-            rule,
-            clock: &self.clock,
-            handle: Some(handle),
-            live: None,
-        };
+        let mut upstream = ToolUpstream { handle: Some(handle), ..self.upstream(&guarded) };
         if call.dry_run {
             let answered = gate.dry_run(&intent, rule).await;
             return match answered {
@@ -309,14 +301,29 @@ impl Door {
         let passed = gate.pass(&intent, rule, &mut upstream).await;
         let live = upstream.live;
         match passed {
-            Ok(passed) => {
+            Ok(mut passed) => {
                 if passed.answer.ok {
                     connection.did(intent.key);
+                }
+                if let (Some(confirm), Some(done), OutcomeWord::Ran) =
+                    (&rule.confirm, &passed.delivery, passed.answer.outcome)
+                {
+                    passed.answer.reason.get_or_insert_with(|| "reported, not confirmed yet".into());
+                    let (confirm, done) = (confirm.clone(), done.clone());
+                    let (this, guarded) = (Arc::clone(&self), Arc::clone(&guarded));
+                    tokio::spawn(confirm::follow(this, guarded, confirm, done, live.clone()));
                 }
                 Ended { passed, live }
             }
             Err(error) => alone(wording::ledger_unavailable(&error.to_string())),
         }
+    }
+
+    /// The tool behind a guarded call.
+    pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
+        let Guarded { call, rule, server, .. } = guarded;
+        let (servers, policy, clock) = (&self.servers, &self.policy, &self.clock);
+        ToolUpstream { server, servers, policy, call, rule, clock, handle: None, live: None }
     }
 
     /// What the tool's own dry run says, where the rule maps one.

@@ -6,6 +6,7 @@
 pub mod busy;
 pub mod call;
 pub mod classify;
+pub mod confirm;
 pub mod connection;
 pub mod decorate;
 pub mod door;

@@ -10,7 +10,7 @@ use semel_core::class::Class;
 use semel_core::effect::Effect;
 use semel_core::json::Json;
 use semel_core::policy::ActionFacts;
-use semel_core::policy::rule::{Call, Probe, server_and_tool};
+use semel_core::policy::rule::{Call, Confirm, Probe, server_and_tool};
 use semel_gate::upstream::ProbeAnswer;
 use serde_json::json;
 use std::time::Duration;
@@ -34,9 +34,9 @@ async fn answer(
         return Err("only probes through an MCP tool can be asked from here".into());
     };
     let found = probe.found.as_ref().ok_or("the probe does not say what to look for")?;
-    let resp = resp(tool, args, effect, asked_by).await?;
     let facts = effect.map_or(Json::Null, attempt_facts);
-    let call_args = asked_by.call.arguments.get("args").cloned().unwrap_or(Json::Null);
+    let resp = resp(tool, args, &[("attempt", &facts)], asked_by).await?;
+    let call_args = asked_by.arguments();
     let variables = [("resp", &resp), ("args", &call_args), ("attempt", &facts)];
     match found.eval_bool(&variables).map_err(|error| error.to_string())? {
         false => Ok(ProbeAnswer::No),
@@ -49,11 +49,22 @@ async fn answer(
     }
 }
 
+/// It said yes: is it true? An error means that nobody can tell.
+pub async fn confirms(confirm: &Confirm, reply: &Json, asked_by: &ToolUpstream<'_>) -> Result<bool, String> {
+    let Call::Mcp { tool, args } = &confirm.call else {
+        return Err("only an MCP tool can be asked from here".into());
+    };
+    let resp = resp(tool, args, &[("reply", reply)], asked_by).await?;
+    let call_args = asked_by.arguments();
+    let variables = [("resp", &resp), ("args", &call_args), ("reply", reply)];
+    confirm.ok.eval_bool(&variables).map_err(|error| error.to_string())
+}
+
 /// What the tool answers, as expressions see it.
 async fn resp(
     tool: &str,
     args: &[(String, semel_core::policy::template::Template)],
-    effect: Option<&Effect>,
+    known: &[(&str, &Json)],
     asked_by: &ToolUpstream<'_>,
 ) -> Result<Json, String> {
     let own_action = asked_by.server.action(&asked_by.call.tool);
@@ -69,8 +80,10 @@ async fn resp(
     let tools = server.tools(&meta).await;
     let action = server.action(tool);
     let mut root = asked_by.call.arguments.clone();
-    if let (Json::Object(root), Some(effect)) = (&mut root, effect) {
-        root.insert("attempt", attempt_facts(effect));
+    if let Json::Object(root) = &mut root {
+        for (name, value) in known {
+            root.insert(*name, (*value).clone());
+        }
     }
     let mut arguments = Members::default();
     for (name, template) in args {

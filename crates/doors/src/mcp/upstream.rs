@@ -62,6 +62,11 @@ impl ToolUpstream<'_> {
         Outgoing { id, frame, last_moment }
     }
 
+    /// What rules call `args`.
+    pub fn arguments(&self) -> Json {
+        self.call.arguments.get("args").cloned().unwrap_or(Json::Null)
+    }
+
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
     pub async fn own_dry_run(&self, name: &str, value: Json) -> Value {
         let id = self.server.next_id();

@@ -5,6 +5,7 @@ mod stage;
 mod answers;
 mod bad_input;
 mod cancelling;
+mod confirms;
 mod dry_runs;
 mod eras;
 mod identity;

@@ -1,0 +1,58 @@
+//! A tool said that it did it: is it true?
+
+use super::stage::Stage;
+use crate::mcp::receipt;
+use serde_json::{Value, json};
+
+const TOOLS: [&str; 2] = ["create_order", "list_orders"];
+
+fn sees(orders: Value) -> Value {
+    let result = json!({"content": [{"type": "text", "text": json!({"orders": orders}).to_string()}]});
+    json!({"effect": false, "raw": result.to_string()})
+}
+
+fn stage(list: Value, within: &str) -> Stage {
+    let made = json!({"raw": json!({"content": [], "structuredContent": {"id": "or_7"}}).to_string()});
+    let rule = format!(
+        "class = \"consequential\"\n[rule.confirm]\nmcp = \"./list_orders\"\nargs = {{ id = \"{{reply.id}}\" }}\n\
+         ok = \"resp.orders.exists(o, o.id == reply.id)\"\nwithin = \"{within}\""
+    );
+    Stage::with_calls(&TOOLS, json!({"create_order": made, "list_orders": list})).rule("create_order", &rule)
+}
+
+fn state(stage: &Stage, word: &str, evidence: &str) -> bool {
+    let items = stage.json(["ledger", "list"])["items"].take();
+    (items[0]["state"] == word) && (evidence.is_empty() || items[0]["evidence"] == evidence)
+}
+
+#[test]
+fn a_success_that_can_be_seen_is_confirmed() {
+    let stage = stage(sees(json!([{"id": "or_7"}])), "20s");
+    let mut line = stage.open();
+    let said = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!(receipt(&said)["reason"], "reported, not confirmed yet", "{said}");
+    stage.wait_until("it is confirmed", || state(&stage, "applied", "confirmed"));
+    let asked = stage.heard_calls().pop().expect("it was asked for");
+    assert_eq!(asked["arguments"], json!({"id": "or_7"}));
+}
+
+#[test]
+fn a_success_that_is_clearly_not_there_in_the_end_is_refuted_and_never_replayed() {
+    let stage = stage(sees(json!([])), "1s");
+    let mut line = stage.open();
+    assert_eq!(receipt(&line.call("create_order", json!({"order": "1001"})))["ok"], true);
+    stage.wait_until("it is refuted", || state(&stage, "not_applied", ""));
+    let again = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!((&receipt(&again)["code"], &again["isError"]), (&"refuted".into(), &true.into()), "{again}");
+    assert_eq!(stage.world().len(), 1);
+}
+
+#[test]
+fn a_read_that_fails_refutes_nothing() {
+    let stage = stage(json!({"effect": false, "error": {"code": -32000, "message": "down"}}), "600ms");
+    let mut line = stage.open();
+    line.call("create_order", json!({"order": "1001"}));
+    stage.wait_until("it was asked until the time was over", || stage.heard_calls().len() >= 4);
+    assert!(state(&stage, "applied", "reported"));
+    assert_eq!(receipt(&line.call("create_order", json!({"order": "1001"})))["outcome"], "replayed");
+}
