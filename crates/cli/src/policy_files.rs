@@ -28,9 +28,14 @@ pub fn load(environment: &Environment, flag: Option<&Path>) -> Result<Policy, Un
 }
 
 pub fn read(environment: &Environment, flag: Option<&Path>) -> anyhow::Result<Vec<PolicyFile>> {
+    found(environment, flag).iter().map(read_one).collect()
+}
+
+/// The files that hold here, in order of precedence.
+pub fn found(environment: &Environment, flag: Option<&Path>) -> Vec<PathBuf> {
     let explicit = flag.map(Path::to_owned).or_else(|| environment.policy.clone());
     if let Some(path) = explicit {
-        return Ok(vec![read_one(&environment.cwd.join(path))?]);
+        return vec![environment.cwd.join(path)];
     }
     let project =
         environment.cwd.ancestors().map(|directory| directory.join("semel.toml")).find(|path| is_there(path));
@@ -40,7 +45,7 @@ pub fn read(environment: &Environment, flag: Option<&Path>) -> anyhow::Result<Ve
             .map(|directory| directory.join("semel.toml"))
             .filter(|path| path.is_file())
     });
-    project.into_iter().chain(user).map(|path| read_one(&path)).collect()
+    project.into_iter().chain(user).collect()
 }
 
 /// Anything of that name: a link that leads nowhere must not silently mean that there are no rules.

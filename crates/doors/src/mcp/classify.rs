@@ -81,6 +81,40 @@ const LOST: &[&str] = &[
 const REFUSED: &[&str] = &[
     "invalid",
     "not found",
+    "no permission",
+    "have permission",
+    "insufficient permission",
+    "missing permission",
+    "is required",
+    "are required",
+    "field required",
+    "required field",
+    "required parameter",
+    "required argument",
+    "required property",
+    "missing required",
+    "missing parameter",
+    "missing argument",
+    "missing field",
+    "is missing",
+    "unknown tool",
+    "unknown argument",
+    "unknown parameter",
+    "unknown field",
+    "unknown option",
+    "unknown property",
+    "unknown method",
+    "unknown action",
+    "unknown recipient",
+    "unknown customer",
+    "unknown account",
+    "unknown user",
+    "unknown channel",
+    "expected a",
+    "expected type",
+    "has expired",
+    "is expired",
+    "is disabled",
     "denied",
     "declined",
     "rate limit",
@@ -91,25 +125,18 @@ const REFUSED: &[&str] = &[
     "forbidden",
     "not allowed",
     "not permitted",
-    "permission",
-    "required",
-    "missing",
     "must be",
     "must not",
     "does not exist",
     "doesn't exist",
     "no such",
-    "unknown",
     "unsupported",
     "not supported",
     "bad request",
     "validation",
     "already exists",
-    "conflict",
     "insufficient",
-    "expired",
     "malformed",
-    "disabled",
     "quota",
     "not a valid",
     "cannot be empty",
@@ -127,7 +154,6 @@ const REFUSED: &[&str] = &[
     " 422",
     " 429",
     "unrecognized",
-    "expected",
 ];
 
 /// Words by which a status says that the work is still to be done.
@@ -138,6 +164,9 @@ const TURNED_AWAY: &[i64] = &[-32700, -32600, -32601, -32602, -32020, -32021, -3
 
 /// 2025-11-25: an address must be visited first, then the call is made again.
 const URL_ELICITATION: i64 = -32042;
+
+/// A larger result is a file or a picture: it is passed on, and held once, instead of being read for words.
+pub const READ_BYTES_MAX: usize = 1 << 20;
 
 /// Errors are words; nobody needs more of them to read one.
 const WORDS_BYTES_MAX: usize = 16 * 1024;
@@ -265,8 +294,9 @@ pub fn words(result: &Members<'_>) -> String {
         #[serde(borrow)]
         text: Option<std::borrow::Cow<'a, str>>,
     }
+    let content = result.get("content").filter(|content| content.len() <= READ_BYTES_MAX);
     let blocks: Vec<Block<'_>> =
-        result.get("content").and_then(|content| serde_json::from_str(content).ok()).unwrap_or_default();
+        content.and_then(|content| serde_json::from_str(content).ok()).unwrap_or_default();
     let mut words = String::new();
     for text in blocks.into_iter().filter_map(|block| block.text) {
         let room = WORDS_BYTES_MAX.saturating_sub(words.len());

@@ -3,6 +3,7 @@
 use super::intent::Caller;
 use super::message::Id;
 use semel_core::digest::Digest;
+use semel_core::ids::EffectId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,8 +30,8 @@ struct State {
     calls: HashMap<Id, Vec<Arc<Waiter>>>,
     count: usize,
     done: HashSet<Digest>,
-    /// The newest of them, in order.
-    in_order: Vec<Digest>,
+    /// The newest effects that were answered here, in order.
+    effects: Vec<EffectId>,
     /// Calls that the client no longer waits for.
     abandoned: Vec<Arc<Waiter>>,
 }
@@ -133,31 +134,33 @@ impl Connection {
         self.lock().count == 0
     }
 
-    /// Remembers that this intent was answered here.
-    pub fn did(&self, key: Digest) {
+    /// Remembers that this intent was answered here, with this effect.
+    pub fn did(&self, key: Digest, effect: Option<EffectId>) {
         let mut state = self.lock();
         if state.done.len() >= DONE_MAX {
             state.done.clear();
         }
-        if state.done.insert(key) {
-            if state.in_order.len() >= TOLD_MAX {
-                state.in_order.remove(0);
+        state.done.insert(key);
+        if let Some(effect) = effect.filter(|effect| !state.effects.contains(effect)) {
+            if state.effects.len() >= TOLD_MAX {
+                state.effects.remove(0);
             }
-            state.in_order.push(key);
+            state.effects.push(effect);
         }
     }
 
-    /// The intents that were answered here, oldest first.
-    pub fn all_done(&self) -> Vec<Digest> {
-        self.lock().in_order.clone()
+    /// The effects that were answered here, oldest first.
+    pub fn effects(&self) -> Vec<EffectId> {
+        self.lock().effects.clone()
     }
 
     pub fn has_done(&self, key: Digest) -> bool {
         self.lock().done.contains(&key)
     }
 
-    /// What became of calls that the client stopped waiting for; each is told once.
-    pub fn news(&self) -> Vec<String> {
+    /// What became of calls that the client stopped waiting for; each is told once. An answer of the same tool may be
+    /// that of the very call, so it does not say that the call is still running.
+    pub fn news(&self, answered: &str) -> Vec<String> {
         let mut state = self.lock();
         let mut news = Vec::new();
         for waiter in &state.abandoned {
@@ -170,6 +173,7 @@ impl Connection {
                     ));
                     *wait = Wait::Told;
                 }
+                Wait::GivenUp if waiter.tool == answered => {}
                 Wait::GivenUp => news.push(format!(
                     "Your earlier call of {}, which you stopped waiting for, is still running.",
                     waiter.tool
@@ -207,12 +211,15 @@ mod tests {
         assert!(!connection.cancelled(&Id::text("2")));
         assert!(connection.cancelled(&id) && waiter.gave_up() && connection.is_abandoned("7"));
         assert_eq!(
-            connection.news(),
+            connection.news("other"),
             ["Your earlier call of charge, which you stopped waiting for, is still running."]
         );
         assert!(!connection.ended(&id, &waiter, || "done.".into()));
-        assert_eq!(connection.news(), ["Your earlier call of charge, which you stopped waiting for: done."]);
-        assert!(connection.news().is_empty() && connection.is_idle());
+        assert_eq!(
+            connection.news("other"),
+            ["Your earlier call of charge, which you stopped waiting for: done."]
+        );
+        assert!(connection.news("other").is_empty() && connection.is_idle());
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl Door {
         if !connection.ended(&call.id, waiter, || render::became(&passed, live.as_ref())) {
             return None;
         }
-        let news = connection.news();
+        let news = connection.news(&call.tool);
         let definition = tools.get(&call.tool);
         let free = Output::Free;
         let around = Around {
@@ -303,7 +303,7 @@ impl Door {
         match passed {
             Ok(mut passed) => {
                 if passed.answer.ok {
-                    connection.did(intent.key);
+                    connection.did(intent.key, passed.answer.effect_id);
                 }
                 if let (Some(confirm), Some(done), OutcomeWord::Ran) =
                     (&rule.confirm, &passed.delivery, passed.answer.outcome)

@@ -36,8 +36,8 @@ pub fn is_own(tool: &str) -> bool {
 pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
     let mut own = vec![json!({
         "name": LEDGER,
-        "description": "What has been done through this server in this run, and what is in doubt. Use it when you \
-                        are not sure whether a call went through.",
+        "description": "What has been done through this server in this run, or on this connection if there is no \
+                        run, and what is in doubt. Use it when you are not sure whether a call went through.",
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": true},
     })];
@@ -104,8 +104,9 @@ async fn ledger(
             }
         }
     } else {
-        for key in connection.all_done() {
-            effects.extend(ledger.find(key).await.map_err(cannot)?.effect().cloned());
+        for id in connection.effects() {
+            // One that retention has dropped meanwhile is not missed here.
+            effects.extend(ledger.by_id(id).await.ok().map(|(_, known)| known.effect));
         }
     }
     // What is open concerns everybody, whichever connection began it.
@@ -122,10 +123,10 @@ async fn ledger(
     shorten(&mut effects);
     let whose = run.map_or_else(|| "on this connection".to_owned(), |run| format!("in run {}", run.id));
     if effects.is_empty() {
-        return Ok(format!("Nothing has been done {whose} yet."));
+        return Ok(format!("Nothing has been done {whose} yet, and nothing of this server is in doubt."));
     }
     let lines: Vec<String> = effects.iter().map(line).collect();
-    Ok(format!("Done {whose}, oldest first:\n{}", lines.join("\n")))
+    Ok(format!("What was done {whose}, and what is open here, oldest first:\n{}", lines.join("\n")))
 }
 
 /// In order, with the oldest of what has ended left out first: a doubt must be seen.
@@ -150,7 +151,12 @@ fn line(effect: &Effect) -> String {
         }
     };
     let facts = &effect.facts;
-    format!("- {} {} {} {}: {state}", effect.opened_at, effect.id, facts.action, facts.subject)
+    let again = effect
+        .occurrence
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |why| format!(" (repeated on purpose: {})", why.as_str()));
+    format!("- {} {} {} {}: {state}{again}", effect.opened_at, effect.id, facts.action, facts.subject)
 }
 
 async fn report(

@@ -63,7 +63,11 @@ pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) ->
         GivenReply::Live | GivenReply::None => None,
     };
     match recorded {
-        Some(recorded) if answer.ok && !fits(&recorded, around.output) => answer_alone(answer, around),
+        Some(recorded) if answer.ok && !fits(&recorded, around.output) => {
+            let result =
+                recorded.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
+            answer_with(answer, Some(words(&result)).filter(|words| !words.trim().is_empty()), around)
+        }
         Some(recorded) => with_receipt(&recorded, answer, &notices(answer), around),
         None => answer_alone(answer, around),
     }
@@ -150,6 +154,11 @@ fn fits(recorded: &Message, output: &Output) -> bool {
 
 /// The answer object where there is no reply to give: a hold, a refusal, a success whose reply is not known.
 fn answer_alone(answer: &Answer, around: &Around<'_>) -> Frame {
+    answer_with(answer, None, around)
+}
+
+/// The same with what is known of the reply, as text: its form does not fit the tool's schema.
+fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> Frame {
     let mut answer = answer.clone();
     let words = match &mut answer.trouble {
         Some(trouble) => {
@@ -160,7 +169,11 @@ fn answer_alone(answer: &Answer, around: &Around<'_>) -> Frame {
         None => {
             let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
             let reason = answer.reason.as_deref().unwrap_or("done");
-            format!("[semel] {}{id}. Do not call it again; its reply is not available.", capital(reason))
+            let reply = known.map_or_else(
+                || "its reply is not available.".to_owned(),
+                |known| format!("what is known of its reply: {}", known.trim()),
+            );
+            format!("[semel] {}{id}. Do not call it again; {reply}", capital(reason))
         }
     };
     // A client that knows an output schema takes a result without it only as an error.

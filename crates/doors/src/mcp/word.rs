@@ -1,6 +1,6 @@
 //! What a success did to the world, in one word.
 
-use super::classify::words;
+use super::classify::{READ_BYTES_MAX, words};
 use super::members::Members;
 use super::message::{Message, text};
 use semel_core::answer::EffectWord;
@@ -53,7 +53,8 @@ fn by_verb(tool: &str) -> EffectWord {
 
 /// What expressions see of a result: its structured content, else its text as JSON, else the text itself.
 pub fn value(result: &Members<'_>) -> Json {
-    let structured = result.get("structuredContent").and_then(|value| json::parse(value).ok());
+    let structured = result.get("structuredContent").filter(|value| value.len() <= READ_BYTES_MAX);
+    let structured = structured.and_then(|value| json::parse(value).ok());
     structured.filter(|value| *value != Json::Null).unwrap_or_else(|| {
         let words = words(result);
         let words = words.trim();

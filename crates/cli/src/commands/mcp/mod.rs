@@ -1,5 +1,6 @@
 //! `semel mcp`: one MCP server, guarded, in front of one client.
 
+pub mod authority;
 mod name;
 mod session;
 
@@ -7,9 +8,12 @@ use super::Context;
 use super::serve::offers;
 use crate::args::Mcp as Args;
 use crate::house::TENANT;
+use crate::policy_files;
 use crate::served;
 use anyhow::{Context as _, bail};
 use semel_core::ids::Run;
+use semel_core::policy::Policy;
+use semel_core::policy::servers::{McpServer, Reach};
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::connection::Connection;
@@ -38,9 +42,10 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
             .warn(format_args!("semel: the ledger is not available, so effects will be refused: {why}"));
     }
     let (server, hears) = match &args.url {
-        Some(url) => remote(context, args, url, &clock)?,
-        None => child(args, &clock)?,
+        Some(url) => remote(context, args, url, &policy, &clock)?,
+        None => child(context, args, &policy, &clock)?,
     };
+    say(context, &server.name, &policy);
     let servers = offers::asked(context, &policy, &server.name, &clock)?;
     let door = Arc::new(Door::new(gate, policy, clock, servers));
     let connection = Arc::new(Connection::new(caller));
@@ -62,25 +67,71 @@ fn caller(context: &Context, args: &Args) -> anyhow::Result<Caller> {
     })
 }
 
-fn settings(args: &Args) -> Settings {
-    Settings {
-        trusted: args.trust_annotations,
-        pin: args.pin,
-        decorate: !args.no_decoration,
-        own_tools: !args.no_tools,
-        dry_run_argument: args.dry_run_argument,
+/// One line for the log that clients keep: desktop programs start servers in odd directories, and then other rules
+/// hold than a person thinks.
+fn say(context: &Context, name: &str, policy: &Policy) {
+    match policy_files::found(&context.environment, context.global.policy.as_deref()).as_slice() {
+        [] => context.output.say(format_args!("semel: guarding {name}; no semel.toml was found from here")),
+        files => {
+            let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            let mode = serde_json::to_value(policy.mode).unwrap_or_default();
+            let mode = mode.as_str().unwrap_or_default();
+            context
+                .output
+                .say(format_args!("semel: guarding {name} in mode {mode}, by {}", files.join(", ")));
+        }
     }
 }
 
-fn child(args: &Args, clock: &RuntimeClock) -> anyhow::Result<(Server, Hears)> {
-    let Some((program, rest)) = args.command.split_first() else {
-        bail!("there is no server to start: semel mcp -- COMMAND");
+/// What the policy says of a server of this name, and what the flags add.
+fn settings(args: &Args, configured: Option<&McpServer>) -> Settings {
+    let said = configured.map_or_else(Settings::default, offers::settings);
+    Settings {
+        trusted: said.trusted || args.trust_annotations,
+        pin: said.pin || args.pin,
+        decorate: said.decorate && !args.no_decoration,
+        own_tools: said.own_tools && !args.no_tools,
+        dry_run_argument: said.dry_run_argument || args.dry_run_argument,
+    }
+}
+
+/// The name decides about rules and records, and is a part of both.
+fn checked(name: String) -> anyhow::Result<String> {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | ':' | ' ');
+    match !name.trim().is_empty() && name.chars().count() <= NAME_CHARS_MAX && name.chars().all(plain) {
+        true => Ok(name),
+        false => bail!("--name {name:?}: a name has 1 to {NAME_CHARS_MAX} letters, digits, and - _ . @ :"),
+    }
+}
+
+/// As long as a name can be that people still read.
+const NAME_CHARS_MAX: usize = 100;
+
+fn child(
+    context: &Context,
+    args: &Args,
+    policy: &Policy,
+    clock: &RuntimeClock,
+) -> anyhow::Result<(Server, Hears)> {
+    let name = checked(args.name.clone().unwrap_or_else(|| name::of(&args.command)))?;
+    let configured = policy.mcp.get(&name);
+    let (mut command, authority) = match (&*args.command, configured.map(|configured| &configured.reach)) {
+        ([], Some(Reach::Command { argv, env, cwd })) => offers::command(context, argv, env, cwd.as_deref()),
+        ([], Some(Reach::Url { .. })) => {
+            bail!("[mcp.{name}] has a url; semel serve offers it, or give --url")
+        }
+        ([], None) => bail!("there is no server to start: semel mcp -- COMMAND, or [mcp.NAME] in semel.toml"),
+        ([program, rest @ ..], _) => {
+            let mut command = Command::new(program);
+            command.args(rest);
+            (command, authority::of_command(&args.command, &context.environment.cwd))
+        }
     };
-    let started = ChildLink::start(Command::new(program).args(rest), clock.clone());
-    let (link, output) =
-        started.with_context(|| format!("cannot start the server {}", program.to_string_lossy()))?;
-    let name = args.name.clone().unwrap_or_else(|| name::of(&args.command));
-    let server = Server::new(name, String::new(), settings(args), Link::Child(link), served::instance());
+    let program = command.get_program().to_string_lossy().into_owned();
+    let started = ChildLink::start(&mut command, clock.clone());
+    let (link, output) = started.with_context(|| format!("cannot start the server {program}"))?;
+    let settings = settings(args, configured);
+    let server = Server::new(name, authority, settings, Link::Child(link), served::instance());
     Ok((server, Hears::Child(output)))
 }
 
@@ -88,10 +139,11 @@ fn remote(
     context: &Context,
     args: &Args,
     url: &str,
+    policy: &Policy,
     clock: &RuntimeClock,
 ) -> anyhow::Result<(Server, Hears)> {
     let target = Target::parse(url).context("--url")?;
-    let name = args.name.clone().unwrap_or_else(|| name::of_host(target.host()));
+    let name = checked(args.name.clone().unwrap_or_else(|| name::of_host(target.host())))?;
     let authority = offers::authority(&target);
     let from_env = args.header_env.iter().map(|pair| match pair.split_once('=') {
         Some((header, variable)) => Ok((header.to_owned(), variable.to_owned())),
@@ -100,6 +152,7 @@ fn remote(
     let from_env: Vec<_> = from_env.collect::<anyhow::Result<_>>()?;
     let (session, queue) = RemoteSession::new(offers::headers(context, &[], &from_env)?);
     let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
-    let server = Server::new(name, authority, settings(args), Link::Remote(link), served::instance());
+    let settings = settings(args, policy.mcp.get(&name));
+    let server = Server::new(name, authority, settings, Link::Remote(link), served::instance());
     Ok((server, Hears::Remote(queue)))
 }

@@ -1,6 +1,7 @@
 //! From `[mcp.NAME]` to servers that can be offered.
 
 use crate::commands::Context;
+use crate::commands::mcp::authority::of_command;
 use crate::output::Output;
 use crate::served;
 use anyhow::{Context as _, bail};
@@ -18,6 +19,8 @@ use semel_doors::mcp::serve::http::{Child, Children, Offer, Remote, Tongue, Way}
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -96,17 +99,26 @@ fn start(
     tongue: Tongue,
 ) -> anyhow::Result<Arc<Child>> {
     let Reach::Command { argv, env, cwd } = &configured.reach else { bail!("there is no command") };
-    let (program, rest) = argv.split_first().context("command")?;
-    let mut command = Command::new(program);
-    command.args(rest).envs(env.iter().map(|(name, value)| (name, value)));
-    if let Some(cwd) = cwd {
-        command.current_dir(context.environment.cwd.join(cwd));
-    }
+    let (mut command, authority) = command(context, argv, env, cwd.as_deref());
     let started = ChildLink::start(&mut command, clock.clone());
-    let (link, output) = started.with_context(|| format!("command: cannot start {program}"))?;
+    let (link, output) = started.with_context(|| format!("command: cannot start {}", argv[0]))?;
     let (name, link) = (name.to_owned(), Link::Child(link));
-    let server = Server::new(name, String::new(), settings(configured), link, served::instance());
+    let server = Server::new(name, authority, settings(configured), link, served::instance());
     Ok(Child::new(Arc::new(server), output, tongue)?)
+}
+
+/// The command of `[mcp.NAME]`, and what tells its server from another of that name.
+pub fn command(
+    context: &Context,
+    argv: &[String],
+    env: &[(String, String)],
+    cwd: Option<&Path>,
+) -> (Command, String) {
+    let cwd = cwd.map_or_else(|| context.environment.cwd.clone(), |cwd| context.environment.cwd.join(cwd));
+    let words: Vec<OsString> = argv.iter().map(OsString::from).collect();
+    let mut command = Command::new(words.first().cloned().unwrap_or_default());
+    command.args(words.iter().skip(1)).envs(env.iter().map(|(name, value)| (name, value))).current_dir(&cwd);
+    (command, of_command(&words, &cwd))
 }
 
 fn offer(
@@ -159,7 +171,7 @@ pub fn authority(target: &Target) -> String {
     format!("{}://{}", target.uri().scheme_str().unwrap_or_default(), target.authority())
 }
 
-fn settings(configured: &McpServer) -> Settings {
+pub fn settings(configured: &McpServer) -> Settings {
     let otherwise = Settings::default();
     Settings {
         trusted: configured.trusted.unwrap_or(otherwise.trusted),

@@ -142,10 +142,17 @@ async fn answer(
             let request = Request::from_parts(parts, Body::new(body));
             served.router.clone().call(request).await.unwrap_or_else(|never| match never {})
         }
-        Err(refused) => *refused,
+        Err(refused) => {
+            let mut refused = *refused;
+            no_sniffing(refused.headers_mut());
+            return Ok(refused);
+        }
     };
-    let headers = response.headers_mut();
-    headers.entry(http::header::X_CONTENT_TYPE_OPTIONS).or_insert(http::HeaderValue::from_static("nosniff"));
-    page.may_read(headers);
+    no_sniffing(response.headers_mut());
+    page.may_read(response.headers_mut());
     Ok(response.map(|body| Body::new(Held::new(body, permit))))
+}
+
+fn no_sniffing(headers: &mut http::HeaderMap) {
+    headers.entry(http::header::X_CONTENT_TYPE_OPTIONS).or_insert(http::HeaderValue::from_static("nosniff"));
 }

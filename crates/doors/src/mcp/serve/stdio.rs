@@ -294,7 +294,9 @@ impl Stdio {
     /// The server refused to be initialised: if it is of the other era, the client is told in plain words.
     fn not_initialized(self: &Arc<Self>, id: Id, params: Bytes, refused: Message) {
         let this = Arc::clone(self);
+        let working = self.door.busy.begin();
         self.runtime.spawn(async move {
+            let _working = working;
             let params = Members::parse(text(&params)).unwrap_or_default();
             let asked = params.text("protocolVersion").unwrap_or_default();
             let meta = format!(r#"{{"_meta":{}}}"#, era::own_meta(era::STATELESS));

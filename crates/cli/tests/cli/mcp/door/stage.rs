@@ -95,9 +95,13 @@ impl Stage {
         Line::to(&mut self.guarded(&[]))
     }
 
-    /// What the last process wrote to stderr.
+    /// What the last process wrote to stderr, after the line in which semel names its policy.
     pub fn stderr(&self) -> String {
-        std::fs::read_to_string(self.work().join("stderr")).unwrap_or_default()
+        let all = std::fs::read_to_string(self.work().join("stderr")).unwrap_or_default();
+        match all.split_once('\n') {
+            Some((first, rest)) if first.starts_with("semel: guarding billing") => rest.to_owned(),
+            _ => all,
+        }
     }
 
     /// The lines that the server heard, as they came.

@@ -179,7 +179,7 @@ impl Child {
                 }
                 match hello {
                     Hello::Session { result } if method == "initialize" => {
-                        self.initialize(asked, &id, result)
+                        self.initialize(asked, &id, text(&params), &result)
                     }
                     Hello::Session { .. } => match self.sessions.find(&asked.owner) {
                         Some(connection) => self.request(asked, id, message, connection).await,
@@ -205,7 +205,8 @@ impl Child {
     }
 
     /// Every client gets what the server said to semel, and a session of its own.
-    fn initialize(&self, asked: Asked<'_>, id: &Id, result: String) -> Response {
+    fn initialize(&self, asked: Asked<'_>, id: &Id, params: &str, result: &str) -> Response {
+        let result = in_version(params, result);
         let frame = Frame::result(id, Frame::from(result));
         let mut response = respond::document(StatusCode::OK, &frame);
         let session = self.sessions.begin(asked.caller);
@@ -342,6 +343,24 @@ impl Child {
         let mut response = Response::new(Body::new(piped));
         *response.headers_mut() = respond::stream_headers(HeaderMap::new());
         response
+    }
+}
+
+/// Versions of the era of sessions, oldest first.
+const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", SESSION_VERSION];
+
+/// A client is answered in the version that it asked for, if that is none that the server is too old for: what came
+/// since is not used towards a client without abilities.
+fn in_version(params: &str, result: &str) -> String {
+    let asked = Members::parse(params).and_then(|params| Some(params.text("protocolVersion")?.into_owned()));
+    let Some(mut members) = Members::parse(result) else { return result.to_owned() };
+    let agreed = members.text("protocolVersion").map(|version| version.into_owned()).unwrap_or_default();
+    match asked.filter(|asked| SESSION_VERSIONS.contains(&asked.as_str()) && *asked < agreed) {
+        Some(asked) => {
+            members.set("protocolVersion", crate::mcp::members::quoted(&asked));
+            members.to_string()
+        }
+        None => result.to_owned(),
     }
 }
 
