@@ -48,6 +48,9 @@ pub fn guard(place: &Place, entry: &Entry, client: &Client, around: &Surrounding
             left(&format!("reads only: it {}", reads_only(entry).unwrap_or_default()))
         }
         Entry::Local(server) => local(place, server, around),
+        Entry::Remote(server) if is_served(&server.url) => {
+            Decision::Guarded { note: Some("by semel serve, it seems".to_owned()) }
+        }
         Entry::Remote(server) => match why_not_remote(server) {
             Some(why) => Decision::LeftAlone { why },
             None => Decision::Guard { edits: guard::remote(place, server, client, around.semel), note: None },
@@ -75,6 +78,15 @@ fn local(place: &Place, server: &Local, around: &Surroundings<'_>) -> Decision {
         }
     };
     Decision::Guard { edits: guard::local(place, around.semel, &command), note }
+}
+
+/// `http://127.0.0.1:7777/mcp/NAME` on this very machine: two guards in a row would be two records of one effect.
+fn is_served(url: &str) -> bool {
+    let rest = url.strip_prefix("http://").unwrap_or_default();
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let here = ["127.0.0.1", "localhost", "[::1]"];
+    let name = path.strip_prefix("mcp/").filter(|name| !name.is_empty() && !name.contains('/'));
+    name.is_some() && here.iter().any(|own| host.strip_prefix(own).is_some_and(|port| port.starts_with(':')))
 }
 
 /// Why semel cannot stand in front of a remote server by starting as a process.

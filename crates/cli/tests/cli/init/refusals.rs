@@ -118,6 +118,11 @@ fn entries_that_a_process_cannot_stand_for_are_left_alone_with_the_reason() {
             r#"{"url": "https://x.example/mcp?token=hunter2", "headers": {"X-Key": "x"}}"#,
             "holds a secret",
         ),
+        (
+            "served",
+            r#"{"url": "http://127.0.0.1:7777/mcp/billing", "headers": {"Authorization": "x"}}"#,
+            "by semel serve",
+        ),
         ("line", r#"{"command": "npx -y thing"}"#, "a line for a shell"),
         ("both", r#"{"command": "npx", "url": "https://x.example"}"#, "both"),
         ("empty", "{}", "neither"),

@@ -12,6 +12,7 @@ mod identity;
 mod keys;
 mod listings;
 mod modes;
+mod named;
 mod own_tools;
 mod pins;
 mod probes;
