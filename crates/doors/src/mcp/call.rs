@@ -1,7 +1,7 @@
 //! A `tools/call`, read once.
 
 use super::members::{Members, quoted};
-use super::message::{Id, Message, text};
+use super::message::{Id, Message, like_one_of, text};
 use super::tools::Definition;
 use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json};
@@ -21,6 +21,10 @@ pub const META_RECEIPT: &str = "dev.semel/receipt";
 const CALL_IDS: [&str; 2] = ["claudecode/toolUseId", "callId"];
 /// Members of `_meta` in which agents put a thread or session of their own. It labels, and narrows nothing.
 const THREADS: [&str; 2] = ["threadId", "sessionId"];
+
+/// Every member that the protocol gives to the params of a call.
+const PARAMS: [&str; 7] =
+    ["name", "arguments", "_meta", "task", "idempotencyKey", "inputResponses", "requestState"];
 
 /// Ids of model calls are short tokens.
 const CALL_ID_CHARS_MAX: usize = 255;
@@ -64,6 +68,8 @@ pub struct Runs {
 pub enum BadCall {
     #[error("params must be an object that names each member once")]
     Params,
+    #[error("params.{0} could be taken for another member; names are written as the protocol writes them")]
+    Alike(String),
     #[error("params.name must be a text")]
     Name,
     #[error("params.arguments must be an object: {0}")]
@@ -91,6 +97,9 @@ impl ToolCall {
     ) -> Result<ToolCall, BadCall> {
         let params_text = message.params.as_ref().map_or("{}", text);
         let params = Members::parse(params_text).ok_or(BadCall::Params)?;
+        if let Some(odd) = params.names().find(|name| like_one_of(name, &PARAMS).is_some()) {
+            return Err(BadCall::Alike(odd.to_owned()));
+        }
         let tool = params.text("name").ok_or(BadCall::Name)?.into_owned();
         let arguments = match params.get("arguments") {
             None | Some("null") => Json::object::<&str, 0>([]),
@@ -260,6 +269,8 @@ mod tests {
     #[test]
     fn what_cannot_be_understood_is_refused_before_anything_is_sent() {
         assert_eq!(read(r#"{"name":7}"#).unwrap_err(), BadCall::Name);
+        assert!(matches!(read(r#"{"name":"get_x","Name":"send"}"#), Err(BadCall::Alike(_))));
+        assert!(matches!(read(r#"{"name":"get_x","argumentſ":{}}"#), Err(BadCall::Alike(_))));
         assert_eq!(read(r#"[]"#).unwrap_err(), BadCall::Params);
         assert!(matches!(read(r#"{"name":"x","arguments":[]}"#), Err(BadCall::Arguments(_))));
         assert!(matches!(read(r#"{"name":"x","arguments":{"a":1,"a":2}}"#), Err(BadCall::Arguments(_))));

@@ -77,6 +77,33 @@ const LOST: &[&str] = &[
     "temporarily",
 ];
 
+/// Phrases of something that went wrong after the tool had done its work, or in the middle of it. They too outweigh
+/// words of refusal: what validates its output has an output.
+const AFTERWARDS: &[&str] = &[
+    "output validation",
+    "output schema",
+    "outputschema",
+    "structured content",
+    "structuredcontent",
+    "captured",
+    "succeeded",
+    "successfully",
+    "already charged",
+    "already sent",
+    "already paid",
+    "already done",
+    "traceback",
+    "typeerror",
+    "keyerror",
+    "attributeerror",
+    "indexerror",
+    "nullpointer",
+    "undefined is not",
+    "cannot read propert",
+    "panic",
+    "stack trace",
+];
+
 /// Words of refusal: whoever says them has looked at the request and not carried it out.
 const REFUSED: &[&str] = &[
     "invalid",
@@ -193,7 +220,8 @@ fn error(body: &str, rule: &Rule) -> Reading {
     if rule.failure == Failure::InDoubt {
         return ambiguous_by_rule(&message);
     }
-    if code.is_some_and(|code| TURNED_AWAY.contains(&code)) {
+    let afterwards = AFTERWARDS.iter().any(|phrase| message.to_lowercase().contains(phrase));
+    if !afterwards && code.is_some_and(|code| TURNED_AWAY.contains(&code)) {
         let line = format!("error {}: {message}", code.unwrap_or_default());
         return reading(Meaning::Refused, line);
     }
@@ -249,7 +277,7 @@ fn by_words(what: &str, words: &str, rule: &Rule) -> Reading {
         .chars()
         .map(|c| if c == '(' || c == ':' { ' ' } else { c })
         .collect();
-    if let Some(phrase) = LOST.iter().find(|phrase| lower.contains(*phrase)) {
+    if let Some(phrase) = LOST.iter().chain(AFTERWARDS).find(|phrase| lower.contains(*phrase)) {
         return reading(Meaning::Ambiguous, format!("{what} that says \"{}\"", phrase.trim()));
     }
     // Neither says that anybody looked at the request.
@@ -370,6 +398,15 @@ mod tests {
                 "ENOENT: no such file",
             ] {
                 assert_eq!(meaning(&tool_error(refused), class), Meaning::Refused, "{refused}");
+            }
+            for after in [
+                "Output validation error: 'id' is a required property",
+                "KeyError: missing field x",
+                "Payment captured but receipt address is invalid",
+            ] {
+                assert_eq!(meaning(&tool_error(after), class), Meaning::Ambiguous, "{after}");
+                let error = format!(r#""error":{{"code":-32602,"message":"{after}"}}"#);
+                assert_eq!(meaning(&error, class), Meaning::Ambiguous, "{after}");
             }
             for lost in
                 ["Request timed out", "connection reset while not found", "502 Bad Gateway", "status 503"]

@@ -134,13 +134,18 @@ impl Connection {
         self.lock().count == 0
     }
 
-    /// Remembers that this intent was answered here, with this effect.
-    pub fn did(&self, key: Digest, effect: Option<EffectId>) {
+    /// Remembers that this intent was answered here.
+    pub fn did(&self, key: Digest) {
         let mut state = self.lock();
         if state.done.len() >= DONE_MAX {
             state.done.clear();
         }
         state.done.insert(key);
+    }
+
+    /// Remembers the effect that an answer spoke of.
+    pub fn was_told(&self, effect: Option<EffectId>) {
+        let mut state = self.lock();
         if let Some(effect) = effect.filter(|effect| !state.effects.contains(effect)) {
             if state.effects.len() >= TOLD_MAX {
                 state.effects.remove(0);

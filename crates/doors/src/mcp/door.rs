@@ -242,8 +242,11 @@ impl Door {
             Ok(gate) => gate,
             Err(why) => return refuse(wording::ledger_unavailable(why)),
         };
-        let definition = tools.get(&call.tool)?;
         let held = server.settings.pin || self.policy.mode == Mode::Strict;
+        let Some(definition) = tools.get(&call.tool) else {
+            // A server could hide a changed definition by not listing it to semel.
+            return if held { refuse(wording::definition_changed(&server.name, &call.tool)) } else { None };
+        };
         match pins::check(gate, server, definition, self.clock.now()).await {
             Ok(Pinned::Changed) if held => refuse(wording::definition_changed(&server.name, &call.tool)),
             Ok(Pinned::Same | Pinned::Changed) => None,
@@ -302,8 +305,9 @@ impl Door {
         let live = upstream.live;
         match passed {
             Ok(mut passed) => {
+                connection.was_told(passed.answer.effect_id);
                 if passed.answer.ok {
-                    connection.did(intent.key, passed.answer.effect_id);
+                    connection.did(intent.key);
                 }
                 if let (Some(confirm), Some(done), OutcomeWord::Ran) =
                     (&rule.confirm, &passed.delivery, passed.answer.outcome)

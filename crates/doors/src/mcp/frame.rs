@@ -64,8 +64,8 @@ impl Frame {
     /// Writes all parts and a newline. Before the first byte nothing has left: `Err` then carries `true`.
     pub fn write_line(&self, out: &mut impl Write) -> Result<(), (io::Error, Untouched)> {
         let newline = Bytes::from_static(b"\n");
-        let mut slices: Vec<IoSlice<'_>> =
-            self.0.iter().chain([&newline]).map(|part| IoSlice::new(part)).collect();
+        let parts: Vec<Bytes> = self.0.iter().map(in_one_line).chain([newline]).collect();
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
         let mut left = slices.as_mut_slice();
         let mut untouched = Untouched(true);
         while !left.is_empty() {
@@ -80,6 +80,16 @@ impl Frame {
             }
         }
         out.flush().map_err(|error| (error, Untouched(false)))
+    }
+}
+
+/// In JSON a line break can only stand between tokens, where a space says the same. On a pipe it would end the message,
+/// and what follows would be read as another one: a call of a tool, hidden inside something harmless. Some readers also
+/// end lines at a carriage return.
+fn in_one_line(part: &Bytes) -> Bytes {
+    match part.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        false => part.clone(),
+        true => part.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect(),
     }
 }
 
@@ -111,6 +121,13 @@ mod tests {
         let mut out = Vec::new();
         frame.write_line(&mut out).unwrap();
         assert_eq!(out, b"{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{\"a\":1}}\n");
+    }
+
+    #[test]
+    fn a_message_stays_one_line_however_it_was_written() {
+        let mut out = Vec::new();
+        Frame::from(String::from("{\"x\":\r\n{\"method\":\"tools/call\"}\r}")).write_line(&mut out).unwrap();
+        assert_eq!(out, b"{\"x\":  {\"method\":\"tools/call\"} }\n");
     }
 
     #[test]

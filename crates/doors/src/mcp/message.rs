@@ -4,7 +4,9 @@
 //! numbers which this version has never heard of survive.
 
 use bytes::Bytes;
+use semel_core::json;
 use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +23,8 @@ impl Id {
     pub fn from_json(text: &str) -> Option<Id> {
         match text.as_bytes().first()? {
             b'"' => serde_json::from_str::<Cow<'_, str>>(text).ok().map(|text| Id::text(&text)),
-            b'0'..=b'9' | b'-' => Some(Id(text.into())),
+            // A peer may answer 100 to 1e2.
+            b'0'..=b'9' | b'-' => json::parse(text).ok().map(|number| Id(number.canonical().into())),
             _ => None,
         }
     }
@@ -91,18 +94,79 @@ impl NotAMessage {
     }
 }
 
-#[derive(Deserialize)]
+/// The members of a message that semel looks at.
+#[derive(Default)]
 struct Envelope<'a> {
-    #[serde(borrow)]
     id: Option<&'a RawValue>,
-    #[serde(borrow)]
     method: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     params: Option<&'a RawValue>,
-    #[serde(borrow)]
     result: Option<&'a RawValue>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
+}
+
+/// Every member that JSON-RPC knows.
+const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Envelope<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
+                let mut envelope = Envelope::default();
+                let mut seen = [false; MEMBERS.len()];
+                while let Some(Name(name)) = map.next_key()? {
+                    let Some(place) = MEMBERS.iter().position(|known| *known == name) else {
+                        if let Some(known) = like_one_of(&name, &MEMBERS) {
+                            return Err(de::Error::custom(format_args!(
+                                "{name:?} could be taken for {known:?}"
+                            )));
+                        }
+                        map.next_value::<de::IgnoredAny>()?;
+                        continue;
+                    };
+                    if std::mem::replace(&mut seen[place], true) {
+                        return Err(de::Error::custom(format_args!("{name:?} is named twice")));
+                    }
+                    match &*name {
+                        "id" => envelope.id = map.next_value()?,
+                        "method" => {
+                            envelope.method = map.next_value::<Option<Name<'de>>>()?.map(|Name(name)| name)
+                        }
+                        "params" => envelope.params = map.next_value()?,
+                        "result" => envelope.result = map.next_value()?,
+                        "error" => envelope.error = map.next_value()?,
+                        _ => drop(map.next_value::<de::IgnoredAny>()?),
+                    }
+                }
+                Ok(envelope)
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// A plain `Cow` would always be read as owned.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The known name that a reader which does not look at case would take this one for, if it is another spelling of it.
+/// Such a reader sees another message than semel does.
+pub fn like_one_of<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let fold = |c: char| match c {
+        '\u{17F}' => 's',
+        '\u{212A}' => 'k',
+        c => c.to_ascii_lowercase(),
+    };
+    let alike = |one: &str| one != name && one.chars().map(fold).eq(name.chars().map(fold));
+    known.iter().copied().find(|one| alike(one))
 }
 
 impl Message {
@@ -113,15 +177,19 @@ impl Message {
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return Err(NotAMessage::Batch);
         }
-        let envelope: Envelope<'_> =
-            serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
-                // JSON it is: a number, a text, an object that names a member twice.
-                serde_json::error::Category::Data => NotAMessage::NotJsonRpc,
-                _ => NotAMessage::NotJson(error.to_string()),
-            })?;
+        // All of it: also what is passed over must be text to whoever reads it next.
+        let whole = std::str::from_utf8(&bytes).map_err(|error| NotAMessage::NotJson(error.to_string()))?;
+        let envelope: Envelope<'_> = serde_json::from_str(whole).map_err(|error| match error.classify() {
+            // JSON it is: a number, a text, an object that names a member twice.
+            serde_json::error::Category::Data => NotAMessage::NotJsonRpc,
+            _ => NotAMessage::NotJson(error.to_string()),
+        })?;
         let part = |raw: &RawValue| bytes.slice_ref(raw.get().as_bytes());
         let id = envelope.id.and_then(|id| Id::from_json(id.get()));
         let (params, body) = (envelope.params.map(part), envelope.error.or(envelope.result).map(part));
+        if envelope.result.is_some() && envelope.error.is_some() {
+            return Err(NotAMessage::NotJsonRpc);
+        }
         let kind = match (envelope.method, id) {
             (Some(method), Some(id)) => Kind::Request { id, method: method.into_owned() },
             (Some(method), None) if envelope.id.is_none() => {
@@ -182,7 +250,22 @@ mod tests {
             |text: &str| parse(&format!(r#"{{"id":{text},"method":"m"}}"#)).unwrap().request_id().cloned();
         assert_eq!(id(r#""\u0061b""#), id(r#""ab""#));
         assert_ne!(id("1"), id(r#""1""#));
+        assert_eq!(id("1e2"), id("100"));
         assert_eq!(id("18446744073709551616").unwrap().as_json(), "18446744073709551616");
+    }
+
+    #[test]
+    fn what_another_reader_would_read_otherwise_is_refused() {
+        for text in [
+            r#"{"id":1,"method":"ping","Method":"tools/call"}"#,
+            r#"{"id":1,"result":{},"METHOD":"tools/call"}"#,
+            r#"{"id":1,"method":"ping","paramſ":{}}"#,
+            r#"{"id":1,"result":{},"error":{"code":1}}"#,
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(parse(r#"{"id":1,"result":{},"error":null,"own":1}"#).is_ok());
+        assert!(Message::parse(Bytes::from_static(b"{\"id\":1,\"method\":\"m\",\"own\":\"\xff\"}")).is_err());
     }
 
     #[test]

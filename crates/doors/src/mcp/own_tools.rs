@@ -91,7 +91,9 @@ async fn ledger(
     let run = caller.run.as_ref().or(call.runs.named.as_ref()).or(caller.surrounding_run.as_ref());
     let cannot = |error: semel_ledger::Error| error.to_string();
     let mut effects: Vec<Effect> = Vec::new();
-    if let Some(run) = run {
+    // Records do not say whose they are, so whoever is not the operator sees its own connection alone.
+    let own_alone = caller.principal != caller.tenant;
+    if let Some(run) = run.filter(|_| !own_alone) {
         let by = By::Run(run_key(ledger.secret(), &caller.tenant, &run.id));
         let mut after = None;
         for _ in 0..PAGES_MAX {
@@ -112,7 +114,7 @@ async fn ledger(
     // What is open concerns everybody, whichever connection began it.
     let ours = format!("mcp:{}/", server.name);
     let open = ledger.list(By::Open, None, EFFECTS_MAX).await.map_err(cannot)?;
-    for (key, known) in open.items {
+    for (key, known) in open.items.into_iter().filter(|_| !own_alone) {
         let mine = known.effect.facts.tenant == caller.tenant && known.effect.facts.action.starts_with(&ours);
         if mine && !effects.iter().any(|effect| effect.id == known.effect.id) {
             // Looking also notices a holder that has died.
@@ -176,6 +178,10 @@ async fn report(
     let Facts { action, tenant, .. } = known.effect.facts.as_ref();
     // Possession of an id is no right: another tenant's effect is as good as none, another server's is not asked here.
     if *tenant != connection.caller.tenant || !action.starts_with(&format!("mcp:{}/", server.name)) {
+        return Err(format!("there is no effect {id} of this server"));
+    }
+    // Nor is another principal's: it is asked only about what it has been told of itself.
+    if connection.caller.principal != connection.caller.tenant && !connection.effects().contains(&id) {
         return Err(format!("there is no effect {id} of this server"));
     }
     let rule = door.policy.rule_for(&ActionFacts::new(action, &Json::Null));

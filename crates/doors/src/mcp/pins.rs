@@ -15,6 +15,7 @@ pub async fn check(
     definition: &Definition,
     now: At,
 ) -> Result<Pinned, Error> {
+    let definition = &Definition { hash: server.shown(definition), ..definition.clone() };
     if server.is_pinned(definition) {
         return Ok(Pinned::Same);
     }

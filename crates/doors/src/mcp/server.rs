@@ -56,11 +56,15 @@ struct Shared {
 struct Known {
     tools: Arc<Tools>,
     listed: bool,
+    /// A server that did not list its tools is not asked again before.
+    ask_again: Option<tokio::time::Instant>,
     /// Pages of a listing that a client is leafing through.
     leafing: Option<Tools>,
     spoken: Spoken,
     /// Definitions that were found to be as they were pinned.
     pinned: HashMap<String, Digest>,
+    /// Definitions as clients were last shown them: what a server tells semel itself may be something else.
+    shown: HashMap<String, Digest>,
     /// Changed definitions that somebody was told about.
     told: HashMap<String, Digest>,
 }
@@ -83,6 +87,9 @@ pub enum Era {
 
 /// A listing that takes longer is not waited for.
 const LISTING_TAKES_MAX: Duration = Duration::from_secs(10);
+
+/// How long a server that did not answer is left alone: not every call should wait for it.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Pages of one listing; a server that never ends is not followed for ever.
 const PAGES_MAX: usize = 100;
@@ -142,6 +149,11 @@ impl Server {
         self.lock().listed = false;
     }
 
+    /// The definition of a tool that a model goes by: as it was shown, else as it was listed.
+    pub fn shown(&self, definition: &Definition) -> Digest {
+        self.lock().shown.get(&definition.name).copied().unwrap_or(definition.hash)
+    }
+
     pub fn is_pinned(&self, definition: &Definition) -> bool {
         self.lock().pinned.get(&definition.name) == Some(&definition.hash)
     }
@@ -157,7 +169,12 @@ impl Server {
 
     /// A client got this page of a listing.
     pub fn page_seen(&self, first: bool, result: &str) {
+        let mut page = Tools::default();
+        page.add_page(result);
         let mut known = self.lock();
+        for definition in page.iter() {
+            known.shown.insert(definition.name.clone(), definition.hash);
+        }
         let mut tools = match (first, known.leafing.take()) {
             (true, _) => Tools::default(),
             (false, Some(tools)) => tools,
@@ -182,11 +199,20 @@ impl Server {
         if let Some(tools) = self.known_tools() {
             return tools;
         }
+        {
+            let known = self.lock();
+            if known.ask_again.is_some_and(|at| tokio::time::Instant::now() < at) {
+                return Arc::clone(&known.tools);
+            }
+        }
         let fetched = tokio::time::timeout(LISTING_TAKES_MAX, self.fetch_tools(meta)).await.ok().flatten();
         let mut known = self.lock();
-        if let Some(tools) = fetched {
-            known.tools = Arc::new(tools);
-            known.listed = true;
+        match fetched {
+            Some(tools) => {
+                known.tools = Arc::new(tools);
+                known.listed = true;
+            }
+            None => known.ask_again = Some(tokio::time::Instant::now() + ASK_AGAIN_AFTER),
         }
         Arc::clone(&known.tools)
     }

@@ -166,9 +166,10 @@ fn say(output: Output, greeted: Result<(), String>) {
     }
 }
 
-/// Scheme, host and port: what tells two remote servers of one name apart.
+/// Scheme, host, port and path: what tells two remote servers of one name apart.
 pub fn authority(target: &Target) -> String {
-    format!("{}://{}", target.uri().scheme_str().unwrap_or_default(), target.authority())
+    let uri = target.uri();
+    format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), target.authority(), uri.path())
 }
 
 pub fn settings(configured: &McpServer) -> Settings {

@@ -4,7 +4,7 @@
 //! Each guarantee is shown twice: without semel, where it fails, and with it.
 
 mod line;
-mod peers;
+pub mod peers;
 mod post;
 mod running;
 

@@ -1,6 +1,7 @@
 //! `semel serve` before servers of our own: what passes, what is guarded, who is let in.
 
 mod served;
+mod smuggling;
 mod upstream;
 
 mod front;

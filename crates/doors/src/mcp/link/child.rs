@@ -143,6 +143,11 @@ impl Waiting {
     /// The request that an unreadable line was meant to answer, if it says so anywhere near its ends.
     fn named_in(&self, line: &[u8]) -> Option<Id> {
         const NEAR: usize = 4096;
+        // A log that quotes the request is no answer to it.
+        let quotes = |end: &[u8]| end.windows(8).any(|window| window == b"\"method\"");
+        if line.trim_ascii_start().first() != Some(&b'{') || quotes(&line[..line.len().min(NEAR)]) {
+            return None;
+        }
         let ends = [&line[..line.len().min(NEAR)], &line[line.len().saturating_sub(NEAR)..]];
         let within = |id: &&Id| {
             let needle = id.as_json().as_bytes();

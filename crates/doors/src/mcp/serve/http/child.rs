@@ -182,6 +182,11 @@ impl Child {
                         self.initialize(asked, &id, text(&params), &result)
                     }
                     Hello::Session { .. } => match self.sessions.find(&asked.owner) {
+                        // A header names the run of one request, so such a request stands alone.
+                        Some(_) if asked.caller.run.is_some() => {
+                            let connection = Arc::new(Connection::new(asked.caller.clone()));
+                            self.request(asked, id, message, connection).await
+                        }
                         Some(connection) => self.request(asked, id, message, connection).await,
                         None => no_session(&asked.owner),
                     },

@@ -1,12 +1,12 @@
 //! Messages of clients, read whole before anything is decided about them.
 
-use super::respond;
+use super::{respond, validate};
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::server::problem;
 use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, NotAMessage};
 use axum::body::Body;
 use axum::response::Response;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use tokio::sync::Semaphore;
 
@@ -26,7 +26,10 @@ impl Default for Incoming {
 }
 
 impl Incoming {
-    pub async fn read(&self, body: Body) -> Result<Message, Box<Response>> {
+    pub async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Message, Box<Response>> {
+        if let Some(why) = validate::body(headers) {
+            return Err(Box::new(problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, why)));
+        }
         let small = body.size_hint().upper().is_some_and(|bytes| bytes <= SMALL_BYTES_MAX);
         let _turn = match small {
             true => None,

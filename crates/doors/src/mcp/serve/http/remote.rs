@@ -79,7 +79,7 @@ impl Remote {
         let headers = self.upstream_headers(parts.headers);
         let asked = Asked { door, caller, owner, method: parts.method, headers };
         match asked.method {
-            Method::POST => match self.incoming.read(body).await {
+            Method::POST => match self.incoming.read(&asked.headers, body).await {
                 Ok(message) => self.post(asked, message).await,
                 Err(refused) => *refused,
             },
