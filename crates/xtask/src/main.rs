@@ -25,7 +25,7 @@ bench   prints one table of ratios, each with its goal and its aim
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
           NAME…    only these: alone busy slow-disk replay processes command mcp size memory
-bench peers   compares with what pip can install, into target/bench/peers
+bench peers   compares with DBOS, Restate and agent-ledger, installed into target/bench/peers
 packs   asks the MCP servers that the packs are for, from npm, whether the packs' fixture still holds
           --write  make it hold";
 

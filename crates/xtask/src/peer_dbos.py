@@ -1,9 +1,10 @@
 """DBOS on its embedded SQLite: a workflow per key with one step that does nothing.
 
-usage: peer_dbos.py FILE CALLERS CALLS
+usage: peer_dbos.py FILE CALLERS, then a number of calls a line
 """
 
 import json
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,9 @@ sys.modules["sqlite3.dbapi2"] = pysqlite3.dbapi2
 
 from dbos import DBOS, SetWorkflowID  # noqa: E402  (must see the newer SQLite)
 
-file, callers, calls = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+file, callers = sys.argv[1], int(sys.argv[2])
+# Whatever hangs, the bench goes on.
+signal.alarm(600)
 DBOS(config={"name": "bench", "system_database_url": f"sqlite:///{file}", "log_level": "ERROR"})
 ran = 0
 
@@ -39,14 +42,21 @@ def call(key):
         guarded()
 
 
+def turn(series, calls):
+    global ran
+    ran = 0
+    started = time.monotonic()
+    with ThreadPoolExecutor(callers) as pool:
+        list(pool.map(call, (f"{series}-{n}" for n in range(calls))))
+    took = time.monotonic() - started
+    assert ran == calls, f"{ran} of {calls} ran"
+    return calls / took
+
+
 DBOS.launch()
-for n in range(20):
-    call(f"warm-{n}")
-ran = 0
-started = time.monotonic()
-with ThreadPoolExecutor(callers) as pool:
-    list(pool.map(call, (f"key-{n}" for n in range(calls))))
-took = time.monotonic() - started
-assert ran == calls, f"{ran} of {calls} ran"
-print(json.dumps({"calls_per_second": calls / took, "version": version("dbos")}), flush=True)
+turn("warm", 100)
+print(json.dumps({"version": version("dbos")}), flush=True)
+for line in sys.stdin:
+    rate = turn(f"at-{time.monotonic_ns()}", int(line))
+    print(json.dumps({"calls_per_second": rate}), flush=True)
 DBOS.destroy()

@@ -75,7 +75,7 @@ impl Set {
         }
         eprintln!("xtask: installing peers into {}", directory.display());
         remove(&stamp)?;
-        self.python(&directory)?;
+        install_with_pip(self.python, &directory.join("python"))?;
         self.node(&directory)?;
         fs::write(stamp, wanted)?;
         Ok(directory)
@@ -84,21 +84,6 @@ impl Set {
     fn list(&self) -> String {
         let lines = self.python.iter().chain(self.node).map(|package| format!("{package}\n"));
         lines.collect()
-    }
-
-    fn python(&self, directory: &Path) -> Result<()> {
-        let home = directory.join("python");
-        remove(&home)?;
-        let mut venv = Command::new("python3");
-        venv.args(["-m", "venv"]).arg(&home);
-        if !succeeds(&mut venv) {
-            project::install_with_apt("a Python that can make environments", &["python3", "python3-venv"])?;
-            remove(&home)?;
-            project::must(&mut venv)?;
-        }
-        let mut pip = Command::new(home.join("bin/python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(self.python);
-        fetch(&mut pip)
     }
 
     fn node(&self, directory: &Path) -> Result<()> {
@@ -115,6 +100,21 @@ impl Set {
         let mut npm = npm_install(&home);
         fetch(npm.args(self.node).current_dir(directory))
     }
+}
+
+/// Makes a Python environment with these packages and nothing else.
+pub fn install_with_pip(packages: &[&str], home: &Path) -> Result<()> {
+    remove(home)?;
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv"]).arg(home);
+    if !succeeds(&mut venv) {
+        project::install_with_apt("a Python that can make environments", &["python3", "python3-venv"])?;
+        remove(home)?;
+        project::must(&mut venv)?;
+    }
+    let mut pip = Command::new(home.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
+    fetch(&mut pip)
 }
 
 /// `npm install` of that Node, without what would make two installations differ.
@@ -151,10 +151,7 @@ fn wheel(python: &Path) -> Result<PathBuf> {
 
 fn fetch(command: &mut Command) -> Result<()> {
     project::must(command).map_err(|error| {
-        format!(
-            "{error}\nxtask: the tests with real peers need the package registries once; is there a network?"
-        )
-        .into()
+        format!("{error}\nxtask: real peers need the package registries once; is there a network?").into()
     })
 }
 

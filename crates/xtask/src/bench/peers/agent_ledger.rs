@@ -1,0 +1,26 @@
+//! agent-ledger, with its effects in a PostgreSQL of their own.
+
+use super::driver::Driver;
+use super::postgres::Postgres;
+use super::{CALLERS, installed};
+use crate::peers;
+use crate::project::Result;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SCRIPT: &str = include_str!("../../peer_agent_ledger.py");
+
+const PACKAGES: [&str; 3] =
+    ["agent-ledger[postgres]==0.2.1", "psycopg[binary]==3.3.8", "psycopg-pool==3.3.3"];
+
+pub fn start(directory: &Path) -> Result<Driver> {
+    let install = |home: &Path| peers::install_with_pip(&PACKAGES, &home.join("python"));
+    let home = installed("agent-ledger", &PACKAGES, install)?;
+    let postgres = Postgres::start()?;
+    let script = directory.join("peer_agent_ledger.py");
+    fs::write(&script, SCRIPT)?;
+    let mut python = Command::new(home.join("python/bin/python"));
+    python.arg(&script).arg(postgres.sockets()).arg(CALLERS.to_string());
+    Driver::start(&mut python, Some(postgres))
+}

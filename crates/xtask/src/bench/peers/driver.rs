@@ -1,0 +1,63 @@
+//! The script that drives a peer.
+//!
+//! Once the peer is warm it prints its version. Each line that it then reads is a number of calls, and it answers with
+//! how many of them it made a second; what it prints is one line of JSON each. It ends when its input does.
+
+use super::postgres::Postgres;
+use crate::bench::child;
+use crate::project::Result;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+#[derive(Debug)]
+pub struct Driver {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    version: String,
+    /// Stopped after the script that uses it.
+    _database: Option<Postgres>,
+}
+
+impl Driver {
+    /// Starts a script, and waits until the peer is warm.
+    pub fn start(script: &mut Command, database: Option<Postgres>) -> Result<Driver> {
+        let mut process = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().expect("its output was asked for"));
+        let mut driver = Driver { process, input, output, version: String::new(), _database: database };
+        driver.version = driver.answer()?["version"].as_str().unwrap_or("?").to_owned();
+        Ok(driver)
+    }
+
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Calls a second over so many calls.
+    pub fn turn(&mut self, calls: usize) -> Result<f64> {
+        writeln!(self.input.as_mut().expect("open until the end"), "{calls}")?;
+        Ok(child::number(&self.answer()?, "calls_per_second"))
+    }
+
+    fn answer(&mut self) -> Result<Value> {
+        let mut line = String::new();
+        while self.output.read_line(&mut line)? > 0 {
+            // Libraries may greet on the same output.
+            if let Ok(answer @ Value::Object(_)) = serde_json::from_str(&line) {
+                return Ok(answer);
+            }
+            line.clear();
+        }
+        Err(format!("its script ended with {}", self.process.wait()?).into())
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.input = None;
+        // The measurement is over; how the script ends changes nothing.
+        drop(self.process.wait());
+    }
+}
