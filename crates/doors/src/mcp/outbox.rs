@@ -1,6 +1,9 @@
-//! Frames that wait to be written to a pipe, by a thread of its own: a peer that does not read stops nobody else.
+//! Frames on their way to a pipe. One that the pipe takes at once is written by whoever brings it; all others wait for a
+//! thread of their own, so that a peer that does not read stops nobody else.
 
 use super::frame::{Frame, Untouched};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::AsFd;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::Write;
@@ -72,10 +75,35 @@ struct Queue {
     writing: bool,
 }
 
-#[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// Of whoever has set `writing`; nobody else waits for it.
+    pipe: Mutex<Option<Box<dyn Pipe>>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+/// Where frames go.
+pub trait Pipe: Write + Send + 'static {
+    /// Whether it takes [`AT_ONCE`] bytes without making the writer wait.
+    fn takes_at_once(&self) -> bool;
+}
+
+/// What a pipe that polls as writable takes without blocking (POSIX `PIPE_BUF`).
+pub const AT_ONCE: usize = 4096;
+
+impl<P: Write + AsFd + Send + 'static> Pipe for P {
+    fn takes_at_once(&self) -> bool {
+        let mut asked = [PollFd::new(self, PollFlags::OUT)];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut asked, Some(&now)).is_ok_and(|ready| ready == 1)
+            && asked[0].revents().contains(PollFlags::OUT)
+    }
 }
 
 /// The way to one pipe. Clones are the same way.
@@ -84,10 +112,13 @@ pub struct Outbox(Arc<Shared>);
 
 impl Outbox {
     /// Starts the thread that writes. It ends, and closes the pipe, when the box is closed and empty.
-    pub fn into(mut pipe: impl Write + Send + 'static, name: &str) -> std::io::Result<Outbox> {
-        let outbox = Outbox(Arc::default());
+    pub fn into(pipe: impl Pipe, name: &str) -> std::io::Result<Outbox> {
+        let pipe: Box<dyn Pipe> = Box::new(pipe);
+        let shared =
+            Shared { queue: Mutex::default(), changed: Condvar::new(), pipe: Mutex::new(Some(pipe)) };
+        let outbox = Outbox(Arc::new(shared));
         let writer = outbox.clone();
-        std::thread::Builder::new().name(name.to_owned()).spawn(move || writer.write_all(&mut pipe))?;
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || writer.write_all())?;
         Ok(outbox)
     }
 
@@ -97,18 +128,22 @@ impl Outbox {
             Some(why) => Some(why.clone()),
             None => queue.closed.then(|| "the connection is closed".to_owned()),
         };
-        match gone {
-            Some(why) => {
-                drop(queue);
-                parcel.tell(Fate::NeverWritten(why));
-            }
-            None => {
-                queue.bytes += parcel.frame.len();
-                queue.parcels.push_back(parcel);
-                drop(queue);
-                self.0.changed.notify_all();
-            }
+        if let Some(why) = gone {
+            drop(queue);
+            return parcel.tell(Fate::NeverWritten(why));
         }
+        let bytes = parcel.frame.len();
+        queue.bytes += bytes;
+        // One byte is the line's end.
+        let alone = !queue.writing && queue.parcels.is_empty() && bytes < AT_ONCE;
+        if alone && self.pipe().as_ref().is_some_and(|pipe| pipe.takes_at_once()) {
+            queue.writing = true;
+            drop(queue);
+            return self.write(parcel);
+        }
+        queue.parcels.push_back(parcel);
+        drop(queue);
+        self.0.changed.notify_all();
     }
 
     /// For threads that pass on what another peer sends: blocks while too much waits.
@@ -141,21 +176,47 @@ impl Outbox {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn pipe(&self) -> MutexGuard<'_, Option<Box<dyn Pipe>>> {
+        self.0.pipe.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next parcel, and with it the right to write. `None`: there will be none any more.
     fn take(&self) -> Option<Parcel> {
         let mut queue = self.lock();
         loop {
-            if let Some(parcel) = queue.parcels.pop_front() {
-                queue.writing = true;
-                return Some(parcel);
-            }
-            if queue.closed {
-                return None;
+            if !queue.writing {
+                if let Some(parcel) = queue.parcels.pop_front() {
+                    queue.writing = true;
+                    return Some(parcel);
+                }
+                if queue.closed || queue.broken.is_some() {
+                    return None;
+                }
             }
             queue = self.0.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn done(&self, bytes: usize) {
+    /// Writes one parcel, for whoever has set `writing`, and gives that right back.
+    fn write(&self, mut parcel: Parcel) {
+        let bytes = parcel.frame.len();
+        let hindrance = parcel.hindrance.take().and_then(|hindrance| hindrance());
+        let written = match (&hindrance, self.pipe().as_mut()) {
+            (Some(_), _) => Ok(()),
+            (None, Some(pipe)) => parcel.frame.write_line(pipe),
+            (None, None) => Err((std::io::ErrorKind::BrokenPipe.into(), Untouched(true))),
+        };
+        let fate = match (hindrance, written) {
+            (Some(why), _) => Fate::NeverWritten(why),
+            (None, Ok(())) => Fate::Written,
+            (None, Err((error, Untouched(untouched)))) => {
+                let why = format!("its input was closed: {error}");
+                self.lock().broken = Some(why.clone());
+                if untouched { Fate::NeverWritten(why) } else { Fate::Torn(why) }
+            }
+        };
+        parcel.tell(fate);
+        drop(parcel);
         let mut queue = self.lock();
         queue.bytes -= bytes;
         queue.writing = false;
@@ -163,28 +224,18 @@ impl Outbox {
         self.0.changed.notify_all();
     }
 
-    fn write_all(&self, pipe: &mut impl Write) {
-        while let Some(mut parcel) = self.take() {
-            let bytes = parcel.frame.len();
-            let hindrance = parcel.hindrance.take().and_then(|hindrance| hindrance());
-            let fate = match hindrance {
-                Some(why) => Fate::NeverWritten(why),
-                None => match parcel.frame.write_line(pipe) {
-                    Ok(()) => Fate::Written,
-                    Err((error, Untouched(untouched))) => {
-                        let why = format!("its input was closed: {error}");
-                        self.lock().broken = Some(why.clone());
-                        if untouched { Fate::NeverWritten(why) } else { Fate::Torn(why) }
-                    }
-                },
-            };
-            parcel.tell(fate);
-            drop(parcel);
-            self.done(bytes);
+    fn write_all(&self) {
+        while let Some(parcel) = self.take() {
+            self.write(parcel);
             if let Some(why) = self.broken_because() {
-                return self.give_up(&why);
+                self.give_up(&why);
             }
         }
+        // What waited for a pipe that broke under somebody else's hands.
+        if let Some(why) = self.broken_because() {
+            self.give_up(&why);
+        }
+        self.pipe().take();
     }
 
     fn broken_because(&self) -> Option<String> {
@@ -207,9 +258,9 @@ mod tests {
     use std::sync::mpsc;
 
     #[derive(Clone, Default)]
-    struct Pipe(Arc<Mutex<Vec<u8>>>, Option<usize>);
+    struct Sink(Arc<Mutex<Vec<u8>>>, Option<usize>, bool);
 
-    impl Write for Pipe {
+    impl Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let mut taken = self.0.lock().unwrap();
             let room = self.1.map_or(bytes.len(), |room| room.saturating_sub(taken.len()).min(bytes.len()));
@@ -225,7 +276,13 @@ mod tests {
         }
     }
 
-    fn fates(pipe: Pipe, parcels: Vec<Parcel>) -> Vec<Fate> {
+    impl Pipe for Sink {
+        fn takes_at_once(&self) -> bool {
+            self.2
+        }
+    }
+
+    fn fates(pipe: Sink, parcels: Vec<Parcel>) -> Vec<Fate> {
         let outbox = Outbox::into(pipe, "test").unwrap();
         let (tell, told) = mpsc::channel();
         for (i, parcel) in parcels.into_iter().enumerate() {
@@ -245,20 +302,24 @@ mod tests {
 
     #[test]
     fn frames_are_written_in_order_and_hindered_ones_are_not() {
-        let pipe = Pipe::default();
-        let parcels = vec![parcel("1"), parcel("2").unless(|| Some("too late".into())), parcel("3")];
-        let never = Fate::NeverWritten("too late".into());
-        assert_eq!(fates(pipe.clone(), parcels), [Fate::Written, never, Fate::Written]);
-        assert_eq!(*pipe.0.lock().unwrap(), b"1\n3\n");
+        for at_once in [false, true] {
+            let pipe = Sink(Arc::default(), None, at_once);
+            let parcels = vec![parcel("1"), parcel("2").unless(|| Some("too late".into())), parcel("3")];
+            let never = Fate::NeverWritten("too late".into());
+            assert_eq!(fates(pipe.clone(), parcels), [Fate::Written, never, Fate::Written]);
+            assert_eq!(*pipe.0.lock().unwrap(), b"1\n3\n");
+        }
     }
 
     #[test]
     fn of_a_closed_pipe_only_the_frame_in_the_middle_is_uncertain() {
-        let pipe = Pipe(Arc::default(), Some(4));
-        let parcels = vec![parcel("1"), parcel("22222"), parcel("3")];
-        let fates = fates(pipe, parcels);
-        assert_eq!(fates[0], Fate::Written);
-        assert!(matches!(fates[1], Fate::Torn(_)), "{fates:?}");
-        assert!(matches!(fates[2], Fate::NeverWritten(_)), "{fates:?}");
+        for at_once in [false, true] {
+            let pipe = Sink(Arc::default(), Some(4), at_once);
+            let parcels = vec![parcel("1"), parcel("22222"), parcel("3")];
+            let fates = fates(pipe, parcels);
+            assert_eq!(fates[0], Fate::Written);
+            assert!(matches!(fates[1], Fate::Torn(_)), "{fates:?}");
+            assert!(matches!(fates[2], Fate::NeverWritten(_)), "{fates:?}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::mcp::lines::{Line, Lines};
 use crate::mcp::link::Listener;
 use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, Message, text};
-use crate::mcp::outbox::{Fate, Outbox, Parcel};
+use crate::mcp::outbox::{Fate, Outbox, Parcel, Pipe};
 use crate::mcp::own_tools;
 use crate::mcp::serve::watch::{Cancelled, Watch, Watched};
 use crate::mcp::server::{Era, Server};
@@ -39,7 +39,7 @@ impl Stdio {
         door: Arc<Door>,
         server: Arc<Server>,
         connection: Arc<Connection>,
-        output: impl Write + Send + 'static,
+        output: impl Pipe,
         runtime: Handle,
     ) -> std::io::Result<Arc<Stdio>> {
         Ok(Arc::new(Stdio {
