@@ -54,7 +54,7 @@ pub enum Color {
 pub enum Command {
     /// Run a command so that its effect happens at most once.
     Run(Box<Run>),
-    /// Stand in front of an MCP server: its tools take effect at most once.
+    /// Stand in front of an MCP server: each intended effect of its tools happens at most once.
     Mcp(Box<Mcp>),
     /// Offer the configured servers, guarded, over HTTP.
     Serve(Serve),

@@ -33,3 +33,10 @@ impl Clock for RuntimeClock {
         tokio::time::sleep(span).await;
     }
 }
+
+/// The runtime's own clock, for the age of what can be thrown away at any time: idle connections, kept streams. What
+/// decides about effects asks [`RuntimeClock`].
+#[allow(clippy::disallowed_methods, reason = "the one home of the runtime's clock")]
+pub fn moment() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}

@@ -201,7 +201,7 @@ impl Server {
         }
         {
             let known = self.lock();
-            if known.ask_again.is_some_and(|at| tokio::time::Instant::now() < at) {
+            if known.ask_again.is_some_and(|at| crate::runtime::moment() < at) {
                 return Arc::clone(&known.tools);
             }
         }
@@ -212,7 +212,7 @@ impl Server {
                 known.tools = Arc::new(tools);
                 known.listed = true;
             }
-            None => known.ask_again = Some(tokio::time::Instant::now() + ASK_AGAIN_AFTER),
+            None => known.ask_again = Some(crate::runtime::moment() + ASK_AGAIN_AFTER),
         }
         Arc::clone(&known.tools)
     }

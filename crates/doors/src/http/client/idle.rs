@@ -37,7 +37,7 @@ impl Idle {
     pub fn put(&self, sender: SendRequest<Full<Bytes>>) {
         let mut connections = self.connections.lock().expect("nothing panics while it is held");
         if !sender.is_closed() && connections.len() < IDLE_MAX {
-            connections.push(Kept { sender, since: Instant::now() });
+            connections.push(Kept { sender, since: crate::runtime::moment() });
         }
     }
 }

@@ -74,7 +74,7 @@ pub struct Prepared {
 
 impl Prepared {
     fn now(sender: SendRequest<Full<Bytes>>) -> Prepared {
-        Prepared { sender, since: Instant::now() }
+        Prepared { sender, since: crate::runtime::moment() }
     }
 
     /// Whether it may still be sent on. One that waited for long may meet the server's closing it.

@@ -37,7 +37,7 @@ impl Resumable {
             let oldest = all.iter().position(|kept| kept.stream.is_over()).unwrap_or(0);
             all.remove(oldest);
         }
-        all.push(Kept { owner, stream, since: Instant::now() });
+        all.push(Kept { owner, stream, since: crate::runtime::moment() });
     }
 
     /// A call is over. A stream without ids cannot be asked for, so it is not kept.
