@@ -154,10 +154,27 @@ pub enum Call {
     Http {
         method: String,
         url: Template,
+        /// Of an undo alone: questions have none.
+        body: Option<Body>,
     },
     Command {
         argv: Vec<Template>,
     },
+}
+
+/// What a request sends along.
+#[derive(Debug, Clone)]
+pub struct Body {
+    pub form: Form,
+    pub members: Vec<(String, Template)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    Json,
+    /// As a web page sends its fields.
+    Urlencoded,
 }
 
 /// The server and the tool that `server/tool` or `./tool` names for an action. `./tool` is a tool of the action's own
@@ -179,7 +196,7 @@ pub const SAME_SERVER: &str = ".";
 #[derive(Debug, Clone)]
 pub struct Probe {
     pub call: Call,
-    /// CEL over `resp`, `args`/`argv`, `attempt`. Without one a command's exit code answers: 0 yes, 1 no, else unknown.
+    /// CEL over `resp`, `status`, `args`/`argv`, `attempt`. Without one a command's exit code answers: 0 yes, 1 no, else unknown.
     pub found: Option<Expression>,
     pub reply: Option<Expression>,
     /// How long after the last possible sending a "no" begins to count.
