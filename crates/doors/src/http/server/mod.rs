@@ -2,10 +2,12 @@
 //!
 //! It knows nothing of what it serves: a router gets what the `front` let in, together with whose it is.
 
+mod caller;
 mod cross_origin;
 mod front;
 mod problem;
 
+pub use caller::caller;
 pub use front::{Credential, Front, OWN_TOKEN, Token};
 pub use problem::problem;
 
