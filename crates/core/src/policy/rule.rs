@@ -197,6 +197,24 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// Whom it calls, in a few words and without what is filled in.
+    pub fn name(&self, action: &str) -> String {
+        match self {
+            Call::Mcp { tool, .. } => match server_and_tool(tool, action) {
+                Some((server, tool)) => format!("{server}/{tool}"),
+                None => tool.clone(),
+            },
+            Call::Http { method, url, .. } => {
+                let url = url.to_string();
+                let url = url.split(['?', '#']).next().unwrap_or_default();
+                format!("{method} {url}")
+            }
+            Call::Command { argv } => argv.first().map(ToString::to_string).unwrap_or_default(),
+        }
+    }
+}
+
 /// What a request sends along.
 #[derive(Debug, Clone)]
 pub struct Body {
