@@ -5,6 +5,7 @@
 //! block, a server drives it on its own runtime.
 mod attempt;
 pub mod clock;
+pub mod confirm;
 mod error;
 mod look;
 mod pass;

@@ -2,6 +2,7 @@
 
 mod home;
 
+mod asking;
 mod demo;
 mod docs;
 mod doctor;

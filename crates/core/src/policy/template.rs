@@ -46,6 +46,8 @@ pub struct MissingPath {
 pub enum Why {
     Absent,
     Several,
+    /// Nothing at all in a URL would make another path or question of it: `/charges/` lists them all.
+    Empty,
     /// `.` or `..` as a URL segment would leave the path that the policy wrote.
     Dots,
     /// The argument would begin with a dash.
@@ -57,6 +59,7 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Why::Absent => "is not there",
             Why::Several => "names more than one value",
+            Why::Empty => "is empty, which would change what the URL names",
             Why::Dots => "is a dot segment, which would change the path of the URL",
             Why::Option => "begins with a dash, which would make it an option",
         })
@@ -152,6 +155,7 @@ impl Template {
                     let text = text_of(single(path, root)?);
                     let refuse = |why| Err(MissingPath { path: path.to_string(), why });
                     match encoding {
+                        Encoding::Url if text.is_empty() => return refuse(Why::Empty),
                         Encoding::Url if is_request_path(path) => {
                             let segments: Vec<&str> = text.trim_start_matches('/').split('/').collect();
                             if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
@@ -259,7 +263,7 @@ mod tests {
 
     fn root() -> Json {
         json::parse(
-            r#"{"args": {"customer": "a b/c", "n": 7, "dots": "..", "flag": "--all", "gone": null},
+            r#"{"args": {"customer": "a b/c", "n": 7, "dots": "..", "none": "", "flag": "--all", "gone": null},
                 "reply": {"id": "ch_1"}, "argv": ["kubectl", "get"]}"#,
         )
         .unwrap()
@@ -306,6 +310,7 @@ mod tests {
         assert_eq!(render("{args.other}", Encoding::Plain), missing("args.other", Why::Absent));
         assert_eq!(render("{args.gone}", Encoding::Plain), missing("args.gone", Why::Absent));
         assert_eq!(render("/a/{args.dots}/b", Encoding::Url), missing("args.dots", Why::Dots));
+        assert_eq!(render("/a/{args.none}", Encoding::Url), missing("args.none", Why::Empty));
         assert_eq!(render("{args.flag}", Encoding::Argument), missing("args.flag", Why::Option));
         assert_eq!(render("--of={args.flag}", Encoding::Argument), Ok("--of=--all".to_owned()));
     }

@@ -1,8 +1,8 @@
 //! `semel serve` before servers of our own: what passes, what is guarded, who is let in.
 
-mod served;
+pub mod served;
 mod smuggling;
-mod upstream;
+pub mod upstream;
 
 mod front;
 mod guarded;
