@@ -27,19 +27,31 @@ macro_rules! packs {
     };
 }
 
+/// An API belongs to the first one that knows its host, so a cluster that AWS runs comes before AWS.
 pub const PACKS: &[Pack] = packs![
+    "adyen",
+    "anthropic",
+    "kubernetes",
+    "aws",
     "filesystem",
     "gh",
     "git",
     "github",
+    "jira",
     "kubectl",
     "linear",
     "notion",
+    "openai",
+    "paypal",
     "playwright",
     "postgres",
     "resend",
+    "shopify",
     "slack",
-    "stripe"
+    "square",
+    "stripe",
+    "twilio",
+    "zendesk"
 ];
 
 /// Where a pack says what it knows about an HTTP API, and where its rules begin.
