@@ -3,6 +3,7 @@
 mod classes;
 mod hosts;
 mod keys;
+mod page;
 
 mod probes;
 mod refusals;
