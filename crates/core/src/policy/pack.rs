@@ -101,7 +101,9 @@ pub(super) fn find(
     let help = match nearest(name.unwrap_or(&include.value), names.clone()) {
         Some(near) => format!("did you mean `pack:{near}`?"),
         None => {
-            format!("there are: {}", names.map(|name| format!("pack:{name}")).collect::<Vec<_>>().join(", "))
+            let mut all: Vec<String> = names.map(|name| format!("pack:{name}")).collect();
+            all.sort_unstable();
+            format!("there are: {}", all.join(", "))
         }
     };
     let message = format!("there is no pack {:?}", include.value);

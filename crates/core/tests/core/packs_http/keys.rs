@@ -14,8 +14,10 @@ const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 const HOUR: u64 = 3600;
 
 /// Preset, request, body, place, what the API takes there, and for how many hours it knows it.
+type Placed = (&'static str, &'static str, &'static str, &'static str, &'static str, Option<u64>);
+
 #[rustfmt::skip]
-const INJECTED: &[(&str, &str, &str, &str, &str, Option<u64>)] = &[
+const INJECTED: &[Placed] = &[
     ("stripe", "POST /v1/charges", "amount=1&currency=usd", "header Idempotency-Key", "[ -~]{1,255}", Some(24)),
     ("stripe", "POST /v1/checkout/sessions", "mode=payment", "header Idempotency-Key", "[ -~]{1,255}", Some(24)),
     ("stripe", "POST /v2/core/accounts", "{}", "header Idempotency-Key", "[ -~]{1,255}", Some(30 * 24)),

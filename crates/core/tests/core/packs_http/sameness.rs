@@ -28,8 +28,10 @@ fn are(api: &Api, line: &str, one: &str, other: &str) -> Are {
     }
 }
 
-/// Each line is held against the one before it with the same request.
-const PAIRS: &[(&str, &str, &str, &[(Are, &str)])] = &[
+/// Preset, request, a body, and others that are held against it.
+type Held = (&'static str, &'static str, &'static str, &'static [(Are, &'static str)]);
+
+const PAIRS: &[Held] = &[
     (
         "stripe",
         "POST /v1/charges",
