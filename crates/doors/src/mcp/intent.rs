@@ -20,6 +20,13 @@ pub struct Caller {
     pub surrounding_run: Option<Run>,
 }
 
+impl Caller {
+    /// A name that two callers have only if they are the same: principals of two tenants may be called alike.
+    pub fn whose(&self) -> String {
+        format!("{}/{}", self.tenant, self.principal)
+    }
+}
+
 pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Option<&Definition>) -> Rule {
     let action = server.action(&call.tool);
     let mut rule = policy.rule_for(&ActionFacts {

@@ -9,7 +9,7 @@ use crate::output::Hinted;
 use crate::served;
 use anyhow::Context as _;
 use semel_core::policy::servers::{LISTEN, Serve};
-use semel_doors::http::server::{self, Front, Served, Token};
+use semel_doors::http::server::{self, Front, Keyring, ReadTokens, Served, Token};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http::{Offers, router};
@@ -34,11 +34,11 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         context.output.warn(said);
     }
     let (token, token_file) = token(context, &policy.serve)?;
-    let front = Front::new(hosts(&policy.serve, address), policy.serve.allowed_origins.clone(), token);
     let offers::Prepared { servers, all, offers } = offers::prepare(context, &policy, &clock)?;
     let names: Vec<String> = offers.keys().cloned().collect();
     let door = Arc::new(Door::new(gate, policy, clock, servers));
     runtime.spawn(served::keep_retention(Arc::clone(&door)));
+    let front = front(&door, token, address);
     let router = router(Arc::new(Offers { door: Arc::clone(&door), by_name: offers }));
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await;
@@ -58,6 +58,26 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     })?;
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
+}
+
+fn front(door: &Arc<Door>, token: Option<Token>, address: SocketAddr) -> Front {
+    let serve = &door.policy.serve;
+    let (required, keeper) = (token.is_some(), Arc::clone(door));
+    let read: ReadTokens = Arc::new(move || {
+        let door = Arc::clone(&keeper);
+        Box::pin(async move {
+            let gate = door.gate.as_ref().map_err(Clone::clone)?;
+            gate.ledger.tokens().await.map_err(|error| error.to_string())
+        })
+    });
+    Front {
+        hosts: hosts(serve, address),
+        origins: serve.allowed_origins.clone(),
+        keyring: Keyring::new(token, Some(read), door.clock.clone()),
+        required,
+        passing: Vec::new(),
+        open: Vec::new(),
+    }
 }
 
 /// What other machines can reach needs the operator's word and a token.

@@ -33,9 +33,6 @@ use std::sync::Arc;
 /// Names the run of a request; stronger than what a call says.
 const RUN: HeaderName = HeaderName::from_static("semel-run-id");
 
-/// The tenant of a machine's own ledger, and the principal of its own token.
-const LOCAL: &str = "local";
-
 /// One server that is offered.
 #[derive(Debug)]
 pub struct Offer {
@@ -88,14 +85,9 @@ async fn mcp(
 
 /// Whose request it is: from what it was let in by, never from what it says.
 fn caller(door: &Door, offer: &Offer, parts: &mut Parts) -> Result<Caller, Box<Response>> {
-    let principal = match parts.extensions.get::<Credential>() {
-        Some(Credential::Passed(credential)) => match &door.gate {
-            Ok(gate) => gate.ledger.secret().mac("principal", &[credential]).to_string(),
-            // Without a ledger nothing is recorded, and so nothing is anybody's.
-            Err(_) => LOCAL.to_owned(),
-        },
-        _ => LOCAL.to_owned(),
-    };
+    let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
+    let tenant = credential.tenant().to_owned();
+    let principal = credential.principal(door.gate.as_ref().ok().map(|gate| gate.ledger.secret()));
     let run = match parts.headers.remove(RUN) {
         None => None,
         Some(run) => match run.to_str().ok().and_then(|run| Run::named(run).ok()) {
@@ -103,5 +95,5 @@ fn caller(door: &Door, offer: &Offer, parts: &mut Parts) -> Result<Caller, Box<R
             None => return Err(Box::new(problem(StatusCode::BAD_REQUEST, "Semel-Run-Id cannot name a run"))),
         },
     };
-    Ok(Caller { tenant: LOCAL.to_owned(), principal, run, surrounding_run: offer.run.clone() })
+    Ok(Caller { tenant, principal, run, surrounding_run: offer.run.clone() })
 }
