@@ -4,7 +4,7 @@ use crate::commands::Context;
 use anyhow::Context as _;
 use rustix::process::Signal;
 use semel_core::policy::Policy;
-use semel_doors::mcp::door::Door;
+use semel_doors::hall::Hall;
 use semel_doors::mcp::link::child::ChildLink;
 use semel_doors::runtime::{RuntimeClock, ServedGate};
 use semel_gate::Gate;
@@ -46,14 +46,14 @@ pub fn gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<
 const PRUNE_LOOKS_EVERY: Duration = Duration::from_secs(3600);
 
 /// Retention runs by itself, also where no command ever ends.
-pub async fn keep_retention(door: Arc<Door>) {
-    let Ok(gate) = &door.gate else { return };
-    let kept = door.policy.retention;
+pub async fn keep_retention(hall: Arc<Hall>) {
+    let Ok(gate) = &hall.gate else { return };
+    let kept = hall.policy.retention;
     let retention = Retention { replies: kept.replies, facts: kept.facts };
     loop {
         // What could not be pruned now is tried again at the next look.
-        let _tried_again = gate.ledger.prune_if_due(retention, door.clock.now()).await;
-        door.clock.sleep(PRUNE_LOOKS_EVERY).await;
+        let _tried_again = gate.ledger.prune_if_due(retention, hall.clock.now()).await;
+        hall.clock.sleep(PRUNE_LOOKS_EVERY).await;
     }
 }
 

@@ -2,7 +2,12 @@
 //!
 //! Every door has the same files in the order in which data flows: `serve`, `intent`, `classify`, `render`. A door
 //! refuses to know transitions, retries and settling: it never decides.
+pub mod busy;
+pub mod caller;
 pub mod command;
+pub mod hall;
 pub mod http;
+pub mod leaving;
 pub mod mcp;
+pub mod proxy;
 pub mod runtime;

@@ -5,7 +5,8 @@ use semel_core::digest::{Digest, Secret};
 use semel_core::effect::Effect;
 use semel_core::ids::AttemptNo;
 use semel_core::outcome::Outcome;
-use semel_core::policy::rule::Probe;
+use semel_core::policy::file::KeyForm;
+use semel_core::policy::rule::{Probe, Rule};
 use serde_json::Value;
 use std::future::Future;
 use std::time::Duration;
@@ -75,9 +76,12 @@ pub enum ProbeAnswer {
     },
 }
 
-/// The idempotency key that goes upstream. It depends on the intent and the occurrence alone, so that it outlives
-/// attempts, restarts and even a lost ledger, as long as the secret is there.
-pub fn upstream_key(secret: &Secret, intent_key: Digest, occurrence: u32) -> String {
-    let digest = secret.mac("upstream", &[&intent_key.0, &occurrence.to_be_bytes()]);
-    format!("semel_{}", &digest.to_string()[..40])
+/// The idempotency key that goes upstream, as the rule wants it written. It depends on the intent and the occurrence
+/// alone, so that it outlives attempts, restarts and even a lost ledger, as long as the secret is there.
+pub fn upstream_key(secret: &Secret, intent_key: Digest, occurrence: u32, rule: &Rule) -> String {
+    let effect = secret.mac("upstream", &[&intent_key.0, &occurrence.to_be_bytes()]);
+    match &rule.inject {
+        Some(inject) => inject.key(effect),
+        None => KeyForm::Text.write(effect),
+    }
 }

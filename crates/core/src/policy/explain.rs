@@ -120,6 +120,9 @@ impl Policy {
             inject: rule.inject.as_ref().map(|inject| match &inject.into {
                 InjectInto::Header(name) => format!("header {name}"),
                 InjectInto::Arg(name) => format!("arg {name}"),
+                InjectInto::Body(path) => format!("body {path}"),
+                InjectInto::Query(name) => format!("query {name}"),
+                InjectInto::Directive(name) => format!("directive @{name}"),
                 InjectInto::Flag(name) => format!("flag {name}"),
                 InjectInto::Env(name) => format!("env {name}"),
             }),

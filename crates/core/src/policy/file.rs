@@ -32,10 +32,12 @@ pub struct File {
     /// How long replies and facts are kept.
     #[serde(default)]
     pub retention: Retention,
-    /// Reserved: read by the doors, not by the policy.
+    /// HTTP APIs by name: what `semel serve` offers at `/p/NAME/`.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
-    pub upstream: Reserved,
+    pub upstream: Entries<Spot<UpstreamTable>>,
+    /// What a pack says about the HTTP API that it is for. Only packs have one.
+    #[schemars(skip)]
+    pub preset: Option<Spot<PresetTable>>,
     /// MCP servers by name: what `semel serve` offers at `/mcp/NAME`.
     #[serde(default)]
     pub mcp: Entries<Spot<McpTable>>,
@@ -96,8 +98,126 @@ pub struct ServeTable {
     pub require_token: Option<bool>,
 }
 
-/// A table that another part of semel owns: carried along as it is, neither checked nor used here.
-pub type Reserved = toml::Table;
+/// One HTTP API.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table such as { url = \"https://api.example.com\" }")]
+pub struct UpstreamTable {
+    /// Where it is: scheme, host and, if all paths begin with one, a path.
+    pub url: Option<Spot<String>>,
+    /// The pack whose preset and rules hold for it; found by the host unless given. `none` turns that off.
+    pub preset: Option<Spot<String>>,
+    /// What stands for the host in the names of its actions: the preset's, or the host of `url`.
+    pub service: Option<Spot<String>>,
+    /// The model API that it speaks, if it is one: the preset's unless given.
+    pub speaks: Option<Speaks>,
+    /// Headers put into every request, in place of the client's.
+    #[serde(default)]
+    pub headers: Entries<String>,
+    /// The same, with the environment variable that holds each value.
+    #[serde(default)]
+    pub headers_env: Entries<String>,
+    /// The host of `url` may lead to a private address.
+    pub private: Option<Spot<bool>>,
+    /// The run that calls belong to where they name none.
+    pub run: Option<Spot<String>>,
+    /// What clients get for their idempotency keys.
+    #[serde(default)]
+    pub keys: KeysTable,
+}
+
+/// What a pack knows about an HTTP API.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct PresetTable {
+    /// Stands for the host in the names of its actions.
+    pub service: Option<Spot<String>>,
+    /// Hosts by which it is recognised; `*` stands for anything but a slash.
+    #[serde(default)]
+    pub hosts: Vec<Spot<String>>,
+    pub speaks: Option<Speaks>,
+    /// What the API itself does against duplicates.
+    pub helps: Option<Helps>,
+    /// The same in a sentence, with its limits.
+    pub note: Option<Spot<String>>,
+    #[serde(default)]
+    pub keys: KeysTable,
+}
+
+/// What a client gets for its idempotency key.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct KeysTable {
+    /// The header in which clients send their key: `Idempotency-Key` unless given.
+    pub header: Option<Spot<String>>,
+    /// A regular expression that a whole key must match.
+    pub pattern: Option<Spot<String>>,
+    /// A guarded request without a key is refused.
+    pub required: Option<bool>,
+    /// Which answers of the upstream answer repeats under the same key.
+    pub stores: Option<Stores>,
+    /// What an answer of 500 to 599 means.
+    pub server_error: Option<ServerError>,
+    /// The status for a key that comes with another request: 422 unless given.
+    pub drift_status: Option<Spot<i64>>,
+    /// The status for a key whose request is under way: 409 unless given.
+    pub in_flight_status: Option<Spot<i64>>,
+    /// How long a key answers repeats: for ever unless given.
+    pub life: Option<Spot<String>>,
+}
+
+/// A shape of model APIs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaks {
+    /// Chat completions and responses.
+    Openai,
+    /// Messages.
+    Anthropic,
+    /// No model API.
+    Nothing,
+}
+
+/// What an API does against duplicates by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Helps {
+    /// It honours an idempotency key.
+    Key,
+    /// It honours an id that the client chooses.
+    ClientId,
+    /// Some of its operations do.
+    Partly,
+    /// Nothing: the ledger is the only guard.
+    Nothing,
+}
+
+/// Which answers are kept for repeats under a client's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum Stores {
+    /// Successes: a refusal may be tried again under its key.
+    #[serde(rename = "2xx")]
+    Successes,
+    /// Refusals too.
+    #[default]
+    #[serde(rename = "2xx_4xx")]
+    Refusals,
+    /// Server errors too.
+    #[serde(rename = "all")]
+    All,
+}
+
+/// What a server error says about the effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerError {
+    /// Nobody knows.
+    #[default]
+    InDoubt,
+    /// The upstream gives the same answer to every repeat of the key, so it is final: not applied.
+    Final,
+    /// The upstream runs a repeat of the key to its end: it is sent again, within the budget.
+    Resend,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -188,16 +308,39 @@ pub struct RuleTable {
     pub undo: Option<Spot<CallTable>>,
 }
 
-/// Where the upstream's idempotency key goes: exactly one of `header`, `arg`, `flag` and `env`.
+/// Where the upstream's idempotency key goes: exactly one of `header`, `arg`, `body`, `query`, `directive`, `flag` and
+/// `env`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table such as { header = \"Idempotency-Key\" }")]
 pub struct InjectTable {
     pub header: Option<Spot<String>>,
     pub arg: Option<Spot<String>>,
+    /// A member of a JSON or form body, such as `idempotency_key` or `input.id`.
+    pub body: Option<Spot<String>>,
+    pub query: Option<Spot<String>>,
+    /// A directive of the mutations in a GraphQL body, with a `key`: `idempotent`.
+    pub directive: Option<Spot<String>>,
     pub flag: Option<Spot<String>>,
     pub env: Option<Spot<String>>,
+    /// How the key is written: `text` unless given.
+    pub form: Option<KeyForm>,
+    /// At most this many characters.
+    pub length: Option<Spot<i64>>,
     /// How long the upstream honours a key.
     pub valid_for: Option<Spot<String>>,
+}
+
+/// How a key that goes upstream is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyForm {
+    /// `semel_` and hexadecimal digits.
+    #[default]
+    Text,
+    /// Hexadecimal digits alone.
+    Hex,
+    /// A UUID of version 4.
+    Uuid,
 }
 
 /// How the tool is asked for its own dry run: exactly one of `flag`, `arg` and `header`.

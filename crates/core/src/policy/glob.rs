@@ -65,6 +65,12 @@ impl Pattern {
     }
 }
 
+/// Whether one of the patterns covers a host. A pattern that is none covers nothing.
+pub fn covers_host(patterns: &[String], host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    patterns.iter().any(|pattern| Matcher::parse(pattern).is_ok_and(|matcher| matcher.matches(&host)))
+}
+
 /// Checked at load, compiled when a name first gets past the literal beginning: a short command loads dozens of
 /// rules of packs and needs one.
 #[derive(Clone)]

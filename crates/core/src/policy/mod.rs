@@ -15,6 +15,7 @@ pub mod rule;
 pub mod schema;
 pub mod servers;
 pub mod template;
+pub mod upstreams;
 
 mod build;
 mod lint;
@@ -22,7 +23,7 @@ mod read;
 mod select;
 
 pub use diagnostic::Diagnostics;
-pub use file::{File, Mode, Reserved};
+pub use file::{File, Mode};
 pub use recognise::Annotations;
 pub use rule::Rule;
 
@@ -41,8 +42,8 @@ pub struct Policy {
     pub retention: Retention,
     /// Findings that did not keep the policy from loading.
     pub warnings: Diagnostics,
-    /// Tables of the first file that has them, for the parts of semel that own them.
-    pub reserved: ReservedTables,
+    /// HTTP APIs by name, of the first file that has each.
+    pub upstreams: BTreeMap<String, upstreams::HttpApi>,
     /// MCP servers by name, of the first file that has each.
     pub mcp: BTreeMap<String, servers::McpServer>,
     pub serve: servers::Serve,
@@ -94,12 +95,6 @@ impl Default for Retention {
     }
 }
 
-/// Tables that the policy carries along and does not read.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ReservedTables {
-    pub upstream: Reserved,
-}
-
 /// One file, read by someone else.
 #[derive(Debug, Clone)]
 pub struct PolicyFile {
@@ -145,7 +140,20 @@ impl Policy {
                 policy.mcp.entry(name).or_insert(server);
             }
             policy.serve = policy.serve.or(build::serve(input, &file.serve, &mut found));
-            policy.reserved.keep_first(file);
+            for (name, api) in build::upstreams(input, &file.upstream, &mut found) {
+                policy.upstreams.entry(name).or_insert(api);
+            }
+            if let Some(preset) = &file.preset {
+                let what = "only a pack says what an API is like";
+                let help = "[upstream.NAME] has the same keys, and `preset` names a pack";
+                found.error_help(source, preset.span.clone(), diagnostic::Code::BadServer, what, help);
+            }
+        }
+        // An API that is known brings its rules along.
+        for pack in policy.upstreams.values().filter_map(|api| pack::named(api.preset?)) {
+            if !packs.iter().any(|known| known.name == pack.name) {
+                packs.push(pack);
+            }
         }
         for pack in packs {
             policy.rules.extend(pack.rules(&mut found));
@@ -180,14 +188,6 @@ impl Policy {
     /// Whether any rule matches by expression, and so whether asking may start the expression engine.
     pub fn uses_expressions(&self) -> bool {
         self.rules.iter().any(|rule| matches!(rule.when, Some(build::Condition::Expression(_))))
-    }
-}
-
-impl ReservedTables {
-    fn keep_first(&mut self, file: File) {
-        for (name, table) in file.upstream {
-            self.upstream.entry(name).or_insert(table);
-        }
     }
 }
 

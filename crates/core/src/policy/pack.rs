@@ -6,6 +6,7 @@ use super::file::Spot;
 use super::nearest::nearest;
 use super::read;
 use super::rule::Origin;
+use super::upstreams::Preset;
 use std::path::Path;
 
 #[derive(Debug)]
@@ -41,7 +42,23 @@ pub const PACKS: &[Pack] = packs![
     "stripe"
 ];
 
+/// Where a pack says what it knows about an HTTP API, and where its rules begin.
+const PRESET: &str = "\n[preset]\n";
+const RULES: &str = "\n[[rule]]\n";
+
 impl Pack {
+    /// What it knows about an HTTP API. Only that part is read: a server with one API needs one of the packs.
+    pub fn preset(&self) -> Option<Preset> {
+        let from = self.text.find(PRESET)?;
+        let part = &self.text[from..];
+        let text = &part[..part.find(RULES).unwrap_or(part.len())];
+        let source = Source { path: Path::new(self.path), text };
+        // The tests see to it that a pack has no findings.
+        let mut found = Diagnostics::default();
+        let read::Shape { file, .. } = read::read(source, &mut found);
+        Some(build::preset(source, &file.preset?.value, &mut found))
+    }
+
     pub(super) fn rules(&self, found: &mut Diagnostics) -> Vec<Written> {
         let source = Source { path: Path::new(self.path), text: self.text };
         let read::Shape { file, whole } = read::read(source, found);
@@ -52,6 +69,10 @@ impl Pack {
         });
         rules.collect()
     }
+}
+
+pub(super) fn named(name: &str) -> Option<&'static Pack> {
+    PACKS.iter().find(|pack| pack.name == name)
 }
 
 /// The pack that an `include` entry names.

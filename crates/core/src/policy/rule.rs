@@ -1,9 +1,11 @@
 //! A rule with every choice made: what the rest of semel asks the policy for.
 
 use crate::class::{Class, Tier};
+use crate::digest::Digest;
 use crate::identity::Sorting;
 use crate::json::Path;
 use crate::policy::expression::{Expression, Template};
+use crate::policy::file::KeyForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -129,6 +131,9 @@ pub enum Failure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inject {
     pub into: InjectInto,
+    pub form: KeyForm,
+    /// At most this many characters.
+    pub length: Option<usize>,
     /// How long the upstream honours a key; `None` = not known to end.
     pub valid_for: Option<Duration>,
 }
@@ -139,8 +144,38 @@ pub enum InjectInto {
     /// An argument of a tool. A server that does not know it drops it without a word, and then the key protects
     /// nothing: a door that sees the tool's schema treats the rule as one without a key where it is not declared.
     Arg(String),
+    /// A member of a JSON or form body; dots lead into objects.
+    Body(String),
+    Query(String),
+    /// A directive of GraphQL mutations, which takes the key as `key`.
+    Directive(String),
     Flag(String),
     Env(String),
+}
+
+impl Inject {
+    /// The key of an effect as this upstream wants it written. It depends on the digest alone, so it is the same over
+    /// attempts and restarts.
+    pub fn key(&self, effect: Digest) -> String {
+        let mut text = self.form.write(effect);
+        text.truncate(self.length.unwrap_or(usize::MAX));
+        text
+    }
+}
+
+impl KeyForm {
+    pub fn write(self, effect: Digest) -> String {
+        let hex = effect.to_string();
+        match self {
+            KeyForm::Text => format!("semel_{}", &hex[..40]),
+            KeyForm::Hex => hex[..32].to_owned(),
+            KeyForm::Uuid => {
+                let variant = ["8", "9", "a", "b"][usize::from(effect.0[8] & 3)];
+                let (a, b, c) = (&hex[..8], &hex[8..12], &hex[13..16]);
+                format!("{a}-{b}-4{c}-{variant}{}-{}", &hex[17..20], &hex[20..32])
+            }
+        }
+    }
 }
 
 /// One call of a tool, as a rule writes it.
@@ -221,6 +256,22 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_written_as_the_upstream_wants_it_and_never_changes() {
+        let effect = Digest::of(&[b"one effect"]);
+        let key = |form, length| {
+            Inject { into: InjectInto::Query("k".into()), form, length, valid_for: None }.key(effect)
+        };
+        let text = key(KeyForm::Text, None);
+        assert!(text.starts_with("semel_") && text.len() == 46, "{text}");
+        assert_eq!(key(KeyForm::Text, Some(36)), text[..36]);
+        assert_eq!(key(KeyForm::Hex, None), effect.to_string()[..32]);
+        let uuid = key(KeyForm::Uuid, None);
+        let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12], "{uuid}");
+        assert!(uuid.as_bytes()[14] == b'4' && b"89ab".contains(&uuid.as_bytes()[19]), "{uuid}");
+    }
+
+    #[test]
     fn the_tier_is_the_strongest_promise_that_the_rule_allows() {
         let arguments = crate::json::Json::Null;
         let mut rule = Policy::default().rule_for(&ActionFacts::new("fn:poke", &arguments));
@@ -235,8 +286,12 @@ mod tests {
             before: false,
         });
         assert_eq!(rule.tier(), Tier::Probed);
-        rule.inject =
-            Some(Inject { into: InjectInto::Header("Idempotency-Key".to_owned()), valid_for: None });
+        rule.inject = Some(Inject {
+            into: InjectInto::Header("Idempotency-Key".to_owned()),
+            form: KeyForm::Text,
+            length: None,
+            valid_for: None,
+        });
         assert_eq!(rule.tier(), Tier::Keyed);
     }
 }

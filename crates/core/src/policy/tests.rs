@@ -108,7 +108,12 @@ fn the_documented_example_loads_and_every_field_arrives() {
     let valid_for = Some(Duration::from_secs(86_400));
     assert_eq!(
         rule.inject,
-        Some(Inject { into: InjectInto::Header("Idempotency-Key".to_owned()), valid_for })
+        Some(Inject {
+            into: InjectInto::Header("Idempotency-Key".to_owned()),
+            form: Default::default(),
+            length: None,
+            valid_for
+        })
     );
     assert_eq!(
         (rule.caller_key, rule.again, rule.failure),
@@ -247,8 +252,8 @@ fn what_the_caller_names_comes_before_the_rule() {
 fn an_earlier_file_wins_and_a_later_one_fills_in() {
     let file = |path: &str, text: &str| PolicyFile { path: path.into(), text: text.to_owned() };
     let policy = Policy::load(vec![
-        file("project.toml", "[defaults]\nwait = \"1s\"\n[retention]\nreplies = \"1d\"\n[upstream.a]\nurl = \"x\"\n"),
-        file("user.toml", "mode = \"observe\"\n[defaults]\nwait = \"2s\"\nbudget = 5\n[retention]\nreplies = \"2d\"\nfacts = \"3d\"\n[upstream.a]\nurl = \"y\"\n[mcp.b]\ncommand = [\"c\"]\n"),
+        file("project.toml", "[defaults]\nwait = \"1s\"\n[retention]\nreplies = \"1d\"\n[upstream.a]\nurl = \"https://x\"\n"),
+        file("user.toml", "mode = \"observe\"\n[defaults]\nwait = \"2s\"\nbudget = 5\n[retention]\nreplies = \"2d\"\nfacts = \"3d\"\n[upstream.a]\nurl = \"https://y\"\n[mcp.b]\ncommand = [\"c\"]\n"),
     ])
     .unwrap();
     let rule = rule_of(&policy, "fn:x", "{}");
@@ -256,8 +261,44 @@ fn an_earlier_file_wins_and_a_later_one_fills_in() {
     assert_eq!(policy.mode, Mode::Observe);
     let day = Duration::from_secs(86_400);
     assert_eq!(policy.retention, Retention { replies: day, facts: day * 3 });
-    assert_eq!(policy.reserved.upstream["a"]["url"].as_str(), Some("x"));
+    assert_eq!(policy.upstreams["a"].url, "https://x");
     assert!(policy.mcp.contains_key("b"));
+}
+
+#[test]
+fn an_http_api_has_defaults_and_every_fault_of_it_is_found() {
+    let policy = loaded(
+        "[upstream.pay]\nurl = \"http://127.0.0.1:9/base\"\nheaders_env = { Authorization = \"KEY\" }\n\
+         [upstream.pay.keys]\nstores = \"2xx\"\nlife = \"24h\"\ndrift_status = 400\n\
+         [upstream.open]\nurl = \"https://api.example.com\"\nservice = \"example\"\nspeaks = \"openai\"\n",
+    );
+    let pay = &policy.upstreams["pay"];
+    assert_eq!((pay.service.as_str(), pay.preset), ("127.0.0.1:9", None));
+    assert!(pay.injects_credentials() && !policy.upstreams["open"].injects_credentials());
+    let keys = upstreams::Keys {
+        stores: file::Stores::Successes,
+        life: Some(Duration::from_secs(86_400)),
+        drift_status: 400,
+        ..Default::default()
+    };
+    assert_eq!(pay.keys, keys);
+    assert_eq!(policy.upstreams["open"].service, "example");
+    assert_eq!(policy.upstreams["open"].speaks, file::Speaks::Openai);
+    for bad in [
+        "[upstream.a]\n",
+        "[upstream.a]\nurl = \"api.example.com\"\n",
+        "[upstream.a]\nurl = \"https://x?y=1\"\n",
+        "[upstream.'a/b']\nurl = \"https://x\"\n",
+        "[upstream.a]\nurl = \"https://x\"\npreset = \"strip\"\n",
+        "[upstream.a]\nurl = \"https://x\"\nheaders = { Host = \"y\" }\n",
+        "[upstream.a]\nurl = \"https://x\"\nkeys = { drift_status = 200 }\n",
+        "[upstream.a]\nurl = \"https://x\"\nkeys = { pattern = \"(\" }\n",
+        "[upstream.a]\nurl = \"https://x\"\nkeys = { store = \"2xx\" }\n",
+        "[preset]\nservice = \"x\"\n",
+    ] {
+        let file = PolicyFile { path: "semel.toml".into(), text: bad.to_owned() };
+        assert!(Policy::load(vec![file]).is_err(), "{bad}");
+    }
 }
 
 #[test]

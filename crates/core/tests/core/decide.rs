@@ -169,7 +169,12 @@ impl Scene {
         rule.probe = (case.offers == Offers::Probe).then(probe);
         rule.inject = matches!(case.offers, Offers::LiveKey | Offers::OldKey).then(|| {
             let life = if case.offers == Offers::LiveKey { WINDOW * 100 } else { KEY_LIFE };
-            Inject { into: InjectInto::Header("Idempotency-Key".into()), valid_for: Some(life) }
+            Inject {
+                into: InjectInto::Header("Idempotency-Key".into()),
+                form: Default::default(),
+                length: None,
+                valid_for: Some(life),
+            }
         });
         let intent = if case.drift { drifted } else { intent };
         intent.again = match case.repeat {
@@ -482,7 +487,8 @@ fn what_was_sent_before_decides_whether_it_can_be_sent_again() {
             scene.rule.budget = 3;
             if now_keyed {
                 let into = InjectInto::Header("Idempotency-Key".into());
-                scene.rule.inject = Some(Inject { into, valid_for: None });
+                scene.rule.inject =
+                    Some(Inject { into, form: Default::default(), length: None, valid_for: None });
             } else {
                 scene.rule.class = Class::Convergent;
             }
@@ -501,8 +507,12 @@ fn a_key_is_relied_upon_only_while_it_certainly_lives() {
         one(|scene, situation| {
             situation.now = now;
             scene.rule.budget = 3;
-            scene.rule.inject =
-                Some(Inject { into: InjectInto::Header("Idempotency-Key".into()), valid_for });
+            scene.rule.inject = Some(Inject {
+                into: InjectInto::Header("Idempotency-Key".into()),
+                form: Default::default(),
+                length: None,
+                valid_for,
+            });
             scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
             Arc::make_mut(&mut scene.effect.facts).tier = Tier::Keyed;
             if !attempts {

@@ -151,7 +151,7 @@ fn every_path_of_a_rule_is_an_argument_of_the_tool_that_it_matches() {
                 assert!(taken.contains(name), "{}/{} {call}: {path}", tool.pack, tool.name);
                 checked += 1;
             }
-            if let Some(Inject { into: InjectInto::Arg(name), valid_for }) = &rule.inject {
+            if let Some(Inject { into: InjectInto::Arg(name), valid_for, .. }) = &rule.inject {
                 assert!(taken.contains(name), "{}/{}: the key goes into {name}", tool.pack, tool.name);
                 assert!(valid_for.is_some(), "{}/{}: a key is honoured for a time", tool.pack, tool.name);
             }

@@ -164,7 +164,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             Some(InjectInto::Flag(flag)) => drop(command.arg(flag).arg(key)),
             Some(InjectInto::Env(name)) => drop(command.env(name, key)),
             // Headers and arguments belong to other doors.
-            Some(InjectInto::Header(_) | InjectInto::Arg(_)) | None => {}
+            Some(_) | None => {}
         }
     }
 

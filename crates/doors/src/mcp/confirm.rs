@@ -25,31 +25,31 @@ pub async fn follow(
     done: Found,
     live: Option<Message>,
 ) {
-    let Ok(gate) = &door.gate else { return };
+    let Ok(gate) = &door.hall.gate else { return };
     let result =
         live.as_ref().and_then(|live| live.body.as_ref()).and_then(|body| Members::parse(text(body)));
     let reply = result.map_or(Json::Null, |result| word::value(&result));
-    let until = door.clock.elapsed() + confirm.within;
+    let until = door.hall.clock.elapsed() + confirm.within;
     let mut pause = ASK_AGAIN_FIRST;
     loop {
         let said = probe::confirms(&confirm, &reply, &door.upstream(&guarded)).await;
-        let now = door.clock.now();
+        let now = door.hall.clock.now();
         // What cannot be written stays as it was reported.
         match said {
             Ok(true) => {
                 let _as_reported = gate.ledger.confirmed(&done, now).await;
                 return;
             }
-            Ok(false) if door.clock.elapsed() >= until => {
+            Ok(false) if door.hall.clock.elapsed() >= until => {
                 let what = format!("{} did not show it", guarded.server.name);
                 let _as_reported = gate.ledger.refuted(&done, what, now).await;
                 return;
             }
-            Err(_) if door.clock.elapsed() >= until => return,
+            Err(_) if door.hall.clock.elapsed() >= until => return,
             Ok(false) | Err(_) => {}
         }
-        let left = until.saturating_sub(door.clock.elapsed());
-        door.clock.sleep(pause.min(left).max(Duration::from_millis(10))).await;
+        let left = until.saturating_sub(door.hall.clock.elapsed());
+        door.hall.clock.sleep(pause.min(left).max(Duration::from_millis(10))).await;
         pause = (pause * 2).min(ASK_AGAIN_MAX);
     }
 }

@@ -1,7 +1,7 @@
 //! One client: what it has asked for, what it no longer waits for, and what it should still be told.
 
-use super::intent::Caller;
 use super::message::Id;
+use crate::caller::Caller;
 use semel_core::digest::Digest;
 use semel_core::ids::EffectId;
 use std::collections::{HashMap, HashSet};

@@ -1,12 +1,10 @@
 //! The door: which messages pass as they are, and what happens to those that do not.
 
-use super::busy::Busy;
 use super::call::{BadCall, ToolCall};
 use super::confirm;
 use super::connection::{Connection, Waiter};
 use super::frame::Frame;
 use super::intent;
-use super::leaving::{Leaving, Left};
 use super::message::{Id, Message};
 use super::own_tools;
 use super::pins;
@@ -14,12 +12,13 @@ use super::render::{self, Around};
 use super::server::Server;
 use super::tools::{Output, Tools};
 use super::upstream::ToolUpstream;
-use crate::runtime::{RuntimeClock, ServedGate};
+use crate::hall::Hall;
+use crate::leaving::Left;
 use semel_core::answer::{Answer, EffectWord, OutcomeWord, Trouble};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::rule::DryRun;
-use semel_core::policy::{Mode, Policy, Rule};
+use semel_core::policy::{Mode, Rule};
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
@@ -35,14 +34,9 @@ pub type Servers = BTreeMap<String, Arc<Server>>;
 
 #[derive(Debug)]
 pub struct Door {
-    /// Without a ledger effects are refused, and reads pass (rule 16).
-    pub gate: Result<ServedGate, String>,
-    pub policy: Policy,
-    pub clock: RuntimeClock,
+    pub hall: Arc<Hall>,
     /// All configured servers, by name: a probe may ask another one.
     pub servers: Servers,
-    pub busy: Busy,
-    pub leaving: Leaving,
 }
 
 /// What happens to a `tools/call`.
@@ -106,18 +100,8 @@ impl Given {
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Door {
-    pub fn new(
-        gate: Result<ServedGate, String>,
-        policy: Policy,
-        clock: RuntimeClock,
-        servers: Servers,
-    ) -> Door {
-        Door { gate, policy, clock, servers, busy: Busy::default(), leaving: Leaving::default() }
-    }
-
-    /// Decisions go to the journal alone, and nobody sees a difference.
-    pub fn observes(&self) -> bool {
-        self.policy.mode == Mode::Observe
+    pub fn new(hall: Arc<Hall>, servers: Servers) -> Door {
+        Door { hall, servers }
     }
 
     /// What becomes of a `tools/call`, given the tools that the server has. Within a runtime.
@@ -131,18 +115,18 @@ impl Door {
     ) -> Route {
         let call = match ToolCall::read(id, message, |name| tools.get(name).cloned()) {
             Ok(call) => call,
-            Err(_) if self.observes() => return Route::Pass,
+            Err(_) if self.hall.observes() => return Route::Pass,
             Err(bad) => return Route::Answer(refused(id, &bad)),
         };
         // Whoever asks for a dry run must not get the effect, whatever the mode.
-        if self.observes() && !call.dry_run {
+        if self.hall.observes() && !call.dry_run {
             self.observe(call, server, connection, tools);
             return Route::Pass;
         }
         if server.settings.own_tools && own_tools::is_own(&call.tool) && tools.get(&call.tool).is_none() {
             return Route::Own(Box::new(call));
         }
-        let rule = intent::rule(&self.policy, server, &call, tools.get(&call.tool).map(AsRef::as_ref));
+        let rule = intent::rule(&self.hall.policy, server, &call, tools.get(&call.tool).map(AsRef::as_ref));
         if rule.class == Class::Read && !call.dry_run {
             return Route::Pass;
         }
@@ -167,11 +151,11 @@ impl Door {
         tools: &Tools,
     ) {
         let definition = tools.get(&call.tool).cloned();
-        let (this, working) = (Arc::clone(self), self.busy.begin());
+        let (this, working) = (Arc::clone(self), self.hall.busy.begin());
         let (server, connection) = (Arc::clone(server), Arc::clone(connection));
         tokio::spawn(async move {
-            let rule = intent::rule(&this.policy, &server, &call, definition.as_deref());
-            if let Ok(gate) = &this.gate
+            let rule = intent::rule(&this.hall.policy, &server, &call, definition.as_deref());
+            if let Ok(gate) = &this.hall.gate
                 && let Ok(intent) =
                     intent::intent(&call, &rule, &server, &connection.caller, gate.ledger.secret())
             {
@@ -185,7 +169,7 @@ impl Door {
     ///
     /// `None`: nobody waits for the answer any more.
     pub async fn guard(self: &Arc<Self>, guarded: Guarded) -> Option<Given> {
-        let came = self.clock.elapsed();
+        let came = self.hall.clock.elapsed();
         let guarded = Arc::new(guarded);
         let ended = match self.not_even_asked(&guarded).await {
             Some(passed) => Ended { passed, live: None },
@@ -196,8 +180,8 @@ impl Door {
 
     /// Marks an answer that reached its caller in time.
     pub async fn delivered(&self, given: &Given) {
-        let late = self.clock.elapsed().saturating_sub(given.came) > given.late_after;
-        if let (Ok(gate), Some(delivery), false) = (&self.gate, &given.delivery, late) {
+        let late = self.hall.clock.elapsed().saturating_sub(given.came) > given.late_after;
+        if let (Ok(gate), Some(delivery), false) = (&self.hall.gate, &given.delivery, late) {
             // A missing mark means undelivered: the next call is answered from the record, which is safe.
             let _unmarked = gate.delivered(delivery).await;
         }
@@ -229,7 +213,8 @@ impl Door {
         };
         // What was seen before needs no mark, and so keeps nobody waiting.
         let unmarked = |found: &&Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
-        let leaving = passed.delivery.as_ref().filter(unmarked).map(|found| self.leaving.begin(found.key));
+        let leaving =
+            passed.delivery.as_ref().filter(unmarked).map(|found| self.hall.leaving.begin(found.key));
         let leaving = Mutex::new(leaving);
         Some(Given { frame, delivery: passed.delivery, leaving, came, late_after: rule.late_after })
     }
@@ -238,16 +223,16 @@ impl Door {
     async fn not_even_asked(&self, guarded: &Guarded) -> Option<Passed> {
         let Guarded { call, rule, server, tools, .. } = guarded;
         let refuse = |trouble| Some(trouble_alone(rule, trouble));
-        let gate = match &self.gate {
+        let gate = match &self.hall.gate {
             Ok(gate) => gate,
             Err(why) => return refuse(wording::ledger_unavailable(why)),
         };
-        let held = server.settings.pin || self.policy.mode == Mode::Strict;
+        let held = server.settings.pin || self.hall.policy.mode == Mode::Strict;
         let Some(definition) = tools.get(&call.tool) else {
             // A server could hide a changed definition by not listing it to semel.
             return if held { refuse(wording::definition_changed(&server.name, &call.tool)) } else { None };
         };
-        match pins::check(gate, server, definition, self.clock.now()).await {
+        match pins::check(gate, server, definition, self.hall.clock.now()).await {
             Ok(Pinned::Changed) if held => refuse(wording::definition_changed(&server.name, &call.tool)),
             Ok(Pinned::Same | Pinned::Changed) => None,
             Err(error) => refuse(wording::ledger_unavailable(&error.to_string())),
@@ -262,7 +247,7 @@ impl Door {
             let pass = tokio::spawn(Arc::clone(self).pass_once(Arc::clone(guarded), tell));
             let patience = async {
                 match guarded.rule.timeout {
-                    Some(timeout) => self.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
+                    Some(timeout) => self.hall.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
                     None => std::future::pending().await,
                 }
             };
@@ -277,10 +262,10 @@ impl Door {
     }
 
     async fn pass_once(self: Arc<Self>, guarded: Arc<Guarded>, handle: oneshot::Sender<Message>) -> Ended {
-        let _working = self.busy.begin();
+        let _working = self.hall.busy.begin();
         let Guarded { call, rule, server, connection, .. } = &*guarded;
         let alone = |trouble| Ended { passed: trouble_alone(rule, trouble), live: None };
-        let gate = match &self.gate {
+        let gate = match &self.hall.gate {
             Ok(gate) => gate,
             Err(why) => return alone(wording::ledger_unavailable(why)),
         };
@@ -300,7 +285,7 @@ impl Door {
             };
         }
         // Whoever has read the answer of the call before means another one now.
-        self.leaving.gone(intent.key).await;
+        self.hall.leaving.gone(intent.key).await;
         let passed = gate.pass(&intent, rule, &mut upstream).await;
         let live = upstream.live;
         match passed {
@@ -326,7 +311,7 @@ impl Door {
     /// The tool behind a guarded call.
     pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
         let Guarded { call, rule, server, .. } = guarded;
-        let (servers, policy, clock) = (&self.servers, &self.policy, &self.clock);
+        let (servers, policy, clock) = (&self.servers, &self.hall.policy, &self.hall.clock);
         ToolUpstream { server, servers, policy, call, rule, clock, handle: None, live: None }
     }
 

@@ -3,29 +3,11 @@
 use super::call::ToolCall;
 use super::server::Server;
 use super::tools::Definition;
+use crate::caller::Caller;
 use semel_core::digest::Secret;
-use semel_core::ids::Run;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
 use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
-
-/// Who calls, from the credential and the surroundings; never from what a message says.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    pub tenant: String,
-    pub principal: String,
-    /// The run that a flag or a header names: stronger than anything in a call.
-    pub run: Option<Run>,
-    /// The run that the environment names: what holds where a call names none.
-    pub surrounding_run: Option<Run>,
-}
-
-impl Caller {
-    /// A name that two callers have only if they are the same: principals of two tenants may be called alike.
-    pub fn whose(&self) -> String {
-        format!("{}/{}", self.tenant, self.principal)
-    }
-}
 
 pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Option<&Definition>) -> Rule {
     let action = server.action(&call.tool);
@@ -37,7 +19,8 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
     // A tool drops an argument that it does not know without a word, and a key that nobody reads protects nobody.
     let honoured = |inject: &Inject| match &inject.into {
         InjectInto::Arg(name) => definition.is_some_and(|definition| definition.has_argument(name)),
-        _ => true,
+        // Whoever calls a tool sends arguments and nothing else.
+        _ => false,
     };
     rule.inject = rule.inject.filter(honoured);
     if call.wants_task {

@@ -3,7 +3,6 @@
 //! In the order in which data flows: `serve` reads a client's messages; `door` routes them; `intent` says what a tool
 //! call means; `upstream` carries it out over a `link`; `classify` reads the answer; `render` writes the response.
 //! Whatever is not a guarded call passes as the bytes that came.
-pub mod busy;
 pub mod call;
 pub mod classify;
 pub mod confirm;
@@ -13,7 +12,6 @@ pub mod door;
 pub mod era;
 pub mod frame;
 pub mod intent;
-pub mod leaving;
 pub mod lines;
 pub mod link;
 pub mod members;

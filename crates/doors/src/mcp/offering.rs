@@ -25,7 +25,7 @@ impl Door {
     pub fn rule_by_name(&self, server: &Server, definition: &Definition) -> Rule {
         let action = server.action(&definition.name);
         let none = Json::object([("args", Json::object::<&str, 0>([]))]);
-        self.policy.rule_for(&ActionFacts {
+        self.hall.policy.rule_for(&ActionFacts {
             annotations: definition.annotations,
             trusted: server.settings.trusted,
             ..ActionFacts::new(&action, &none)
@@ -35,12 +35,12 @@ impl Door {
     /// How a server introduces itself, as the client should see it. `None`: as it came.
     pub fn hello(&self, server: &Server, method: &str, result: &str) -> Option<String> {
         era::hear(server, method, result);
-        if self.observes() { None } else { era::with_idempotency(result) }
+        if self.hall.observes() { None } else { era::with_idempotency(result) }
     }
 
     /// A listing's result as the client should see it. `None`: as it came.
     pub fn listing(&self, server: &Server, result: &str) -> Option<String> {
-        if self.observes() {
+        if self.hall.observes() {
             return None;
         }
         let mut page = Tools::default();

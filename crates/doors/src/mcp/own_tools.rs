@@ -85,7 +85,7 @@ async fn ledger(
     connection: &Connection,
     call: &ToolCall,
 ) -> Result<String, String> {
-    let gate = door.gate.as_ref().map_err(Clone::clone)?;
+    let gate = door.hall.gate.as_ref().map_err(Clone::clone)?;
     let ledger = &gate.ledger;
     let caller = &connection.caller;
     let run = caller.run.as_ref().or(call.runs.named.as_ref()).or(caller.surrounding_run.as_ref());
@@ -118,7 +118,7 @@ async fn ledger(
         let mine = known.effect.facts.tenant == caller.tenant && known.effect.facts.action.starts_with(&ours);
         if mine && !effects.iter().any(|effect| effect.id == known.effect.id) {
             // Looking also notices a holder that has died.
-            let found = ledger.observe(key, door.clock.now()).await.map_err(cannot)?;
+            let found = ledger.observe(key, door.hall.clock.now()).await.map_err(cannot)?;
             effects.extend(found.effect().cloned());
         }
     }
@@ -167,7 +167,7 @@ async fn report(
     connection: &Connection,
     call: &ToolCall,
 ) -> Result<String, String> {
-    let gate = door.gate.as_ref().map_err(Clone::clone)?;
+    let gate = door.hall.gate.as_ref().map_err(Clone::clone)?;
     let args = call.arguments.get("args").cloned().unwrap_or(Json::Null);
     let text = |name: &str| args.get(name).and_then(Json::as_str);
     let id = text("effect_id").and_then(EffectId::parse).ok_or("effect_id must be an id such as ef_01J…")?;
@@ -184,7 +184,7 @@ async fn report(
     if connection.caller.principal != connection.caller.tenant && !connection.effects().contains(&id) {
         return Err(format!("there is no effect {id} of this server"));
     }
-    let rule = door.policy.rule_for(&ActionFacts::new(action, &Json::Null));
+    let rule = door.hall.policy.rule_for(&ActionFacts::new(action, &Json::Null));
     if rule.rulings != Rulings::Agent {
         return Err(format!("{action} leaves this decision to a person: semel ledger resolve {id}"));
     }
@@ -192,7 +192,7 @@ async fn report(
         return Err(format!("{id} is not in doubt; nothing was changed."));
     }
     let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };
-    let ruling = Ruling { by: "agent".into(), reason, at: door.clock.now() };
+    let ruling = Ruling { by: "agent".into(), reason, at: door.hall.clock.now() };
     gate.ledger.resolve(id, verdict, ruling).await.map_err(|error| error.to_string())?;
     let became = if happened { "done" } else { "not done; it may be called again" };
     Ok(format!("Recorded: {id} is {became}."))

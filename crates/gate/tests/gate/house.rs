@@ -225,7 +225,8 @@ impl Wish {
     pub fn keyed(valid_for: Duration) -> Wish {
         let mut wish = Wish::consequential();
         let into = InjectInto::Header("Idempotency-Key".into());
-        wish.rule.inject = Some(Inject { into, valid_for: Some(valid_for) });
+        wish.rule.inject =
+            Some(Inject { into, form: Default::default(), length: None, valid_for: Some(valid_for) });
         wish
     }
 

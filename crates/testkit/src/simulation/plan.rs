@@ -156,7 +156,12 @@ impl Template {
         if kind == Kind::Keyed {
             let valid_for = if jumpy || random.percent(50) { 24 * 3600 } else { 180 };
             let into = InjectInto::Header("Idempotency-Key".into());
-            rule.inject = Some(Inject { into, valid_for: Some(Duration::from_secs(valid_for)) });
+            rule.inject = Some(Inject {
+                into,
+                form: Default::default(),
+                length: None,
+                valid_for: Some(Duration::from_secs(valid_for)),
+            });
         }
         let key = random.percent(30).then(|| format!("key-{number}"));
         Template { kind, action, rule, key, named_run: random.percent(70) }

@@ -14,11 +14,12 @@ use anyhow::{Context as _, bail};
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::servers::{McpServer, Reach};
+use semel_doors::caller::Caller;
+use semel_doors::hall::Hall;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::connection::Connection;
 use semel_doors::mcp::door::Door;
-use semel_doors::mcp::intent::Caller;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::child::ChildLink;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
@@ -47,10 +48,11 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     };
     say(context, &server.name, &policy);
     let servers = offers::asked(context, &policy, &server.name, &clock)?;
-    let door = Arc::new(Door::new(gate, policy, clock, servers));
+    let hall = Arc::new(Hall::new(gate, policy, clock));
+    runtime.spawn(served::keep_retention(Arc::clone(&hall)));
+    let door = Arc::new(Door::new(hall, servers));
     let connection = Arc::new(Connection::new(caller));
     let session = Session { door, server: Arc::new(server), connection };
-    runtime.spawn(served::keep_retention(Arc::clone(&session.door)));
     let code = runtime.block_on(session.run(hears))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(code))

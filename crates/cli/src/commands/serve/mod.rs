@@ -2,17 +2,25 @@
 
 pub mod offers;
 mod token;
+mod upstreams;
 
 use super::Context;
 use crate::args::Serve as Args;
 use crate::output::Hinted;
 use crate::served;
 use anyhow::Context as _;
+use axum::Router;
+use axum::response::Response;
+use axum::routing::get;
+use http::StatusCode;
+use semel_core::policy::Policy;
 use semel_core::policy::servers::{LISTEN, Serve};
+use semel_doors::hall::Hall;
 use semel_doors::http::server::{self, Front, Keyring, ReadTokens, Served, Token};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
-use semel_doors::mcp::serve::http::{Offers, router};
+use semel_doors::mcp::serve::http as mcp;
+use semel_doors::proxy;
 use semel_doors::runtime::RuntimeClock;
 use semel_ledger::place::Place;
 use std::net::SocketAddr;
@@ -35,19 +43,26 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     }
     let (token, token_file) = token(context, &policy.serve)?;
     let offers::Prepared { servers, all, offers } = offers::prepare(context, &policy, &clock)?;
-    let names: Vec<String> = offers.keys().cloned().collect();
-    let door = Arc::new(Door::new(gate, policy, clock, servers));
-    runtime.spawn(served::keep_retention(Arc::clone(&door)));
-    let front = front(&door, token, address);
-    let router = router(Arc::new(Offers { door: Arc::clone(&door), by_name: offers }));
+    let apis = upstreams::prepare(context, &policy)?;
+    let mcp = offers.keys().map(|name| format!("mcp/{name}"));
+    let paths: Vec<String> = mcp.chain(apis.keys().map(|name| format!("p/{name}/"))).collect();
+    let hall = Arc::new(Hall::new(gate, policy, clock));
+    runtime.spawn(served::keep_retention(Arc::clone(&hall)));
+    let front = front(&hall, token, address);
+    let door = Arc::new(Door::new(Arc::clone(&hall), servers));
+    let router = Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
+        .merge(proxy::router(Arc::new(proxy::Offers { hall: Arc::clone(&hall), by_name: apis })))
+        .fallback(nothing_here);
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
         let signalled = served::signals()?;
         // Whoever reads this may ask it to end at once.
-        say(context, listener.local_addr()?, token_file.as_deref(), &names);
+        say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
-        server::serve(listener, Served { front: Arc::new(front), router }, stop, door.busy.rest()).await;
+        server::serve(listener, Served { front: Arc::new(front), router }, stop, hall.busy.rest()).await;
         for server in &all {
             if let Link::Child(child) = &server.link {
                 child.close();
@@ -60,22 +75,24 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn front(door: &Arc<Door>, token: Option<Token>, address: SocketAddr) -> Front {
-    let serve = &door.policy.serve;
-    let (required, keeper) = (token.is_some(), Arc::clone(door));
+fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Front {
+    let Policy { serve, upstreams, .. } = &hall.policy;
+    let (required, keeper) = (token.is_some(), Arc::clone(hall));
     let read: ReadTokens = Arc::new(move || {
-        let door = Arc::clone(&keeper);
+        let hall = Arc::clone(&keeper);
         Box::pin(async move {
-            let gate = door.gate.as_ref().map_err(Clone::clone)?;
+            let gate = hall.gate.as_ref().map_err(Clone::clone)?;
             gate.ledger.tokens().await.map_err(|error| error.to_string())
         })
     });
+    let passing =
+        upstreams.iter().filter(|(_, api)| address.ip().is_loopback() && !api.injects_credentials());
     Front {
         hosts: hosts(serve, address),
         origins: serve.allowed_origins.clone(),
-        keyring: Keyring::new(token, Some(read), door.clock.clone()),
+        keyring: Keyring::new(token, Some(read), hall.clock.clone()),
         required,
-        passing: Vec::new(),
+        passing: passing.map(|(name, _)| format!("/p/{name}/")).collect(),
         open: Vec::new(),
     }
 }
@@ -121,17 +138,28 @@ fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<Token>, Opt
     Ok((Some(token::kept(&file)?), Some(file)))
 }
 
-fn say(context: &Context, address: SocketAddr, token_file: Option<&std::path::Path>, names: &[String]) {
+async fn nothing_here() -> Response {
+    server::problem(
+        StatusCode::NOT_FOUND,
+        "there is nothing here; servers are at /mcp/NAME and APIs at /p/NAME/",
+    )
+}
+
+fn say(context: &Context, address: SocketAddr, token_file: Option<&std::path::Path>, paths: &[String]) {
     if context.output.json {
-        let urls: Vec<String> = names.iter().map(|name| format!("http://{address}/mcp/{name}")).collect();
-        let document =
-            serde_json::json!({"listen": address.to_string(), "token_file": token_file, "mcp": urls});
+        let under = |prefix: &str| -> Vec<String> {
+            let own = paths.iter().filter(|path| path.starts_with(prefix));
+            own.map(|path| format!("http://{address}/{path}")).collect()
+        };
+        let document = serde_json::json!({
+            "listen": address.to_string(), "token_file": token_file, "mcp": under("mcp/"), "apis": under("p/"),
+        });
         context.output.line(&document);
         return;
     }
     context.output.say(format_args!("semel: listening on http://{address}"));
-    for name in names {
-        context.output.say(format_args!("  http://{address}/mcp/{name}"));
+    for path in paths {
+        context.output.say(format_args!("  http://{address}/{path}"));
     }
     match token_file {
         Some(file) => context.output.say(format_args!("  clients show the token in {}", file.display())),
@@ -140,7 +168,9 @@ fn say(context: &Context, address: SocketAddr, token_file: Option<&std::path::Pa
         }
         None => context.output.say("  clients need no token"),
     }
-    if names.is_empty() {
-        context.output.say("  there is nothing to offer: semel.toml has no [mcp.NAME]");
+    if paths.is_empty() {
+        context
+            .output
+            .say("  there is nothing to offer: semel.toml has no [mcp.NAME] and no [upstream.NAME]");
     }
 }

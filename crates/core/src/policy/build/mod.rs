@@ -3,6 +3,7 @@
 mod call;
 mod check;
 mod servers;
+mod upstreams;
 
 use super::diagnostic::{Code, Diagnostics, Source};
 use super::expression::Expression;
@@ -23,6 +24,7 @@ pub use check::{ARGUMENTS, Input};
 pub use servers::{mcp_servers, serve};
 use std::ops::Range;
 use std::time::Duration;
+pub use upstreams::{preset, upstreams};
 
 /// The version of the format that this code reads.
 const VERSION: i64 = 1;
@@ -333,9 +335,13 @@ impl Check<'_> {
         type Make = fn(String) -> InjectInto;
         let inject = &table.value;
         let valid_for = self.some_time(inject.valid_for.as_ref());
-        let choices: [(&str, &Option<Spot<String>>, Make); 4] = [
+        let length = inject.length.as_ref().and_then(|length| self.key_length(length, inject.form));
+        let choices: [(&str, &Option<Spot<String>>, Make); 7] = [
             ("header", &inject.header, InjectInto::Header),
             ("arg", &inject.arg, InjectInto::Arg),
+            ("body", &inject.body, InjectInto::Body),
+            ("query", &inject.query, InjectInto::Query),
+            ("directive", &inject.directive, InjectInto::Directive),
             ("flag", &inject.flag, InjectInto::Flag),
             ("env", &inject.env, InjectInto::Env),
         ];
@@ -344,7 +350,7 @@ impl Check<'_> {
         let (Some((name, text, make)), None) = (given.next(), given.next()) else {
             let help =
                 "name one place for the key, such as { header = \"Idempotency-Key\", valid_for = \"24h\" }";
-            let message = "`inject` needs exactly one of header, arg, flag, env";
+            let message = "`inject` needs exactly one of header, arg, body, query, directive, flag, env";
             self.absent(table.span.clone(), Code::BadInject, message, help);
             return None;
         };
@@ -353,6 +359,11 @@ impl Check<'_> {
             "header" => plain(&text.value) && !text.value.contains(':'),
             "flag" => plain(&text.value) && text.value.starts_with('-'),
             "env" => plain(&text.value) && !text.value.contains('='),
+            "directive" => {
+                let name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+                !text.value.is_empty() && text.value.bytes().all(name)
+            }
+            "body" => plain(&text.value) && text.value.split('.').all(|step| !step.is_empty()),
             _ => !text.value.is_empty(),
         };
         if !fits {
@@ -365,7 +376,38 @@ impl Check<'_> {
             );
             return None;
         }
-        Some(Inject { into: make(text.value.clone()), valid_for })
+        Some(Inject {
+            into: make(text.value.clone()),
+            form: inject.form.unwrap_or_default(),
+            length,
+            valid_for,
+        })
+    }
+
+    /// A key that was cut too short would be shared by two effects.
+    fn key_length(&mut self, length: &Spot<i64>, form: Option<file::KeyForm>) -> Option<usize> {
+        if form == Some(file::KeyForm::Uuid) {
+            self.error(
+                length.span.clone(),
+                Code::BadInject,
+                "a UUID has its own length",
+                "leave `length` out",
+            );
+            return None;
+        }
+        match usize::try_from(length.value) {
+            Ok(length @ 24..=255) => Some(length),
+            _ => {
+                let message = format!("a key has from 24 to 255 characters, not {}", length.value);
+                self.error(
+                    length.span.clone(),
+                    Code::BadInject,
+                    message,
+                    "a shorter one could be that of two effects",
+                );
+                None
+            }
+        }
     }
 
     fn dry_run(&mut self, table: &Spot<file::DryRunTable>) -> Option<DryRun> {

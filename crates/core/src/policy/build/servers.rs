@@ -70,13 +70,7 @@ impl Check<'_> {
     }
 
     fn mcp_server(&mut self, name: &Spot<String>, table: &Spot<McpTable>) -> Option<McpServer> {
-        let text = &name.value;
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        if text.is_empty() || text.len() > NAME_CHARS_MAX || !text.bytes().all(plain) || text.starts_with('.')
-        {
-            let help = "letters, digits, `_`, `-` and `.`, at most 64, beginning with none of the dots";
-            self.bad(name.span.clone(), format!("`{text}` cannot name a server"), help);
-        }
+        self.name_of_server(name);
         let reach = self.reach(name, &table.value);
         let run = table.value.run.as_ref();
         if let Some(run) = run.filter(|run| Run::named(&run.value).is_err()) {
@@ -98,6 +92,16 @@ impl Check<'_> {
             dry_run_argument: table.value.dry_run_argument,
             run: run.map(|run| run.value.clone()),
         })
+    }
+
+    pub(super) fn name_of_server(&mut self, name: &Spot<String>) {
+        let text = &name.value;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        if text.is_empty() || text.len() > NAME_CHARS_MAX || !text.bytes().all(plain) || text.starts_with('.')
+        {
+            let help = "letters, digits, `_`, `-` and `.`, at most 64, beginning with none of the dots";
+            self.bad(name.span.clone(), format!("`{text}` cannot name a server"), help);
+        }
     }
 
     fn reach(&mut self, name: &Spot<String>, table: &McpTable) -> Option<Reach> {
@@ -178,7 +182,7 @@ impl Check<'_> {
         }
     }
 
-    fn names_of_headers(&mut self, headers: &Entries<String>, with_values: bool) {
+    pub(super) fn names_of_headers(&mut self, headers: &Entries<String>, with_values: bool) {
         for (header, value) in &headers.0 {
             let name = &header.value;
             let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -202,6 +206,6 @@ impl Check<'_> {
     }
 }
 
-fn pairs(entries: &Entries<String>) -> Vec<(String, String)> {
+pub(super) fn pairs(entries: &Entries<String>) -> Vec<(String, String)> {
     entries.0.iter().map(|(name, value)| (name.value.clone(), value.clone())).collect()
 }

@@ -3,6 +3,7 @@
 use http::HeaderMap;
 use http::header::{self, HeaderName};
 use semel_core::digest::Secret;
+use semel_core::policy::upstreams::CREDENTIALS;
 use semel_ledger::tokens::Scope;
 use std::fmt;
 
@@ -10,8 +11,12 @@ use std::fmt;
 pub const LOCAL: &str = "local";
 
 /// Headers in which clients show an upstream who they are.
-pub(super) const UPSTREAM_CREDENTIALS: [HeaderName; 3] =
-    [header::AUTHORIZATION, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
+pub(super) const UPSTREAM_CREDENTIALS: [HeaderName; 4] = [
+    header::AUTHORIZATION,
+    HeaderName::from_static(CREDENTIALS[1]),
+    HeaderName::from_static(CREDENTIALS[2]),
+    HeaderName::from_static(CREDENTIALS[3]),
+];
 
 /// Whose token it is, and what it may do at most.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,12 +2,14 @@
 //!
 //! It knows nothing of what it serves: a router gets what the `front` let in, together with whose it is.
 
+mod caller;
 mod credential;
 mod cross_origin;
 mod front;
 mod keyring;
 mod problem;
 
+pub use caller::caller;
 pub use credential::{Credential, Holder, LOCAL};
 pub use front::{Front, OWN_TOKEN};
 pub use keyring::{Keyring, ReadTokens, Token};

@@ -97,7 +97,7 @@ impl Stdio {
                     false => self.request(&id, &method, message),
                 };
             }
-            Kind::Notification { method } if method == "tools/call" && !self.door.observes() => {
+            Kind::Notification { method } if method == "tools/call" && !self.door.hall.observes() => {
                 // Nobody could be told what became of it, and some servers would carry it out.
                 return self.complain(-32600, "a call of a tool needs an id");
             }
@@ -119,7 +119,7 @@ impl Stdio {
     /// Whether the server's era must be found out before this request can be passed or refused.
     fn must_meet(&self, method: &str, params: &str) -> bool {
         let introduces = matches!(method, "initialize" | "server/discover");
-        let known = introduces || self.door.observes() || self.met.initialized();
+        let known = introduces || self.door.hall.observes() || self.met.initialized();
         !known && self.server.spoken().era.is_none() && era::version_of(params).is_some()
     }
 
@@ -133,7 +133,7 @@ impl Stdio {
 
     fn request(self: &Arc<Self>, id: &Id, method: &str, message: Message) {
         let params = message.params.clone().unwrap_or_default();
-        if !self.door.observes()
+        if !self.door.hall.observes()
             && let Some(refusal) = era::refusal(&self.server, id, method, text(&params))
         {
             return self.send(refusal);
@@ -173,7 +173,7 @@ impl Stdio {
             return self.too_many(&id);
         }
         let this = Arc::clone(self);
-        let working = self.door.busy.begin();
+        let working = self.door.hall.busy.begin();
         self.runtime.spawn(async move {
             let known = asked.await;
             let goes_on = this.lock().goes_on(&id);
@@ -192,7 +192,7 @@ impl Stdio {
         match self.server.known_tools() {
             Some(tools) => self.routed(&id, message, &tools),
             // Observing asks for nothing, so that the server sees no difference either.
-            None if self.door.observes() => self.routed(&id, message, &Arc::default()),
+            None if self.door.hall.observes() => self.routed(&id, message, &Arc::default()),
             // A client may call a tool that it never listed; whether it is a read is asked first.
             None => {
                 let meta = era::meta_of(message.params.as_ref().map_or("{}", text));
@@ -210,7 +210,7 @@ impl Stdio {
             Route::Guard(guarded) => self.guard(*guarded),
             Route::Own(call) => {
                 let this = Arc::clone(self);
-                let working = self.door.busy.begin();
+                let working = self.door.hall.busy.begin();
                 self.runtime.spawn(async move {
                     let frame = own_tools::answer(&this.door, &this.server, &this.connection, &call).await;
                     this.send(frame);
@@ -222,7 +222,7 @@ impl Stdio {
 
     fn guard(self: &Arc<Self>, guarded: Guarded) {
         let this = Arc::clone(self);
-        let working = self.door.busy.begin();
+        let working = self.door.hall.busy.begin();
         self.runtime.spawn(async move {
             if let Some(given) = this.door.guard(guarded).await {
                 this.give(given);
@@ -234,7 +234,7 @@ impl Stdio {
     /// Sends a response; once the pipe has taken its last byte, it counts as delivered.
     fn give(self: &Arc<Self>, given: Given) {
         let this = Arc::clone(self);
-        let working = self.door.busy.begin();
+        let working = self.door.hall.busy.begin();
         let frame = given.frame.clone();
         self.to_client.push(Parcel::of(frame).then(move |fate| {
             let runtime = this.runtime.clone();
@@ -265,7 +265,7 @@ impl Stdio {
                         }
                     }
                     (Some(Watched::Hello { method, params }), true)
-                        if method == "initialize" && !self.door.observes() =>
+                        if method == "initialize" && !self.door.hall.observes() =>
                     {
                         return self.not_initialized(id.clone(), params, message);
                     }
@@ -294,7 +294,7 @@ impl Stdio {
     /// The server refused to be initialised: if it is of the other era, the client is told in plain words.
     fn not_initialized(self: &Arc<Self>, id: Id, params: Bytes, refused: Message) {
         let this = Arc::clone(self);
-        let working = self.door.busy.begin();
+        let working = self.door.hall.busy.begin();
         self.runtime.spawn(async move {
             let _working = working;
             let params = Members::parse(text(&params)).unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use super::exchange::is_stream;
 use super::{Exchanged, Listener, Outgoing, RemoteLink, SESSION, VERSION, mirror};
+use crate::busy::{Busy, Working};
 use crate::http::sse::Parser;
-use crate::mcp::busy::{Busy, Working};
 use crate::mcp::era::version_of;
 use crate::mcp::frame::Frame;
 use crate::mcp::members::Members;

@@ -5,13 +5,13 @@ use super::resumable::Owner;
 use super::sessions::Sessions;
 use super::stream::CallStream;
 use super::{respond, validate};
+use crate::caller::Caller;
 use crate::http::body::Piped;
 use crate::http::server::problem;
 use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Given, Route};
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
-use crate::mcp::intent::Caller;
 use crate::mcp::link::child::ChildOutput;
 use crate::mcp::link::remote::SESSION;
 use crate::mcp::link::{Exchanged, Outgoing};
@@ -264,7 +264,7 @@ impl Child {
                     return respond::document(StatusCode::OK, &frame);
                 }
                 Route::Guard(guarded) => {
-                    let working = asked.door.busy.begin();
+                    let working = asked.door.hall.busy.begin();
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
                     tokio::spawn(async move {
                         ending.end(door.guard(*guarded).await);

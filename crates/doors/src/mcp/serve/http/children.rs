@@ -2,9 +2,9 @@
 
 use super::child::Child;
 use super::incoming::Incoming;
+use crate::caller::Caller;
 use crate::mcp::door::Door;
 use crate::mcp::era;
-use crate::mcp::intent::Caller;
 use crate::mcp::link::Link;
 use crate::mcp::message::{Message, text};
 use axum::body::Body;

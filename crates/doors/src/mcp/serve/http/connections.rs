@@ -1,8 +1,8 @@
 //! The clients of one server, as far as they can be told apart: by their session, within their principal.
 
 use super::resumable::Owner;
+use crate::caller::Caller;
 use crate::mcp::connection::Connection;
-use crate::mcp::intent::Caller;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -5,6 +5,7 @@ use super::incoming::Incoming as Messages;
 use super::respond;
 use super::resumable::{Owner, Resumable};
 use super::stream::CallStream;
+use crate::caller::Caller;
 use crate::http::body::{self, Piped};
 use crate::http::client::{Client, Failed, Incoming};
 use crate::http::headers::end_to_end;
@@ -14,7 +15,6 @@ use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Route};
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
-use crate::mcp::intent::Caller;
 use crate::mcp::link::Link;
 use crate::mcp::link::remote::{LAST_EVENT_ID, RemoteLink, SESSION, is_stream, request};
 use crate::mcp::members::Members;
@@ -120,7 +120,7 @@ impl Remote {
                 _ => self.forward(&asked, message.bytes).await,
             },
             // Nobody would learn what became of it, and it would pass the gate by.
-            Kind::Notification { method } if method == "tools/call" && !asked.door.observes() => {
+            Kind::Notification { method } if method == "tools/call" && !asked.door.hall.observes() => {
                 let frame = Frame::complaint(-32600, "semel passed nothing on: a call of a tool needs an id");
                 respond::document(StatusCode::BAD_REQUEST, &frame)
             }
@@ -192,7 +192,8 @@ impl Remote {
         let Asked { door, caller, owner, headers, .. } = &asked;
         let stream = Arc::new(CallStream::default());
         let client = self.client.clone();
-        let link = RemoteLink::for_client(client, headers.clone(), Some(stream.clone()), door.clock.clone());
+        let link =
+            RemoteLink::for_client(client, headers.clone(), Some(stream.clone()), door.hall.clock.clone());
         let server = Arc::new(self.server.through(Link::Remote(link)));
         let params = message.params.clone().unwrap_or_default();
         let tools = server.tools(&era::meta_of(text(&params))).await;
@@ -205,7 +206,7 @@ impl Remote {
                 respond::document(StatusCode::OK, &frame)
             }
             Route::Guard(guarded) => {
-                let working = door.busy.begin();
+                let working = door.hall.busy.begin();
                 self.resumable.keep(owner.clone(), Arc::clone(&stream));
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.

@@ -113,7 +113,7 @@ async fn part_with(door: &Door, writer: &Sender<Bytes>, part: Bytes, given: &Giv
     // Once there is room for as many parts as ever wait, the connection has taken them all.
     let taken = writer.send(part).await.is_ok() && writer.reserve_many(writer.max_capacity()).await.is_ok();
     if taken {
-        let working = door.busy.begin();
+        let working = door.hall.busy.begin();
         door.delivered(given).await;
         drop(working);
     }

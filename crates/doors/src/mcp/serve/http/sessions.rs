@@ -1,8 +1,8 @@
 //! Sessions of the 2025 era that semel itself keeps, for a server that has no HTTP.
 
 use super::resumable::Owner;
+use crate::caller::Caller;
 use crate::mcp::connection::Connection;
-use crate::mcp::intent::Caller;
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,167 @@
+//! `[upstream.NAME]`, and what a pack's `[preset]` adds to it.
+
+use super::check::{Check, Input};
+use crate::ids::Run;
+use crate::policy::diagnostic::{Code, Diagnostics, Source};
+use crate::policy::file::{Entries, Helps, KeysTable, PresetTable, Speaks, Spot, UpstreamTable};
+use crate::policy::glob::covers_host;
+use crate::policy::nearest::nearest;
+use crate::policy::pack::{self, Pack};
+use crate::policy::upstreams::{HttpApi, KeyChoices, Preset};
+use std::ops::Range;
+
+/// Turns the preset off.
+const NO_PRESET: &str = "none";
+
+/// A longer expression was generated, and every key is matched against it.
+const PATTERN_CHARS_MAX: usize = 256;
+
+/// The APIs of one file, and the packs whose presets they use.
+pub fn upstreams(
+    input: Input<'_>,
+    tables: &Entries<Spot<UpstreamTable>>,
+    found: &mut Diagnostics,
+) -> Vec<(String, HttpApi)> {
+    let mut check = Check { input, found };
+    tables
+        .0
+        .iter()
+        .filter_map(|(name, table)| Some((name.value.clone(), check.http_api(name, table)?)))
+        .collect()
+}
+
+/// What a pack says of its API.
+pub fn preset(source: Source<'_>, table: &PresetTable, found: &mut Diagnostics) -> Preset {
+    let mut check = Check { input: Input { source, whole: true }, found };
+    let text = |text: &Option<Spot<String>>| text.as_ref().map(|text| text.value.clone());
+    Preset {
+        service: text(&table.service).unwrap_or_default(),
+        hosts: table.hosts.iter().map(|host| host.value.clone()).collect(),
+        speaks: table.speaks.unwrap_or(Speaks::Nothing),
+        helps: table.helps.unwrap_or(Helps::Nothing),
+        note: text(&table.note).unwrap_or_default(),
+        keys: check.keys(&table.keys),
+    }
+}
+
+impl Check<'_> {
+    fn bad_upstream(&mut self, span: Range<usize>, what: impl Into<String>, help: impl Into<String>) {
+        self.error(span, Code::BadServer, what, help);
+    }
+
+    fn http_api(&mut self, name: &Spot<String>, table: &Spot<UpstreamTable>) -> Option<HttpApi> {
+        self.name_of_server(name);
+        self.names_of_headers(&table.value.headers, true);
+        self.names_of_headers(&table.value.headers_env, false);
+        let choices = self.keys(&table.value.keys);
+        let run = table.value.run.as_ref();
+        if let Some(run) = run.filter(|run| Run::named(&run.value).is_err()) {
+            let what = format!("`{}` cannot name a run", run.value);
+            self.bad_upstream(run.span.clone(), what, "visible characters, not too many");
+        }
+        let Some(url) = &table.value.url else {
+            let what = format!("`{}` has no `url`", name.value);
+            self.absent(name.span.clone(), Code::BadServer, what, "url = \"https://api.example.com\"");
+            return None;
+        };
+        let Some(host) = host(&url.value) else {
+            let what = format!("`{}` is no address", url.value);
+            self.bad_upstream(url.span.clone(), what, "such as https://api.example.com, without a query");
+            return None;
+        };
+        let pack = match &table.value.preset {
+            Some(named) if named.value == NO_PRESET => None,
+            Some(named) => self.named_preset(named),
+            None => pack::PACKS
+                .iter()
+                .find(|pack| pack.preset().is_some_and(|preset| covers_host(&preset.hosts, bare(host)))),
+        };
+        let preset = pack.and_then(Pack::preset);
+        let service = table.value.service.as_ref().map(|service| service.value.clone());
+        let source = self.input.source;
+        Some(HttpApi {
+            path: source.path.to_owned(),
+            line: source.line_of(name.span.start),
+            url: url.value.clone(),
+            preset: pack.map(|pack| pack.name),
+            service: (service.filter(|service| !service.is_empty()))
+                .or_else(|| preset.as_ref().map(|preset| preset.service.clone()))
+                .unwrap_or_else(|| host.to_owned()),
+            speaks: (table.value.speaks)
+                .or(preset.as_ref().map(|preset| preset.speaks))
+                .unwrap_or(Speaks::Nothing),
+            headers: super::servers::pairs(&table.value.headers),
+            headers_env: super::servers::pairs(&table.value.headers_env),
+            private: table.value.private.as_ref().is_some_and(|private| private.value),
+            run: run.map(|run| run.value.clone()),
+            keys: choices.complete(preset.map(|preset| preset.keys).unwrap_or_default()),
+        })
+    }
+
+    fn named_preset(&mut self, named: &Spot<String>) -> Option<&'static Pack> {
+        let with_presets = || pack::PACKS.iter().filter(|pack| pack.preset().is_some());
+        if let Some(pack) = with_presets().find(|pack| pack.name == named.value) {
+            return Some(pack);
+        }
+        let help = match nearest(&named.value, with_presets().map(|pack| pack.name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                let names: Vec<&str> = with_presets().map(|pack| pack.name).collect();
+                format!("there are: {}, none", names.join(", "))
+            }
+        };
+        self.bad_upstream(named.span.clone(), format!("there is no preset `{}`", named.value), help);
+        None
+    }
+
+    fn keys(&mut self, table: &KeysTable) -> KeyChoices {
+        if let Some(header) = &table.header {
+            let entry = Entries(vec![(header.clone(), String::new())]);
+            self.names_of_headers(&entry, false);
+        }
+        if let Some(pattern) = &table.pattern {
+            let long = pattern.value.chars().count() > PATTERN_CHARS_MAX;
+            if long || regex::Regex::new(&pattern.value).is_err() {
+                let what = format!("`{}` is no regular expression of a key", pattern.value);
+                self.bad_upstream(pattern.span.clone(), what, "such as [A-Za-z0-9_-]{1,64}");
+            }
+        }
+        KeyChoices {
+            header: table.header.as_ref().map(|header| header.value.clone()),
+            pattern: table.pattern.as_ref().map(|pattern| pattern.value.clone()),
+            required: table.required,
+            stores: table.stores,
+            server_error: table.server_error,
+            drift_status: self.refusal(table.drift_status.as_ref()),
+            in_flight_status: self.refusal(table.in_flight_status.as_ref()),
+            life: self.some_time(table.life.as_ref()),
+        }
+    }
+
+    fn refusal(&mut self, status: Option<&Spot<i64>>) -> Option<u16> {
+        let status = status?;
+        match u16::try_from(status.value) {
+            Ok(code @ 400..=499) => Some(code),
+            _ => {
+                let what = format!("{} is not the status of a refusal", status.value);
+                self.bad_upstream(status.span.clone(), what, "from 400 to 499");
+                None
+            }
+        }
+    }
+}
+
+/// Host and port of an address. The client that connects reads it more strictly.
+fn host(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let host = rest.split('/').next().filter(|host| !host.is_empty())?;
+    (!url.contains(['?', '#', ' ', '@'])).then_some(host)
+}
+
+/// Without its port.
+fn bare(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}

@@ -1,0 +1,118 @@
+//! What the operator says about HTTP APIs behind semel, completed by what a pack knows of them.
+
+use super::file::{Helps, ServerError, Speaks, Stores};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `[upstream.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpApi {
+    /// The file and line that say so.
+    pub path: PathBuf,
+    pub line: usize,
+    /// As it is written; whether it may be asked is the client's matter.
+    pub url: String,
+    /// The pack whose preset holds for it.
+    pub preset: Option<&'static str>,
+    /// What stands for the host in the names of its actions.
+    pub service: String,
+    /// The model API that it is, if it is one.
+    pub speaks: Speaks,
+    pub headers: Vec<(String, String)>,
+    /// Header and the environment variable that holds its value.
+    pub headers_env: Vec<(String, String)>,
+    pub private: bool,
+    pub run: Option<String>,
+    pub keys: Keys,
+}
+
+impl HttpApi {
+    /// Whether semel itself puts a credential into requests, rather than giving on the client's.
+    pub fn injects_credentials(&self) -> bool {
+        !self.headers_env.is_empty() || self.headers.iter().any(|(name, _)| is_credential(name))
+    }
+}
+
+/// Headers in which APIs take a credential.
+pub const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
+
+fn is_credential(header: &str) -> bool {
+    CREDENTIALS.iter().any(|name| header.eq_ignore_ascii_case(name))
+}
+
+/// What a client gets for its idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keys {
+    /// The header in which clients send it.
+    pub header: String,
+    /// A regular expression that a whole key must match.
+    pub pattern: Option<String>,
+    pub required: bool,
+    pub stores: Stores,
+    pub server_error: ServerError,
+    pub drift_status: u16,
+    pub in_flight_status: u16,
+    /// How long a key answers repeats; `None` = for ever.
+    pub life: Option<Duration>,
+}
+
+/// The name that the standard's draft gives it.
+pub const KEY_HEADER: &str = "Idempotency-Key";
+
+impl Default for Keys {
+    fn default() -> Self {
+        Keys {
+            header: KEY_HEADER.to_owned(),
+            pattern: None,
+            required: false,
+            stores: Stores::default(),
+            server_error: ServerError::default(),
+            drift_status: 422,
+            in_flight_status: 409,
+            life: None,
+        }
+    }
+}
+
+/// What a pack knows about an HTTP API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preset {
+    pub service: String,
+    /// Patterns of hosts.
+    pub hosts: Vec<String>,
+    pub speaks: Speaks,
+    pub helps: Helps,
+    pub note: String,
+    pub keys: KeyChoices,
+}
+
+/// The same as [`Keys`], where silence is still open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyChoices {
+    pub header: Option<String>,
+    pub pattern: Option<String>,
+    pub required: Option<bool>,
+    pub stores: Option<Stores>,
+    pub server_error: Option<ServerError>,
+    pub drift_status: Option<u16>,
+    pub in_flight_status: Option<u16>,
+    pub life: Option<Duration>,
+}
+
+impl KeyChoices {
+    /// These, the others' where these are silent, and the defaults where both are.
+    pub fn complete(self, others: KeyChoices) -> Keys {
+        let otherwise = Keys::default();
+        Keys {
+            header: self.header.or(others.header).unwrap_or(otherwise.header),
+            pattern: self.pattern.or(others.pattern),
+            required: self.required.or(others.required).unwrap_or(otherwise.required),
+            stores: self.stores.or(others.stores).unwrap_or(otherwise.stores),
+            server_error: self.server_error.or(others.server_error).unwrap_or(otherwise.server_error),
+            drift_status: self.drift_status.or(others.drift_status).unwrap_or(otherwise.drift_status),
+            in_flight_status: (self.in_flight_status.or(others.in_flight_status))
+                .unwrap_or(otherwise.in_flight_status),
+            life: self.life.or(others.life),
+        }
+    }
+}

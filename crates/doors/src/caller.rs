@@ -1,0 +1,21 @@
+//! Who calls.
+
+use semel_core::ids::Run;
+
+/// From the credential and the surroundings; never from what a message says.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub tenant: String,
+    pub principal: String,
+    /// The run that a flag or a header names: stronger than anything in a call.
+    pub run: Option<Run>,
+    /// The run that the environment names: what holds where a call names none.
+    pub surrounding_run: Option<Run>,
+}
+
+impl Caller {
+    /// A name that two callers have only if they are the same: principals of two tenants may be called alike.
+    pub fn whose(&self) -> String {
+        format!("{}/{}", self.tenant, self.principal)
+    }
+}

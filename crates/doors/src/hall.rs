@@ -1,0 +1,34 @@
+//! What every door opens into: the gate, the policy, and who is still at work.
+
+use crate::busy::Busy;
+use crate::leaving::Leaving;
+use crate::runtime::{RuntimeClock, ServedGate};
+use semel_core::digest::Secret;
+use semel_core::policy::{Mode, Policy};
+
+/// Shared by all doors of one process.
+#[derive(Debug)]
+pub struct Hall {
+    /// Without a ledger effects are refused, and reads pass (rule 16).
+    pub gate: Result<ServedGate, String>,
+    pub policy: Policy,
+    pub clock: RuntimeClock,
+    pub busy: Busy,
+    pub leaving: Leaving,
+}
+
+impl Hall {
+    pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Hall {
+        Hall { gate, policy, clock, busy: Busy::default(), leaving: Leaving::default() }
+    }
+
+    /// The ledger's secret, if there is a ledger.
+    pub fn secret(&self) -> Option<&Secret> {
+        self.gate.as_ref().ok().map(|gate| gate.ledger.secret())
+    }
+
+    /// Decisions go to the journal alone, and nobody sees a difference.
+    pub fn observes(&self) -> bool {
+        self.policy.mode == Mode::Observe
+    }
+}
