@@ -67,6 +67,9 @@ pub struct Facts {
     pub subject: String,
     /// Where the rule stands, as `semel.toml:12`, or `default`.
     pub rule: String,
+    /// Whose call it was: [`principal_mark`](crate::intent::principal_mark). 0 in records from before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub principal: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
