@@ -28,7 +28,7 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
     } else {
         Verdict::NotApplied
     };
-    let alive = |owner| ledger.holders().is_alive(owner).unwrap_or(true);
+    let alive = |owner| ledger.is_alive(owner).unwrap_or(true);
     if !args.verdict.applied && effect.attempts.iter().any(|a| a.gone_at.is_none() && alive(a.owner)) {
         context.output.warn(format_args!(
             "warning: a process that may still carry out {} is alive; end it first, or it may happen twice",
