@@ -5,7 +5,6 @@ mod commands;
 mod config;
 mod effect_json;
 mod house;
-mod neutral;
 mod output;
 mod policy_files;
 mod served;
@@ -15,6 +14,7 @@ use args::{Cli, Command};
 use clap::Parser;
 use config::Environment;
 use output::Output;
+use semel_doors::neutral;
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -5,9 +5,12 @@
 pub mod busy;
 pub mod caller;
 pub mod command;
+pub mod effect_json;
 pub mod hall;
 pub mod http;
 pub mod leaving;
 pub mod mcp;
+pub mod neutral;
 pub mod proxy;
 pub mod runtime;
+pub mod told;
