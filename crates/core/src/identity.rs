@@ -16,6 +16,7 @@ pub use subject::{SUBJECT_CHARACTERS_MAX, subject};
 
 use crate::json::{Json, Object, Path};
 use crate::normalise::Normaliser;
+use std::borrow::Cow;
 
 /// How a rule sorts argument paths. The default sorts nothing: everything is identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub fn sort(arguments: &Json, sorting: &Sorting) -> Sorted {
     let mut identity = Object::new();
     let mut missing_key_paths = Vec::new();
     for path in &sorting.key {
-        match value_at(path, &all) {
+        match value_at(path, &without_inner(path, &all, sorting)) {
             Some(value) => drop(identity.insert(path.to_string(), value)),
             None => missing_key_paths.push(path.clone()),
         }
@@ -83,6 +84,16 @@ pub fn sort(arguments: &Json, sorting: &Sorting) -> Sorted {
         content: (!content.is_empty()).then_some(Json::Object(content)),
         missing_key_paths,
     }
+}
+
+/// The arguments as a key path sees them: what the rule sorts out inside the very thing that the path names is gone, so
+/// that `body` can be identity but for its description.
+fn without_inner<'a>(path: &Path, all: &'a Json, sorting: &Sorting) -> Cow<'a, Json> {
+    let inner = sorting.volatile.iter().chain(&sorting.content).filter(|other| other.may_lead_into(path));
+    inner.fold(Cow::Borrowed(all), |mut seen, inner| {
+        inner.remove_from(seen.to_mut());
+        seen
+    })
 }
 
 /// A null names nothing: `{"invoice": null}` twice is no evidence that both mean one invoice.
@@ -142,6 +153,26 @@ mod tests {
         );
         assert_eq!(sorted.content.unwrap().canonical(), r#"{"args.description":"March, again"}"#);
         assert!(sorted.missing_key_paths.is_empty());
+    }
+
+    #[test]
+    fn a_key_that_holds_content_is_identity_but_for_that() {
+        let sorting = |key: &[&str]| Sorting {
+            key: paths(key),
+            content: paths(&["args.description", "args.lines[*].note"]),
+            volatile: paths(&["args.at"]),
+            ..Sorting::default()
+        };
+        let arguments = parse(
+            r#"{"args":{"amount":1,"at":"12:00","description":"d","lines":[{"id":7,"note":"n"}],"order":null}}"#,
+        )
+        .unwrap();
+        let identity = |key: &[&str]| sort(&arguments, &sorting(key)).identity.canonical();
+        assert_eq!(identity(&["args"]), r#"{"args":{"amount":1,"lines":[{"id":7}],"order":null}}"#);
+        assert_eq!(identity(&["args.lines[0]"]), r#"{"args.lines[0]":{"id":7}}"#);
+        assert_eq!(identity(&["args.lines[*]"]), r#"{"args.lines[*]":[{"id":7}]}"#);
+        assert_eq!(identity(&["args.*"]), r#"{"args.*":[1,"12:00","d",[{"id":7}],null]}"#, "named by itself");
+        assert_eq!(identity(&["args.description"]), r#"{"args.description":"d"}"#, "named by itself");
     }
 
     #[test]

@@ -23,6 +23,17 @@ pub enum Step {
     AnyElement,
 }
 
+impl Step {
+    fn may_meet(&self, other: &Step) -> bool {
+        match (self, other) {
+            (Step::AnyMember, Step::Member(_) | Step::AnyMember) | (Step::Member(_), Step::AnyMember) => true,
+            (Step::AnyElement, Step::Element(_) | Step::AnyElement)
+            | (Step::Element(_), Step::AnyElement) => true,
+            (a, b) => a == b,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid path at byte {offset}: {what}")]
 pub struct PathError {
@@ -79,6 +90,12 @@ impl Path {
     /// Whether it may name several values.
     pub fn has_wildcard(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::AnyMember | Step::AnyElement))
+    }
+
+    /// Whether it may name something inside what the other one names.
+    pub fn may_lead_into(&self, outer: &Path) -> bool {
+        self.steps.len() > outer.steps.len()
+            && self.steps.iter().zip(&outer.steps).all(|(a, b)| a.may_meet(b))
     }
 
     /// Every value it names, with the concrete path of each, in the order of the tree.
@@ -306,6 +323,27 @@ mod tests {
             ["args.nobody", "argv[7]", "argv.name", "args[0]", "args.customer.x", "argv.*", "args[*]"]
         {
             assert!(found(nothing, json).is_empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn a_path_leads_into_another_that_it_begins_with() {
+        let leads = |inner: &str, outer: &str| {
+            Path::parse(inner).unwrap().may_lead_into(&Path::parse(outer).unwrap())
+        };
+        for (inner, outer) in [
+            ("a.b", "a"),
+            ("a[*].b", "a[0]"),
+            ("a[0].b", "a[*]"),
+            ("a.*", "a"),
+            ("a.b.c", "a.*"),
+            ("a.*.c", "a.b"),
+        ] {
+            assert!(leads(inner, outer), "{inner} into {outer}");
+        }
+        for (inner, outer) in [("a", "a"), ("a", "a.b"), ("ab.c", "a"), ("a[0].b", "a[1]"), ("a.b.c", "a[*]")]
+        {
+            assert!(!leads(inner, outer), "{inner} into {outer}");
         }
     }
 
