@@ -2,6 +2,7 @@
 
 mod home;
 
+mod api;
 mod demo;
 mod docs;
 mod doctor;

@@ -1,5 +1,6 @@
 //! `semel serve`: the configured servers, guarded, over HTTP.
 
+mod front;
 pub mod offers;
 mod token;
 mod upstreams;
@@ -13,10 +14,10 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
-use semel_core::policy::Policy;
 use semel_core::policy::servers::{LISTEN, Serve};
+use semel_doors::api::{self, Api};
 use semel_doors::hall::Hall;
-use semel_doors::http::server::{self, Front, Keyring, ReadTokens, Served, Token};
+use semel_doors::http::server::{self, Served, Token};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
@@ -48,11 +49,12 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let paths: Vec<String> = mcp.chain(apis.keys().map(|name| format!("p/{name}/"))).collect();
     let hall = Arc::new(Hall::new(gate, policy, clock));
     runtime.spawn(served::keep_retention(Arc::clone(&hall)));
-    let front = front(&hall, token, address);
+    let front = front::front(&hall, token, address);
     let door = Arc::new(Door::new(Arc::clone(&hall), servers));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
+        .merge(api::router(Arc::new(Api { hall: Arc::clone(&hall) })))
         .merge(proxy::router(Arc::new(proxy::Offers { hall: Arc::clone(&hall), by_name: apis })))
         .fallback(nothing_here);
     runtime.block_on(async {
@@ -75,28 +77,6 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Front {
-    let Policy { serve, upstreams, .. } = &hall.policy;
-    let (required, keeper) = (token.is_some(), Arc::clone(hall));
-    let read: ReadTokens = Arc::new(move || {
-        let hall = Arc::clone(&keeper);
-        Box::pin(async move {
-            let gate = hall.gate.as_ref().map_err(Clone::clone)?;
-            gate.ledger.tokens().await.map_err(|error| error.to_string())
-        })
-    });
-    let passing =
-        upstreams.iter().filter(|(_, api)| address.ip().is_loopback() && !api.injects_credentials());
-    Front {
-        hosts: hosts(serve, address),
-        origins: serve.allowed_origins.clone(),
-        keyring: Keyring::new(token, Some(read), hall.clock.clone()),
-        required,
-        passing: passing.map(|(name, _)| format!("/p/{name}/")).collect(),
-        open: Vec::new(),
-    }
-}
-
 /// What other machines can reach needs the operator's word and a token.
 fn address(args: &Args, serve: &Serve) -> anyhow::Result<SocketAddr> {
     let address = args.listen.or(serve.listen).unwrap_or(LISTEN);
@@ -115,14 +95,6 @@ fn address(args: &Args, serve: &Serve) -> anyhow::Result<SocketAddr> {
         }
     }
     Ok(address)
-}
-
-fn hosts(serve: &Serve, address: SocketAddr) -> Vec<String> {
-    let own = match address {
-        SocketAddr::V4(address) => address.ip().to_string(),
-        SocketAddr::V6(address) => format!("[{}]", address.ip()),
-    };
-    serve.allowed_hosts.iter().cloned().chain([own]).collect()
 }
 
 /// The token, and the file that it lies in.
