@@ -5,6 +5,7 @@ use crate::class::{Class, Tier};
 use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use crate::time::At;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,6 +68,9 @@ pub struct Facts {
     pub subject: String,
     /// Where the rule stands, as `semel.toml:12`, or `default`.
     pub rule: String,
+    /// Whose call it was: [`principal_mark`](crate::intent::principal_mark). 0 in records from before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub principal: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +111,7 @@ pub enum LastSend {
 }
 
 /// What is proven of one attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Not answered yet.
@@ -156,7 +160,7 @@ pub struct InDoubt {
 }
 
 /// How well we know that it happened, weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// The upstream took it and has not done it yet.

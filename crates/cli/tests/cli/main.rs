@@ -2,6 +2,7 @@
 
 mod home;
 
+mod api;
 mod asking;
 mod demo;
 mod docs;
