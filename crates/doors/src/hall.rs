@@ -2,9 +2,11 @@
 
 use crate::busy::Busy;
 use crate::leaving::Leaving;
+use crate::llm::Lives;
 use crate::runtime::{RuntimeClock, ServedGate};
 use semel_core::digest::Secret;
 use semel_core::policy::{Mode, Policy};
+use std::sync::Arc;
 
 /// Shared by all doors of one process.
 #[derive(Debug)]
@@ -15,11 +17,20 @@ pub struct Hall {
     pub clock: RuntimeClock,
     pub busy: Busy,
     pub leaving: Leaving,
+    /// Answers of models that are coming.
+    pub lives: Arc<Lives>,
 }
 
 impl Hall {
     pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Hall {
-        Hall { gate, policy, clock, busy: Busy::default(), leaving: Leaving::default() }
+        Hall {
+            gate,
+            policy,
+            clock,
+            busy: Busy::default(),
+            leaving: Leaving::default(),
+            lives: Arc::default(),
+        }
     }
 
     /// The ledger's secret, if there is a ledger.

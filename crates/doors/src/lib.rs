@@ -8,6 +8,7 @@ pub mod command;
 pub mod hall;
 pub mod http;
 pub mod leaving;
+pub mod llm;
 pub mod mcp;
 pub mod proxy;
 pub mod runtime;
