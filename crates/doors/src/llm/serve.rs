@@ -146,7 +146,7 @@ fn finish(call: &Call, model: Model<'_>, mut passed: Passed) -> Passed {
         let leaving = call.leaving(&passed.delivery);
         // The mark needs no reply, and there may be many who hold it.
         let delivery = passed.delivery.take().map(|found| Arc::new(Found { reply: None, ..found }));
-        own.is_answer(delivery, leaving);
+        own.settled(delivery, leaving);
     }
     passed
 }

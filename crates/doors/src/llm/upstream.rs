@@ -53,7 +53,7 @@ pub struct Own {
 
 impl Own {
     /// It is settled as the answer.
-    pub fn is_answer(mut self, delivery: Option<Arc<Found>>, leaving: Option<Arc<Left>>) {
+    pub fn settled(mut self, delivery: Option<Arc<Found>>, leaving: Option<Arc<Left>>) {
         self.otherwise = Ended::Answer { delivery, leaving };
     }
 }

@@ -5,18 +5,26 @@
 
 mod chat;
 mod merge;
+mod messages;
+mod responses;
+#[cfg(test)]
+mod tests;
 
 use super::api::Api;
 use super::live::Form;
 use crate::http::sse::Parser;
 use bytes::Bytes;
+use serde_json::Value;
 
 /// The answer in the form `to`. `None`: it is not what this API says, or cannot be said in that form.
 pub fn converted(api: Api, to: Form, body: &[u8], include_usage: bool) -> Option<Bytes> {
     match (api, to) {
         (Api::Chat, Form::Document) => chat::assembled(body),
         (Api::Chat, Form::Events) => chat::split(body, include_usage),
-        _ => None,
+        (Api::Responses, Form::Document) => responses::assembled(body),
+        (Api::Responses, Form::Events) => responses::split(body),
+        (Api::Messages, Form::Document) => messages::assembled(body),
+        (Api::Messages, Form::Events) => messages::split(body),
     }
 }
 
@@ -31,6 +39,12 @@ fn data_events(stream: &[u8]) -> impl Iterator<Item = Bytes> {
             }
         }
     })
+}
+
+/// One event of a stream whose events have names.
+fn event(kind: &str, mut data: Value) -> String {
+    data["type"] = Value::from(kind);
+    format!("event: {kind}\ndata: {data}\n\n")
 }
 
 /// The element of this index, made if there is none.
