@@ -11,6 +11,7 @@ mod init;
 mod ledger;
 mod mcp;
 mod policy;
+mod proxy;
 mod rulings;
 mod run;
 mod runs;

@@ -1,6 +1,6 @@
 //! `semel serve` before servers of our own: what passes, what is guarded, who is let in.
 
-mod served;
+pub mod served;
 mod smuggling;
 mod upstream;
 
