@@ -11,11 +11,13 @@ mod subject;
 
 pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, neighbourhood_key};
 pub use marks::{MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, PathKind, PathMark};
+use redact::redacted;
 pub use redact::{REDACTED, is_secret_name, may_name_a_secret, redact};
 pub use subject::{SUBJECT_CHARACTERS_MAX, subject};
 
 use crate::json::{Json, Object, Path};
 use crate::normalise::Normaliser;
+use std::borrow::Cow;
 
 /// How a rule sorts argument paths. The default sorts nothing: everything is identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,11 +36,11 @@ pub struct Sorting {
 
 /// Arguments after sorting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sorted {
+pub struct Sorted<'a> {
     /// What the intent digest is taken of.
-    pub identity: Json,
+    pub identity: Cow<'a, Json>,
     /// What the fingerprint is taken of: all arguments but content and volatile ones.
-    pub fingerprinted: Json,
+    pub fingerprinted: Cow<'a, Json>,
     /// The content found, as an object of concrete path to value; `None` if there is none.
     pub content: Option<Json>,
     /// Key paths that name nothing. If there are any, `identity` is the same as `fingerprinted`, and whoever asked
@@ -46,10 +48,11 @@ pub struct Sorted {
     pub missing_key_paths: Vec<Path>,
 }
 
-pub fn sort(arguments: &Json, sorting: &Sorting) -> Sorted {
-    let mut all = arguments.clone();
+pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
+    // Most calls have no rule that changes anything, and are not copied.
+    let mut all = Cow::Borrowed(arguments);
     for (path, normalisers) in &sorting.normalize {
-        path.change_in(&mut all, &mut |value| {
+        path.change_in(all.to_mut(), &mut |value| {
             let taken = std::mem::replace(value, Json::Null);
             *value = normalisers.iter().fold(taken, |value, normaliser| normaliser.apply(value));
         });
@@ -58,7 +61,7 @@ pub fn sort(arguments: &Json, sorting: &Sorting) -> Sorted {
     let mut identity = Object::new();
     let mut missing_key_paths = Vec::new();
     for path in &sorting.key {
-        match value_at(path, &all) {
+        match value_at(path, &without_inner(path, &all, sorting)) {
             Some(value) => drop(identity.insert(path.to_string(), value)),
             None => missing_key_paths.push(path.clone()),
         }
@@ -66,23 +69,33 @@ pub fn sort(arguments: &Json, sorting: &Sorting) -> Sorted {
 
     let mut fingerprinted = all;
     for path in &sorting.volatile {
-        path.remove_from(&mut fingerprinted);
+        path.remove_from(fingerprinted.to_mut());
     }
     let mut content = Object::new();
     for (path, value) in sorting.content.iter().flat_map(|path| path.find(&fingerprinted)) {
         content.insert(path, value.clone());
     }
     for path in &sorting.content {
-        path.remove_from(&mut fingerprinted);
+        path.remove_from(fingerprinted.to_mut());
     }
 
     let by_key = !sorting.key.is_empty() && missing_key_paths.is_empty();
     Sorted {
-        identity: if by_key { Json::Object(identity) } else { fingerprinted.clone() },
+        identity: if by_key { Cow::Owned(Json::Object(identity)) } else { fingerprinted.clone() },
         fingerprinted,
         content: (!content.is_empty()).then_some(Json::Object(content)),
         missing_key_paths,
     }
+}
+
+/// The arguments as a key path sees them: what the rule sorts out inside the very thing that the path names is gone, so
+/// that `body` can be identity but for its description.
+fn without_inner<'a>(path: &Path, all: &'a Json, sorting: &Sorting) -> Cow<'a, Json> {
+    let inner = sorting.volatile.iter().chain(&sorting.content).filter(|other| other.may_lead_into(path));
+    inner.fold(Cow::Borrowed(all), |mut seen, inner| {
+        inner.remove_from(seen.to_mut());
+        seen
+    })
 }
 
 /// A null names nothing: `{"invoice": null}` twice is no evidence that both mean one invoice.
@@ -113,14 +126,16 @@ mod tests {
 
     #[test]
     fn without_a_rule_everything_is_identity() {
-        let sorted = sort(&charge(), &Sorting::default());
-        assert_eq!(sorted.identity, charge());
-        assert_eq!(sorted.fingerprinted, charge());
+        let charge = charge();
+        let sorted = sort(&charge, &Sorting::default());
+        assert_eq!(*sorted.identity, charge);
+        assert_eq!(*sorted.fingerprinted, charge);
         assert_eq!(sorted.content, None);
     }
 
     #[test]
     fn a_key_names_the_identity_and_the_rest_is_fingerprinted() {
+        let charge = charge();
         let sorting = Sorting {
             key: paths(&["args.customer", "args.invoice", "args.tags[*]"]),
             content: paths(&["args.description"]),
@@ -131,7 +146,7 @@ mod tests {
             )],
             ..Sorting::default()
         };
-        let sorted = sort(&charge(), &sorting);
+        let sorted = sort(&charge, &sorting);
         assert_eq!(
             sorted.identity.canonical(),
             r#"{"args.customer":"cus_1","args.invoice":1001,"args.tags[*]":["b","a"]}"#
@@ -142,6 +157,26 @@ mod tests {
         );
         assert_eq!(sorted.content.unwrap().canonical(), r#"{"args.description":"March, again"}"#);
         assert!(sorted.missing_key_paths.is_empty());
+    }
+
+    #[test]
+    fn a_key_that_holds_content_is_identity_but_for_that() {
+        let sorting = |key: &[&str]| Sorting {
+            key: paths(key),
+            content: paths(&["args.description", "args.lines[*].note"]),
+            volatile: paths(&["args.at"]),
+            ..Sorting::default()
+        };
+        let arguments = parse(
+            r#"{"args":{"amount":1,"at":"12:00","description":"d","lines":[{"id":7,"note":"n"}],"order":null}}"#,
+        )
+        .unwrap();
+        let identity = |key: &[&str]| sort(&arguments, &sorting(key)).identity.canonical();
+        assert_eq!(identity(&["args"]), r#"{"args":{"amount":1,"lines":[{"id":7}],"order":null}}"#);
+        assert_eq!(identity(&["args.lines[0]"]), r#"{"args.lines[0]":{"id":7}}"#);
+        assert_eq!(identity(&["args.lines[*]"]), r#"{"args.lines[*]":[{"id":7}]}"#);
+        assert_eq!(identity(&["args.*"]), r#"{"args.*":[1,"12:00","d",[{"id":7}],null]}"#, "named by itself");
+        assert_eq!(identity(&["args.description"]), r#"{"args.description":"d"}"#, "named by itself");
     }
 
     #[test]
@@ -160,9 +195,8 @@ mod tests {
 
     #[test]
     fn what_is_volatile_is_ignored_even_where_it_is_also_content() {
-        let both = paths(&["args.at"]);
-        let sorted =
-            sort(&charge(), &Sorting { content: both.clone(), volatile: both, ..Sorting::default() });
+        let (charge, both) = (charge(), paths(&["args.at"]));
+        let sorted = sort(&charge, &Sorting { content: both.clone(), volatile: both, ..Sorting::default() });
         assert_eq!(sorted.content, None);
     }
 
@@ -175,9 +209,8 @@ mod tests {
             let arguments = |at: &Json, text: &Json| {
                 Json::object([("args", Json::object([("at", at.clone()), ("text", text.clone()), ("n", Json::Null)]))])
             };
-            let a = sort(&arguments(&value, &value), &sorting);
-            let b = sort(&arguments(&other, &value), &sorting);
-            let c = sort(&arguments(&value, &other), &sorting);
+            let asked = [arguments(&value, &value), arguments(&other, &value), arguments(&value, &other)];
+            let [a, b, c] = asked.each_ref().map(|arguments| sort(arguments, &sorting));
             prop_assert_eq!(&a, &b);
             prop_assert_eq!(&a.identity, &c.identity);
             prop_assert_eq!(&a.fingerprinted, &c.fingerprinted);

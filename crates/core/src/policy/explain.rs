@@ -31,6 +31,8 @@ pub struct Explanation {
     pub rulings: Rulings,
     pub failure: Failure,
     pub effect: Option<String>,
+    /// When an answer that looks like a success is a refusal.
+    pub refused: Option<String>,
     /// Empty: 24h in a named run, with key fields or on one connection, else 1h.
     pub window: Option<String>,
     pub wait: String,
@@ -111,6 +113,7 @@ impl Policy {
                 EffectWording::Word(word) => format!("{word:?}").to_lowercase(),
                 EffectWording::Expression(expression) => expression.source().to_owned(),
             }),
+            refused: rule.refused.as_ref().map(|refused| refused.source().to_owned()),
             window: rule.window.map(duration::text),
             wait: duration::text(rule.wait),
             timeout: rule.timeout.map(duration::text),

@@ -296,6 +296,8 @@ pub struct RuleTable {
     pub window: Option<Spot<String>>,
     /// An answer later than this counts as not delivered.
     pub late_after: Option<Spot<String>>,
+    /// CEL over `reply`: does an answer that looks like a success refuse? An expression that fails leaves it in doubt.
+    pub refused: Option<Spot<String>>,
     /// Exit codes that certainly mean "not applied".
     #[serde(default)]
     pub refused_exit: Vec<Spot<i64>>,

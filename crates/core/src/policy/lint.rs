@@ -77,6 +77,7 @@ pub fn rule(
             ("probe", rule.probe.is_some()),
             ("confirm", rule.confirm.is_some()),
             ("undo", rule.undo.is_some()),
+            ("refused", rule.refused.is_some()),
             ("again", rule.choices.again.is_some()),
             ("rulings", rule.choices.rulings.is_some()),
             ("failure", rule.choices.failure.is_some()),

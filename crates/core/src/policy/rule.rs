@@ -3,8 +3,8 @@
 use crate::class::{Class, Tier};
 use crate::digest::Digest;
 use crate::identity::Sorting;
-use crate::json::Path;
-use crate::policy::expression::{Expression, Template};
+use crate::json::{Json, Path};
+use crate::policy::expression::{EvalError, Expression, Template};
 use crate::policy::file::KeyForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,8 @@ pub struct Rule {
     pub confirm: Option<Confirm>,
     pub undo: Option<Call>,
     pub dry_run: Option<DryRun>,
+    /// CEL over `reply`: what looks like a success is a refusal.
+    pub refused: Option<Expression>,
     /// Exit codes that mean a refusal: certainly not applied.
     pub refused_exit: Vec<i32>,
 }
@@ -55,6 +57,17 @@ impl Rule {
             Tier::Convergent
         } else {
             Tier::Opaque
+        }
+    }
+}
+
+impl Rule {
+    /// Whether an answer that looks like a success says no: some APIs answer 200 to everything, and refuse in the body.
+    /// An error means that nobody can say. `reply` is read only if the rule asks.
+    pub fn refuses(&self, reply: impl FnOnce() -> Json) -> Result<bool, EvalError> {
+        match &self.refused {
+            Some(refused) => refused.eval_bool(&[("reply", &reply())]),
+            None => Ok(false),
         }
     }
 }

@@ -77,6 +77,7 @@ impl Policy {
             confirm: written.confirm.clone(),
             undo: written.undo.clone(),
             dry_run: written.dry_run.clone(),
+            refused: written.refused.clone(),
             refused_exit: written.refused_exit.clone(),
             ..effective(written.origin.clone(), class, because, &choices)
         }
@@ -120,6 +121,7 @@ fn effective(origin: Origin, class: Class, class_because: String, choices: &Choi
         confirm: None,
         undo: None,
         dry_run: None,
+        refused: None,
         refused_exit: Vec::new(),
     }
 }

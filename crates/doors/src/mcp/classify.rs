@@ -258,6 +258,12 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool) -> Reading {
     if members.get("content").is_none() && members.get("structuredContent").is_none() {
         return reading(Meaning::Ambiguous, "the result has no content");
     }
+    match rule.refuses(|| super::word::value(&members)) {
+        Ok(false) => {}
+        Ok(true) if rule.failure == Failure::InDoubt => return ambiguous_by_rule(&words(&members)),
+        Ok(true) => return reading(Meaning::Refused, short(&words(&members))),
+        Err(error) => return reading(Meaning::Ambiguous, format!("the answer does not say: {error}")),
+    }
     match status(&members) {
         Some(status) if ACCEPTED.contains(&status.as_str()) => {
             reading(Meaning::Accepted, format!("the status is {status}"))
@@ -385,6 +391,27 @@ mod tests {
             of(r#"{"content":[{"type":"text","text":"{\"status\":\"pending\"}"}]}"#),
             Meaning::Accepted
         );
+    }
+
+    #[test]
+    fn a_success_that_refuses_in_its_body_is_read_as_the_rule_says() {
+        let of = |failure: &str, words: &str| {
+            let text = format!(
+                "[[rule]]\nmatch = \"mcp:s/t\"\nclass = \"consequential\"\nfailure = \"{failure}\"\n\
+                 refused = \"reply.ok ? false : reply.error == 'internal_error' ? reply.unclear : true\"\n"
+            );
+            let file = semel_core::policy::PolicyFile { path: "semel.toml".into(), text };
+            let rule = Policy::load(vec![file]).unwrap().rule_for(&ActionFacts::new("mcp:s/t", &Json::Null));
+            let body = format!(r#""result":{{"content":[{{"type":"text","text":{words:?}}}]}}"#);
+            let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
+            read(&message, &rule, false).meaning
+        };
+        assert_eq!(of("table", r#"{"ok": true}"#), Meaning::Succeeded);
+        assert_eq!(of("table", r#"{"ok": false, "error": "channel_not_found"}"#), Meaning::Refused);
+        assert_eq!(of("table", r#"{"ok": false, "error": "internal_error"}"#), Meaning::Ambiguous);
+        assert_eq!(of("table", "<html>"), Meaning::Ambiguous);
+        assert_eq!(of("in_doubt", r#"{"ok": false, "error": "channel_not_found"}"#), Meaning::Ambiguous);
+        assert_eq!(of("in_doubt", r#"{"ok": true}"#), Meaning::Succeeded);
     }
 
     #[test]

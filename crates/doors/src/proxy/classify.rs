@@ -41,6 +41,19 @@ pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys) -> Meaning {
     }
 }
 
+/// The same once the body was read: some APIs answer 200 to everything, and refuse in the body. `Err`: nobody can say.
+pub fn within(meaning: Meaning, rule: &Rule, reply: impl FnOnce() -> Json) -> Result<Meaning, String> {
+    if !matches!(meaning, Meaning::Applied | Meaning::Accepted) {
+        return Ok(meaning);
+    }
+    match (rule.refuses(reply), rule.failure) {
+        (Ok(false), _) => Ok(meaning),
+        (Ok(true), Failure::Table) => Ok(Meaning::Refused { answers_repeats: true }),
+        (Ok(true), Failure::InDoubt) => Err("it refuses, which its rule takes for a doubt".into()),
+        (Err(error), _) => Err(error.to_string()),
+    }
+}
+
 /// What a success did, in one word: from the rule, else from status and method, else from the last words of the path.
 pub fn effect_word(
     status: StatusCode,

@@ -180,6 +180,13 @@ impl HttpUpstream<'_> {
         }
         let whole = if whole.is_empty() { first } else { whole.freeze() };
         let too_large = stream.is_some() || !keep;
+        let meaning = match classify::within(meaning, &understood.rule, || reply::value(&whole)) {
+            Ok(meaning) => meaning,
+            Err(why) => {
+                return self
+                    .unclear(format!("the answer does not say: {why}"), shown_as(head.status, &whole));
+            }
+        };
         let secrets = self.secrets();
         let reply = (!too_large).then(|| kept(head.status, &head.headers, &whole, &secrets));
         let recorded_as = if too_large { Reply::TooLarge(length) } else { Reply::Kept };

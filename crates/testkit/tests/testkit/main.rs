@@ -6,3 +6,4 @@ mod power;
 mod scene;
 mod torture;
 mod trouble;
+mod upstream;

@@ -119,6 +119,7 @@ fn text(it: &Explanation) -> Result<String, std::fmt::Error> {
     fact("again", word(serde_json::to_value(it.again).unwrap_or_default()));
     fact("failure", word(serde_json::to_value(it.failure).unwrap_or_default()));
     fact("effect", or(&it.effect, ""));
+    fact("refused if", or(&it.refused, ""));
     fact("window", or(&it.window, "24h in a named run, with key fields or on one connection, else 1h"));
     fact("wait", it.wait.clone());
     fact("timeout", or(&it.timeout, "none"));

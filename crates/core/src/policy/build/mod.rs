@@ -52,6 +52,7 @@ pub struct Written {
     pub confirm: Option<Confirm>,
     pub undo: Option<Call>,
     pub dry_run: Option<DryRun>,
+    pub refused: Option<Expression>,
     pub refused_exit: Vec<i32>,
 }
 
@@ -187,6 +188,7 @@ pub fn rule(
         confirm: table.confirm.as_ref().and_then(|confirm| call::confirm(&mut check, confirm, own_server)),
         undo: table.undo.as_ref().and_then(|undo| call::undo(&mut check, undo, own_server)),
         dry_run: table.dry_run.as_ref().and_then(|dry_run| check.dry_run(dry_run)),
+        refused: table.refused.as_ref().and_then(|text| check.expression(text, &["reply"])),
         refused_exit: check.exit_codes(&table.refused_exit),
         pattern: pattern?,
     };
