@@ -68,6 +68,12 @@ impl Served {
         self.post(&calling(1, tool, arguments))
     }
 
+    /// Ends it without a word.
+    pub fn kill(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+
     /// Tells it to stop, and waits for its end.
     pub fn stop(&mut self) -> ExitStatus {
         let pid = rustix::process::Pid::from_child(&self.child);
@@ -121,6 +127,17 @@ impl Asked {
         self.reader.read_exact(&mut chunk).expect("a whole chunk");
         chunk.truncate(size);
         String::from_utf8(chunk).expect("text")
+    }
+
+    /// One chunk of a body; `None` where the connection ended in the middle.
+    pub fn chunk_if_any(&mut self) -> Option<String> {
+        let mut size = String::new();
+        self.reader.read_line(&mut size).ok().filter(|read| *read > 0)?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        let mut chunk = vec![0; size + 2];
+        self.reader.read_exact(&mut chunk).ok()?;
+        chunk.truncate(size);
+        String::from_utf8(chunk).ok()
     }
 
     pub fn answer(mut self) -> Answer {
