@@ -7,6 +7,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, Evidence, Reply, State, Verdict};
 use semel_core::identity::IntentDigest;
 use semel_core::ids::{AttemptNo, EffectId};
+use semel_core::undo::Undo;
 use semel_core::wording;
 use semel_gate::clock::block_on;
 use semel_ledger::journal::state_word;
@@ -33,6 +34,29 @@ pub struct EffectJson {
     pub intent_digest: IntentDigest,
     pub rule: String,
     pub reply: ReplyKept,
+    /// How it can be taken back, or why it cannot; null where its rule does not say.
+    pub undo: Option<UndoJson>,
+    pub undone: Option<UndoneJson>,
+    pub undoes: Option<UndoesJson>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct UndoJson {
+    pub call: Option<String>,
+    pub why_not: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct UndoneJson {
+    pub by: EffectId,
+    pub at: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct UndoesJson {
+    pub effect_id: EffectId,
+    pub by: String,
+    pub reason: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -82,6 +106,16 @@ impl EffectJson {
             intent_digest: effect.facts.digest,
             rule: effect.facts.rule.clone(),
             reply,
+            undo: effect.undo.as_ref().map(|undo| match undo {
+                Undo::By(call) => UndoJson { call: Some(call.to_string()), why_not: None },
+                Undo::Not(why) => UndoJson { call: None, why_not: Some(why.clone()) },
+            }),
+            undone: effect.undone.map(|undone| UndoneJson { by: undone.by, at: undone.at.to_string() }),
+            undoes: effect.facts.undoes.as_ref().map(|undoes| UndoesJson {
+                effect_id: undoes.effect,
+                by: undoes.by.clone(),
+                reason: undoes.reason.as_str().to_owned(),
+            }),
         }
     }
 

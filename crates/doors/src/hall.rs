@@ -6,6 +6,7 @@ use crate::leaving::Leaving;
 use crate::runtime::{RuntimeClock, ServedGate};
 use semel_core::digest::Secret;
 use semel_core::policy::{Mode, Policy};
+use std::sync::Arc;
 
 /// Shared by all doors of one process.
 #[derive(Debug)]
@@ -17,18 +18,18 @@ pub struct Hall {
     pub busy: Busy,
     pub leaving: Leaving,
     /// What probes, confirms and undos reach.
-    pub means: Means,
+    pub means: Arc<Means>,
 }
 
 impl Hall {
     pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Hall {
-        let means = Means::default();
+        let means = Arc::default();
         Hall { gate, policy, clock, busy: Busy::default(), leaving: Leaving::default(), means }
     }
 
     #[must_use]
     pub fn with_means(self, means: Means) -> Hall {
-        Hall { means, ..self }
+        Hall { means: Arc::new(means), ..self }
     }
 
     /// The ledger's secret, if there is a ledger.

@@ -12,3 +12,4 @@ pub mod leaving;
 pub mod mcp;
 pub mod proxy;
 pub mod runtime;
+pub mod undo;

@@ -56,6 +56,7 @@ impl Passed {
             reason: Some("a probe found it there before anything was sent".into()),
             trouble: None,
             dry_run: None,
+            undone_by: None,
             possible_repeat: false,
             data: Value::Null,
         };
@@ -129,6 +130,7 @@ impl Passed {
             reason,
             trouble: None,
             dry_run: None,
+            undone_by: None,
             possible_repeat: false,
             data: sent.data,
         };
@@ -234,7 +236,7 @@ pub(crate) fn held(effect: &Effect, trouble: Trouble, outcome: OutcomeWord) -> P
     refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null)
 }
 
-fn refused(
+pub(crate) fn refused(
     effect: Option<&Effect>,
     tier: Tier,
     trouble: Trouble,
@@ -272,6 +274,7 @@ fn answer(
         reason,
         trouble: None,
         dry_run: None,
+        undone_by: effect.undone.map(|undone| undone.by),
         possible_repeat: false,
         data: Value::Null,
     }

@@ -16,6 +16,7 @@ use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
+use semel_core::undo::Undo;
 use std::sync::Arc;
 
 /// The right to make one attempt. Settling spends it; dropping it leaves the effect to lapse into doubt.
@@ -25,9 +26,15 @@ pub struct Claim {
     found: Found,
     attempt: AttemptNo,
     turn: Option<(Digest, Revision)>,
+    undo: Option<Undo>,
 }
 
 impl Claim {
+    /// How the effect can be taken back if it is settled as applied.
+    pub fn keep_undo(&mut self, undo: Undo) {
+        self.undo = Some(undo);
+    }
+
     pub fn effect(&self) -> &Effect {
         &self.known().effect
     }
@@ -164,7 +171,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             reply: None,
         };
         let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
-        Ok(Asked { commit, claim: Claim { found, attempt, turn } })
+        Ok(Asked { commit, claim: Claim { found, attempt, turn, undo: None } })
     }
 
     fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
@@ -276,6 +283,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 reply: reply_after(&found, outcome, reply),
                 // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
                 beside: claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None })),
+                undo: claim.undo.clone(),
                 ..Change::to(&event, now)
             };
             match self.write(&found, change).await? {

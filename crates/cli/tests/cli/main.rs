@@ -17,3 +17,4 @@ mod run;
 mod runs;
 mod serve;
 mod streams;
+mod undo;

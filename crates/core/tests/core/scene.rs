@@ -77,6 +77,7 @@ pub fn facts() -> Arc<Facts> {
         caller_key: false,
         subject: "customer=ann".into(),
         rule: "default".into(),
+        undoes: None,
     })
 }
 
@@ -91,6 +92,8 @@ pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {
         opened_at: CLAIMED,
         epoch: 0,
         delivered_at: None,
+        undo: None,
+        undone: None,
     }
 }
 

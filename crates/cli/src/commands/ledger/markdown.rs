@@ -104,6 +104,12 @@ fn item(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<St
     match &effect.state {
         State::Applied(applied) => {
             write!(line, ": {}, {}", applied.word, applied.evidence.word())?;
+            if let Some(undone) = effect.undone {
+                write!(line, ", UNDONE {} by {}", undone.at, undone.by)?;
+            }
+            if let Some(undoes) = &effect.facts.undoes {
+                write!(line, "; it undid {}", undoes.effect)?;
+            }
             if let (_, Some(bytes)) = effect_json::reply(ledger, key, effect)?
                 && let Some(result) = first_line(&bytes)
             {
