@@ -45,6 +45,8 @@ pub enum AskedBy {
 #[derive(Debug, Clone)]
 pub struct Intent {
     pub tenant: String,
+    /// Of the principal: see [`principal_mark`].
+    pub principal: u64,
     pub action: String,
     pub run: Option<Run>,
     pub scope: Scope,
@@ -155,6 +157,7 @@ impl Intent {
         });
         Ok(Intent {
             tenant: ask.tenant.to_owned(),
+            principal: principal_mark(secret, ask.tenant, ask.principal),
             action: ask.action.to_owned(),
             digest,
             key: identity::intent_key(secret, &parts, &digest),
@@ -228,6 +231,7 @@ impl Intent {
             subject: self.subject.clone(),
             rule: rule.origin.to_string(),
             undoes: self.undoes.clone(),
+            principal: self.principal,
         })
     }
 }
@@ -252,6 +256,11 @@ pub fn undo_key(secret: &Secret, tenant: &str, effect: EffectId) -> Digest {
 
 /// What undoes are named by, apart from everything that a caller could name.
 const UNDO: &str = "undo";
+
+/// By which a record tells whose it is, without naming anybody. Never 0.
+pub fn principal_mark(secret: &Secret, tenant: &str, principal: &str) -> u64 {
+    secret.mac("principal mark", &[tenant.as_bytes(), principal.as_bytes()]).short().max(1)
+}
 
 /// The time inside a UUIDv7, which is when its maker thought of it.
 fn uuid_v7_time(key: &str) -> Option<At> {

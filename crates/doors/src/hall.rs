@@ -3,6 +3,7 @@
 use crate::ask::Means;
 use crate::busy::Busy;
 use crate::leaving::Leaving;
+use crate::llm::Lives;
 use crate::runtime::{RuntimeClock, ServedGate};
 use semel_core::digest::Secret;
 use semel_core::policy::{Mode, Policy};
@@ -19,12 +20,21 @@ pub struct Hall {
     pub leaving: Leaving,
     /// What probes, confirms and undos reach.
     pub means: Arc<Means>,
+    /// Answers of models that are coming.
+    pub lives: Arc<Lives>,
 }
 
 impl Hall {
     pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Hall {
-        let means = Arc::default();
-        Hall { gate, policy, clock, busy: Busy::default(), leaving: Leaving::default(), means }
+        Hall {
+            gate,
+            policy,
+            clock,
+            busy: Busy::default(),
+            leaving: Leaving::default(),
+            means: Arc::default(),
+            lives: Arc::default(),
+        }
     }
 
     #[must_use]

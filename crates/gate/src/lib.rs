@@ -4,6 +4,7 @@
 //! back an answer. It is written as async functions without a runtime: `semel run` drives it by polling parts that
 //! block, a server drives it on its own runtime.
 mod attempt;
+mod begin;
 pub mod clock;
 pub mod confirm;
 mod error;
@@ -14,6 +15,7 @@ pub mod undo;
 pub mod upstream;
 mod would;
 
+pub use begin::{Begun, Settled, Settlement, Taken};
 pub use error::Error;
 pub use pass::unrecorded;
 pub use reply::{GivenReply, Passed};

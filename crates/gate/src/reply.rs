@@ -82,6 +82,15 @@ impl Passed {
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
     }
 
+    /// Nothing was sent, for a reason that concerns this effect.
+    pub fn refused(effect: &Effect, trouble: Trouble) -> Passed {
+        let outcome = match trouble.code {
+            semel_core::answer::Code::HeldForPerson => OutcomeWord::Held,
+            _ => OutcomeWord::Refused,
+        };
+        refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null)
+    }
+
     /// A question after the success found it to be true.
     pub(crate) fn with_truth(mut self, found: Found) -> Passed {
         self.answer.evidence = Some(Evidence::Confirmed);
@@ -236,7 +245,7 @@ pub(crate) fn held(effect: &Effect, trouble: Trouble, outcome: OutcomeWord) -> P
     refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null)
 }
 
-pub(crate) fn refused(
+fn refused(
     effect: Option<&Effect>,
     tier: Tier,
     trouble: Trouble,

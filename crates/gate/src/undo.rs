@@ -1,10 +1,10 @@
 //! Taking an effect back, as an effect of its own.
 
 use crate::clock::Clock;
-use crate::reply::{Passed, held, refused};
+use crate::reply::{Passed, held};
 use crate::upstream::Upstream;
 use crate::{Error, Gate};
-use semel_core::answer::{OutcomeWord, Trouble};
+use semel_core::answer::OutcomeWord;
 use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::EffectId;
 use semel_core::intent::Intent;
@@ -14,7 +14,6 @@ use semel_core::wording;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
-use serde_json::Value;
 
 /// An effect that can be taken back, or has been: then its undo answers from the record.
 #[derive(Debug, Clone)]
@@ -33,7 +32,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if effect.facts.tenant != tenant {
             return Err(Error::Ledger(semel_ledger::Error::NoSuchEffect(id.to_string())));
         }
-        let refuse = |trouble| Ok(Err(Box::new(cannot(&effect, trouble))));
+        let refuse = |trouble| Ok(Err(Box::new(Passed::refused(&effect, trouble))));
         match (&effect.state, &effect.undo) {
             (State::InFlight { .. }, _) => {
                 Ok(Err(Box::new(held(&effect, wording::undo_too_early(&effect, now), OutcomeWord::Held))))
@@ -68,8 +67,4 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         Ok(passed)
     }
-}
-
-fn cannot(effect: &Effect, trouble: Trouble) -> Passed {
-    refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Refused, Value::Null)
 }

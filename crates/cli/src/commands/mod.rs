@@ -12,6 +12,7 @@ pub mod mcp;
 pub mod policy;
 pub mod run;
 pub mod serve;
+pub mod token;
 
 use crate::args::Global;
 use crate::config::Environment;

@@ -2,6 +2,7 @@
 
 mod home;
 
+mod api;
 mod asking;
 mod demo;
 mod docs;
@@ -10,6 +11,7 @@ mod documents;
 mod epoch;
 mod init;
 mod ledger;
+mod llm;
 mod mcp;
 mod policy;
 mod rulings;

@@ -1,6 +1,6 @@
 //! Texts with places: `https://x/{reply.id}`. `{{` and `}}` stand for the braces themselves.
 
-use crate::json::{Json, Path};
+use crate::json::{Json, Path, Step};
 use std::fmt;
 
 /// Longer texts than this are not URLs or arguments that a person wrote.
@@ -156,6 +156,16 @@ impl Template {
                     let refuse = |why| Err(MissingPath { path: path.to_string(), why });
                     match encoding {
                         Encoding::Url if text.is_empty() => return refuse(Why::Empty),
+                        Encoding::Url if is_request_path(path) => {
+                            let segments: Vec<&str> = text.trim_start_matches('/').split('/').collect();
+                            if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+                                return refuse(Why::Dots);
+                            }
+                            for (at, segment) in segments.into_iter().enumerate() {
+                                out.push_str(if at == 0 { "" } else { "/" });
+                                percent_encode(segment, &mut out);
+                            }
+                        }
                         Encoding::Url if text == "." || text == ".." => return refuse(Why::Dots),
                         Encoding::Url => percent_encode(&text, &mut out),
                         Encoding::Argument if out.is_empty() && text.starts_with('-') => {
@@ -238,6 +248,12 @@ fn text_of(value: &Json) -> String {
     }
 }
 
+/// `{path}` is where the request itself went: its slashes are slashes. What stands before it in the URL ends with the
+/// first of them.
+fn is_request_path(path: &Path) -> bool {
+    matches!(path.steps(), [Step::Member(root)] if root == "path")
+}
+
 fn percent_encode(text: &str, out: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {
@@ -275,6 +291,21 @@ mod tests {
         assert_eq!(render("q={args.customer}&n={args.n}", Encoding::Url), Ok("q=a%20b%2Fc&n=7".to_owned()));
         assert_eq!(render("{{literal}} {argv[1]}", Encoding::Plain), Ok("{literal} get".to_owned()));
         assert_eq!(render("", Encoding::Plain), Ok(String::new()));
+    }
+
+    #[test]
+    fn the_path_of_the_request_keeps_its_slashes() {
+        let render = |path: &str| {
+            let root = Json::object([("path", Json::str(path))]);
+            Template::parse("https://x/{path}/tags?q={path}").unwrap().render(&root, Encoding::Url)
+        };
+        assert_eq!(
+            render("/repos/o/a b?c"),
+            Ok("https://x/repos/o/a%20b%3Fc/tags?q=repos/o/a%20b%3Fc".to_owned())
+        );
+        for dots in ["/repos/../o", "/.", ".."] {
+            assert!(matches!(render(dots), Err(MissingPath { why: Why::Dots, .. })), "{dots}");
+        }
     }
 
     #[test]

@@ -78,6 +78,7 @@ pub fn facts() -> Arc<Facts> {
         subject: "customer=ann".into(),
         rule: "default".into(),
         undoes: None,
+        principal: 0,
     })
 }
 

@@ -26,6 +26,7 @@ use semel_core::json::{self, Json};
 use semel_core::policy::rule::{InjectInto, Probe};
 use semel_core::policy::{ActionFacts, Rule};
 use semel_core::undo::{UndoCall, Undoes};
+use semel_core::wording;
 use semel_gate::undo::Undoable;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Error, Passed};
@@ -43,6 +44,9 @@ pub struct Asked {
     pub by: String,
     pub reason: Reason,
     pub dry_run: bool,
+    /// This process does nothing else. A command inherits the lock of the process that runs it, and with it all that
+    /// the process holds, so one that serves others runs none.
+    pub alone: bool,
     /// Where the output of a command goes.
     pub show: Show,
 }
@@ -92,6 +96,10 @@ impl Undoing<'_> {
         let intent = self.intent(&prepared);
         if self.asked.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
+        }
+        if !self.asked.alone {
+            let trouble = wording::undo_by_hand(&self.undoable.effect);
+            return Ok(Passed::refused(&self.undoable.effect, trouble));
         }
         let Hall { policy, clock, .. } = self.hall;
         let means = Arc::clone(&self.hall.means);

@@ -129,6 +129,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
     let (mut action, mut tenant, mut subject, mut rule) = (None, None, None, None);
     let (mut class, mut tier, mut run, mut digest, mut caller_key) = (None, None, None, None, false);
     let mut undoes = None;
+    let mut principal = 0;
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -142,6 +143,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
             8 => subject = Some(value.text()?),
             9 => rule = Some(value.text()?),
             10 => undoes = Some(self::undoes(value)?),
+            12 => principal = value.number()?,
             _ => {}
         }
     }
@@ -156,6 +158,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
         subject: there(subject)?,
         rule: there(rule)?,
         undoes,
+        principal,
     })
 }
 

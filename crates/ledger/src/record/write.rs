@@ -69,7 +69,8 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
 }
 
 fn facts(out: &mut Out, facts: &Facts) {
-    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule, undoes } = facts;
+    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule, undoes, principal } =
+        facts;
     out.text(1, action);
     out.number(2, class.number());
     out.number(3, tier.number());
@@ -85,6 +86,9 @@ fn facts(out: &mut Out, facts: &Facts) {
             out.text(2, by);
             out.text(3, reason.as_str());
         });
+    }
+    if *principal != 0 {
+        out.fixed(12, *principal);
     }
 }
 

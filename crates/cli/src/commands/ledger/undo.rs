@@ -53,6 +53,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         by: context.environment.person(),
         reason,
         dry_run: args.dry_run,
+        alone: true,
         show: if context.output.json { Show::InAnswer } else { Show::Live },
     };
     let passed =

@@ -8,3 +8,4 @@ mod front;
 mod guarded;
 mod passing;
 mod stdio;
+mod tokens;

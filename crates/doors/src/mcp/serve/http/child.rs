@@ -127,7 +127,7 @@ impl Child {
         message: Option<Message>,
     ) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let owner = Owner { principal: caller.principal.clone(), session };
+        let owner = Owner { principal: caller.whose(), session };
         let asked = Asked { door, caller, owner, headers: parts.headers };
         match (parts.method, message) {
             (Method::POST, Some(message)) => self.post(asked, message).await,
