@@ -24,7 +24,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Print one JSON document on stdout.
     #[arg(long, global = true)]

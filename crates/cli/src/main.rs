@@ -5,6 +5,7 @@ mod commands;
 mod config;
 mod effect_json;
 mod house;
+mod means;
 mod output;
 mod policy_files;
 mod served;

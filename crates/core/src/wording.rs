@@ -58,6 +58,11 @@ pub fn why_not_applied(why: &NotAppliedWhy) -> String {
     }
 }
 
+/// What a refutation says: who was asked, and for how long.
+pub fn not_shown(asked: &str, within: std::time::Duration) -> String {
+    format!("{asked} did not show it within {}", crate::policy::duration::text(within))
+}
+
 pub fn in_doubt(effect: &Effect) -> Trouble {
     let (since, why) = match &effect.state {
         State::InDoubt(doubt) => (doubt.since, why_in_doubt(&doubt.why)),

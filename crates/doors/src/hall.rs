@@ -1,5 +1,6 @@
 //! What every door opens into: the gate, the policy, and who is still at work.
 
+use crate::ask::Means;
 use crate::busy::Busy;
 use crate::leaving::Leaving;
 use crate::runtime::{RuntimeClock, ServedGate};
@@ -15,11 +16,19 @@ pub struct Hall {
     pub clock: RuntimeClock,
     pub busy: Busy,
     pub leaving: Leaving,
+    /// What probes, confirms and undos reach.
+    pub means: Means,
 }
 
 impl Hall {
     pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Hall {
-        Hall { gate, policy, clock, busy: Busy::default(), leaving: Leaving::default() }
+        let means = Means::default();
+        Hall { gate, policy, clock, busy: Busy::default(), leaving: Leaving::default(), means }
+    }
+
+    #[must_use]
+    pub fn with_means(self, means: Means) -> Hall {
+        Hall { means, ..self }
     }
 
     /// The ledger's secret, if there is a ledger.

@@ -3,6 +3,7 @@
 //! Every door has the same files in the order in which data flows: `serve`, `intent`, `classify`, `render`. A door
 //! refuses to know transitions, retries and settling: it never decides.
 pub mod api;
+pub mod ask;
 pub mod busy;
 pub mod caller;
 pub mod command;

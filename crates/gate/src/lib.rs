@@ -6,6 +6,7 @@
 mod attempt;
 mod begin;
 pub mod clock;
+pub mod confirm;
 mod error;
 mod look;
 mod pass;

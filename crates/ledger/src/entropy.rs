@@ -2,6 +2,7 @@
 
 use semel_core::ids::{EffectId, Nonce};
 use semel_core::time::At;
+use std::cell::RefCell;
 
 pub trait Entropy: Send + Sync + 'static {
     fn bits(&self) -> u128;
@@ -11,11 +12,26 @@ pub trait Entropy: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsEntropy;
 
+/// Numbers fetched at once: a call needs four, and asking costs more than making them.
+const FETCHED: usize = 16;
+
+thread_local! {
+    /// Fetched and not yet given out; each goes out once.
+    static STOCK: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Entropy for OsEntropy {
     fn bits(&self) -> u128 {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).expect("the operating system has a random generator");
-        u128::from_le_bytes(bytes)
+        STOCK.with_borrow_mut(|stock| {
+            if let Some(bits) = stock.pop() {
+                return bits;
+            }
+            let mut bytes = [0; 16 * FETCHED];
+            getrandom::fill(&mut bytes).expect("the operating system has a random generator");
+            let (numbers, _) = bytes.as_chunks();
+            stock.extend(numbers[1..].iter().map(|bytes| u128::from_le_bytes(*bytes)));
+            u128::from_le_bytes(numbers[0])
+        })
     }
 }
 
@@ -30,4 +46,19 @@ pub fn effect_id(entropy: &impl Entropy, at: At) -> EffectId {
     const RANDOM: u128 = (0xFFF << 64) | ((1 << 62) - 1);
     let millis = u128::from(at.0 / 1_000) & 0xFFFF_FFFF_FFFF;
     EffectId(millis << 80 | VERSION | VARIANT | (entropy.bits() & RANDOM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_is_given_out_twice() {
+        let threads =
+            (0..4).map(|_| std::thread::spawn(|| (0..1_000).map(|_| OsEntropy.bits()).collect::<Vec<_>>()));
+        let all: Vec<u128> = threads.flat_map(|thread| thread.join().unwrap()).collect();
+        let different: std::collections::HashSet<u128> = all.iter().copied().collect();
+        assert_eq!(different.len(), all.len());
+        assert!(!different.contains(&0));
+    }
 }

@@ -25,7 +25,7 @@ use semel_gate::clock::SystemClock;
 use std::time::Duration;
 
 /// What every command is given.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Context {
     pub global: Global,
     pub environment: Environment,

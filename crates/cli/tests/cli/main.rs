@@ -3,6 +3,7 @@
 mod home;
 
 mod api;
+mod asking;
 mod demo;
 mod docs;
 mod doctor;

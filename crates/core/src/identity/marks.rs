@@ -2,7 +2,7 @@
 
 use super::Sorted;
 use crate::digest::{Digest, Secret};
-use crate::json::{Json, member_text};
+use crate::json::{Json, push_member};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -67,29 +67,41 @@ pub enum PathKind {
 }
 
 impl Marks {
-    pub fn of(secret: &Secret, action: &str, sorted: &Sorted) -> Marks {
-        let whole =
-            |purpose, json: &Json| secret.mac(purpose, &[action.as_bytes(), json.canonical().as_bytes()]);
-        let mark = |leaves: Option<Vec<(String, &Json)>>| {
-            let marked = leaves.into_iter().flatten().map(|(path, leaf)| PathMark {
-                kind: kind(&path, leaf),
-                mark: secret.mac("path", &[path.as_bytes(), leaf.canonical().as_bytes()]).short(),
-                path,
+    pub fn of(secret: &Secret, action: &str, sorted: &Sorted<'_>) -> Marks {
+        // One buffer for all canonical texts: a call has a dozen.
+        let mut text = String::new();
+        let mut whole = |purpose, json: &Json| {
+            text.clear();
+            json.write_canonical(&mut text);
+            secret.mac(purpose, &[action.as_bytes(), text.as_bytes()])
+        };
+        let fingerprint = whole("fingerprint", &sorted.fingerprinted);
+        let content = sorted.content.as_ref().map(|content| whole("content", content));
+        let mut mark = |leaves: Leaves<'_>| {
+            let marked = leaves.found.into_iter().filter(|_| !leaves.too_many).map(|(path, leaf)| {
+                text.clear();
+                leaf.write_canonical(&mut text);
+                let mark = secret.mac("path", &[path.as_bytes(), text.as_bytes()]).short();
+                PathMark { kind: kind(&path, leaf), mark, path }
             });
             marked.collect()
         };
+        let mut leaves = Leaves::default();
+        leaves.collect(&sorted.fingerprinted);
+        let mut content_leaves = Leaves::default();
         // The members of the content object are named by paths already.
-        let content_leaves = sorted.content.as_ref().and_then(Json::as_object).and_then(|content| {
-            let mut leaves = Vec::new();
-            content.iter().all(|(path, value)| collect_leaves(path, value, &mut leaves)).then_some(leaves)
-        });
-        let mut leaves = Vec::new();
-        let few = collect_leaves("", &sorted.fingerprinted, &mut leaves);
+        for (path, value) in
+            sorted.content.iter().filter_map(Json::as_object).flat_map(|content| content.iter())
+        {
+            content_leaves.path.clear();
+            content_leaves.path.push_str(path);
+            content_leaves.collect(value);
+        }
         Marks {
             action: secret.mac("action", &[action.as_bytes()]).short(),
-            fingerprint: whole("fingerprint", &sorted.fingerprinted),
-            content: sorted.content.as_ref().map(|content| whole("content", content)),
-            paths: mark(few.then_some(leaves)),
+            fingerprint,
+            content,
+            paths: mark(leaves),
             content_paths: mark(content_leaves),
         }
     }
@@ -202,22 +214,44 @@ fn kind(path: &str, leaf: &Json) -> PathKind {
     }
 }
 
-/// False as soon as there are too many leaves, or one whose path is too long.
-fn collect_leaves<'a>(path: &str, json: &'a Json, leaves: &mut Vec<(String, &'a Json)>) -> bool {
-    match json {
-        Json::Object(object) if !object.is_empty() => object.iter().all(|(name, value)| {
-            let step = member_text(name);
-            let step = if path.is_empty() { step.strip_prefix('.').unwrap_or(&step) } else { &step };
-            collect_leaves(&format!("{path}{step}"), value, leaves)
-        }),
-        Json::Array(elements) if !elements.is_empty() => elements
-            .iter()
-            .enumerate()
-            .all(|(i, value)| collect_leaves(&format!("{path}[{i}]"), value, leaves)),
-        _ => {
-            leaves.push((path.to_owned(), json));
-            leaves.len() <= PATHS_MAX && path.len() <= MARK_PATH_BYTES_MAX
+/// The leaves of a tree with their paths.
+#[derive(Default)]
+struct Leaves<'a> {
+    found: Vec<(String, &'a Json)>,
+    /// There are too many, or one whose path is too long.
+    too_many: bool,
+    /// Where the walk is.
+    path: String,
+}
+
+impl<'a> Leaves<'a> {
+    fn collect(&mut self, json: &'a Json) {
+        let here = self.path.len();
+        match json {
+            Json::Object(object) if !object.is_empty() => {
+                for (name, value) in object.iter() {
+                    push_member(name, &mut self.path);
+                    self.deeper(value, here);
+                }
+            }
+            Json::Array(elements) if !elements.is_empty() => {
+                for (i, value) in elements.iter().enumerate() {
+                    self.path.push_str(&format!("[{i}]"));
+                    self.deeper(value, here);
+                }
+            }
+            _ => {
+                self.too_many |= self.found.len() == PATHS_MAX || here > MARK_PATH_BYTES_MAX;
+                self.found.push((self.path.clone(), json));
+            }
         }
+    }
+
+    fn deeper(&mut self, json: &'a Json, here: usize) {
+        if !self.too_many {
+            self.collect(json);
+        }
+        self.path.truncate(here);
     }
 }
 

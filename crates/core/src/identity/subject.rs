@@ -1,7 +1,7 @@
 //! The subject: an intent in one line, for tables and messages.
 
-use super::{Sorting, redact};
-use crate::json::{Json, Path, member_text};
+use super::{Sorting, redacted};
+use crate::json::{Json, Path, push_member};
 
 /// What fits beside an action and a state on a wide terminal.
 pub const SUBJECT_CHARACTERS_MAX: usize = 80;
@@ -12,12 +12,12 @@ const VALUE_CHARACTERS_MAX: usize = 40;
 /// What an intent is about, in at most 80 characters: `customer=cus_42 invoice=1001`, or the command line. Secrets
 /// and control characters are left out.
 pub fn subject(arguments: &Json, sorting: &Sorting) -> String {
-    let mut shown = redact(arguments, &sorting.secret);
+    let mut shown = redacted(arguments, &sorting.secret);
     let line = match by_key(&shown, &sorting.key) {
         Some(line) => line,
         None => {
             for path in sorting.volatile.iter().chain(&sorting.content) {
-                path.remove_from(&mut shown);
+                path.remove_from(shown.to_mut());
             }
             match shown.get("argv").and_then(Json::as_array) {
                 Some(argv) => command_line(argv),
@@ -40,8 +40,14 @@ fn by_key(shown: &Json, key: &[Path]) -> Option<String> {
             return None;
         }
         let name = path.to_string();
-        let values: Vec<String> = found.into_iter().map(|(_, value)| value_text(value)).collect();
-        pairs.push(format!("{}={}", name.strip_prefix("args.").unwrap_or(&name), values.join(",")));
+        let mut pair = format!("{}=", name.strip_prefix("args.").unwrap_or(&name));
+        for (i, (_, value)) in found.into_iter().enumerate() {
+            if i > 0 {
+                pair.push(',');
+            }
+            push_value(&mut pair, value);
+        }
+        pairs.push(pair);
     }
     Some(pairs.join(" "))
 }
@@ -66,32 +72,49 @@ fn quoted_for_a_shell(text: &str) -> String {
 
 /// The members of `args`, then those of the other roots.
 fn in_pairs(shown: &Json) -> String {
+    let mut line = String::new();
     let Json::Object(roots) = shown else {
-        return value_text(shown);
+        push_value(&mut line, shown);
+        return line;
     };
-    let mut pairs = Vec::new();
     for (root, value) in roots.iter() {
         match value {
             Json::Object(members) if root == "args" => {
-                pairs.extend(members.iter().map(|(name, value)| pair(name, value)));
+                members.iter().for_each(|(name, value)| push_pair(&mut line, name, value));
             }
-            _ => pairs.push(pair(root, value)),
+            _ => push_pair(&mut line, root, value),
         }
     }
-    pairs.join(" ")
+    line
 }
 
-fn pair(name: &str, value: &Json) -> String {
-    let name = member_text(name);
-    format!("{}={}", name.strip_prefix('.').unwrap_or(&name), value_text(value))
+fn push_pair(line: &mut String, name: &str, value: &Json) {
+    // What comes behind is cut off anyway.
+    if line.len() > SUBJECT_CHARACTERS_MAX * 4 {
+        return;
+    }
+    if !line.is_empty() {
+        line.push(' ');
+    }
+    let mut path = String::new();
+    push_member(name, &mut path);
+    line.push_str(&path);
+    line.push('=');
+    push_value(line, value);
 }
 
-fn value_text(value: &Json) -> String {
-    let text = match value {
-        Json::String(text) if !text.is_empty() && !text.contains(char::is_whitespace) => text.clone(),
-        other => other.canonical(),
-    };
-    shorten(text, VALUE_CHARACTERS_MAX)
+fn push_value(line: &mut String, value: &Json) {
+    let from = line.len();
+    match value {
+        Json::String(text) if !text.is_empty() && !text.contains(char::is_whitespace) => line.push_str(text),
+        other => other.write_canonical(line),
+    }
+    let value = &line[from..];
+    if value.len() > VALUE_CHARACTERS_MAX && value.chars().count() > VALUE_CHARACTERS_MAX {
+        let kept = value.char_indices().nth(VALUE_CHARACTERS_MAX - 1).map_or(value.len(), |(at, _)| at);
+        line.truncate(from + kept);
+        line.push('…');
+    }
 }
 
 /// White space becomes a space. Control characters go, and with them those that turn the direction of writing: a

@@ -12,7 +12,7 @@ mod path;
 pub use number::{DIGITS_MAX, Number, NumberError, POINT_MAX};
 pub use object::Object;
 pub use parse::{DEPTH_MAX, ParseError, Problem, TEXT_BYTES_MAX, parse, parse_bytes};
-pub(crate) use path::member_text;
+pub(crate) use path::push_member;
 pub use path::{PATH_BYTES_MAX, Path, PathError, PathProblem, Step};
 
 use std::fmt::Write as _;
@@ -84,7 +84,8 @@ impl Json {
         text
     }
 
-    fn write_canonical(&self, out: &mut String) {
+    /// The same, behind what the text holds already.
+    pub fn write_canonical(&self, out: &mut String) {
         match self {
             Json::Null => out.push_str("null"),
             Json::Bool(true) => out.push_str("true"),

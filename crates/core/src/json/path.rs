@@ -100,20 +100,21 @@ impl Path {
 
     /// Every value it names, with the concrete path of each, in the order of the tree.
     pub fn find<'a>(&self, root: &'a Json) -> Vec<(String, &'a Json)> {
+        let behind = |path: &str, name: &str| {
+            let mut path = path.to_owned();
+            push_member(name, &mut path);
+            path
+        };
         let mut found = vec![(String::new(), root)];
         for step in &self.steps {
             let mut next = Vec::new();
             for (path, json) in found {
                 match (step, json) {
                     (Step::Member(name), Json::Object(object)) => {
-                        next.extend(object.get(name).map(|value| (path + &member_text(name), value)));
+                        next.extend(object.get(name).map(|value| (behind(&path, name), value)));
                     }
                     (Step::AnyMember, Json::Object(object)) => {
-                        next.extend(
-                            object
-                                .iter()
-                                .map(|(name, value)| (format!("{path}{}", member_text(name)), value)),
-                        );
+                        next.extend(object.iter().map(|(name, value)| (behind(&path, name), value)));
                     }
                     (Step::Element(index), Json::Array(elements)) => {
                         next.extend(elements.get(*index).map(|value| (format!("{path}[{index}]"), value)));
@@ -127,11 +128,6 @@ impl Path {
                 }
             }
             found = next;
-        }
-        for (path, _) in &mut found {
-            if path.starts_with('.') {
-                path.remove(0);
-            }
         }
         found
     }
@@ -184,15 +180,20 @@ fn each_mut(steps: &[Step], json: &mut Json, change: &mut dyn FnMut(&mut Json)) 
     }
 }
 
-/// How a member's step is written behind a path: `.name`, or `["a name"]` where the name needs quotes.
-pub(crate) fn member_text(name: &str) -> String {
-    if !name.is_empty() && name.chars().all(is_bare) {
-        return format!(".{name}");
+/// Writes a member's step behind a path: `.name`, or `["a name"]` where the name needs quotes.
+pub(crate) fn push_member(name: &str, path: &mut String) {
+    let bare = !name.is_empty() && name.chars().all(is_bare);
+    if bare {
+        // At the beginning of a path there is nothing to tell it apart from.
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(name);
+    } else {
+        path.push('[');
+        write_string(name, path);
+        path.push(']');
     }
-    let mut text = "[".to_owned();
-    write_string(name, &mut text);
-    text.push(']');
-    text
 }
 
 /// Characters that need no quotes: all but those with a meaning in paths or in the templates around them.
@@ -258,8 +259,11 @@ impl fmt::Display for Path {
         for (i, step) in self.steps.iter().enumerate() {
             match step {
                 Step::Member(name) => {
-                    let text = member_text(name);
-                    f.write_str(if i == 0 { text.strip_prefix('.').unwrap_or(&text) } else { &text })?;
+                    // A beginning of one character stands for the path so far.
+                    let mut text = if i == 0 { String::new() } else { ".".to_owned() };
+                    let before = text.len();
+                    push_member(name, &mut text);
+                    f.write_str(&text[before..])?;
                 }
                 Step::AnyMember => f.write_str(".*")?,
                 Step::Element(index) => write!(f, "[{index}]")?,

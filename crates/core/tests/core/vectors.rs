@@ -102,7 +102,8 @@ fn intent_digests_are_as_specified() {
                 (name, IntentDigest::of_caller_key(&caller_key), digest, idempotency_key)
             }
             Case::Derived(case) => {
-                let sorted = sort(&parse(&case.arguments).expect(&case.name), &case.sorting.into());
+                let arguments = parse(&case.arguments).expect(&case.name);
+                let sorted = sort(&arguments, &case.sorting.into());
                 assert_eq!(sorted.identity.canonical(), case.identity, "{}", case.name);
                 assert_eq!(sorted.missing_key_paths, case.missing, "{}", case.name);
                 let derived = IntentDigest::of(&case.action, &sorted.identity);
@@ -157,7 +158,8 @@ fn fingerprints_are_as_specified() {
         content: Option<Digest>,
     }
     for case in cases::<Case>("fingerprint.json") {
-        let sorted = sort(&parse(&case.arguments).expect(&case.name), &case.sorting.into());
+        let arguments = parse(&case.arguments).expect(&case.name);
+        let sorted = sort(&arguments, &case.sorting.into());
         let marks = Marks::of(&secret(&case.secret), &case.action, &sorted);
         assert_eq!(marks.fingerprint, case.fingerprint, "{}", case.name);
         assert_eq!(marks.content, case.content, "{}", case.name);
@@ -196,7 +198,8 @@ fn pairs_are_the_same_intent_or_not_as_specified() {
         let sorting = pair.sorting.into();
         let secret = secret(&"5e".repeat(32));
         let derive = |action: &str, arguments: &str| {
-            let sorted = sort(&parse(arguments).expect(&pair.name), &sorting);
+            let arguments = parse(arguments).expect(&pair.name);
+            let sorted = sort(&arguments, &sorting);
             (IntentDigest::of(action, &sorted.identity), Marks::of(&secret, action, &sorted))
         };
         let (digest, marks) = derive(&pair.action, &pair.one);

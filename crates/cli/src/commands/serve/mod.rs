@@ -7,6 +7,7 @@ mod upstreams;
 
 use super::Context;
 use crate::args::Serve as Args;
+use crate::means;
 use crate::output::Hinted;
 use crate::served;
 use anyhow::Context as _;
@@ -47,10 +48,11 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let apis = upstreams::prepare(context, &policy)?;
     let mcp = offers.keys().map(|name| format!("mcp/{name}"));
     let paths: Vec<String> = mcp.chain(apis.keys().map(|name| format!("p/{name}/"))).collect();
-    let hall = Arc::new(Hall::new(gate, policy, clock));
+    let means = means::serving(context, &policy, servers);
+    let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
     runtime.spawn(served::keep_retention(Arc::clone(&hall)));
     let front = front::front(&hall, token, address);
-    let door = Arc::new(Door::new(Arc::clone(&hall), servers));
+    let door = Arc::new(Door::new(Arc::clone(&hall)));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))

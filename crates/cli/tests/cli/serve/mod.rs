@@ -2,7 +2,7 @@
 
 pub mod served;
 mod smuggling;
-mod upstream;
+pub mod upstream;
 
 mod front;
 mod guarded;
