@@ -33,8 +33,12 @@ fn is_zero(epoch: &u64) -> bool {
     *epoch == 0
 }
 
-/// Enough to read a history by; an unproven attempt is never dropped.
+/// Enough to read a history by; an unproven attempt is never dropped, but for those of a generation past a [`STORM`].
 pub const ATTEMPTS_KEPT: usize = 16;
+
+/// The retries of all layers above one request come within a minute: three layers of two retries each, with pauses of
+/// at most eight seconds.
+pub const STORM: Duration = Duration::from_secs(60);
 
 /// Which effect of its record this is, and why it was wanted again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -274,6 +278,12 @@ impl Effect {
 
     pub fn resends(&self) -> u32 {
         self.attempts.iter().filter(|attempt| attempt.resend).count() as u32
+    }
+
+    /// The re-sends of the last while. A clock that went back makes them more, not fewer.
+    pub fn resends_within(&self, span: Duration, now: At) -> u32 {
+        let young = |attempt: &&Attempt| attempt.resend && now.since(attempt.claimed_at) < span;
+        self.attempts.iter().filter(young).count() as u32
     }
 
     /// When this effect last changed its state.

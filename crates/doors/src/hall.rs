@@ -3,9 +3,11 @@
 use crate::ask::Means;
 use crate::busy::Busy;
 use crate::leaving::Leaving;
+use crate::llm::Lives;
 use crate::runtime::{RuntimeClock, ServedGate};
 use semel_core::digest::Secret;
 use semel_core::policy::{Mode, Policy};
+use std::sync::Arc;
 
 /// Shared by all doors of one process.
 #[derive(Debug)]
@@ -18,12 +20,21 @@ pub struct Hall {
     pub leaving: Leaving,
     /// What probes, confirms and undos reach.
     pub means: Means,
+    /// Answers of models that are coming.
+    pub lives: Arc<Lives>,
 }
 
 impl Hall {
     pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Hall {
-        let means = Means::default();
-        Hall { gate, policy, clock, busy: Busy::default(), leaving: Leaving::default(), means }
+        Hall {
+            gate,
+            policy,
+            clock,
+            busy: Busy::default(),
+            leaving: Leaving::default(),
+            means: Means::default(),
+            lives: Arc::default(),
+        }
     }
 
     #[must_use]

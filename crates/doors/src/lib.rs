@@ -11,6 +11,7 @@ pub mod effect_json;
 pub mod hall;
 pub mod http;
 pub mod leaving;
+pub mod llm;
 pub mod mcp;
 pub mod neutral;
 pub mod proxy;

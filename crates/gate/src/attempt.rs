@@ -3,10 +3,11 @@
 use crate::begin::Handed;
 use crate::clock::Clock;
 use crate::pass::{Call, Own};
-use crate::reply::{Passed, answer_ran, held};
+use crate::reply::{Passed, answer_of_record, answer_ran, held};
 use crate::upstream::{Recorded, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
+use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
@@ -185,6 +186,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
                 Ok(None)
+            }
+            // Another attempt was first with the answer, and that is the answer.
+            (None, Some(State::Applied(applied)))
+                if call.rule.class == Class::Generate && applied.by.is_some_and(|by| by != attempt) =>
+            {
+                Ok(Some(answer_of_record(changed.found, OutcomeWord::Joined, now)))
             }
             _ => Ok(Some(answer_ran(changed.found, sent, now))),
         }

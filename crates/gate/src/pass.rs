@@ -12,7 +12,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Replay, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
+use semel_core::effect::{Doubt, Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::{AttemptNo, Nonce};
 use semel_core::intent::Intent;
 use semel_core::policy::Mode;
@@ -79,6 +79,19 @@ impl<'a, U> Call<'a, U> {
     /// Whether this call is a deliberate repeat for another reason than this effect.
     fn wants_another(&self, effect: &Effect) -> bool {
         self.intent.again.as_ref().is_some_and(|reason| effect.occurrence.reason.as_ref() != Some(reason))
+    }
+
+    /// Whether sending again is the caller's own matter. A generation that failed before this call's eyes is asked for
+    /// again by whoever wants it, after a pause of its own, and a part of it may have been given on already. One whose
+    /// holder died is nobody's.
+    fn leaves_resending(&self, found: &Found) -> bool {
+        let newest =
+            found.effect().and_then(|effect| effect.newest_attempt().map(|attempt| (effect, attempt)));
+        let seen = newest.is_some_and(|(effect, attempt)| {
+            let orphaned = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::HolderDied);
+            self.joined == Some((effect.occurrence.number, attempt.number)) && !orphaned
+        });
+        self.rule.class == Class::Generate && (self.own.is_some() || seen)
     }
 
     /// Whether the success before a repeat is so young that its answer may still be on its way.
@@ -148,10 +161,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::Claim(claiming) => {
                 Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await
             }
+            Decision::Resend if call.leaves_resending(&found) => Ok(Some(in_doubt(call, &found, None))),
             Decision::Resend => Box::pin(self.claim(call, &found, How::Resend, fence)).await,
             Decision::Join(attempt) => {
                 let effect = found.effect().expect("only a known effect is in flight");
-                call.joined = Some((effect.occurrence.number, attempt));
+                let joined = Some((effect.occurrence.number, attempt));
+                if call.joined != joined && !call.wants_another(effect) {
+                    call.upstream.joins(effect, attempt);
+                }
+                call.joined = joined;
                 let waited = self.wait(call, found.key, found.revision).await;
                 Ok((!waited).then(|| held(effect, wording::in_flight(effect, now), OutcomeWord::Held)))
             }

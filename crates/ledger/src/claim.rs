@@ -7,6 +7,7 @@ use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, fa
 use crate::record::{Known, encode, index_after, index_of_first};
 use crate::store::{Commit, Committed, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store};
 use crate::{Error, journal};
+use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, LastSend, Occurrence, State, Verdict};
@@ -166,14 +167,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         if let Some(alias) = wanted.alias {
             puts.push(cell(alias, Revision::ABSENT, &key));
         }
+        // Two runs may well ask a model the same thing at once.
+        let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);
         let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
         cells.extend(wanted.fence);
         let commit = Commit {
             nonce: event.nonce(),
             puts,
-            require: Require { cells, family_quiet: Some(wanted.intent.family) },
+            require: Require { cells, family_quiet },
             journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
-            durability: Durability::Durable,
+            durability: promised(&effect),
         };
         let found = Found {
             key,
@@ -323,7 +326,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Box::pin(self.late(claim, found, &event, now)).await;
             }
             let change = Change {
-                reply: reply_after(&found, outcome, reply),
+                reply: reply_after(&found, attempt, outcome, reply),
+                durability: promised(claim.effect()),
                 // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
                 beside: claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None })),
                 ..Change::to(&event, now)
@@ -452,9 +456,23 @@ fn verdict_of(outcome: &Outcome) -> Verdict {
     }
 }
 
-fn reply_after(found: &Found, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {
-    let in_flight = matches!(found.effect().map(|effect| &effect.state), Some(State::InFlight { .. }));
+/// How surely claim and settlement of an effect are written. A claim of a generation that a power cut has lost may be
+/// sent again anyway, and its answer is then generated again: that is worth no fsync before the first token. A step
+/// that its caller named has one answer for ever, and so has everything else.
+fn promised(effect: &Effect) -> Durability {
+    match effect.facts.class == Class::Generate && !effect.facts.caller_key {
+        true => Durability::Lazy,
+        false => Durability::Durable,
+    }
+}
+
+fn reply_after(found: &Found, attempt: AttemptNo, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {
+    let state = found.effect().map(|effect| &effect.state);
+    let in_flight = matches!(state, Some(State::InFlight { .. }));
+    // The reply of a success is that of the attempt that did it.
+    let others = matches!(state, Some(State::Applied(applied)) if applied.by.is_some_and(|by| by != attempt));
     match (reply, outcome) {
+        (Some(_), Outcome::Applied { .. }) if others => ReplyChange::Keep,
         (None, _) | (_, Outcome::InDoubt { .. }) => ReplyChange::Keep,
         // A late refusal must not take the place of a success's reply.
         (Some(_), Outcome::NotApplied { .. }) if !in_flight => ReplyChange::Keep,

@@ -11,6 +11,7 @@ mod documents;
 mod epoch;
 mod init;
 mod ledger;
+mod llm;
 mod mcp;
 mod policy;
 mod rulings;

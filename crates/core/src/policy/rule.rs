@@ -27,6 +27,7 @@ pub struct Rule {
     pub again: Again,
     pub rulings: Rulings,
     pub failure: Failure,
+    pub on_disconnect: OnDisconnect,
     /// How many re-sends semel itself may make for one effect.
     pub budget: u32,
     pub timeout: Option<Duration>,
@@ -138,6 +139,17 @@ pub enum Failure {
     Table,
     /// Every error of the action is ambiguous.
     InDoubt,
+}
+
+/// What becomes of a generation that nobody reads any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    /// It is read to its end and kept for the retry.
+    #[default]
+    Finish,
+    /// It is ended, and a retry generates anew.
+    Stop,
 }
 
 /// Where the upstream's idempotency key goes.

@@ -2,7 +2,8 @@
 
 use super::offer::Offer;
 use crate::hall::Hall;
-use crate::http::server::problem;
+use crate::http::server::{caller, problem};
+use crate::llm;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -30,7 +31,7 @@ async fn bare() -> Response {
 async fn api(
     State(offers): State<Arc<Offers>>,
     Path((name, _)): Path<(String, String)>,
-    _request: Request<Body>,
+    request: Request<Body>,
 ) -> Response {
     let Some(offer) = offers.by_name.get(&name) else {
         return problem(
@@ -38,5 +39,13 @@ async fn api(
             "there is no API of that name; semel.toml has [upstream.NAME]",
         );
     };
+    let (mut parts, body) = request.into_parts();
+    let caller = match caller(offers.hall.secret(), offer.run.as_ref(), &mut parts) {
+        Ok(caller) => caller,
+        Err(refused) => return *refused,
+    };
+    if llm::is_generation(offer, &parts.method, parts.uri.path()) {
+        return llm::serve::answer(&offers.hall, offer, caller, parts, body).await;
+    }
     problem(StatusCode::NOT_IMPLEMENTED, &format!("{} is not guarded yet", offer.name))
 }
