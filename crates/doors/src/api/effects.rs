@@ -27,6 +27,9 @@ use std::time::Duration;
 const PAGE: usize = 50;
 const PAGE_MAX: usize = 200;
 
+/// As long as the name of any action.
+const ACTION_CHARS_MAX: usize = 255;
+
 /// A page looks at no more effects than this, found or not, so that no request takes long.
 const LOOKED_AT_MAX: usize = 5_000;
 
@@ -103,6 +106,9 @@ pub async fn page(
     let limit = filter.limit.unwrap_or(PAGE);
     if limit == 0 || limit > PAGE_MAX {
         return Err(Problem::bad(format!("limit is 1 to {PAGE_MAX}")));
+    }
+    if filter.action.as_ref().is_some_and(|text| text.chars().count() > ACTION_CHARS_MAX) {
+        return Err(Problem::bad(format!("action has at most {ACTION_CHARS_MAX} characters")));
     }
     if let Some(run) = &filter.run {
         Run::named(run).map_err(|error| Problem::bad(error.to_string()))?;
