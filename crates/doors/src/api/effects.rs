@@ -42,7 +42,7 @@ pub struct Filter {
     /// Only this state.
     pub state: Option<StateWord>,
     /// Only this run.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]{1,255}$"))]
     pub run: Option<String>,
     /// Only actions that contain this.
     #[schemars(length(max = 255))]
