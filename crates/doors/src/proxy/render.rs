@@ -171,6 +171,7 @@ fn title(code: Code) -> &'static str {
         Code::BudgetSpent => "It was sent too often without a clear answer",
         Code::Refuted => "It was reported as done and did not happen",
         Code::HeldForPerson => "A person has to decide",
+        Code::CannotUndo => "It cannot be taken back",
         Code::UpstreamRefused => "The upstream refused it",
         Code::NotStarted => "Nothing was sent",
         Code::LedgerUnavailable => "The ledger is not available",
@@ -186,6 +187,7 @@ fn status(code: Code, offer: &Offer) -> StatusCode {
         Code::InDoubt => StatusCode::LOCKED,
         Code::KeyRequired => StatusCode::BAD_REQUEST,
         Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => StatusCode::FORBIDDEN,
+        Code::CannotUndo => StatusCode::CONFLICT,
         Code::UpstreamRefused | Code::NotStarted => StatusCode::BAD_GATEWAY,
         Code::LedgerUnavailable | Code::PolicyInvalid => StatusCode::SERVICE_UNAVAILABLE,
     }
