@@ -24,7 +24,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Print one JSON document on stdout.
     #[arg(long, global = true)]
@@ -66,6 +66,8 @@ pub enum Command {
     Cancel(Cancel),
     /// Print the idempotency key of an action with its arguments.
     Key(Key),
+    /// Make, list and revoke tokens for `semel serve`.
+    Token(Token),
     /// Check and explain the policy.
     Policy(Policy),
     /// Explain an error code.
@@ -226,6 +228,8 @@ pub enum LedgerCommand {
         #[arg(long, alias = "note", value_name = "TEXT")]
         reason: String,
     },
+    /// Take an effect back, as an effect of its own, where its rule says how.
+    Undo(Undo),
     /// Print every effect, one JSON document a line.
     Export {
         /// Leave recorded replies out.
@@ -326,6 +330,24 @@ pub struct Resolve {
     pub reply: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "In semel.toml:\n  \
+    [[rule]]\n  \
+    match = \"cli:charge.sh\"\n  \
+    [rule.undo]\n  \
+    cmd = [\"./refund.sh\", \"{reply.id}\"]\n\n\
+    Values are filled in when the effect is done. A second undo of one effect changes nothing.")]
+pub struct Undo {
+    /// An effect id, or the end of one.
+    pub effect: String,
+    /// Why.
+    #[arg(long, alias = "note", value_name = "TEXT")]
+    pub reason: String,
+    /// Say what would happen, and do nothing.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum EpochCommand {
     /// The ledger was restored or may have lost claims: hold what may be older than now.
@@ -406,6 +428,53 @@ pub struct Key {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel token create --scope agent --name ci --expires 30d\n  \
+    semel token create --scope operator --tenant acme\n  \
+    semel token list\n\n\
+    Two tokens of one name are one principal: make the new one, give it out, then revoke the old one.")]
+pub struct Token {
+    #[command(subcommand)]
+    pub command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token. It is printed once and kept nowhere.
+    Create(TokenCreate),
+    /// List the tokens that there are.
+    List,
+    /// Make a token worthless, within seconds and for good.
+    Revoke {
+        /// Its id, as `semel token list` shows it.
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct TokenCreate {
+    /// What it may do: agents call tools, operators see and decide, admins make tokens.
+    #[arg(long, value_name = "SCOPE")]
+    pub scope: ScopeChoice,
+    /// Whose effects it sees and makes; this machine's own unless given.
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<String>,
+    /// Whom it is for. It names the principal.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// How long it works; until it is revoked unless given.
+    #[arg(long, value_name = "TIME")]
+    pub expires: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScopeChoice {
+    Agent,
+    Operator,
+    Admin,
+}
+
+#[derive(Debug, Args)]
 pub struct Policy {
     #[command(subcommand)]
     pub command: PolicyCommand,
@@ -420,6 +489,11 @@ pub enum PolicyCommand {
     },
     /// Say which rule, class and key an action has, and why.
     Explain(PolicyExplain),
+    /// Say which HTTP APIs are known, and what each does against duplicates by itself.
+    Presets {
+        /// One of them, with all that is known of it.
+        name: Option<String>,
+    },
     /// Print the JSON Schema of semel.toml.
     Schema,
     /// Take over a tool's definition that changed since its first use. Alone: list them.

@@ -4,16 +4,19 @@ use crate::class::Tier;
 use crate::effect::Evidence;
 use crate::identity::IntentDigest;
 use crate::ids::{AttemptNo, EffectId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     pub ok: bool,
     pub effect: EffectWord,
     pub outcome: OutcomeWord,
+    #[schemars(with = "Option<String>")]
     pub effect_id: Option<EffectId>,
+    #[schemars(with = "Option<u32>")]
     pub attempt: Option<AttemptNo>,
     pub tier: Tier,
     pub evidence: Option<Evidence>,
@@ -22,6 +25,10 @@ pub struct Answer {
     pub trouble: Option<Trouble>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<DryRun>,
+    /// The effect that took this one back since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub undone_by: Option<EffectId>,
     /// Same identity as an earlier, delivered success; it ran because its class says so.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub possible_repeat: bool,
@@ -43,6 +50,7 @@ impl Answer {
             reason: None,
             trouble: Some(trouble),
             dry_run: None,
+            undone_by: None,
             possible_repeat: false,
             data: Value::Null,
         }
@@ -50,7 +58,7 @@ impl Answer {
 }
 
 /// Present when not ok. In this order: did it run; may I try again; what do I do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Trouble {
     pub code: Code,
     pub what_happened: String,
@@ -62,15 +70,16 @@ pub struct Trouble {
     pub differing: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DryRun {
     pub would: Would,
+    #[schemars(with = "String")]
     pub intent_digest: IntentDigest,
     pub rule: String,
     pub changes: Vec<Value>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Would {
     Run,
@@ -81,7 +90,7 @@ pub enum Would {
 }
 
 /// What happened to the world, in one word. `unknown` means in doubt and nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectWord {
     Created,
@@ -150,7 +159,7 @@ impl fmt::Display for EffectWord {
 }
 
 /// What semel did with the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeWord {
     Ran,
@@ -161,7 +170,7 @@ pub enum OutcomeWord {
     DryRun,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
     Yes,
@@ -170,7 +179,7 @@ pub enum Retry {
 }
 
 /// Why a call was not answered with success. Stable for ever; one page each in `docs/errors`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     InFlight,
@@ -181,6 +190,7 @@ pub enum Code {
     BudgetSpent,
     Refuted,
     HeldForPerson,
+    CannotUndo,
     UpstreamRefused,
     NotStarted,
     LedgerUnavailable,
@@ -188,7 +198,7 @@ pub enum Code {
 }
 
 impl Code {
-    pub const ALL: [Code; 12] = [
+    pub const ALL: [Code; 13] = [
         Code::InFlight,
         Code::Drift,
         Code::InDoubt,
@@ -197,6 +207,7 @@ impl Code {
         Code::BudgetSpent,
         Code::Refuted,
         Code::HeldForPerson,
+        Code::CannotUndo,
         Code::UpstreamRefused,
         Code::NotStarted,
         Code::LedgerUnavailable,
@@ -213,6 +224,7 @@ impl Code {
             Code::BudgetSpent => "budget_spent",
             Code::Refuted => "refuted",
             Code::HeldForPerson => "held_for_person",
+            Code::CannotUndo => "cannot_undo",
             Code::UpstreamRefused => "upstream_refused",
             Code::NotStarted => "not_started",
             Code::LedgerUnavailable => "ledger_unavailable",
@@ -235,6 +247,7 @@ impl Code {
             | Code::BudgetSpent
             | Code::Refuted
             | Code::HeldForPerson
+            | Code::CannotUndo
             | Code::PolicyInvalid => Retry::No,
         }
     }
@@ -242,9 +255,12 @@ impl Code {
     /// The exit status of `semel run`; `None` where the command's own stands (or, for `not_started`, 125 to 127).
     pub fn exit(self) -> Option<u8> {
         match self {
-            Code::KeyRequired | Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => {
-                Some(120)
-            }
+            Code::KeyRequired
+            | Code::Cancelled
+            | Code::BudgetSpent
+            | Code::Refuted
+            | Code::HeldForPerson
+            | Code::CannotUndo => Some(120),
             Code::InDoubt => Some(121),
             Code::InFlight => Some(122),
             Code::Drift => Some(123),

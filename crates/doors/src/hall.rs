@@ -1,5 +1,6 @@
 //! What every door opens into: the gate, the policy, and who is still at work.
 
+use crate::ask::Means;
 use crate::busy::Busy;
 use crate::leaving::Leaving;
 use crate::llm::Lives;
@@ -17,6 +18,8 @@ pub struct Hall {
     pub clock: RuntimeClock,
     pub busy: Busy,
     pub leaving: Leaving,
+    /// What probes, confirms and undos reach.
+    pub means: Arc<Means>,
     /// Answers of models that are coming.
     pub lives: Arc<Lives>,
 }
@@ -29,8 +32,14 @@ impl Hall {
             clock,
             busy: Busy::default(),
             leaving: Leaving::default(),
+            means: Arc::default(),
             lives: Arc::default(),
         }
+    }
+
+    #[must_use]
+    pub fn with_means(self, means: Means) -> Hall {
+        Hall { means: Arc::new(means), ..self }
     }
 
     /// The ledger's secret, if there is a ledger.

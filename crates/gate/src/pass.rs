@@ -1,5 +1,6 @@
 //! The one path of a call through the gate.
 
+use crate::begin::Handed;
 use crate::clock::Clock;
 use crate::look::in_doubt;
 use crate::reply::{
@@ -12,7 +13,7 @@ use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Replay, Situation, decide};
 use semel_core::digest::Digest;
 use semel_core::effect::{Doubt, Effect, NotApplied, NotAppliedWhy, State};
-use semel_core::ids::AttemptNo;
+use semel_core::ids::{AttemptNo, Nonce};
 use semel_core::intent::Intent;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
@@ -34,7 +35,7 @@ pub(crate) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
 const DELIVERY_TAKES: Duration = Duration::from_secs(2);
 
 /// A call that loses this many races in a row gives up: something spins.
-const ROUNDS_MAX: usize = 10_000;
+pub(crate) const ROUNDS_MAX: usize = 10_000;
 
 /// What one call has been through so far.
 pub(crate) struct Call<'a, U> {
@@ -51,9 +52,30 @@ pub(crate) struct Call<'a, U> {
     pub(crate) joined: Option<(u32, AttemptNo)>,
     /// The attempt that this call made itself, if its answer was not final.
     pub(crate) own: Option<Own>,
+    /// The sender is a client that takes the claim away; this is its nonce.
+    pub(crate) away: Option<Nonce>,
+    /// The claim for it, once it is won.
+    pub(crate) handed: Option<Box<Handed>>,
 }
 
-impl<U> Call<'_, U> {
+impl<'a, U> Call<'a, U> {
+    pub(crate) fn new(intent: &'a Intent, rule: &'a Rule, upstream: &'a mut U, now: Duration) -> Self {
+        Call {
+            intent,
+            rule,
+            upstream,
+            key: intent.key,
+            patience_ends: now + rule.wait,
+            look_again: LOOK_AGAIN_FIRST,
+            prepared: false,
+            asked_before: false,
+            joined: None,
+            own: None,
+            away: None,
+            handed: None,
+        }
+    }
+
     /// Whether this call is a deliberate repeat for another reason than this effect.
     fn wants_another(&self, effect: &Effect) -> bool {
         self.intent.again.as_ref().is_some_and(|reason| effect.occurrence.reason.as_ref() != Some(reason))
@@ -97,19 +119,18 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if rule.class == Class::Read || self.mode == Mode::Observe {
             return Box::pin(self.pass_through(intent, rule, upstream)).await;
         }
+        self.guarded(intent, rule, upstream).await
+    }
+
+    /// The path of whatever is recorded.
+    pub(crate) async fn guarded<U: Upstream>(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        upstream: &mut U,
+    ) -> Result<Passed, Error> {
         let key = intent.key;
-        let mut call = Call {
-            intent,
-            rule,
-            upstream,
-            key,
-            patience_ends: self.clock.elapsed() + rule.wait,
-            look_again: LOOK_AGAIN_FIRST,
-            prepared: false,
-            asked_before: false,
-            joined: None,
-            own: None,
-        };
+        let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
         for _ in 0..ROUNDS_MAX {
             match (self.round(&mut call).await, &call.own) {
                 (Ok(Some(passed)), _) => return Ok(passed),
@@ -127,7 +148,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// One look at the ledger and one step. `None`: look again.
-    async fn round<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Option<Passed>, Error> {
+    pub(crate) async fn round<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Option<Passed>, Error> {
         let now = self.clock.now();
         if let Some(alias) = call.intent.alias {
             // Asked anew each time: of two calls that bring one key to two intents, the faster has it.
@@ -185,7 +206,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::ReplayEarlier(number) => {
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {
-                    Some(known) => {
+                    Some(mut known) => {
+                        known.effect = self.ledger.with_undone(known.effect).await?;
                         let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
                         answer_of_record(earlier, OutcomeWord::Replayed, now)
                     }
@@ -211,7 +233,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    async fn fence(&self, intent: &Intent) -> Result<(Option<(Digest, Revision)>, bool), Error> {
+    pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Option<(Digest, Revision)>, bool), Error> {
         let Some(run_key) = intent.run_key else { return Ok((None, false)) };
         let (key, revision, fence) = self.ledger.fence(run_key).await?;
         Ok((Some((key, revision)), fence.is_some_and(|fence| fence.cancelled)))

@@ -56,6 +56,7 @@ impl Passed {
             reason: Some("a probe found it there before anything was sent".into()),
             trouble: None,
             dry_run: None,
+            undone_by: None,
             possible_repeat: false,
             data: Value::Null,
         };
@@ -81,6 +82,44 @@ impl Passed {
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
     }
 
+    /// Nothing was sent, for a reason that concerns this effect.
+    pub fn refused(effect: &Effect, trouble: Trouble) -> Passed {
+        let outcome = match trouble.code {
+            semel_core::answer::Code::HeldForPerson => OutcomeWord::Held,
+            _ => OutcomeWord::Refused,
+        };
+        refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null)
+    }
+
+    /// A question after the success found it to be true.
+    pub(crate) fn with_truth(mut self, found: Found) -> Passed {
+        self.answer.evidence = Some(Evidence::Confirmed);
+        let pending = [Evidence::Accepted, Evidence::Reported].map(pending);
+        self.answer.reason = self.answer.reason.take().and_then(|reason| {
+            let without = pending.iter().find_map(|pending| reason.strip_suffix(pending.as_str()));
+            let reason = without.map_or(reason.as_str(), |reason| reason.trim_end_matches("; "));
+            (!reason.is_empty()).then(|| reason.to_owned())
+        });
+        Passed { delivery: Some(found), ..self }
+    }
+
+    /// A question after the success found it not to be true. What it printed stays: that is what disproved itself.
+    pub(crate) fn with_refutation(self, found: &Found) -> Passed {
+        let Some(effect) = found.effect() else { return self };
+        let mut passed = refused(
+            Some(effect),
+            effect.facts.tier,
+            wording::refuted(effect),
+            self.answer.outcome,
+            self.answer.data,
+        );
+        // What is on record as its reply is no success's any more.
+        if self.reply == GivenReply::Live {
+            passed.reply = GivenReply::Live;
+        }
+        passed
+    }
+
     /// A read, or a call in observe mode: nothing was recorded.
     pub(crate) fn passed_through(sent: Sent, rule: &Rule) -> Passed {
         let (ok, effect, reason) = match &sent.outcome {
@@ -100,11 +139,17 @@ impl Passed {
             reason,
             trouble: None,
             dry_run: None,
+            undone_by: None,
             possible_repeat: false,
             data: sent.data,
         };
         Passed { answer, reply: GivenReply::Live, delivery: None }
     }
+}
+
+/// What an answer says while a success is still asked about.
+pub(crate) fn pending(evidence: Evidence) -> String {
+    format!("{}, not confirmed yet", evidence.word())
 }
 
 /// The answer of this call's own attempt.
@@ -238,6 +283,7 @@ fn answer(
         reason,
         trouble: None,
         dry_run: None,
+        undone_by: effect.undone.map(|undone| undone.by),
         possible_repeat: false,
         data: Value::Null,
     }

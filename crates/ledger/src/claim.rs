@@ -10,14 +10,16 @@ use crate::{Error, journal};
 use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, LastSend, Occurrence, State, Verdict};
-use semel_core::ids::{AttemptNo, Reason};
+use semel_core::effect::{Attempt, Effect, LastSend, Occurrence, State, Verdict};
+use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason};
 use semel_core::intent::Intent;
 use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
+use semel_core::undo::Undo;
 use std::sync::Arc;
+use subtle::ConstantTimeEq;
 
 /// The right to make one attempt. Settling spends it; dropping it leaves the effect to lapse into doubt.
 #[must_use = "a claim that is not settled leaves its effect in doubt"]
@@ -26,9 +28,15 @@ pub struct Claim {
     found: Found,
     attempt: AttemptNo,
     turn: Option<(Digest, Revision)>,
+    undo: Option<Undo>,
 }
 
 impl Claim {
+    /// How the effect can be taken back if it is settled as applied.
+    pub fn keep_undo(&mut self, undo: Undo) {
+        self.undo = Some(undo);
+    }
+
     pub fn effect(&self) -> &Effect {
         &self.known().effect
     }
@@ -40,6 +48,11 @@ impl Claim {
 
     pub fn key(&self) -> Digest {
         self.found.key
+    }
+
+    /// The record as it was when the claim was taken, or brought back.
+    pub fn found(&self) -> &Found {
+        &self.found
     }
 
     pub fn attempt(&self) -> AttemptNo {
@@ -62,6 +75,16 @@ pub struct Wanted<'a> {
     pub turn: Option<FreeTurn>,
     /// Where the caller's own key is to point to this intent.
     pub alias: Option<Digest>,
+    pub sender: Sender,
+}
+
+/// Who is going to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// This process.
+    Here,
+    /// A client that takes the claim away with it. The nonce is its own: asking again with it gets the same claim.
+    Away(Nonce),
 }
 
 #[derive(Debug, Clone)]
@@ -110,9 +133,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Everything about a claim but its commit.
     fn ask(&self, wanted: &Wanted<'_>) -> Result<Asked, Error> {
-        let owner = self.holders.me()?;
+        let (owner, nonce) = match wanted.sender {
+            Sender::Here => (self.holders.me()?, nonce(&self.entropy)),
+            Sender::Away(nonce) => (OwnerId::AWAY, nonce),
+        };
         let new = NewAttempt {
-            nonce: nonce(&self.entropy),
+            nonce,
             owner,
             at: wanted.now,
             deadline: wanted.deadline,
@@ -167,7 +193,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             reply: None,
         };
         let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
-        Ok(Asked { commit, claim: Claim { found, attempt, turn } })
+        Ok(Asked { commit, claim: Claim { found, attempt, turn, undo: None } })
     }
 
     fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
@@ -201,6 +227,37 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             }
             (How::Resend, None) => Err(Error::NoSuchEffect(wanted.found.key.to_string())),
         }
+    }
+
+    /// The claim that a client took away, when it comes back with it. `None`: the ledger has no such attempt.
+    pub async fn taken_claim(
+        &self,
+        id: EffectId,
+        attempt: AttemptNo,
+        nonce: Nonce,
+    ) -> Result<Option<Claim>, Error> {
+        let (key, known) = match self.by_id(id).await {
+            Ok(found) => found,
+            Err(Error::NoSuchEffect(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let is_it = |found: &Attempt| {
+            found.owner == OwnerId::AWAY
+                && bool::from(found.nonce.0.to_be_bytes().ct_eq(&nonce.0.to_be_bytes()))
+        };
+        if !known.effect.attempt(attempt).is_some_and(is_it) {
+            return Ok(None);
+        }
+        let newest = self.find(key).await?;
+        // A turn that it took is free as soon as others see it settled.
+        let found = match newest.effect().is_some_and(|effect| effect.id == id) {
+            true => newest,
+            // The record has gone on. At no revision is it written; settling then finds that out by itself.
+            false => {
+                Found { newest: Some(Arc::new(known)), revision: Revision::ABSENT, reply: None, ..newest }
+            }
+        };
+        Ok(Some(Claim { found, attempt, turn: None, undo: None }))
     }
 
     /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`, and the same for the effect that would follow an
@@ -280,6 +337,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 durability: promised(claim.effect()),
                 // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
                 beside: claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None })),
+                undo: claim.undo.clone(),
                 ..Change::to(&event, now)
             };
             match self.write(&found, change).await? {

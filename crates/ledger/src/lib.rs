@@ -20,6 +20,8 @@ pub mod record;
 pub mod rulings;
 pub mod sqlite;
 pub mod store;
+pub mod tokens;
+mod undo;
 
 mod precondition;
 

@@ -2,6 +2,8 @@
 
 mod home;
 
+mod api;
+mod asking;
 mod demo;
 mod docs;
 mod doctor;
@@ -12,8 +14,10 @@ mod ledger;
 mod llm;
 mod mcp;
 mod policy;
+mod proxy;
 mod rulings;
 mod run;
 mod runs;
 mod serve;
 mod streams;
+mod undo;

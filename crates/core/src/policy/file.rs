@@ -370,6 +370,10 @@ pub struct CallTable {
     pub args: Option<Spot<Entries<Any>>>,
     /// `METHOD https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
+    /// What the `http` request sends, as JSON; `{path}` is filled in.
+    pub body: Option<Spot<Entries<Any>>>,
+    /// What the `http` request sends, as a web form; `{path}` is filled in.
+    pub form: Option<Spot<Entries<Any>>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

@@ -444,6 +444,13 @@ fn faults_of_one_rule_are_named() {
         ("[rule.confirm]\ncmd = [\"x\"]", Code::BadCall, 3),
         ("refused = \"resp.ok\"", Code::BadExpression, 3),
         ("[rule.undo]", Code::BadCall, 3),
+        ("[rule.undo]\ncmd = [\"x\"]\nbody = { a = 1 }", Code::BadCall, 5),
+        ("[rule.undo]\nhttp = \"GET https://x/y\"\nbody = { a = 1 }", Code::BadCall, 5),
+        ("[rule.undo]\nhttp = \"POST https://x/y\"\nbody = { a = 1 }\nform = { a = 1 }", Code::BadCall, 6),
+        ("[rule.undo]\nhttp = \"POST https://x/y\"\nform = { a = \"{resp.id}\" }", Code::BadTemplate, 5),
+        ("[rule.probe]\nhttp = \"GET https://x/y#z\"\nfound = \"true\"", Code::BadCall, 4),
+        ("[rule.probe]\nhttp = \"GET https://x/{resp.id}\"\nfound = \"true\"", Code::BadTemplate, 4),
+        ("[rule.probe]\ncmd = [\"x\", \"{reply.id}\"]", Code::BadTemplate, 4),
         ("inject = { valid_for = \"1d\" }", Code::BadInject, 3),
         ("inject = { header = \"a\", arg = \"b\" }", Code::BadInject, 3),
         ("inject = { header = \"A: b\", valid_for = \"1d\" }", Code::BadInject, 3),
@@ -504,8 +511,9 @@ error[unknown_pack]: there is no pack \"pack:weather\"
 1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |                                 ^^^^^^^^^^^^^^
   |
-  = help: there are: pack:filesystem, pack:gh, pack:git, pack:github, pack:kubectl, pack:linear, pack:notion, \
-          pack:playwright, pack:postgres, pack:resend, pack:slack, pack:stripe"
+  = help: there are: pack:adyen, pack:anthropic, pack:aws, pack:filesystem, pack:gh, pack:git, pack:github, pack:jira, \
+          pack:kubectl, pack:kubernetes, pack:linear, pack:notion, pack:openai, pack:paypal, pack:playwright, \
+          pack:postgres, pack:resend, pack:shopify, pack:slack, pack:square, pack:stripe, pack:twilio, pack:zendesk"
     );
 }
 

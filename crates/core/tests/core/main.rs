@@ -6,6 +6,7 @@ mod generate;
 mod lifecycle;
 mod lifecycle_properties;
 mod packs;
+mod packs_http;
 mod scene;
 mod tools;
 mod vectors;

@@ -2,7 +2,6 @@
 
 use super::call::ToolCall;
 use super::classify::{Handle, Meaning, Reading, read, words};
-use super::door::Servers;
 use super::frame::Frame;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
@@ -13,6 +12,7 @@ use super::secrets::Secrets;
 use super::server::Server;
 use super::task;
 use super::word::effect_word;
+use crate::ask::{Lent, Matter, Means};
 use crate::runtime::RuntimeClock;
 use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
@@ -20,7 +20,7 @@ use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -31,7 +31,7 @@ const OWN_DRY_RUN_TAKES_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct ToolUpstream<'a> {
     pub server: &'a Server,
-    pub servers: &'a Servers,
+    pub means: &'a Means,
     pub policy: &'a Policy,
     pub call: &'a ToolCall,
     pub rule: &'a Rule,
@@ -40,6 +40,8 @@ pub struct ToolUpstream<'a> {
     pub handle: Option<oneshot::Sender<Message>>,
     /// The newest answer of the server.
     pub live: Option<Message>,
+    /// What a probe found of its reply.
+    pub found: Option<Json>,
 }
 
 impl ToolUpstream<'_> {
@@ -60,11 +62,6 @@ impl ToolUpstream<'_> {
             LastSend::WhileAlive => None,
         });
         Outgoing { id, frame, last_moment }
-    }
-
-    /// What rules call `args`.
-    pub fn arguments(&self) -> Json {
-        self.call.arguments.get("args").cloned().unwrap_or(Json::Null)
     }
 
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
@@ -175,7 +172,21 @@ impl Upstream for ToolUpstream<'_> {
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
-        probe::ask(probe, effect, self).await
+        let (answer, found) = probe::ask(probe, effect, self).await;
+        self.found = found.or(self.found.take());
+        answer
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        let live = self.live.as_ref().and_then(|live| live.body.as_ref());
+        let live = live.and_then(|body| Members::parse(text(body)));
+        let reply = self.found.clone().or_else(|| live.map(|result| super::word::value(&result)));
+        let action = self.server.action(&self.call.tool);
+        let arguments = &self.call.arguments;
+        let matter =
+            Matter { action: &action, arguments, effect: None, reply: reply.as_ref(), lent: Lent::Nothing };
+        let cwd = self.means.shell.cwd.to_string_lossy().into_owned();
+        Some(Seen { places: matter.places(), cwd })
     }
 
     /// The server is the upstream, not the sender: what it still does with a request is what `quiet` is for.

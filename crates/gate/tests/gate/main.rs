@@ -1,5 +1,6 @@
 //! The one integration binary of this crate.
 
+mod begun;
 mod generate;
 mod house;
 mod scenarios;

@@ -13,6 +13,7 @@ mod reopen;
 mod resolve;
 mod show;
 mod tail;
+mod undo;
 mod walk;
 
 pub use journal::last_line;
@@ -24,6 +25,7 @@ use semel_core::effect::Ruling;
 use semel_core::ids::Reason;
 use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
+use semel_doors::told::first_line;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
@@ -43,6 +45,7 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::Tail(tail)) => tail::run(context, tail),
         Some(LedgerCommand::Resolve(resolve)) => resolve::run(context, resolve),
         Some(LedgerCommand::Reopen { effect, reason }) => reopen::run(context, effect, reason),
+        Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
         Some(LedgerCommand::Prune { replies }) => prune::run(context, replies.as_deref()),
         Some(LedgerCommand::Epoch { command }) => epoch::run(context, command.as_ref()),
@@ -60,11 +63,4 @@ fn reply_data(bytes: &[u8]) -> serde_json::Value {
         Some(output) => output.data(),
         None => serde_json::json!({"text": String::from_utf8_lossy(bytes)}),
     }
-}
-
-/// The first line that says something, for a person or a model to recognise a result by.
-fn first_line(bytes: &[u8]) -> Option<String> {
-    let output = CommandOutput::decode(bytes);
-    let text = String::from_utf8_lossy(output.as_ref().map_or(bytes, |output| &output.stdout));
-    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }

@@ -21,9 +21,15 @@ pub struct Served {
 impl Served {
     /// Serves with this policy, on a port of its own.
     pub fn start(home: &Home, policy: &str) -> Served {
+        Served::start_with(home, policy, &[])
+    }
+
+    /// The same, with further variables in its environment.
+    pub fn start_with(home: &Home, policy: &str, variables: &[(&str, &str)]) -> Served {
         home.file("semel.toml", policy);
         let mut command = home.command(["--json", "serve", "--listen", "127.0.0.1:0"]);
         command.env("SEMEL_SERVE_TOKEN", TOKEN).env("UPSTREAM_TOKEN", "Bearer operator");
+        command.envs(variables.iter().copied());
         let mut child = command.stdout(Stdio::piped()).spawn().expect("semel starts");
         let mut line = String::new();
         let output = child.stdout.take().expect("its output is a pipe");
@@ -70,8 +76,7 @@ impl Served {
 
     /// Ends it without a word.
     pub fn kill(&mut self) {
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
+        self.child.kill().and_then(|()| self.child.wait()).expect("it was there");
     }
 
     /// Tells it to stop, and waits for its end.
