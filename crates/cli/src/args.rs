@@ -24,7 +24,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Print one JSON document on stdout.
     #[arg(long, global = true)]
@@ -66,6 +66,8 @@ pub enum Command {
     Cancel(Cancel),
     /// Print the idempotency key of an action with its arguments.
     Key(Key),
+    /// Make, list and revoke tokens for `semel serve`.
+    Token(Token),
     /// Check and explain the policy.
     Policy(Policy),
     /// Explain an error code.
@@ -403,6 +405,53 @@ pub struct Key {
     /// Its arguments, as one JSON value; `-` reads stdin.
     #[arg(long, value_name = "JSON")]
     pub args: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel token create --scope agent --name ci --expires 30d\n  \
+    semel token create --scope operator --tenant acme\n  \
+    semel token list\n\n\
+    Two tokens of one name are one principal: make the new one, give it out, then revoke the old one.")]
+pub struct Token {
+    #[command(subcommand)]
+    pub command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token. It is printed once and kept nowhere.
+    Create(TokenCreate),
+    /// List the tokens that there are.
+    List,
+    /// Make a token worthless, within seconds and for good.
+    Revoke {
+        /// Its id, as `semel token list` shows it.
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct TokenCreate {
+    /// What it may do: agents call tools, operators see and decide, admins make tokens.
+    #[arg(long, value_name = "SCOPE")]
+    pub scope: ScopeChoice,
+    /// Whose effects it sees and makes; this machine's own unless given.
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<String>,
+    /// Whom it is for. It names the principal.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// How long it works; until it is revoked unless given.
+    #[arg(long, value_name = "TIME")]
+    pub expires: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScopeChoice {
+    Agent,
+    Operator,
+    Admin,
 }
 
 #[derive(Debug, Args)]

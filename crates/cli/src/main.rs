@@ -5,7 +5,7 @@ mod commands;
 mod config;
 mod effect_json;
 mod house;
-mod neutral;
+mod means;
 mod output;
 mod policy_files;
 mod served;
@@ -15,6 +15,7 @@ use args::{Cli, Command};
 use clap::Parser;
 use config::Environment;
 use output::Output;
+use semel_doors::neutral;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Init(init) => commands::init::run(&house, &init),
         Command::Cancel(cancel) => commands::cancel::run(&house, &cancel),
         Command::Key(key) => commands::key::run(&house, &key),
+        Command::Token(token) => commands::token::run(&house, &token),
         Command::Policy(policy) => commands::policy::run(&house, &policy),
         Command::Explain(explain) => commands::explain::run(&house, &explain),
         Command::Doctor(doctor) => commands::doctor::run(&house, &doctor),

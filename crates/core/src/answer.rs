@@ -4,16 +4,19 @@ use crate::class::Tier;
 use crate::effect::Evidence;
 use crate::identity::IntentDigest;
 use crate::ids::{AttemptNo, EffectId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     pub ok: bool,
     pub effect: EffectWord,
     pub outcome: OutcomeWord,
+    #[schemars(with = "Option<String>")]
     pub effect_id: Option<EffectId>,
+    #[schemars(with = "Option<u32>")]
     pub attempt: Option<AttemptNo>,
     pub tier: Tier,
     pub evidence: Option<Evidence>,
@@ -50,7 +53,7 @@ impl Answer {
 }
 
 /// Present when not ok. In this order: did it run; may I try again; what do I do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Trouble {
     pub code: Code,
     pub what_happened: String,
@@ -62,15 +65,16 @@ pub struct Trouble {
     pub differing: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DryRun {
     pub would: Would,
+    #[schemars(with = "String")]
     pub intent_digest: IntentDigest,
     pub rule: String,
     pub changes: Vec<Value>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Would {
     Run,
@@ -81,7 +85,7 @@ pub enum Would {
 }
 
 /// What happened to the world, in one word. `unknown` means in doubt and nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectWord {
     Created,
@@ -150,7 +154,7 @@ impl fmt::Display for EffectWord {
 }
 
 /// What semel did with the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeWord {
     Ran,
@@ -161,7 +165,7 @@ pub enum OutcomeWord {
     DryRun,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
     Yes,
@@ -170,7 +174,7 @@ pub enum Retry {
 }
 
 /// Why a call was not answered with success. Stable for ever; one page each in `docs/errors`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     InFlight,

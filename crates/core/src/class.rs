@@ -1,9 +1,10 @@
 //! Classes: what a repeat gets.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Changes nothing. Always passes through, never answered from the record.
@@ -56,7 +57,7 @@ impl fmt::Display for Class {
 }
 
 /// What the upstream offers, and so what can be promised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// Nothing: at most once; a lost answer is visible as in doubt until someone resolves it.

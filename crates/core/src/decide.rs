@@ -1,7 +1,7 @@
 //! What to do with a call, given what the ledger knows. Pure: looks, never acts.
 
 use crate::class::{Class, Tier};
-use crate::effect::{EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, Reply, State};
+use crate::effect::{EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, Reply, STORM, State};
 use crate::ids::{AttemptNo, Reason};
 use crate::intent::{AskedBy, Intent, NamedBy};
 use crate::policy::rule::{Again, Rule};
@@ -133,7 +133,12 @@ fn in_doubt(effect: &Effect, rule: &Rule, now: At) -> Decision {
     if !may_resend(effect, rule, now) {
         return Decision::Look;
     }
-    if effect.resends() < rule.budget { Decision::Resend } else { Decision::Refuse(Refusal::BudgetSpent) }
+    let resends = match rule.class {
+        // A prompt may be asked for as long as anybody wants it; what is capped is one storm of retries.
+        Class::Generate => effect.resends_within(STORM, now),
+        _ => effect.resends(),
+    };
+    if resends < rule.budget { Decision::Resend } else { Decision::Refuse(Refusal::BudgetSpent) }
 }
 
 /// Keyed (within the upstream key's life), convergent and generate only.

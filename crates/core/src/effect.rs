@@ -5,6 +5,7 @@ use crate::class::{Class, Tier};
 use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use crate::time::At;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +33,12 @@ fn is_zero(epoch: &u64) -> bool {
     *epoch == 0
 }
 
-/// Enough to read a history by; an unproven attempt is never dropped.
+/// Enough to read a history by; an unproven attempt is never dropped, but for those of a generation past a [`STORM`].
 pub const ATTEMPTS_KEPT: usize = 16;
+
+/// The retries of all layers above one request come within a minute: three layers of two retries each, with pauses of
+/// at most eight seconds.
+pub const STORM: Duration = Duration::from_secs(60);
 
 /// Which effect of its record this is, and why it was wanted again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +72,9 @@ pub struct Facts {
     pub subject: String,
     /// Where the rule stands, as `semel.toml:12`, or `default`.
     pub rule: String,
+    /// Whose call it was: [`principal_mark`](crate::intent::principal_mark). 0 in records from before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub principal: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +115,7 @@ pub enum LastSend {
 }
 
 /// What is proven of one attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Not answered yet.
@@ -156,7 +164,7 @@ pub struct InDoubt {
 }
 
 /// How well we know that it happened, weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// The upstream took it and has not done it yet.
@@ -270,6 +278,12 @@ impl Effect {
 
     pub fn resends(&self) -> u32 {
         self.attempts.iter().filter(|attempt| attempt.resend).count() as u32
+    }
+
+    /// The re-sends of the last while. A clock that went back makes them more, not fewer.
+    pub fn resends_within(&self, span: Duration, now: At) -> u32 {
+        let young = |attempt: &&Attempt| attempt.resend && now.since(attempt.claimed_at) < span;
+        self.attempts.iter().filter(young).count() as u32
     }
 
     /// When this effect last changed its state.

@@ -77,6 +77,12 @@ pub struct Nonce(pub u128);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerId(pub u128);
 
+impl OwnerId {
+    /// Holds what a client sends by itself, having taken the claim from a server. Nobody sees such a client die, so
+    /// only its deadline ends its attempt. No process is named so.
+    pub const AWAY: OwnerId = OwnerId(u128::MAX);
+}
+
 macro_rules! as_hexadecimal {
     ($name:ident) => {
         impl Serialize for $name {

@@ -44,6 +44,8 @@ pub enum AskedBy {
 #[derive(Debug, Clone)]
 pub struct Intent {
     pub tenant: String,
+    /// Of the principal: see [`principal_mark`].
+    pub principal: u64,
     pub action: String,
     pub run: Option<Run>,
     pub scope: Scope,
@@ -152,6 +154,7 @@ impl Intent {
         });
         Ok(Intent {
             tenant: ask.tenant.to_owned(),
+            principal: principal_mark(secret, ask.tenant, ask.principal),
             action: ask.action.to_owned(),
             digest,
             key: identity::intent_key(secret, &parts, &digest),
@@ -199,6 +202,7 @@ impl Intent {
             caller_key: self.named_by == NamedBy::CallerKey,
             subject: self.subject.clone(),
             rule: rule.origin.to_string(),
+            principal: self.principal,
         })
     }
 }
@@ -214,6 +218,11 @@ pub struct Seed {
 /// Where a run's effects and its fence are found: tenant and run, as one digest.
 pub fn run_key(secret: &Secret, tenant: &str, run: &str) -> Digest {
     secret.mac("run", &[tenant.as_bytes(), run.as_bytes()])
+}
+
+/// By which a record tells whose it is, without naming anybody. Never 0.
+pub fn principal_mark(secret: &Secret, tenant: &str, principal: &str) -> u64 {
+    secret.mac("principal mark", &[tenant.as_bytes(), principal.as_bytes()]).short().max(1)
 }
 
 /// The time inside a UUIDv7, which is when its maker thought of it.

@@ -6,7 +6,7 @@ use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
     ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied,
-    NotAppliedWhy, Reply, Ruling, State, Verdict,
+    NotAppliedWhy, Reply, Ruling, STORM, State, Verdict,
 };
 use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Run};
@@ -188,6 +188,12 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         // An older attempt answers while a newer one is in flight: noted, and joined when that one settles or lapses.
         (State::InFlight { .. }, Event::Settled { attempt, outcome, at }) if known(effect, *attempt) => {
             note(&mut next, *attempt, outcome, *at);
+            // The first whole answer of a generation is its answer; a newer attempt holds nothing that it could harm.
+            if let (Class::Generate, Outcome::Applied { evidence, word, reply }) =
+                (effect.facts.class, outcome)
+            {
+                next.state = applied(*at, *evidence, Some(*attempt), *word, *reply);
+            }
         }
         (State::InFlight { attempt }, Event::Lapsed { why, at }) => {
             let outcome = Outcome::InDoubt { why: String::new(), sender_gone: *why == Lapse::HolderDied };
@@ -350,8 +356,15 @@ fn known(effect: &Effect, attempt: AttemptNo) -> bool {
 
 fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
     let number = AttemptNo(effect.newest_attempt().map_or(1, |attempt| attempt.number.0 + 1));
+    // What an old attempt of a generation came to is nobody's concern once the storm that it was part of is over.
+    let generates = effect.facts.class == Class::Generate;
+    let droppable = |attempt: &Attempt| match attempt.verdict {
+        Verdict::NotApplied => true,
+        Verdict::Unproven => generates && new.at.since(attempt.claimed_at) >= STORM,
+        Verdict::Open | Verdict::Applied => false,
+    };
     if effect.attempts.len() >= ATTEMPTS_KEPT
-        && let Some(oldest) = effect.attempts.iter().position(|a| a.verdict == Verdict::NotApplied)
+        && let Some(oldest) = effect.attempts.iter().position(droppable)
     {
         effect.attempts.remove(oldest);
     }

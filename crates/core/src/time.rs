@@ -16,6 +16,12 @@ impl At {
         At(millis.saturating_mul(1_000))
     }
 
+    /// An instant as RFC 3339 writes it, not before 1970.
+    pub fn parse(text: &str) -> Option<Self> {
+        let stamp: jiff::Timestamp = text.parse().ok()?;
+        u64::try_from(stamp.as_microsecond()).ok().map(At)
+    }
+
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         At(self.0.saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
@@ -55,7 +61,10 @@ mod tests {
 
     #[test]
     fn an_instant_prints_as_rfc_3339_utc() {
-        assert_eq!(At::from_millis(1_700_000_000_123).to_string(), "2023-11-14T22:13:20.123Z");
+        let (at, text) = (At::from_millis(1_700_000_000_123), "2023-11-14T22:13:20.123Z");
+        assert_eq!((at.to_string().as_str(), At::parse(text)), (text, Some(at)));
+        assert_eq!(At::parse("2023-11-14T23:13:20.123+01:00"), Some(at));
+        assert_eq!((At::parse("1969-01-01T00:00:00Z"), At::parse("soon")), (None, None));
     }
 
     #[test]

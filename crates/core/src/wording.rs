@@ -1,7 +1,8 @@
 //! The sentences of an answer. First what happened, then whether to try again, then what to do; never advice to
 //! change the arguments.
 
-use crate::answer::{Code, Trouble};
+use crate::answer::{Code, Retry, Trouble};
+use crate::class::Class;
 use crate::effect::{Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotAppliedWhy, State};
 use crate::policy::rule::Again;
 use crate::time::{At, in_words};
@@ -58,12 +59,27 @@ pub fn why_not_applied(why: &NotAppliedWhy) -> String {
     }
 }
 
+/// What a refutation says: who was asked, and for how long.
+pub fn not_shown(asked: &str, within: std::time::Duration) -> String {
+    format!("{asked} did not show it within {}", crate::policy::duration::text(within))
+}
+
 pub fn in_doubt(effect: &Effect) -> Trouble {
     let (since, why) = match &effect.state {
         State::InDoubt(doubt) => (doubt.since, why_in_doubt(&doubt.why)),
         _ => (effect.changed_at(), "its outcome is not known".into()),
     };
     let id = effect.id;
+    if effect.facts.class == Class::Generate {
+        return Trouble {
+            code: Code::InDoubt,
+            what_happened: format!("{} has no whole answer: {why} (since {since}).", named(effect)),
+            is_it_safe_to_retry: Retry::Yes,
+            next_step: "Ask again, unchanged; it is generated anew.".into(),
+            human_next_step: format!("semel ledger show {id}"),
+            differing: Vec::new(),
+        };
+    }
     Trouble {
         code: Code::InDoubt,
         what_happened: format!("{} may have been carried out: {why} (since {since}).", named(effect)),
@@ -158,6 +174,20 @@ pub fn cancelled(run: &str, effect: Option<&Effect>) -> Trouble {
 }
 
 pub fn budget_spent(effect: &Effect) -> Trouble {
+    if effect.facts.class == Class::Generate {
+        return Trouble {
+            code: Code::BudgetSpent,
+            what_happened: format!(
+                "{} was sent {} times without a whole answer, all within the last minutes.",
+                named(effect),
+                effect.resends() + 1
+            ),
+            is_it_safe_to_retry: Code::BudgetSpent.retry(),
+            next_step: "Do not ask again at once. After a minute it may be asked again.".into(),
+            human_next_step: format!("semel ledger show {}", effect.id),
+            differing: Vec::new(),
+        };
+    }
     Trouble {
         code: Code::BudgetSpent,
         what_happened: format!(

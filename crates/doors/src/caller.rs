@@ -12,3 +12,10 @@ pub struct Caller {
     /// The run that the environment names: what holds where a call names none.
     pub surrounding_run: Option<Run>,
 }
+
+impl Caller {
+    /// A name that two callers have only if they are the same: principals of two tenants may be called alike.
+    pub fn whose(&self) -> String {
+        format!("{}/{}", self.tenant, self.principal)
+    }
+}

@@ -1,10 +1,13 @@
 //! What every door opens into: the gate, the policy, and who is still at work.
 
+use crate::ask::Means;
 use crate::busy::Busy;
 use crate::leaving::Leaving;
+use crate::llm::Lives;
 use crate::runtime::{RuntimeClock, ServedGate};
 use semel_core::digest::Secret;
 use semel_core::policy::{Mode, Policy};
+use std::sync::Arc;
 
 /// Shared by all doors of one process.
 #[derive(Debug)]
@@ -15,11 +18,28 @@ pub struct Hall {
     pub clock: RuntimeClock,
     pub busy: Busy,
     pub leaving: Leaving,
+    /// What probes, confirms and undos reach.
+    pub means: Means,
+    /// Answers of models that are coming.
+    pub lives: Arc<Lives>,
 }
 
 impl Hall {
     pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Hall {
-        Hall { gate, policy, clock, busy: Busy::default(), leaving: Leaving::default() }
+        Hall {
+            gate,
+            policy,
+            clock,
+            busy: Busy::default(),
+            leaving: Leaving::default(),
+            means: Means::default(),
+            lives: Arc::default(),
+        }
+    }
+
+    #[must_use]
+    pub fn with_means(self, means: Means) -> Hall {
+        Hall { means, ..self }
     }
 
     /// The ledger's secret, if there is a ledger.

@@ -2,12 +2,18 @@
 //!
 //! Every door has the same files in the order in which data flows: `serve`, `intent`, `classify`, `render`. A door
 //! refuses to know transitions, retries and settling: it never decides.
+pub mod api;
+pub mod ask;
 pub mod busy;
 pub mod caller;
 pub mod command;
+pub mod effect_json;
 pub mod hall;
 pub mod http;
 pub mod leaving;
+pub mod llm;
 pub mod mcp;
+pub mod neutral;
 pub mod proxy;
 pub mod runtime;
+pub mod told;

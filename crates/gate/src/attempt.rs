@@ -1,11 +1,13 @@
 //! One attempt: its turn, its claim, sending, settling.
 
+use crate::begin::Handed;
 use crate::clock::Clock;
 use crate::pass::{Call, Own};
-use crate::reply::{Passed, answer_ran, held};
+use crate::reply::{Passed, answer_of_record, answer_ran, held};
 use crate::upstream::{Recorded, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
+use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
@@ -13,7 +15,7 @@ use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
 use semel_core::time::At;
 use semel_core::wording;
-use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Unsettled, Wanted};
+use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Revision, Store};
@@ -25,13 +27,14 @@ use std::time::Duration;
 pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
 /// The loudest alarm there is.
-const DUPLICATE: &str = "duplicate_detected: two attempts of this effect succeeded, so it happened twice";
+pub(crate) const DUPLICATE: &str =
+    "duplicate_detected: two attempts of this effect succeeded, so it happened twice";
 
 /// A sender that was paused this close to its last moment does not send.
 const SEND_MARGIN: Duration = Duration::from_secs(1);
 
 /// How long settling is tried when the ledger cannot be written. Longer would only hide the trouble from the caller.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Takes the claim and sends, unless something speaks against it. `None`: something moved, look again.
@@ -71,25 +74,33 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         let now = self.clock.now();
         let claimed_from = self.clock.elapsed();
+        let deadline = now.plus(call.rule.timeout.unwrap_or(DEADLINE_DEFAULT));
         let wanted = Wanted {
             intent: call.intent,
             rule: call.rule,
             found,
             how,
             now,
-            deadline: now.plus(call.rule.timeout.unwrap_or(DEADLINE_DEFAULT)),
+            deadline,
             last_send: match call.upstream.sends_while_alive() {
+                // What a client does with a claim that it took away, it does by the deadline.
+                _ if call.away.is_some() => LastSend::By(deadline),
                 true => LastSend::WhileAlive,
                 false => LastSend::By(now.plus(SEND_WITHIN)),
             },
             fence,
             turn,
             alias,
+            sender: call.away.map_or(Sender::Here, Sender::Away),
         };
         self.point("gate.before_claim")?;
         match self.ledger.claim(wanted).await? {
             Claimed::Moved => Ok(None),
             Claimed::Family(other) => Box::pin(self.family_open(call, other, now)).await,
+            Claimed::Won(claim) if call.away.is_some() => {
+                call.handed = Some(Box::new(Handed { claim, possible_repeat }));
+                Ok(None)
+            }
             Claimed::Won(claim) => {
                 let mut passed = self.attempt(call, claim, claimed_from).await?;
                 if let (Some(passed), true) = (&mut passed, possible_repeat && !resend) {
@@ -175,6 +186,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
                 Ok(None)
+            }
+            // Another attempt was first with the answer, and that is the answer.
+            (None, Some(State::Applied(applied)))
+                if call.rule.class == Class::Generate && applied.by.is_some_and(|by| by != attempt) =>
+            {
+                Ok(Some(answer_of_record(changed.found, OutcomeWord::Joined, now)))
             }
             _ => Ok(Some(answer_ran(changed.found, sent, now))),
         }

@@ -4,7 +4,9 @@
 //! back an answer. It is written as async functions without a runtime: `semel run` drives it by polling parts that
 //! block, a server drives it on its own runtime.
 mod attempt;
+mod begin;
 pub mod clock;
+pub mod confirm;
 mod error;
 mod look;
 mod pass;
@@ -12,6 +14,7 @@ mod reply;
 pub mod upstream;
 mod would;
 
+pub use begin::{Begun, Settled, Settlement, Taken};
 pub use error::Error;
 pub use pass::unrecorded;
 pub use reply::{GivenReply, Passed};

@@ -1,5 +1,6 @@
 //! The one path of a call through the gate.
 
+use crate::begin::Handed;
 use crate::clock::Clock;
 use crate::look::in_doubt;
 use crate::reply::{
@@ -11,8 +12,8 @@ use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Replay, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
-use semel_core::ids::AttemptNo;
+use semel_core::effect::{Doubt, Effect, NotApplied, NotAppliedWhy, State};
+use semel_core::ids::{AttemptNo, Nonce};
 use semel_core::intent::Intent;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
@@ -34,7 +35,7 @@ pub(crate) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
 const DELIVERY_TAKES: Duration = Duration::from_secs(2);
 
 /// A call that loses this many races in a row gives up: something spins.
-const ROUNDS_MAX: usize = 10_000;
+pub(crate) const ROUNDS_MAX: usize = 10_000;
 
 /// What one call has been through so far.
 pub(crate) struct Call<'a, U> {
@@ -51,12 +52,46 @@ pub(crate) struct Call<'a, U> {
     pub(crate) joined: Option<(u32, AttemptNo)>,
     /// The attempt that this call made itself, if its answer was not final.
     pub(crate) own: Option<Own>,
+    /// The sender is a client that takes the claim away; this is its nonce.
+    pub(crate) away: Option<Nonce>,
+    /// The claim for it, once it is won.
+    pub(crate) handed: Option<Box<Handed>>,
 }
 
-impl<U> Call<'_, U> {
+impl<'a, U> Call<'a, U> {
+    pub(crate) fn new(intent: &'a Intent, rule: &'a Rule, upstream: &'a mut U, now: Duration) -> Self {
+        Call {
+            intent,
+            rule,
+            upstream,
+            key: intent.key,
+            patience_ends: now + rule.wait,
+            look_again: LOOK_AGAIN_FIRST,
+            prepared: false,
+            asked_before: false,
+            joined: None,
+            own: None,
+            away: None,
+            handed: None,
+        }
+    }
+
     /// Whether this call is a deliberate repeat for another reason than this effect.
     fn wants_another(&self, effect: &Effect) -> bool {
         self.intent.again.as_ref().is_some_and(|reason| effect.occurrence.reason.as_ref() != Some(reason))
+    }
+
+    /// Whether sending again is the caller's own matter. A generation that failed before this call's eyes is asked for
+    /// again by whoever wants it, after a pause of its own, and a part of it may have been given on already. One whose
+    /// holder died is nobody's.
+    fn leaves_resending(&self, found: &Found) -> bool {
+        let newest =
+            found.effect().and_then(|effect| effect.newest_attempt().map(|attempt| (effect, attempt)));
+        let seen = newest.is_some_and(|(effect, attempt)| {
+            let orphaned = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::HolderDied);
+            self.joined == Some((effect.occurrence.number, attempt.number)) && !orphaned
+        });
+        self.rule.class == Class::Generate && (self.own.is_some() || seen)
     }
 
     /// Whether the success before a repeat is so young that its answer may still be on its way.
@@ -85,18 +120,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Box::pin(self.pass_through(intent, rule, upstream)).await;
         }
         let key = intent.key;
-        let mut call = Call {
-            intent,
-            rule,
-            upstream,
-            key,
-            patience_ends: self.clock.elapsed() + rule.wait,
-            look_again: LOOK_AGAIN_FIRST,
-            prepared: false,
-            asked_before: false,
-            joined: None,
-            own: None,
-        };
+        let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
         for _ in 0..ROUNDS_MAX {
             match (self.round(&mut call).await, &call.own) {
                 (Ok(Some(passed)), _) => return Ok(passed),
@@ -114,7 +138,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// One look at the ledger and one step. `None`: look again.
-    async fn round<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Option<Passed>, Error> {
+    pub(crate) async fn round<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Option<Passed>, Error> {
         let now = self.clock.now();
         if let Some(alias) = call.intent.alias {
             // Asked anew each time: of two calls that bring one key to two intents, the faster has it.
@@ -137,10 +161,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::Claim(claiming) => {
                 Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await
             }
+            Decision::Resend if call.leaves_resending(&found) => Ok(Some(in_doubt(call, &found, None))),
             Decision::Resend => Box::pin(self.claim(call, &found, How::Resend, fence)).await,
             Decision::Join(attempt) => {
                 let effect = found.effect().expect("only a known effect is in flight");
-                call.joined = Some((effect.occurrence.number, attempt));
+                let joined = Some((effect.occurrence.number, attempt));
+                if call.joined != joined && !call.wants_another(effect) {
+                    call.upstream.joins(effect, attempt);
+                }
+                call.joined = joined;
                 let waited = self.wait(call, found.key, found.revision).await;
                 Ok((!waited).then(|| held(effect, wording::in_flight(effect, now), OutcomeWord::Held)))
             }
@@ -193,7 +222,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    async fn fence(&self, intent: &Intent) -> Result<(Option<(Digest, Revision)>, bool), Error> {
+    pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Option<(Digest, Revision)>, bool), Error> {
         let Some(run_key) = intent.run_key else { return Ok((None, false)) };
         let (key, revision, fence) = self.ledger.fence(run_key).await?;
         Ok((Some((key, revision)), fence.is_some_and(|fence| fence.cancelled)))

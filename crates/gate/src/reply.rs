@@ -81,6 +81,35 @@ impl Passed {
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
     }
 
+    /// A question after the success found it to be true.
+    pub(crate) fn with_truth(mut self, found: Found) -> Passed {
+        self.answer.evidence = Some(Evidence::Confirmed);
+        let pending = [Evidence::Accepted, Evidence::Reported].map(pending);
+        self.answer.reason = self.answer.reason.take().and_then(|reason| {
+            let without = pending.iter().find_map(|pending| reason.strip_suffix(pending.as_str()));
+            let reason = without.map_or(reason.as_str(), |reason| reason.trim_end_matches("; "));
+            (!reason.is_empty()).then(|| reason.to_owned())
+        });
+        Passed { delivery: Some(found), ..self }
+    }
+
+    /// A question after the success found it not to be true. What it printed stays: that is what disproved itself.
+    pub(crate) fn with_refutation(self, found: &Found) -> Passed {
+        let Some(effect) = found.effect() else { return self };
+        let mut passed = refused(
+            Some(effect),
+            effect.facts.tier,
+            wording::refuted(effect),
+            self.answer.outcome,
+            self.answer.data,
+        );
+        // What is on record as its reply is no success's any more.
+        if self.reply == GivenReply::Live {
+            passed.reply = GivenReply::Live;
+        }
+        passed
+    }
+
     /// A read, or a call in observe mode: nothing was recorded.
     pub(crate) fn passed_through(sent: Sent, rule: &Rule) -> Passed {
         let (ok, effect, reason) = match &sent.outcome {
@@ -105,6 +134,11 @@ impl Passed {
         };
         Passed { answer, reply: GivenReply::Live, delivery: None }
     }
+}
+
+/// What an answer says while a success is still asked about.
+pub(crate) fn pending(evidence: Evidence) -> String {
+    format!("{}, not confirmed yet", evidence.word())
 }
 
 /// The answer of this call's own attempt.

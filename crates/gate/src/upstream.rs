@@ -27,6 +27,12 @@ pub trait Upstream: Send {
 
     /// After an unclear answer: lets go of whatever keeps its senders from being seen as gone.
     fn let_go(&mut self);
+
+    /// The call waits for this attempt of somebody else's, whose answer is to be its own. A door that has the answer
+    /// while it comes may give it on from here.
+    fn joins(&mut self, effect: &Effect, attempt: AttemptNo) {
+        let _settled_is_soon_enough = (effect, attempt);
+    }
 }
 
 /// Nothing was started, and this is why.

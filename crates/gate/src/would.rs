@@ -23,7 +23,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let found = self.ledger.find(intent.key).await?;
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let holder_died = match found.effect().and_then(|effect| effect.open_attempt()) {
-            Some(attempt) => !self.ledger.holders().is_alive(attempt.owner)?,
+            Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
             None => false,
         };
         let (would, change) =

@@ -93,7 +93,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         if answered || gone || attempt.gone_at.is_some() {
             return Ok(false);
         }
-        self.holders.is_alive(attempt.owner)
+        self.is_alive(attempt.owner)
     }
 
     async fn set_fence(

@@ -7,16 +7,18 @@ use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, fa
 use crate::record::{Known, encode, index_after, index_of_first};
 use crate::store::{Commit, Committed, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store};
 use crate::{Error, journal};
+use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, LastSend, Occurrence, State, Verdict};
-use semel_core::ids::{AttemptNo, Reason};
+use semel_core::effect::{Attempt, Effect, LastSend, Occurrence, State, Verdict};
+use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason};
 use semel_core::intent::Intent;
 use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use std::sync::Arc;
+use subtle::ConstantTimeEq;
 
 /// The right to make one attempt. Settling spends it; dropping it leaves the effect to lapse into doubt.
 #[must_use = "a claim that is not settled leaves its effect in doubt"]
@@ -41,6 +43,11 @@ impl Claim {
         self.found.key
     }
 
+    /// The record as it was when the claim was taken, or brought back.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
     pub fn attempt(&self) -> AttemptNo {
         self.attempt
     }
@@ -61,6 +68,16 @@ pub struct Wanted<'a> {
     pub turn: Option<FreeTurn>,
     /// Where the caller's own key is to point to this intent.
     pub alias: Option<Digest>,
+    pub sender: Sender,
+}
+
+/// Who is going to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// This process.
+    Here,
+    /// A client that takes the claim away with it. The nonce is its own: asking again with it gets the same claim.
+    Away(Nonce),
 }
 
 #[derive(Debug, Clone)]
@@ -109,9 +126,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Everything about a claim but its commit.
     fn ask(&self, wanted: &Wanted<'_>) -> Result<Asked, Error> {
-        let owner = self.holders.me()?;
+        let (owner, nonce) = match wanted.sender {
+            Sender::Here => (self.holders.me()?, nonce(&self.entropy)),
+            Sender::Away(nonce) => (OwnerId::AWAY, nonce),
+        };
         let new = NewAttempt {
-            nonce: nonce(&self.entropy),
+            nonce,
             owner,
             at: wanted.now,
             deadline: wanted.deadline,
@@ -147,14 +167,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         if let Some(alias) = wanted.alias {
             puts.push(cell(alias, Revision::ABSENT, &key));
         }
+        // Two runs may well ask a model the same thing at once.
+        let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);
         let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
         cells.extend(wanted.fence);
         let commit = Commit {
             nonce: event.nonce(),
             puts,
-            require: Require { cells, family_quiet: Some(wanted.intent.family) },
+            require: Require { cells, family_quiet },
             journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
-            durability: Durability::Durable,
+            durability: promised(&effect),
         };
         let found = Found {
             key,
@@ -198,6 +220,37 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             }
             (How::Resend, None) => Err(Error::NoSuchEffect(wanted.found.key.to_string())),
         }
+    }
+
+    /// The claim that a client took away, when it comes back with it. `None`: the ledger has no such attempt.
+    pub async fn taken_claim(
+        &self,
+        id: EffectId,
+        attempt: AttemptNo,
+        nonce: Nonce,
+    ) -> Result<Option<Claim>, Error> {
+        let (key, known) = match self.by_id(id).await {
+            Ok(found) => found,
+            Err(Error::NoSuchEffect(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let is_it = |found: &Attempt| {
+            found.owner == OwnerId::AWAY
+                && bool::from(found.nonce.0.to_be_bytes().ct_eq(&nonce.0.to_be_bytes()))
+        };
+        if !known.effect.attempt(attempt).is_some_and(is_it) {
+            return Ok(None);
+        }
+        let newest = self.find(key).await?;
+        // A turn that it took is free as soon as others see it settled.
+        let found = match newest.effect().is_some_and(|effect| effect.id == id) {
+            true => newest,
+            // The record has gone on. At no revision is it written; settling then finds that out by itself.
+            false => {
+                Found { newest: Some(Arc::new(known)), revision: Revision::ABSENT, reply: None, ..newest }
+            }
+        };
+        Ok(Some(Claim { found, attempt, turn: None }))
     }
 
     /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`, and the same for the effect that would follow an
@@ -273,7 +326,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Box::pin(self.late(claim, found, &event, now)).await;
             }
             let change = Change {
-                reply: reply_after(&found, outcome, reply),
+                reply: reply_after(&found, attempt, outcome, reply),
+                durability: promised(claim.effect()),
                 // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
                 beside: claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None })),
                 ..Change::to(&event, now)
@@ -402,9 +456,23 @@ fn verdict_of(outcome: &Outcome) -> Verdict {
     }
 }
 
-fn reply_after(found: &Found, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {
-    let in_flight = matches!(found.effect().map(|effect| &effect.state), Some(State::InFlight { .. }));
+/// How surely claim and settlement of an effect are written. A claim of a generation that a power cut has lost may be
+/// sent again anyway, and its answer is then generated again: that is worth no fsync before the first token. A step
+/// that its caller named has one answer for ever, and so has everything else.
+fn promised(effect: &Effect) -> Durability {
+    match effect.facts.class == Class::Generate && !effect.facts.caller_key {
+        true => Durability::Lazy,
+        false => Durability::Durable,
+    }
+}
+
+fn reply_after(found: &Found, attempt: AttemptNo, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {
+    let state = found.effect().map(|effect| &effect.state);
+    let in_flight = matches!(state, Some(State::InFlight { .. }));
+    // The reply of a success is that of the attempt that did it.
+    let others = matches!(state, Some(State::Applied(applied)) if applied.by.is_some_and(|by| by != attempt));
     match (reply, outcome) {
+        (Some(_), Outcome::Applied { .. }) if others => ReplyChange::Keep,
         (None, _) | (_, Outcome::InDoubt { .. }) => ReplyChange::Keep,
         // A late refusal must not take the place of a success's reply.
         (Some(_), Outcome::NotApplied { .. }) if !in_flight => ReplyChange::Keep,

@@ -11,7 +11,7 @@ use crate::store::{
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Effect, State};
-use semel_core::ids::EffectId;
+use semel_core::ids::{EffectId, OwnerId};
 use semel_core::lifecycle::{self, Alarm, Event, Lapse};
 use semel_core::time::At;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let Some(known) = found.newest.as_ref().filter(|known| !known.newer) else { return Ok(None) };
         let effect = &known.effect;
         if let Some(attempt) = effect.open_attempt() {
-            if !self.holders.is_alive(attempt.owner)? {
+            if !self.is_alive(attempt.owner)? {
                 return Ok(Some(Event::Lapsed { why: Lapse::HolderDied, at: now }));
             }
             let passed = now >= attempt.deadline;
@@ -135,13 +135,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             return Ok(None);
         }
         for attempt in effect.attempts.iter().filter(|a| a.gone_at.is_none()) {
-            if attempt.verdict == semel_core::effect::Verdict::Unproven
-                && !self.holders.is_alive(attempt.owner)?
-            {
+            if attempt.verdict == semel_core::effect::Verdict::Unproven && !self.is_alive(attempt.owner)? {
                 return Ok(Some(Event::SenderGone { attempt: attempt.number, at: now }));
             }
         }
         Ok(None)
+    }
+
+    /// Whether the holder of an attempt may still act, as far as anybody can see.
+    pub fn is_alive(&self, owner: OwnerId) -> Result<bool, Error> {
+        if owner == OwnerId::AWAY { Ok(true) } else { self.holders.is_alive(owner) }
     }
 
     /// Applies an event to the newest effect of a record, at the revision that was read.

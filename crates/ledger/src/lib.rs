@@ -20,6 +20,7 @@ pub mod record;
 pub mod rulings;
 pub mod sqlite;
 pub mod store;
+pub mod tokens;
 
 mod precondition;
 

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::precondition::{Finding, Head, View, examine, moved};
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX, JournalLine,
+    By, Cell, Commit, Committed, Cursor, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX, JournalLine, Latest,
     PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, Store, Versioned,
 };
 use semel_core::digest::Digest;
@@ -291,6 +291,31 @@ impl Store for MemoryStore {
             }
         }
         Ok(page)
+    }
+
+    async fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, Error> {
+        let state = self.readable()?;
+        let limit = limit.clamp(1, PAGE_ROWS_MAX);
+        let wanted = |row: &Row| match of {
+            Latest::All => true,
+            Latest::Open => row.index.open,
+            Latest::Run(run) => row.index.run == Some(run),
+        };
+        let end = before.map_or(u64::MAX, |Cursor(id)| id);
+        let found = state.tables.rows.range(..end).rev().filter(|(_, row)| wanted(row));
+        let mut items: Vec<_> = found
+            .take(limit + 1)
+            .map(|(id, row)| (Cursor(*id), Row { reply: None, ..row.clone() }))
+            .collect();
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(|(cursor, _)| *cursor);
+        Ok(Page { items, next })
     }
 
     async fn journal(

@@ -190,6 +190,15 @@ pub enum By {
     Effect(u128),
 }
 
+/// What to look through from the newest on, always in the reverse order of insertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Latest {
+    All,
+    /// In flight or in doubt.
+    Open,
+    Run(Digest),
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cursor(pub u64);
 
@@ -227,6 +236,15 @@ pub trait Store: Send + Sync + 'static {
         after: Option<Cursor>,
         limit: usize,
     ) -> impl Future<Output = Result<Page<Row>, Error>> + Send;
+
+    /// Rows without their replies, newest first, before the cursor, each with its own: for people, who read the newest
+    /// and stop. `limit` as in [`Store::scan`].
+    fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Page<(Cursor, Row)>, Error>> + Send;
 
     /// Lines after the cursor, oldest first, with their own cursors.
     fn journal(

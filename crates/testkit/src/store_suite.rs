@@ -3,7 +3,7 @@
 use semel_core::digest::Digest;
 use semel_core::time::At;
 use semel_ledger::store::{
-    By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Hint, Index, JournalLine, Nonce,
+    By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Hint, Index, JournalLine, Latest, Nonce,
     OwnerId, Put, ReplyChange, Require, Revision, Row, Store,
 };
 use std::collections::BTreeSet;
@@ -48,6 +48,7 @@ pub fn exercise<S: Store, G>(make: impl Fn() -> (S, G)) {
         an_open_row_cannot_be_forgotten,
         scans_find_what_they_are_asked_for,
         scans_page_in_order_of_insertion,
+        the_latest_come_first_and_page_backwards,
         rows_that_changed_before_an_instant_are_found_page_by_page,
         the_journal_keeps_the_order_of_commits,
         a_commit_that_conflicts_leaves_no_journal_line,
@@ -391,6 +392,40 @@ async fn scans_page_in_order_of_insertion<S: Store>(store: Arc<S>) {
     let rest = store.scan(By::Open, first.next, 100).await.expect("scannable");
     assert_eq!(rest.items.iter().map(|row| row.index.effect).collect::<Vec<_>>(), [4, 6, 7]);
     assert_eq!(store.scan(By::All, Some(Cursor(u64::MAX)), 3).await.expect("scannable").items, []);
+}
+
+async fn the_latest_come_first_and_page_backwards<S: Store>(store: Arc<S>) {
+    let run = named("run");
+    for effect in 1..=7u128 {
+        let index = Index { run: (effect % 2 == 0).then_some(run), ..index(effect, true) };
+        done(&*store, claim(named(&effect.to_string()), index)).await;
+    }
+    done(&*store, one(record(named("5"), 1, 1, index(5, false)))).await;
+    for (of, expected) in [
+        (Latest::All, &[7, 6, 5, 4, 3, 2, 1][..]),
+        (Latest::Open, &[7, 6, 4, 3, 2, 1]),
+        (Latest::Run(run), &[6, 4, 2]),
+        (Latest::Run(named("other")), &[]),
+    ] {
+        let (mut found, mut before) = (Vec::new(), None);
+        loop {
+            let page = store.latest(of, before, 3).await.expect("readable");
+            assert!(page.items.len() <= 3 && page.items.windows(2).all(|pair| pair[0].0 > pair[1].0));
+            found.extend(page.items.iter().map(|(_, row)| row.index.effect));
+            let last = page.items.last().map(|(cursor, _)| *cursor);
+            assert!(page.next.is_none() || page.next == last, "the next page begins after the last row");
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, expected, "{of:?}");
+    }
+    let all = store.latest(Latest::All, None, 7).await.expect("readable");
+    assert_eq!((all.items.len(), all.next), (7, None), "a page that is just full has no next one");
+    let fifth = all.items[2].0;
+    let rest = store.latest(Latest::All, Some(fifth), 9).await.expect("readable");
+    assert_eq!(rest.items.iter().map(|(_, row)| row.index.effect).collect::<Vec<_>>(), [4, 3, 2, 1]);
 }
 
 async fn rows_that_changed_before_an_instant_are_found_page_by_page<S: Store>(store: Arc<S>) {

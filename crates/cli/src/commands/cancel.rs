@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::args::Cancel;
-use crate::effect_json::EffectJson;
+use crate::effect_json::{self, EffectJson};
 use crate::house::TENANT;
 use crate::neutral;
 use semel_core::ids::{Reason, Run};
@@ -30,7 +30,7 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
             .iter()
             .map(|known| {
                 let (key, known) = block_on(ledger.by_id(known.effect.id))?;
-                Ok(EffectJson::read(&ledger, key, &known.effect)?)
+                Ok(effect_json::read(&ledger, key, &known.effect)?)
             })
             .collect()
     };

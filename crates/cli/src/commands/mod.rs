@@ -12,6 +12,7 @@ pub mod mcp;
 pub mod policy;
 pub mod run;
 pub mod serve;
+pub mod token;
 
 use crate::args::Global;
 use crate::config::Environment;
@@ -24,7 +25,7 @@ use semel_gate::clock::SystemClock;
 use std::time::Duration;
 
 /// What every command is given.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Context {
     pub global: Global,
     pub environment: Environment,

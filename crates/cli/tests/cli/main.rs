@@ -2,6 +2,8 @@
 
 mod home;
 
+mod api;
+mod asking;
 mod demo;
 mod docs;
 mod doctor;
@@ -9,6 +11,7 @@ mod documents;
 mod epoch;
 mod init;
 mod ledger;
+mod llm;
 mod mcp;
 mod policy;
 mod proxy;

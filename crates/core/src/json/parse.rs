@@ -57,6 +57,10 @@ pub fn parse(text: &str) -> Result<Json, ParseError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(ParseError { offset: TEXT_BYTES_MAX, what: Problem::TextTooLong });
     }
+    parse_any(text)
+}
+
+fn parse_any(text: &str) -> Result<Json, ParseError> {
     let mut parser = Parser { text, at: 0 };
     parser.skip_space();
     let json = parser.value(0)?;
@@ -73,8 +77,13 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Json, ParseError> {
     if bytes.len() > TEXT_BYTES_MAX {
         return Err(ParseError { offset: TEXT_BYTES_MAX, what: Problem::TextTooLong });
     }
+    parse_bounded(bytes)
+}
+
+/// The same for bytes whose number is bounded already, by whoever read them.
+pub fn parse_bounded(bytes: &[u8]) -> Result<Json, ParseError> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => parse(text),
+        Ok(text) => parse_any(text),
         Err(error) => Err(ParseError { offset: error.valid_up_to(), what: Problem::NotUtf8 }),
     }
 }

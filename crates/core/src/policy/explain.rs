@@ -147,7 +147,7 @@ fn call_text(call: &Call, action: &str) -> String {
             Some((server, tool)) => format!("mcp {server}/{tool}"),
             None => format!("mcp {tool}"),
         },
-        Call::Http { method, url } => format!("http {method} {url}"),
+        Call::Http { method, url, .. } => format!("http {method} {url}"),
         Call::Command { argv } => {
             let words: Vec<String> = argv.iter().map(ToString::to_string).collect();
             format!("cmd {}", words.join(" "))

@@ -1,6 +1,6 @@
 //! The shape of `semel.toml`: which keys there are and what type each has. What they mean is `build`'s matter.
 
-use super::rule::{Again, CallerKey, Failure, Rulings, ScopeChoice};
+use super::rule::{Again, CallerKey, Failure, OnDisconnect, Rulings, ScopeChoice};
 use crate::class::Class;
 use crate::normalise::Normaliser;
 use schemars::JsonSchema;
@@ -286,6 +286,8 @@ pub struct RuleTable {
     /// Who may decide about a doubt: a person, or an agent too.
     pub rulings: Option<Rulings>,
     pub failure: Option<Failure>,
+    /// What becomes of a model's answer when whoever reads it goes away: `finish` unless given.
+    pub on_disconnect: Option<OnDisconnect>,
     /// How many times semel itself may send again: at most 20.
     pub budget: Option<Spot<i64>>,
     /// How long an attempt may take.
@@ -368,6 +370,10 @@ pub struct CallTable {
     pub args: Option<Spot<Entries<Any>>>,
     /// `METHOD https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
+    /// What the `http` request sends, as JSON; `{path}` is filled in.
+    pub body: Option<Spot<Entries<Any>>>,
+    /// What the `http` request sends, as a web form; `{path}` is filled in.
+    pub form: Option<Spot<Entries<Any>>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

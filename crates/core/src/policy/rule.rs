@@ -27,6 +27,7 @@ pub struct Rule {
     pub again: Again,
     pub rulings: Rulings,
     pub failure: Failure,
+    pub on_disconnect: OnDisconnect,
     /// How many re-sends semel itself may make for one effect.
     pub budget: u32,
     pub timeout: Option<Duration>,
@@ -140,6 +141,17 @@ pub enum Failure {
     InDoubt,
 }
 
+/// What becomes of a generation that nobody reads any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    /// It is read to its end and kept for the retry.
+    #[default]
+    Finish,
+    /// It is ended, and a retry generates anew.
+    Stop,
+}
+
 /// Where the upstream's idempotency key goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inject {
@@ -202,10 +214,45 @@ pub enum Call {
     Http {
         method: String,
         url: Template,
+        /// Of an undo alone: questions have none.
+        body: Option<Body>,
     },
     Command {
         argv: Vec<Template>,
     },
+}
+
+impl Call {
+    /// Whom it calls, in a few words and without what is filled in.
+    pub fn name(&self, action: &str) -> String {
+        match self {
+            Call::Mcp { tool, .. } => match server_and_tool(tool, action) {
+                Some((server, tool)) => format!("{server}/{tool}"),
+                None => tool.clone(),
+            },
+            Call::Http { method, url, .. } => {
+                let url = url.to_string();
+                let url = url.split(['?', '#']).next().unwrap_or_default();
+                format!("{method} {url}")
+            }
+            Call::Command { argv } => argv.first().map(ToString::to_string).unwrap_or_default(),
+        }
+    }
+}
+
+/// What a request sends along.
+#[derive(Debug, Clone)]
+pub struct Body {
+    pub form: Form,
+    pub members: Vec<(String, Template)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    Json,
+    /// As a web page sends its fields.
+    Urlencoded,
 }
 
 /// The server and the tool that `server/tool` or `./tool` names for an action. `./tool` is a tool of the action's own
@@ -227,7 +274,7 @@ pub const SAME_SERVER: &str = ".";
 #[derive(Debug, Clone)]
 pub struct Probe {
     pub call: Call,
-    /// CEL over `resp`, `args`/`argv`, `attempt`. Without one a command's exit code answers: 0 yes, 1 no, else unknown.
+    /// CEL over `resp`, `status`, `args`/`argv`, `attempt`. Without one a command's exit code answers: 0 yes, 1 no, else unknown.
     pub found: Option<Expression>,
     pub reply: Option<Expression>,
     /// How long after the last possible sending a "no" begins to count.

@@ -14,6 +14,10 @@ const WAIT_DEFAULT: Duration = Duration::from_secs(25);
 /// An answer later than this probably met nobody: the same clients, the same reason.
 const LATE_AFTER_DEFAULT: Duration = Duration::from_secs(25);
 
+/// Clients of models wait ten minutes, and give up after five without a sign of life at the earliest.
+const WAIT_GENERATE: Duration = Duration::from_secs(240);
+const LATE_AFTER_GENERATE: Duration = Duration::from_secs(600);
+
 /// Two re-sends are what the SDKs of the large APIs do.
 const BUDGET_DEFAULT: u32 = 2;
 
@@ -71,6 +75,7 @@ impl Policy {
             effect: written.effect.clone(),
             sorting: written.sorting.clone(),
             key_required: written.key_required,
+            on_disconnect: written.on_disconnect,
             serialize_by: written.serialize_by.clone(),
             inject: written.inject.clone(),
             probe: written.probe.clone(),
@@ -98,6 +103,10 @@ impl Policy {
 }
 
 fn effective(origin: Origin, class: Class, class_because: String, choices: &Choices) -> Rule {
+    let (wait, late_after) = match class {
+        Class::Generate => (WAIT_GENERATE, LATE_AFTER_GENERATE),
+        _ => (WAIT_DEFAULT, LATE_AFTER_DEFAULT),
+    };
     Rule {
         origin,
         class,
@@ -110,11 +119,12 @@ fn effective(origin: Origin, class: Class, class_because: String, choices: &Choi
         again: choices.again.unwrap_or_default(),
         rulings: choices.rulings.unwrap_or_default(),
         failure: choices.failure.unwrap_or_default(),
+        on_disconnect: Default::default(),
         budget: choices.budget.unwrap_or(BUDGET_DEFAULT),
         timeout: choices.timeout,
-        wait: choices.wait.unwrap_or(WAIT_DEFAULT),
+        wait: choices.wait.unwrap_or(wait),
         window: choices.window,
-        late_after: choices.late_after.unwrap_or(LATE_AFTER_DEFAULT),
+        late_after: choices.late_after.unwrap_or(late_after),
         serialize_by: None,
         inject: None,
         probe: None,

@@ -1,6 +1,6 @@
 //! Texts with places: `https://x/{reply.id}`. `{{` and `}}` stand for the braces themselves.
 
-use crate::json::{Json, Path};
+use crate::json::{Json, Path, Step};
 use std::fmt;
 
 /// Longer texts than this are not URLs or arguments that a person wrote.
@@ -46,6 +46,8 @@ pub struct MissingPath {
 pub enum Why {
     Absent,
     Several,
+    /// Nothing at all in a URL would make another path or question of it: `/charges/` lists them all.
+    Empty,
     /// `.` or `..` as a URL segment would leave the path that the policy wrote.
     Dots,
     /// The argument would begin with a dash.
@@ -57,6 +59,7 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Why::Absent => "is not there",
             Why::Several => "names more than one value",
+            Why::Empty => "is empty, which would change what the URL names",
             Why::Dots => "is a dot segment, which would change the path of the URL",
             Why::Option => "begins with a dash, which would make it an option",
         })
@@ -152,6 +155,17 @@ impl Template {
                     let text = text_of(single(path, root)?);
                     let refuse = |why| Err(MissingPath { path: path.to_string(), why });
                     match encoding {
+                        Encoding::Url if text.is_empty() => return refuse(Why::Empty),
+                        Encoding::Url if is_request_path(path) => {
+                            let segments: Vec<&str> = text.trim_start_matches('/').split('/').collect();
+                            if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+                                return refuse(Why::Dots);
+                            }
+                            for (at, segment) in segments.into_iter().enumerate() {
+                                out.push_str(if at == 0 { "" } else { "/" });
+                                percent_encode(segment, &mut out);
+                            }
+                        }
                         Encoding::Url if text == "." || text == ".." => return refuse(Why::Dots),
                         Encoding::Url => percent_encode(&text, &mut out),
                         Encoding::Argument if out.is_empty() && text.starts_with('-') => {
@@ -223,6 +237,12 @@ fn text_of(value: &Json) -> String {
     }
 }
 
+/// `{path}` is where the request itself went: its slashes are slashes. What stands before it in the URL ends with the
+/// first of them.
+fn is_request_path(path: &Path) -> bool {
+    matches!(path.steps(), [Step::Member(root)] if root == "path")
+}
+
 fn percent_encode(text: &str, out: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {
@@ -243,7 +263,7 @@ mod tests {
 
     fn root() -> Json {
         json::parse(
-            r#"{"args": {"customer": "a b/c", "n": 7, "dots": "..", "flag": "--all", "gone": null},
+            r#"{"args": {"customer": "a b/c", "n": 7, "dots": "..", "none": "", "flag": "--all", "gone": null},
                 "reply": {"id": "ch_1"}, "argv": ["kubectl", "get"]}"#,
         )
         .unwrap()
@@ -263,6 +283,21 @@ mod tests {
     }
 
     #[test]
+    fn the_path_of_the_request_keeps_its_slashes() {
+        let render = |path: &str| {
+            let root = Json::object([("path", Json::str(path))]);
+            Template::parse("https://x/{path}/tags?q={path}").unwrap().render(&root, Encoding::Url)
+        };
+        assert_eq!(
+            render("/repos/o/a b?c"),
+            Ok("https://x/repos/o/a%20b%3Fc/tags?q=repos/o/a%20b%3Fc".to_owned())
+        );
+        for dots in ["/repos/../o", "/.", ".."] {
+            assert!(matches!(render(dots), Err(MissingPath { why: Why::Dots, .. })), "{dots}");
+        }
+    }
+
+    #[test]
     fn a_lone_place_keeps_its_type_and_a_mixed_text_does_not() {
         let value = |text: &str| Template::parse(text).unwrap().value(&root()).unwrap();
         assert_eq!(value("{args.n}"), json::parse("7").unwrap());
@@ -275,6 +310,7 @@ mod tests {
         assert_eq!(render("{args.other}", Encoding::Plain), missing("args.other", Why::Absent));
         assert_eq!(render("{args.gone}", Encoding::Plain), missing("args.gone", Why::Absent));
         assert_eq!(render("/a/{args.dots}/b", Encoding::Url), missing("args.dots", Why::Dots));
+        assert_eq!(render("/a/{args.none}", Encoding::Url), missing("args.none", Why::Empty));
         assert_eq!(render("{args.flag}", Encoding::Argument), missing("args.flag", Why::Option));
         assert_eq!(render("--of={args.flag}", Encoding::Argument), Ok("--of=--all".to_owned()));
     }

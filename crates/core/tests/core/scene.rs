@@ -77,6 +77,7 @@ pub fn facts() -> Arc<Facts> {
         caller_key: false,
         subject: "customer=ann".into(),
         rule: "default".into(),
+        principal: 0,
     })
 }
 

@@ -23,12 +23,17 @@ const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 /// How often a child is looked after when nothing is heard of it.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 
+/// The same for one that has closed its output, and so is about to end, where nobody tells of its end.
+const LOOK_AFTER_CLOSING: Duration = Duration::from_millis(5);
+
 /// Signals that come to semel and are meant for the command.
 #[derive(Debug)]
 pub struct Signals {
     woken: UnixStream,
     /// The last termination signal, 0 if none.
     asked_to_end: Arc<AtomicUsize>,
+    /// Kept open where no signal writes to it.
+    _silent: Option<UnixStream>,
 }
 
 impl Signals {
@@ -43,7 +48,18 @@ impl Signals {
             signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
         }
         signal_hook::low_level::pipe::register(SIGCHLD, waker)?;
-        Ok(Signals { woken, asked_to_end })
+        Ok(Signals { woken, asked_to_end, _silent: None })
+    }
+
+    /// Hears nothing: in a program that serves many, signals are not meant for one child.
+    pub fn unheard() -> io::Result<Signals> {
+        let (woken, waker) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        Ok(Signals { woken, asked_to_end: Arc::default(), _silent: Some(waker) })
+    }
+
+    fn tells_of_ends(&self) -> bool {
+        self._silent.is_none()
     }
 
     /// The signal that asked semel to end, if one did.
@@ -95,10 +111,13 @@ pub fn run(
     elapsed: &dyn Fn() -> Duration,
     started: impl FnOnce(Option<Group>),
 ) -> io::Result<Ended> {
-    // Descendants whose parents end come to us, so that they can be told to be there.
+    // Descendants whose parents end come to us, so that they can be told to be there. A program that serves many has
+    // no use for them, and would never see them off.
     #[cfg(target_os = "linux")]
-    let _without_it_only_the_group_is_seen =
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    if signals.tells_of_ends() {
+        let _without_it_only_the_group_is_seen =
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    }
     plan.command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     if plan.input.is_some() {
         plan.command.stdin(Stdio::piped());
@@ -144,7 +163,9 @@ pub fn run(
         // What a pipe still holds after its writer's end is little; it is taken in however slow our reader is.
         let last = status.is_some();
         // A child whose end was not signalled (the signal may be blocked) is looked after all the same.
-        let wait = Some(wait.map_or(LOOK_AFTER, |wait| wait.min(LOOK_AFTER)));
+        let closing = !signals.tells_of_ends() && stdout.at_end() && stderr.at_end();
+        let look_after = if closing { LOOK_AFTER_CLOSING } else { LOOK_AFTER };
+        let wait = Some(wait.map_or(look_after, |wait| wait.min(look_after)));
         let ready = wait_for(signals, [&stdout, &stderr], stdin.as_ref().map(AsFd::as_fd), wait, last)?;
         if ready.signalled {
             signals.drain();

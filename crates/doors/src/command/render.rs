@@ -175,6 +175,13 @@ fn collect(plain: &Json, redacted: &Json, values: &mut Vec<String>) {
     }
 }
 
+/// What a command answered, as rules see it: its output as JSON, else an object with the output as `text`.
+pub fn reply(stdout: &[u8]) -> Json {
+    let stdout = stdout.trim_ascii();
+    semel_core::json::parse_bytes(stdout)
+        .unwrap_or_else(|_| Json::object([("text", Json::str(&String::from_utf8_lossy(stdout)))]))
+}
+
 /// What the tool itself says about its effect, if its output is an object that says so.
 pub fn said(stdout: &[u8]) -> Said {
     let text = std::str::from_utf8(stdout).unwrap_or_default().trim();

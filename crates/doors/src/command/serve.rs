@@ -3,40 +3,39 @@
 use super::child::{self, Ended, Plan, Signals};
 use super::classify::{self, Meaning, Reading};
 use super::intent::CommandLine;
+use super::program;
 use super::render::{self, Output, REPLY_BYTES_MAX, Said};
 use super::stream::{Sink, Taken};
+use crate::ask::{self, Asker, Lent, Matter, Means, Told};
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
-use semel_core::policy::rule::{Call, EffectWording, InjectInto, Probe, Rule};
+use semel_core::policy::Policy;
+use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
 use semel_gate::clock::Clock;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_ledger::holders::FileHolders;
 use serde_json::{Value, json};
-use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// A probe asks a question; one that takes longer than this has no answer.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// One wrapped command.
 #[derive(Debug)]
 pub struct CommandUpstream<'a, C> {
     line: &'a CommandLine,
+    action: String,
     rule: &'a Rule,
+    policy: &'a Policy,
     /// Its lock is inherited by the child, so that the holder counts as alive until the whole tree is gone.
     holders: &'a FileHolders,
     clock: &'a C,
     show: Show,
     /// The caller's standard input is handed through unread.
     pass_input: bool,
-    /// `PATH` of this process.
-    search: OsString,
+    means: Means,
     /// `--effect` of this call.
     said_effect: Option<EffectWord>,
     signals: Option<Signals>,
@@ -57,26 +56,30 @@ pub enum Show {
 pub struct Options {
     pub show: Show,
     pub pass_input: bool,
-    pub search: OsString,
     pub effect: Option<EffectWord>,
+    /// What questions about the command are asked with. Its shell is the command's own, too.
+    pub means: Means,
 }
 
 impl<'a, C: Clock> CommandUpstream<'a, C> {
     pub fn new(
         line: &'a CommandLine,
-        rule: &'a Rule,
+        action: String,
+        (rule, policy): (&'a Rule, &'a Policy),
         holders: &'a FileHolders,
         clock: &'a C,
         options: Options,
     ) -> Self {
         CommandUpstream {
             line,
+            action,
             rule,
+            policy,
             holders,
             clock,
             show: options.show,
             pass_input: options.pass_input,
-            search: options.search,
+            means: options.means,
             said_effect: options.effect,
             signals: None,
             program: None,
@@ -103,6 +106,20 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         }
     }
 
+    /// All that this call's own attempt printed on stdout, as far as it is kept.
+    pub(super) fn printed(&self) -> &[u8] {
+        self.ended.as_ref().map_or(&[], |ended| &ended.stdout.kept)
+    }
+
+    pub fn action(&self) -> &str {
+        &self.action
+    }
+
+    /// What rules see of the command.
+    pub fn arguments(&self) -> Json {
+        self.line.arguments()
+    }
+
     /// Whether somebody asked this call to end: whoever did is not waiting for its answer.
     pub fn was_asked_to_end(&self) -> bool {
         self.signals.as_ref().is_some_and(|signals| signals.asked_to_end().is_some())
@@ -110,7 +127,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
 
     /// Runs the tool's own dry run, as the rule maps it. It changes nothing by the tool's own word.
     pub fn own_dry_run(&mut self, flag: &str) -> Result<Value, NotStarted> {
-        let program = find(&self.line.argv[0], &self.search, Path::new(&self.line.cwd))?;
+        let program = program::find(&self.line.argv[0], &self.means.shell.search, Path::new(&self.line.cwd))?;
         let mut command = self.command(&program);
         command.arg(flag).stdin(Stdio::null());
         let output =
@@ -172,7 +189,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let by_rule = match &self.rule.effect {
             Some(EffectWording::Word(word)) => Some(*word),
             Some(EffectWording::Expression(expression)) => {
-                let reply = reply_json(&output.stdout);
+                let reply = render::reply(&output.stdout);
                 expression.eval(&[("reply", &reply)]).ok().and_then(|word| EffectWord::parse(word.as_str()?))
             }
             None => None,
@@ -218,58 +235,40 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         }
     }
 
-    fn probe_command(&self, probe: &Probe) -> Result<Command, String> {
-        let Call::Command { argv } = &probe.call else {
-            return Err("only probes by command can be asked from the command line".into());
-        };
-        let arguments = self.line.arguments();
-        let rendered: Vec<String> = argv
-            .iter()
-            .map(|template| template.render(&arguments, semel_core::policy::template::Encoding::Plain))
-            .collect::<Result<_, _>>()
-            .map_err(|missing| missing.to_string())?;
-        let first = rendered.first().ok_or("the probe has no command")?;
-        let program =
-            find(first, &self.search, Path::new(&self.line.cwd)).map_err(|not_started| not_started.why)?;
-        let mut command = Command::new(program);
-        command.args(&rendered[1..]).current_dir(&self.line.cwd).stdin(Stdio::null());
-        Ok(command)
+    fn listen(&mut self) -> std::io::Result<()> {
+        if self.signals.is_none() {
+            self.signals = Some(Signals::listen()?);
+        }
+        Ok(())
     }
 
-    fn ask(&mut self, probe: &Probe) -> Result<(ExitStatus, bool, Vec<u8>), String> {
-        let command = self.probe_command(probe)?;
-        let signals = match &self.signals {
-            Some(signals) => signals,
-            None => self.signals.insert(Signals::listen().map_err(|error| error.to_string())?),
-        };
-        let plan = Plan {
-            command,
-            input: None,
-            stdout: Sink::Nowhere,
-            stderr: Sink::Nowhere,
-            kept_max: REPLY_BYTES_MAX,
-            timeout: Some(PROBE_TIMEOUT),
-        };
-        let elapsed = || self.clock.elapsed();
-        let ended = child::run(plan, signals, &elapsed, |_| ()).map_err(|error| error.to_string())?;
-        let whole = ended.stdout.total <= REPLY_BYTES_MAX as u64;
-        Ok((ended.status, ended.timed_out || !whole, capped(&ended.stdout)))
+    /// Whoever asks about this command.
+    pub(super) fn asker<'b>(
+        &'b self,
+        arguments: &'b Json,
+        effect: Option<&'b Effect>,
+        reply: Option<&'b Json>,
+    ) -> Asker<'b> {
+        let (means, policy, signals) = (&self.means, self.policy, self.signals.as_ref());
+        let action = &self.action;
+        Asker {
+            means,
+            policy,
+            matter: Matter { action, arguments, effect, reply, lent: Lent::Nothing },
+            signals,
+        }
     }
 }
 
 impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        self.program = Some(find(&self.line.argv[0], &self.search, Path::new(&self.line.cwd))?);
+        self.program =
+            Some(program::find(&self.line.argv[0], &self.means.shell.search, Path::new(&self.line.cwd))?);
         if !Path::new(&self.line.cwd).is_dir() {
             let why = format!("there is no directory {}", self.line.cwd);
             return Err(NotStarted { why, data: json!({"exit_code": 125}) });
         }
-        let cannot =
-            |error: std::io::Error| NotStarted { why: error.to_string(), data: json!({"exit_code": 125}) };
-        if self.signals.is_none() {
-            self.signals = Some(Signals::listen().map_err(cannot)?);
-        }
-        Ok(())
+        self.listen().map_err(|error| NotStarted { why: error.to_string(), data: json!({"exit_code": 125}) })
     }
 
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
@@ -319,37 +318,21 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
-        let (status, unusable, stdout) = match self.ask(probe) {
-            Ok(answer) => answer,
-            Err(why) => return ProbeAnswer::Unknown { why },
-        };
-        if unusable {
-            return ProbeAnswer::Unknown { why: "it did not end in time, or said too much".into() };
+        if let Err(why) = self.listen() {
+            return ProbeAnswer::Unknown { why: why.to_string() };
         }
-        let yes = |stdout: Vec<u8>| {
-            let reply = (!stdout.is_empty()).then(|| Output::of_stdout(stdout).scrubbed(&[]).encode());
-            ProbeAnswer::Yes { reply, word: None }
-        };
-        let Some(found) = &probe.found else {
-            return match status.code() {
-                Some(0) => yes(stdout),
-                Some(1) => ProbeAnswer::No,
-                Some(code) => ProbeAnswer::Unknown { why: format!("it exited with {code}") },
-                None => ProbeAnswer::Unknown { why: "it died by a signal".into() },
-            };
-        };
-        let resp = probe_response(status, &stdout);
         let arguments = self.line.arguments();
-        let argv = arguments.get("argv").cloned().unwrap_or(Json::Null);
-        let attempt = effect.map_or(Json::Null, attempt_facts);
-        let variables = [("resp", &resp), ("argv", &argv), ("attempt", &attempt)];
-        match found.eval_bool(&variables) {
-            Ok(false) => ProbeAnswer::No,
-            Ok(true) => {
-                let reply = probe.reply.as_ref().and_then(|reply| reply.eval(&variables).ok());
-                yes(reply.map_or(stdout, |reply| format!("{}\n", reply.canonical()).into_bytes()))
+        match self.asker(&arguments, effect, None).probe(probe).await {
+            Told::No => ProbeAnswer::No,
+            Told::Unknown(why) => ProbeAnswer::Unknown { why },
+            Told::Yes(reply) => {
+                let stdout = reply.map(|reply| match reply {
+                    ask::Reply::Printed(stdout) => stdout,
+                    ask::Reply::Value(value) => format!("{}\n", value.canonical()).into_bytes(),
+                });
+                let reply = stdout.map(|stdout| Output::of_stdout(stdout).scrubbed(&[]).encode());
+                ProbeAnswer::Yes { reply, word: None }
             }
-            Err(error) => ProbeAnswer::Unknown { why: error.to_string() },
         }
     }
 
@@ -389,53 +372,4 @@ fn capped(taken: &Taken) -> Vec<u8> {
 /// As a shell would report it.
 fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
-}
-
-fn reply_json(stdout: &[u8]) -> Json {
-    semel_core::json::parse_bytes(stdout.trim_ascii()).unwrap_or(Json::Null)
-}
-
-/// What `found` sees of a probe: `resp.exit`, `resp.text`, and the members of its output if that is JSON.
-fn probe_response(status: ExitStatus, stdout: &[u8]) -> Json {
-    let exit = Json::from(Value::from(exit_code(status)));
-    let text = Json::str(&String::from_utf8_lossy(stdout));
-    let json = reply_json(stdout);
-    let mut members: Vec<(String, Json)> = match &json {
-        Json::Object(object) => object.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
-        _ => Vec::new(),
-    };
-    members.extend([("exit".to_owned(), exit), ("text".to_owned(), text), ("json".to_owned(), json)]);
-    Json::Object(members.into_iter().collect())
-}
-
-fn attempt_facts(effect: &Effect) -> Json {
-    let started = effect.attempts.first().map_or(effect.opened_at, |attempt| attempt.claimed_at);
-    Json::from(json!({"started": started.to_string(), "started_unix": started.0 / 1_000_000}))
-}
-
-/// Finds a program as `execvp` would, so that a missing one is known before anything is claimed.
-fn find(name: &str, search: &OsString, cwd: &Path) -> Result<PathBuf, NotStarted> {
-    let executable =
-        |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-    let refuse = |why: String, code: i32| Err(NotStarted { why, data: json!({"exit_code": code}) });
-    if name.contains('/') {
-        let path = cwd.join(name);
-        return match path.metadata() {
-            Err(_) => refuse(format!("there is no program {name}"), 127),
-            Ok(_) if executable(&path) => Ok(path),
-            Ok(_) => refuse(format!("{name} is not executable"), 126),
-        };
-    }
-    let mut found_plain = false;
-    for directory in std::env::split_paths(search) {
-        let path = cwd.join(directory).join(name);
-        if executable(&path) {
-            return Ok(path);
-        }
-        found_plain |= path.is_file();
-    }
-    match found_plain {
-        true => refuse(format!("{name} is not executable"), 126),
-        false => refuse(format!("there is no program {name} on PATH"), 127),
-    }
 }

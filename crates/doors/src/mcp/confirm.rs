@@ -5,51 +5,71 @@ use super::members::Members;
 use super::message::{Message, text};
 use super::probe;
 use super::word;
+use bytes::Bytes;
+use semel_core::ids::EffectId;
 use semel_core::json::Json;
-use semel_core::policy::rule::Confirm;
-use semel_gate::clock::Clock;
+use semel_gate::confirm::Witness;
+use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most truths can be seen at once; others take as long as a replica lags.
-const ASK_AGAIN_FIRST: Duration = Duration::from_millis(500);
-const ASK_AGAIN_MAX: Duration = Duration::from_secs(15);
+/// Effects that are being asked about: a replay need not ask beside the call that it repeats.
+#[derive(Debug, Clone, Default)]
+pub struct Following(Arc<Mutex<HashSet<EffectId>>>);
 
-/// Asks until it is true, or until the rule's time is over. Only a clear no at the very end refutes: a read may lag, and
-/// one that fails says nothing.
-pub async fn follow(
-    door: Arc<Door>,
-    guarded: Arc<Guarded>,
-    confirm: Confirm,
-    done: Found,
-    live: Option<Message>,
-) {
-    let Ok(gate) = &door.hall.gate else { return };
-    let result =
-        live.as_ref().and_then(|live| live.body.as_ref()).and_then(|body| Members::parse(text(body)));
-    let reply = result.map_or(Json::Null, |result| word::value(&result));
-    let until = door.hall.clock.elapsed() + confirm.within;
-    let mut pause = ASK_AGAIN_FIRST;
-    loop {
-        let said = probe::confirms(&confirm, &reply, &door.upstream(&guarded)).await;
-        let now = door.hall.clock.now();
-        // What cannot be written stays as it was reported.
-        match said {
-            Ok(true) => {
-                let _as_reported = gate.ledger.confirmed(&done, now).await;
-                return;
-            }
-            Ok(false) if door.hall.clock.elapsed() >= until => {
-                let what = format!("{} did not show it", guarded.server.name);
-                let _as_reported = gate.ledger.refuted(&done, what, now).await;
-                return;
-            }
-            Err(_) if door.hall.clock.elapsed() >= until => return,
-            Ok(false) | Err(_) => {}
+impl Following {
+    /// `false`: somebody else does.
+    pub fn begin(&self, id: EffectId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
+    }
+
+    pub fn end(&self, id: EffectId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}
+
+/// What the tool answered, now or when it was done, as rules see it.
+pub fn reply(passed: &Passed, live: Option<&Message>) -> Json {
+    let recorded = match &passed.reply {
+        GivenReply::Recorded(bytes) => Message::parse(Bytes::copy_from_slice(bytes)).ok(),
+        GivenReply::Live | GivenReply::None => None,
+    };
+    let answered = recorded.as_ref().or(live).and_then(|answered| answered.body.as_ref());
+    let result = answered.and_then(|body| Members::parse(text(body)));
+    result.map_or(Json::Null, |result| word::value(&result))
+}
+
+/// Begins to ask, unless this process already does.
+pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: Found, reply: Json) {
+    let Some(id) = done.effect().map(|effect| effect.id).filter(|id| door.following.begin(*id)) else {
+        return;
+    };
+    let (door, guarded) = (Arc::clone(door), Arc::clone(guarded));
+    tokio::spawn(async move {
+        if let (Ok(gate), Some(confirm)) = (&door.hall.gate, &guarded.rule.confirm) {
+            let mut asks = Asks { door: &door, guarded: &guarded, reply };
+            // What cannot be written stays as it was reported.
+            let _as_reported = gate.confirm(confirm, &done, &mut asks).await;
         }
-        let left = until.saturating_sub(door.hall.clock.elapsed());
-        door.hall.clock.sleep(pause.min(left).max(Duration::from_millis(10))).await;
-        pause = (pause * 2).min(ASK_AGAIN_MAX);
+        door.following.end(id);
+    });
+}
+
+struct Asks<'a> {
+    door: &'a Door,
+    guarded: &'a Guarded,
+    reply: Json,
+}
+
+impl Witness for Asks<'_> {
+    async fn ask(&mut self) -> Result<bool, String> {
+        let confirm = self.guarded.rule.confirm.as_ref().ok_or("there is nothing to ask")?;
+        probe::confirms(confirm, &self.reply, &self.door.upstream(self.guarded)).await
+    }
+
+    fn name(&self) -> String {
+        let action = self.guarded.server.action(&self.guarded.call.tool);
+        self.guarded.rule.confirm.as_ref().map(|confirm| confirm.call.name(&action)).unwrap_or_default()
     }
 }

@@ -1,7 +1,7 @@
 //! The door: which messages pass as they are, and what happens to those that do not.
 
 use super::call::{BadCall, ToolCall};
-use super::confirm;
+use super::confirm::{self, Following};
 use super::connection::{Connection, Waiter};
 use super::frame::Frame;
 use super::intent;
@@ -35,8 +35,8 @@ pub type Servers = BTreeMap<String, Arc<Server>>;
 #[derive(Debug)]
 pub struct Door {
     pub hall: Arc<Hall>,
-    /// All configured servers, by name: a probe may ask another one.
-    pub servers: Servers,
+    /// Successes whose truth this process is asking for.
+    pub(super) following: Following,
 }
 
 /// What happens to a `tools/call`.
@@ -100,8 +100,8 @@ impl Given {
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Door {
-    pub fn new(hall: Arc<Hall>, servers: Servers) -> Door {
-        Door { hall, servers }
+    pub fn new(hall: Arc<Hall>) -> Door {
+        Door { hall, following: Following::default() }
     }
 
     /// What becomes of a `tools/call`, given the tools that the server has. Within a runtime.
@@ -294,13 +294,9 @@ impl Door {
                 if passed.answer.ok {
                     connection.did(intent.key);
                 }
-                if let (Some(confirm), Some(done), OutcomeWord::Ran) =
-                    (&rule.confirm, &passed.delivery, passed.answer.outcome)
-                {
-                    passed.answer.reason.get_or_insert_with(|| "reported, not confirmed yet".into());
-                    let (confirm, done) = (confirm.clone(), done.clone());
-                    let (this, guarded) = (Arc::clone(&self), Arc::clone(&guarded));
-                    tokio::spawn(confirm::follow(this, guarded, confirm, done, live.clone()));
+                if let Some(done) = gate.unconfirmed(rule, &mut passed) {
+                    let reply = confirm::reply(&passed, live.as_ref());
+                    confirm::follow(&self, &guarded, done, reply);
                 }
                 Ended { passed, live }
             }
@@ -311,8 +307,8 @@ impl Door {
     /// The tool behind a guarded call.
     pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
         let Guarded { call, rule, server, .. } = guarded;
-        let (servers, policy, clock) = (&self.servers, &self.hall.policy, &self.hall.clock);
-        ToolUpstream { server, servers, policy, call, rule, clock, handle: None, live: None }
+        let Hall { means, policy, clock, .. } = &*self.hall;
+        ToolUpstream { server, means, policy, call, rule, clock, handle: None, live: None }
     }
 
     /// What the tool's own dry run says, where the rule maps one.

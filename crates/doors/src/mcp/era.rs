@@ -2,8 +2,9 @@
 
 use super::frame::Frame;
 use super::members::{Members, quoted};
-use super::message::{Id, Kind, text};
+use super::message::{Id, Kind, Message, text};
 use super::server::{Era, Server, Spoken};
+use bytes::Bytes;
 use std::time::Duration;
 
 /// The member of `_meta` in which every request of the stateless era names its version.
@@ -16,7 +17,7 @@ pub const STATELESS: &str = "2026-07-28";
 const UNSUPPORTED_VERSION: i32 = -32022;
 
 /// The newest version of the era of `initialize`, by which a server is asked whether it is of that one.
-const SESSION: &str = "2025-11-25";
+pub const SESSION: &str = "2025-11-25";
 
 /// A server that does not say what it is by then is left alone.
 const MEETING_TAKES_MAX: Duration = Duration::from_secs(10);
@@ -34,6 +35,41 @@ pub async fn meet(server: &Server) {
         if let Kind::Response { failed: false, .. } = answer.kind {
             return hear(server, method, answer.body.as_ref().map_or("null", text));
         }
+    }
+}
+
+/// Introduces semel to a server as a client of one era, which has no abilities, so that the server asks nothing back.
+/// Gives the server's answer.
+pub async fn introduce(server: &Server, stateless: bool) -> Result<String, String> {
+    let (method, params) = match stateless {
+        false => {
+            let about = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
+            let params =
+                serde_json::json!({"protocolVersion": SESSION, "capabilities": {}, "clientInfo": about});
+            ("initialize", params.to_string())
+        }
+        true => ("server/discover", format!(r#"{{"_meta":{}}}"#, own_meta(STATELESS))),
+    };
+    let answer = server.ask(method, &params).await?;
+    let result = answer.body.as_ref().map_or("null", text).to_owned();
+    if !matches!(answer.kind, Kind::Response { failed: false, .. }) {
+        return Err(format!("it does not know {method}: {result}"));
+    }
+    hear(server, method, &result);
+    if !stateless {
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        if let Ok(message) = Message::parse(Bytes::from_static(initialized.as_bytes())) {
+            server.link.pass(message);
+        }
+    }
+    Ok(result)
+}
+
+/// With which `_meta` semel itself asks a server that it has been introduced to.
+pub fn meta_for(server: &Server) -> String {
+    match server.spoken().era {
+        Some(Era::Stateless(_)) => own_meta(STATELESS),
+        Some(Era::Session(_)) | None => "{}".to_owned(),
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Around<'a> {
 pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) -> Frame {
     let answer = &passed.answer;
     if let (GivenReply::Live, Some(live)) = (&passed.reply, live) {
-        return with_receipt(live, answer, &[], around);
+        return with_receipt(live, answer, &notices(answer), around);
     }
     if let Some(frame) = sep_3182(answer, around.call) {
         return frame;
@@ -125,13 +125,14 @@ fn receipt(answer: &Answer) -> String {
     serde_json::to_string(&answer).expect("an answer has string keys")
 }
 
-/// The short visible notice of a replay. `_meta` alone does not reach every model.
+/// The short visible notice of a replay, and of a success that is not what it seems: taken on and not done yet, not
+/// confirmed, done twice. `_meta` alone does not reach every model.
 fn notices(answer: &Answer) -> Vec<String> {
     let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
-    match (answer.outcome, &answer.reason) {
-        (OutcomeWord::Replayed | OutcomeWord::Joined, Some(reason)) => {
-            vec![format!("[semel] {}{id}.", capital(reason))]
-        }
+    let ran = answer.outcome == OutcomeWord::Ran && answer.ok;
+    let replayed = matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined);
+    match &answer.reason {
+        Some(reason) if replayed || ran => vec![format!("[semel] {}{id}.", capital(reason))],
         _ => Vec::new(),
     }
 }

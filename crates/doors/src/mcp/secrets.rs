@@ -9,7 +9,7 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 
 /// The secrets that one call's arguments hold.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Secrets(Vec<String>);
 
 impl Secrets {

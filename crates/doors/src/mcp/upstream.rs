@@ -2,7 +2,6 @@
 
 use super::call::ToolCall;
 use super::classify::{Handle, Meaning, Reading, read, words};
-use super::door::Servers;
 use super::frame::Frame;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
@@ -13,6 +12,7 @@ use super::secrets::Secrets;
 use super::server::Server;
 use super::task;
 use super::word::effect_word;
+use crate::ask::Means;
 use crate::runtime::RuntimeClock;
 use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
@@ -31,7 +31,7 @@ const OWN_DRY_RUN_TAKES_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct ToolUpstream<'a> {
     pub server: &'a Server,
-    pub servers: &'a Servers,
+    pub means: &'a Means,
     pub policy: &'a Policy,
     pub call: &'a ToolCall,
     pub rule: &'a Rule,
@@ -60,11 +60,6 @@ impl ToolUpstream<'_> {
             LastSend::WhileAlive => None,
         });
         Outgoing { id, frame, last_moment }
-    }
-
-    /// What rules call `args`.
-    pub fn arguments(&self) -> Json {
-        self.call.arguments.get("args").cloned().unwrap_or(Json::Null)
     }
 
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.

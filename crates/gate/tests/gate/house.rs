@@ -4,7 +4,7 @@ use semel_core::answer::{Code, EffectWord};
 use semel_core::class::Class;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
-use semel_core::ids::{IdempotencyKey, Reason, Run};
+use semel_core::ids::{IdempotencyKey, Nonce, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{Json, parse};
 use semel_core::outcome::Outcome;
@@ -12,12 +12,12 @@ use semel_core::policy::rule::{Call, Inject, InjectInto, Probe, Rule};
 use semel_core::policy::{ActionFacts, Mode, Policy};
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
-use semel_gate::{Error, Gate, Passed};
+use semel_gate::{Begun, Error, Gate, Passed};
 use semel_ledger::memory::MemoryStore;
 use semel_ledger::record::decode;
 use semel_ledger::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, PAGE_ROWS_MAX, Page, Revision, Row, Store,
-    Versioned,
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision, Row,
+    Store, Versioned,
 };
 use semel_ledger::{Error as LedgerError, Ledger};
 use semel_testkit::simulation::clock::ManualClock;
@@ -173,6 +173,20 @@ pub fn call(
     async move {
         let mut upstream = Actor { script, clock };
         gate.pass(&wish.intent(), &wish.rule, &mut upstream).await
+    }
+}
+
+/// A client's wish to send by itself.
+pub fn begin(
+    gate: &Arc<TestGate>,
+    wish: &Wish,
+    nonce: u128,
+    clock: &ManualClock,
+) -> impl Future<Output = Begun> + Send + use<> {
+    let (gate, wish, clock) = (Arc::clone(gate), wish.clone(), clock.clone());
+    async move {
+        let mut upstream = Actor { script: Script::succeeds(), clock };
+        gate.begin(&wish.intent(), &wish.rule, &mut upstream, Nonce(nonce)).await.expect("the ledger is well")
     }
 }
 
@@ -469,6 +483,15 @@ impl Store for HookedStore {
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, LedgerError> {
         self.inner.scan(by, after, limit).await
+    }
+
+    async fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, LedgerError> {
+        self.inner.latest(of, before, limit).await
     }
 
     async fn journal(

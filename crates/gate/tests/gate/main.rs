@@ -1,5 +1,6 @@
 //! The one integration binary of this crate.
 
+mod begun;
 mod house;
 mod scenarios;
 mod simulation;

@@ -118,6 +118,7 @@ fn earlier(value: Value<'_>) -> Read<(u32, Reason)> {
 fn facts(value: Value<'_>) -> Read<Facts> {
     let (mut action, mut tenant, mut subject, mut rule) = (None, None, None, None);
     let (mut class, mut tier, mut run, mut digest, mut caller_key) = (None, None, None, None, false);
+    let mut principal = 0;
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -130,6 +131,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
             7 => caller_key = value.flag()?,
             8 => subject = Some(value.text()?),
             9 => rule = Some(value.text()?),
+            12 => principal = value.number()?,
             _ => {}
         }
     }
@@ -143,6 +145,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
         caller_key,
         subject: there(subject)?,
         rule: there(rule)?,
+        principal,
     })
 }
 

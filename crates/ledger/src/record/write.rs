@@ -46,7 +46,7 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
 }
 
 fn facts(out: &mut Out, facts: &Facts) {
-    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule } = facts;
+    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule, principal } = facts;
     out.text(1, action);
     out.number(2, class.number());
     out.number(3, tier.number());
@@ -56,6 +56,9 @@ fn facts(out: &mut Out, facts: &Facts) {
     out.flag(7, *caller_key);
     out.text(8, subject);
     out.text(9, rule);
+    if *principal != 0 {
+        out.fixed(12, *principal);
+    }
 }
 
 fn run(out: &mut Out, field: u64, run: Option<&Run>) {

@@ -126,7 +126,7 @@ impl Lane {
         if self.queue().jobs.is_empty() {
             return 0;
         }
-        let durability = self.durability_of_next();
+        let durability = self.durability_of_next(writer);
         let mut answers_to = Vec::new();
         let (commits, answers, cost) = writer.write(durability, || self.drain(durability, &mut answers_to));
         if let Cost::Synced(took) = cost {
@@ -145,10 +145,11 @@ impl Lane {
         released
     }
 
-    /// Lazy only if all that wait are: one durable commit makes the fsync, and the lazy ones ride along.
-    fn durability_of_next(&self) -> Durability {
+    /// Lazy only if all that wait are: one durable commit makes the fsync, and the lazy ones ride along. Where a
+    /// checkpoint is due, the batch is durable too: a ledger of lazy commits alone would else never have one.
+    fn durability_of_next(&self, writer: &Writer) -> Durability {
         let lazy = self.queue().jobs.iter().all(|job| job.commit.durability == Durability::Lazy);
-        if lazy { Durability::Lazy } else { Durability::Durable }
+        if lazy && !writer.checkpoint_is_due() { Durability::Lazy } else { Durability::Durable }
     }
 
     fn drain(&self, durability: Durability, answers_to: &mut Vec<oneshot::Sender<Answer>>) -> Vec<Commit> {

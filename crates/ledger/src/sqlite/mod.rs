@@ -31,7 +31,7 @@ pub use schema::FORMAT;
 use crate::Error;
 use crate::place::Place;
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Page, Revision, Row, Store, Versioned,
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
 };
 use fault::Fault;
 use lane::Lane;
@@ -174,6 +174,15 @@ impl Store for SqliteStore {
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
         self.with_reader(|connection| scan::scan(connection, by, after, limit))
+    }
+
+    async fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, Error> {
+        self.with_reader(|connection| scan::latest(connection, of, before, limit))
     }
 
     async fn journal(

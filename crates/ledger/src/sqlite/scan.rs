@@ -2,7 +2,7 @@
 
 use super::apply::{prefix, tag};
 use super::read::{ROW_COLUMNS, before, from, page, row};
-use crate::store::{By, Cursor, PAGE_ROWS_MAX, Page, Row};
+use crate::store::{By, Cursor, Latest, PAGE_ROWS_MAX, Page, Row};
 use rusqlite::{Connection, Params, params};
 
 /// A page of [`By::ChangedBefore`] looks at no more rows than this, found or not, so that no reader holds the WAL
@@ -49,6 +49,36 @@ pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit
         }
         By::ChangedBefore(at) => changed_before(connection, before(at), id, limit),
     }
+}
+
+pub(super) fn latest(
+    connection: &Connection,
+    of: Latest,
+    before: Option<Cursor>,
+    limit: usize,
+) -> rusqlite::Result<Page<(Cursor, Row)>> {
+    let limit = limit.clamp(1, PAGE_ROWS_MAX);
+    let id = before.map_or(i64::MAX, |before| from(Some(before)));
+    let more = limit as i64 + 1;
+    let select =
+        |which: &str| format!("SELECT {ROW_COLUMNS} FROM effect WHERE {which} ORDER BY effect.id DESC");
+    let found = match of {
+        Latest::All => {
+            let mut query = connection.prepare_cached(&(select("id < ?1") + " LIMIT ?2"))?;
+            query.query_map(params![id, more], row)?.collect::<Result<Vec<_>, _>>()
+        }
+        Latest::Open => {
+            let which = "id IN (SELECT id FROM open WHERE id < ?1) AND effect.open";
+            let mut query = connection.prepare_cached(&(select(which) + " LIMIT ?2"))?;
+            query.query_map(params![id, more], row)?.collect()
+        }
+        Latest::Run(run) => {
+            let which = "substr(run, 1, 8) = ?1 AND run = ?2 AND id < ?3";
+            let mut query = connection.prepare_cached(&(select(which) + " LIMIT ?4"))?;
+            query.query_map(params![prefix(&run), run.0, id, more], row)?.collect()
+        }
+    }?;
+    Ok(page(found, limit, |(cursor, _)| *cursor))
 }
 
 /// `which` is a source with its conditions; the last parameter is the number of rows wanted, one above the limit.

@@ -62,6 +62,10 @@ impl Writer {
         Ok(Writer { place, connection, sidecar, checkpoints, file, synchronous, remembered, ghost: false })
     }
 
+    pub(super) fn checkpoint_is_due(&self) -> bool {
+        self.checkpoints.due()
+    }
+
     /// The connection, for a read while nobody writes.
     pub(super) fn connection(&self) -> Option<&Connection> {
         self.connection.as_ref()

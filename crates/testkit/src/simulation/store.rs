@@ -10,7 +10,7 @@ use semel_gate::clock::Clock;
 use semel_ledger::Error;
 use semel_ledger::memory::{Fault, MemoryStore};
 use semel_ledger::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Page, Revision, Row, Store, Versioned,
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -117,6 +117,16 @@ impl Store for ShakyStore {
         self.inner.scan(by, after, limit).await
     }
 
+    async fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, Error> {
+        self.before_read().await;
+        self.inner.latest(of, before, limit).await
+    }
+
     async fn journal(
         &self,
         after: Option<Cursor>,
@@ -155,6 +165,15 @@ impl Store for SharedStore {
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
         self.0.scan(by, after, limit).await
+    }
+
+    async fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, Error> {
+        self.0.latest(of, before, limit).await
     }
 
     async fn journal(

@@ -2,7 +2,7 @@
 
 use super::walk::{self, Which};
 use crate::commands::Context;
-use crate::effect_json::EffectJson;
+use crate::effect_json;
 use crate::table;
 use semel_core::class::Class;
 use semel_core::digest::Digest;
@@ -55,7 +55,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
         let items = match &ledger {
             Some(ledger) => waiting
                 .iter()
-                .map(|(key, effect)| EffectJson::read(ledger, *key, effect))
+                .map(|(key, effect)| effect_json::read(ledger, *key, effect))
                 .collect::<Result<_, _>>()?,
             None => Vec::new(),
         };

@@ -4,7 +4,7 @@ use super::named;
 use super::walk::{self, Which};
 use crate::args::{List, StateChoice};
 use crate::commands::{Context, span};
-use crate::effect_json::EffectJson;
+use crate::effect_json::{self, EffectJson};
 use crate::table;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
@@ -50,7 +50,7 @@ pub fn run(context: &Context, args: &List) -> anyhow::Result<ExitCode> {
     let items = match context.output.json {
         true => newest
             .iter()
-            .map(|(key, effect)| EffectJson::read(&ledger, *key, effect))
+            .map(|(key, effect)| effect_json::read(&ledger, *key, effect))
             .collect::<Result<_, _>>()?,
         false => Vec::new(),
     };

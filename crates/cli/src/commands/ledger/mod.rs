@@ -24,6 +24,7 @@ use semel_core::effect::Ruling;
 use semel_core::ids::Reason;
 use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
+use semel_doors::told::first_line;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
@@ -60,11 +61,4 @@ fn reply_data(bytes: &[u8]) -> serde_json::Value {
         Some(output) => output.data(),
         None => serde_json::json!({"text": String::from_utf8_lossy(bytes)}),
     }
-}
-
-/// The first line that says something, for a person or a model to recognise a result by.
-fn first_line(bytes: &[u8]) -> Option<String> {
-    let output = CommandOutput::decode(bytes);
-    let text = String::from_utf8_lossy(output.as_ref().map_or(bytes, |output| &output.stdout));
-    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }

@@ -2,7 +2,7 @@
 
 use super::{named, ruling};
 use crate::commands::Context;
-use crate::effect_json::EffectJson;
+use crate::effect_json;
 use crate::output::Hinted;
 use semel_core::lifecycle::Illegal;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -25,7 +25,7 @@ pub fn run(context: &Context, name: &str, reason: &str) -> anyhow::Result<ExitCo
     })?;
     let effect = changed.found.effect().expect("it was just reopened");
     if context.output.json {
-        context.output.document(&EffectJson::read(&ledger, key, effect)?);
+        context.output.document(&effect_json::read(&ledger, key, effect)?);
     } else {
         context.output.data(format_args!("Reopened: {id} is in doubt again, and equal calls are held."));
     }

@@ -3,7 +3,7 @@
 use super::{named, ruling};
 use crate::args::Resolve;
 use crate::commands::Context;
-use crate::effect_json::EffectJson;
+use crate::effect_json;
 use crate::output::Hinted;
 use anyhow::Context as _;
 use semel_core::ids::EffectId;
@@ -11,7 +11,6 @@ use semel_core::lifecycle::Illegal;
 use semel_doors::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::Error;
-use semel_ledger::holders::Holders;
 use semel_ledger::rulings::Verdict;
 use std::io::Read;
 use std::path::Path;
@@ -28,7 +27,7 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
     } else {
         Verdict::NotApplied
     };
-    let alive = |owner| ledger.holders().is_alive(owner).unwrap_or(true);
+    let alive = |owner| ledger.is_alive(owner).unwrap_or(true);
     if !args.verdict.applied && effect.attempts.iter().any(|a| a.gone_at.is_none() && alive(a.owner)) {
         context.output.warn(format_args!(
             "warning: a process that may still carry out {} is alive; end it first, or it may happen twice",
@@ -40,7 +39,7 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
         block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;
     let effect = changed.found.effect().expect("it was just ruled on");
     if context.output.json {
-        context.output.document(&EffectJson::read(&ledger, key, effect)?);
+        context.output.document(&effect_json::read(&ledger, key, effect)?);
         return Ok(ExitCode::SUCCESS);
     }
     let id = effect.id;

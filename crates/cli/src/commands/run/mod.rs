@@ -7,16 +7,19 @@ mod piped;
 use super::Context;
 use crate::args::Run as Args;
 use crate::house::{self, LocalGate};
+use crate::means;
 use crate::output::ledger_hint;
 use crate::policy_files;
 use asked::{Asked, named_action};
 use give::{dry_run, finish_trouble, finish_unavailable, give, not_understood, policy_invalid};
 use semel_core::class::Class;
 use semel_core::intent::Intent;
-use semel_core::policy::Policy;
+use semel_core::policy::{Policy, Rule, duration};
 use semel_core::wording;
+use semel_doors::command::confirm::Asks;
 use semel_doors::command::serve::{CommandUpstream, Options, Show};
 use semel_doors::command::stream::reader_is_gone;
+use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::holders::FileHolders;
 use semel_ledger::prune::Retention;
@@ -42,8 +45,12 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     let options = || Options {
         show: if context.output.json { Show::InAnswer } else { Show::Live },
         pass_input: asked.pass_input,
-        search: context.environment.search.clone(),
         effect: asked.effect,
+        // Most commands are asked nothing about.
+        means: match rule.probe.is_some() || rule.confirm.is_some() {
+            true => means::alone(context, &policy),
+            false => means::commands(context),
+        },
     };
     let file = context.environment.ledger_file(context.global.ledger.as_deref());
     let opened = file.map_err(|error| (error.to_string(), None)).and_then(|file| {
@@ -55,7 +62,8 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         // With the ledger unreachable, effects are refused before they are sent, and reads pass.
         Err(_) if rule.class == Class::Read && !args.dry_run => {
             let holders = FileHolders::in_directory(std::path::PathBuf::new());
-            let mut upstream = CommandUpstream::new(&asked.line, &rule, &holders, &clock, options());
+            let mut upstream =
+                CommandUpstream::new(&asked.line, action, (&rule, &policy), &holders, &clock, options());
             let passed = block_on(semel_gate::unrecorded(&rule, &mut upstream));
             return give(context, &passed, &mut upstream).0;
         }
@@ -67,8 +75,9 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         Err(missing) => return finish_trouble(context, &rule, wording::key_required(&missing)),
     };
     let gate = house::gate(ledger, clock, policy.mode);
+    let holders = gate.ledger.holders();
     let mut upstream =
-        CommandUpstream::new(&asked.line, &rule, gate.ledger.holders(), &gate.clock, options());
+        CommandUpstream::new(&asked.line, action, (&rule, &policy), holders, &gate.clock, options());
     if args.dry_run {
         return match block_on(gate.dry_run(&intent, &rule)) {
             Ok(answer) => dry_run(context, &rule, answer, &mut upstream),
@@ -76,7 +85,7 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         };
     }
     let passed = match block_on(gate.pass(&intent, &rule, &mut upstream)) {
-        Ok(passed) => passed,
+        Ok(passed) => confirm(context, &gate, &rule, passed, &mut upstream),
         Err(semel_gate::Error::Ledger(error)) => {
             return finish_unavailable(context, &rule, &error.to_string(), ledger_hint(&error));
         }
@@ -98,6 +107,31 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     gate.ledger.holders().let_go();
     keep_house(context, &gate, &policy);
     code
+}
+
+/// Where the rule says how, asks whether a reported success is true, until it is or the rule's time is over. Afterwards
+/// nobody is left to ask.
+fn confirm(
+    context: &Context,
+    gate: &LocalGate,
+    rule: &Rule,
+    mut passed: Passed,
+    upstream: &mut CommandUpstream<'_, SystemClock>,
+) -> Passed {
+    let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(rule, &mut passed)) else {
+        return passed;
+    };
+    // What it printed need not wait for that; its exit code does.
+    upstream.deliver();
+    let within = duration::text(confirm.within);
+    context.output.say(format_args!("semel: asking for at most {within} whether it is true"));
+    let mut asks = Asks::about(&passed, confirm, upstream);
+    let confirmed = block_on(gate.confirm(confirm, &done, &mut asks));
+    let told = confirmed.and_then(|confirmed| block_on(gate.confirmed_answer(passed.clone(), confirmed)));
+    told.unwrap_or_else(|error| {
+        context.output.say(format_args!("semel: what was asked could not be recorded: {error}"));
+        passed
+    })
 }
 
 /// Retention runs by itself. Its trouble must not change the answer of a command that ran.

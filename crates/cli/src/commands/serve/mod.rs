@@ -1,11 +1,13 @@
 //! `semel serve`: the configured servers, guarded, over HTTP.
 
+mod front;
 pub mod offers;
 mod token;
 mod upstreams;
 
 use super::Context;
 use crate::args::Serve as Args;
+use crate::means;
 use crate::output::Hinted;
 use crate::served;
 use anyhow::Context as _;
@@ -14,8 +16,9 @@ use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
+use semel_doors::api::{self, Api};
 use semel_doors::hall::Hall;
-use semel_doors::http::server::{self, Front, Served, Token};
+use semel_doors::http::server::{self, Served, Token};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
@@ -41,17 +44,19 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         context.output.warn(said);
     }
     let (token, token_file) = token(context, &policy.serve)?;
-    let front = Front::new(hosts(&policy.serve, address), policy.serve.allowed_origins.clone(), token);
     let offers::Prepared { servers, all, offers } = offers::prepare(context, &policy, &clock)?;
     let apis = upstreams::prepare(context, &policy)?;
     let mcp = offers.keys().map(|name| format!("mcp/{name}"));
     let paths: Vec<String> = mcp.chain(apis.keys().map(|name| format!("p/{name}/"))).collect();
-    let hall = Arc::new(Hall::new(gate, policy, clock));
+    let means = means::serving(context, &policy, servers);
+    let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
     runtime.spawn(served::keep_retention(Arc::clone(&hall)));
-    let door = Arc::new(Door::new(Arc::clone(&hall), servers));
+    let front = front::front(&hall, token, address);
+    let door = Arc::new(Door::new(Arc::clone(&hall)));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
+        .merge(api::router(Arc::new(Api { hall: Arc::clone(&hall) })))
         .merge(proxy::router(Arc::new(proxy::Offers { hall: Arc::clone(&hall), by_name: apis })))
         .fallback(nothing_here);
     runtime.block_on(async {
@@ -92,14 +97,6 @@ fn address(args: &Args, serve: &Serve) -> anyhow::Result<SocketAddr> {
         }
     }
     Ok(address)
-}
-
-fn hosts(serve: &Serve, address: SocketAddr) -> Vec<String> {
-    let own = match address {
-        SocketAddr::V4(address) => address.ip().to_string(),
-        SocketAddr::V6(address) => format!("[{}]", address.ip()),
-    };
-    serve.allowed_hosts.iter().cloned().chain([own]).collect()
 }
 
 /// The token, and the file that it lies in.

@@ -9,12 +9,15 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::servers::{McpServer, Reach};
+use semel_doors::ask::means::Starting;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::door::Servers;
-use semel_doors::mcp::link::Link;
+use semel_doors::mcp::era;
 use semel_doors::mcp::link::child::ChildLink;
-use semel_doors::mcp::link::remote::RemoteLink;
+use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
+use semel_doors::mcp::link::{Link, Listener};
+use semel_doors::mcp::message::Message;
 use semel_doors::mcp::serve::http::{Child, Children, Offer, Remote, Tongue, Way};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
@@ -27,6 +30,7 @@ use std::sync::Arc;
 /// The servers as the door knows them, and as they are offered.
 #[derive(Debug)]
 pub struct Prepared {
+    /// Those that run: what semel itself asks. With remote ones it begins a session of its own.
     pub servers: Servers,
     /// Every server there is to end.
     pub all: Vec<Arc<Server>>,
@@ -46,13 +50,16 @@ pub fn prepare(context: &Context, policy: &Policy, clock: &RuntimeClock) -> anyh
         let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
         let Offered { server, also, offer } = offer(context, name, configured, clock).with_context(place)?;
         prepared.all.extend([Arc::clone(&server)].into_iter().chain(also));
-        prepared.servers.insert(name.clone(), server);
+        if let Link::Child(_) = server.link {
+            prepared.servers.insert(name.clone(), server);
+        }
         prepared.offers.insert(name.clone(), offer);
     }
     Ok(prepared)
 }
 
-/// The servers that the policy's probes ask, but for the one that is guarded itself.
+/// The servers on stdio that the policy's questions go to, but for the one that is guarded itself: they run as long as
+/// semel does. With remote ones a session is begun for each question.
 pub fn asked(
     context: &Context,
     policy: &Policy,
@@ -62,32 +69,55 @@ pub fn asked(
     let asked = policy.asked_servers();
     let mut servers = Servers::new();
     for (name, configured) in &policy.mcp {
-        if name != guarded && asked.contains(name.as_str()) {
+        let on_stdio = matches!(configured.reach, Reach::Command { .. });
+        if name != guarded && on_stdio && asked.contains(name.as_str()) {
             let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
-            let server = ask(context, name, configured, clock).with_context(place)?;
-            servers.insert(name.clone(), server);
+            let child = start(context, name, configured, clock, Tongue::Either).with_context(place)?;
+            servers.insert(name.clone(), Arc::clone(child.server()));
+            let output = context.output;
+            tokio::spawn(async move { say(output, child.greet().await) });
         }
     }
     Ok(servers)
 }
 
-/// A server that only semel itself asks.
-fn ask(
+/// Begins to speak with a server that only semel itself asks. Within a runtime.
+pub fn ask(
     context: &Context,
     name: &str,
     configured: &McpServer,
     clock: &RuntimeClock,
-) -> anyhow::Result<Arc<Server>> {
-    match &configured.reach {
-        Reach::Url { .. } => Ok(offer(context, name, configured, clock)?.server),
-        Reach::Command { .. } => {
-            let child = start(context, name, configured, clock, Tongue::Either)?;
-            let server = Arc::clone(child.server());
-            let output = context.output;
-            tokio::spawn(async move { say(output, child.greet().await) });
-            Ok(server)
-        }
+) -> anyhow::Result<Starting> {
+    if let Reach::Command { .. } = &configured.reach {
+        let child = start(context, name, configured, clock, Tongue::Either)?;
+        let server = Arc::clone(child.server());
+        return Ok(Box::pin(async move { child.greet().await.map(|()| server) }));
     }
+    let Reach::Url { url, private, headers: fixed, headers_env } = &configured.reach else {
+        bail!("there is no url")
+    };
+    let target = Target::parse(url).context("url")?.with_private(*private);
+    let authority = authority(&target);
+    let (session, queue) = RemoteSession::new(headers(context, fixed, headers_env)?);
+    let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
+    link.listen(queue, Deaf);
+    let (name, link) = (name.to_owned(), Link::Remote(link));
+    let server = Arc::new(Server::new(name, authority, settings(configured), link, served::instance()));
+    Ok(Box::pin(async move {
+        if era::introduce(&server, false).await.is_err() {
+            era::introduce(&server, true).await?;
+        }
+        Ok(server)
+    }))
+}
+
+/// What a server says of its own accord while it is asked concerns nobody.
+struct Deaf;
+
+impl Listener for Deaf {
+    fn message(&mut self, _: Message) {}
+
+    fn stray(&mut self, _: &str) {}
 }
 
 /// Starts a process that speaks one era.

@@ -2,9 +2,10 @@
 
 pub mod served;
 mod smuggling;
-mod upstream;
+pub mod upstream;
 
 mod front;
 mod guarded;
 mod passing;
 mod stdio;
+mod tokens;

@@ -74,6 +74,11 @@ impl Served {
         self.post(&calling(1, tool, arguments))
     }
 
+    /// Ends it without a word.
+    pub fn kill(&mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).expect("it was there");
+    }
+
     /// Tells it to stop, and waits for its end.
     pub fn stop(&mut self) -> ExitStatus {
         let pid = rustix::process::Pid::from_child(&self.child);

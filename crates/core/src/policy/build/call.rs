@@ -1,9 +1,9 @@
 //! Calls that a rule makes on its own account: probe, confirm, undo.
 
-use super::check::{AFTERWARDS, Check, PROBING, json_of};
+use super::check::{AFTERWARDS, ASKED, ASKING, CONFIRMING, Check, json_of};
 use crate::policy::diagnostic::Code;
 use crate::policy::file::{Any, CallTable, ConfirmTable, Entries, ProbeTable, Spot};
-use crate::policy::rule::{Call, Confirm, Probe, SAME_SERVER};
+use crate::policy::rule::{Body, Call, Confirm, Form, Probe, SAME_SERVER};
 use crate::policy::template::Template;
 use std::ops::Range;
 use std::time::Duration;
@@ -20,9 +20,16 @@ const ARGUMENTS_MAX: usize = 200;
 /// `own_server`: every action that the rule matches is a tool of a server, so `./tool` says something.
 pub fn probe(check: &mut Check<'_>, table: &Spot<ProbeTable>, own_server: bool) -> Option<Probe> {
     let probe = &table.value;
-    let parts = Parts { cmd: &probe.cmd, mcp: &probe.mcp, args: &probe.args, http: &probe.http, own_server };
-    let call = parts.call(check, "probe", &table.span, &PROBING, true);
-    let found = probe.found.as_ref().map(|text| check.expression(text, &PROBING));
+    let parts = Parts {
+        cmd: &probe.cmd,
+        mcp: &probe.mcp,
+        args: &probe.args,
+        http: &probe.http,
+        body: None,
+        own_server,
+    };
+    let call = parts.call(check, "probe", &table.span, &ASKING, true);
+    let found = probe.found.as_ref().map(|text| check.expression(text, &ASKED));
     if found.is_none() && probe.cmd.is_none() {
         check.absent(
             table.span.clone(),
@@ -31,7 +38,7 @@ pub fn probe(check: &mut Check<'_>, table: &Spot<ProbeTable>, own_server: bool) 
             "say when our effect is there, such as found = \"resp.items.exists(i, i.id == args.id)\"",
         );
     }
-    let reply = probe.reply.as_ref().map(|text| check.expression(text, &PROBING));
+    let reply = probe.reply.as_ref().map(|text| check.expression(text, &ASKED));
     let quiet = check.time(probe.quiet.as_ref()).unwrap_or(QUIET_DEFAULT);
     Some(Probe {
         call: call?,
@@ -50,11 +57,17 @@ pub fn probe(check: &mut Check<'_>, table: &Spot<ProbeTable>, own_server: bool) 
 
 pub fn confirm(check: &mut Check<'_>, table: &Spot<ConfirmTable>, own_server: bool) -> Option<Confirm> {
     let confirm = &table.value;
-    let parts =
-        Parts { cmd: &confirm.cmd, mcp: &confirm.mcp, args: &confirm.args, http: &confirm.http, own_server };
+    let parts = Parts {
+        cmd: &confirm.cmd,
+        mcp: &confirm.mcp,
+        args: &confirm.args,
+        http: &confirm.http,
+        body: None,
+        own_server,
+    };
     let call = parts.call(check, "confirm", &table.span, &AFTERWARDS, true);
     let ok = match &confirm.ok {
-        Some(text) => check.expression(text, &AFTERWARDS),
+        Some(text) => check.expression(text, &CONFIRMING),
         None => {
             check.absent(
                 table.span.clone(),
@@ -71,7 +84,18 @@ pub fn confirm(check: &mut Check<'_>, table: &Spot<ConfirmTable>, own_server: bo
 
 pub fn undo(check: &mut Check<'_>, table: &Spot<CallTable>, own_server: bool) -> Option<Call> {
     let undo = &table.value;
-    let parts = Parts { cmd: &undo.cmd, mcp: &undo.mcp, args: &undo.args, http: &undo.http, own_server };
+    let body = match (&undo.body, &undo.form) {
+        (None, None) => None,
+        (Some(body), None) => Some((body, Form::Json)),
+        (None, Some(form)) => Some((form, Form::Urlencoded)),
+        (Some(_), Some(form)) => {
+            let help = "give one of them: `body` is sent as JSON, `form` as a web form";
+            check.error(form.span.clone(), Code::BadCall, "`body` and `form` exclude each other", help);
+            None
+        }
+    };
+    let parts =
+        Parts { cmd: &undo.cmd, mcp: &undo.mcp, args: &undo.args, http: &undo.http, body, own_server };
     parts.call(check, "undo", &table.span, &AFTERWARDS, false)
 }
 
@@ -80,6 +104,8 @@ struct Parts<'a> {
     mcp: &'a Option<Spot<String>>,
     args: &'a Option<Spot<Entries<Any>>>,
     http: &'a Option<Spot<String>>,
+    /// What an undo sends along, and in which form.
+    body: Option<(&'a Spot<Entries<Any>>, Form)>,
     own_server: bool,
 }
 
@@ -96,10 +122,14 @@ impl Parts<'_> {
             let help = "arguments of a command stand in `cmd`, those of a request in its URL";
             check.error(args.span.clone(), Code::BadCall, "`args` goes with `mcp` only", help);
         }
+        if let (None, Some((body, _))) = (self.http, self.body) {
+            let help = "only a request has a body";
+            check.error(body.span.clone(), Code::BadCall, "`body` and `form` go with `http` only", help);
+        }
         match (self.cmd, self.mcp, self.http) {
             (Some(cmd), None, None) => command(check, cmd, roots),
             (None, Some(tool), None) => mcp(check, tool, self.args.as_ref(), roots, self.own_server),
-            (None, None, Some(request)) => http(check, request, roots, read_only),
+            (None, None, Some(request)) => http(check, request, self.body, roots, read_only),
             _ => {
                 let given = [self.cmd.is_some(), self.mcp.is_some(), self.http.is_some()];
                 let count = given.into_iter().filter(|given| *given).count();
@@ -160,16 +190,26 @@ fn mcp(
         check.error(tool.span.clone(), Code::BadCall, message, help);
         return None;
     }
+    let args = match args {
+        Some(args) => entries(check, args, roots)?,
+        None => Vec::new(),
+    };
+    Some(Call::Mcp { tool: tool.value.clone(), args })
+}
+
+fn entries(
+    check: &mut Check<'_>,
+    table: &Spot<Entries<Any>>,
+    roots: &[&str],
+) -> Option<Vec<(String, Template)>> {
+    too_many(check, table.value.0.len(), &table.span)?;
     let mut filled = Vec::new();
-    if let Some(args) = args {
-        too_many(check, args.value.0.len(), &args.span)?;
-        for (name, value) in &args.value.0 {
-            let template = value_template(check, &value.0, &name.span)?;
-            check.roots(&template, &name.span, roots);
-            filled.push((name.value.clone(), template));
-        }
+    for (name, value) in &table.value.0 {
+        let template = value_template(check, &value.0, &name.span)?;
+        check.roots(&template, &name.span, roots);
+        filled.push((name.value.clone(), template));
     }
-    Some(Call::Mcp { tool: tool.value.clone(), args: filled })
+    Some(filled)
 }
 
 fn value_template(check: &mut Check<'_>, value: &toml::Value, span: &Range<usize>) -> Option<Template> {
@@ -203,7 +243,13 @@ fn value_template(check: &mut Check<'_>, value: &toml::Value, span: &Range<usize
     None
 }
 
-fn http(check: &mut Check<'_>, request: &Spot<String>, roots: &[&str], read_only: bool) -> Option<Call> {
+fn http(
+    check: &mut Check<'_>,
+    request: &Spot<String>,
+    body: Option<(&Spot<Entries<Any>>, Form)>,
+    roots: &[&str],
+    read_only: bool,
+) -> Option<Call> {
     let help = "write a method and a URL, such as GET https://api.example.com/charges/{reply.id}";
     let Some((method, url)) = request.value.split_once(' ') else {
         check.error(request.span.clone(), Code::BadCall, "`http` needs a method and a URL", help);
@@ -227,8 +273,22 @@ fn http(check: &mut Check<'_>, request: &Spot<String>, roots: &[&str], read_only
         check.error(request.span.clone(), Code::BadCall, "the URL needs a fixed scheme and host", help);
         return None;
     }
+    if url.contains('#') {
+        let help = "a fragment is never sent; leave it out";
+        check.error(request.span.clone(), Code::BadCall, "the URL has a fragment", help);
+        return None;
+    }
+    let body = match body {
+        Some((body, _)) if ["GET", "HEAD"].contains(&method) => {
+            let help = "a request that reads has no body";
+            check.error(body.span.clone(), Code::BadCall, format!("{method} takes no body"), help);
+            return None;
+        }
+        Some((table, form)) => Some(Body { form, members: entries(check, table, roots)? }),
+        None => None,
+    };
     let url = check.template(&Spot { value: url.to_owned(), span: request.span.clone() }, roots)?;
-    Some(Call::Http { method: method.to_owned(), url })
+    Some(Call::Http { method: method.to_owned(), url, body })
 }
 
 fn too_many(check: &mut Check<'_>, count: usize, span: &Range<usize>) -> Option<()> {

@@ -12,14 +12,47 @@ use std::ops::Range;
 pub const ARGUMENTS: [&str; 9] =
     ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action"];
 
-/// What is there when someone asks whether it happened.
-pub const PROBING: [&str; 12] =
-    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "resp", "attempt", "key"];
+/// What is there to ask with, before there is an answer.
+pub const ASKING: [&str; 10] =
+    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt"];
+
+/// What is there when someone has asked whether it happened. `status` and `resp_headers` are those of an HTTP answer.
+pub const ASKED: [&str; 13] = [
+    "args",
+    "argv",
+    "body",
+    "query",
+    "headers",
+    "path",
+    "cwd",
+    "stdin",
+    "action",
+    "attempt",
+    "resp",
+    "status",
+    "resp_headers",
+];
 
 /// What is there once it said that it did.
-pub const AFTERWARDS: [&str; 13] = [
-    "args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "resp", "attempt", "key",
+pub const AFTERWARDS: [&str; 11] =
+    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt", "reply"];
+
+/// What is there once it said that it did, and someone has asked whether that is true.
+pub const CONFIRMING: [&str; 14] = [
+    "args",
+    "argv",
+    "body",
+    "query",
+    "headers",
+    "path",
+    "cwd",
+    "stdin",
+    "action",
+    "attempt",
     "reply",
+    "resp",
+    "status",
+    "resp_headers",
 ];
 
 #[derive(Debug, Clone, Copy)]

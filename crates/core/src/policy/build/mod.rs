@@ -11,8 +11,8 @@ use super::file::{self, Entries, File, RuleTable, Spot, When};
 use super::glob::{self, Pattern};
 use super::nearest::nearest;
 use super::rule::{
-    Again, Call, CallerKey, Confirm, DryRun, EffectWording, Failure, Inject, InjectInto, Origin, Probe,
-    Rulings, ScopeChoice,
+    Again, Call, CallerKey, Confirm, DryRun, EffectWording, Failure, Inject, InjectInto, OnDisconnect,
+    Origin, Probe, Rulings, ScopeChoice,
 };
 use super::{Retention, duration};
 use crate::answer::EffectWord;
@@ -45,6 +45,7 @@ pub struct Written {
     pub effect: Option<EffectWording>,
     pub sorting: Sorting,
     pub key_required: bool,
+    pub on_disconnect: OnDisconnect,
     pub choices: Choices,
     pub serialize_by: Option<Path>,
     pub inject: Option<Inject>,
@@ -170,6 +171,7 @@ pub fn rule(
         effect: table.effect.as_ref().and_then(|effect| check.effect(effect)),
         sorting: check.sorting(table),
         key_required: table.key_required.unwrap_or(false),
+        on_disconnect: table.on_disconnect.unwrap_or_default(),
         choices: Choices {
             scope: table.scope,
             caller_key: table.caller_key,

@@ -11,9 +11,6 @@ use semel_core::ids::Run;
 /// Names the run of a request; stronger than what a call says.
 const RUN: HeaderName = HeaderName::from_static("semel-run-id");
 
-/// The tenant of a machine's own ledger, and the principal of its own token.
-const LOCAL: &str = "local";
-
 /// `secret` is the ledger's: without one nothing is recorded, and so nothing is anybody's. `surrounding` is the run of
 /// requests that name none.
 pub fn caller(
@@ -21,12 +18,8 @@ pub fn caller(
     surrounding: Option<&Run>,
     parts: &mut Parts,
 ) -> Result<Caller, Box<Response>> {
-    let principal = match (parts.extensions.get::<Credential>(), secret) {
-        (Some(Credential::Passed(credential)), Some(secret)) => {
-            secret.mac("principal", &[credential]).to_string()
-        }
-        _ => LOCAL.to_owned(),
-    };
+    let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
+    let (tenant, principal) = (credential.tenant().to_owned(), credential.principal(secret));
     let run = match parts.headers.remove(RUN) {
         None => None,
         Some(run) => match run.to_str().ok().and_then(|run| Run::named(run).ok()) {
@@ -34,5 +27,5 @@ pub fn caller(
             None => return Err(Box::new(problem(StatusCode::BAD_REQUEST, "Semel-Run-Id cannot name a run"))),
         },
     };
-    Ok(Caller { tenant: LOCAL.to_owned(), principal, run, surrounding_run: surrounding.cloned() })
+    Ok(Caller { tenant, principal, run, surrounding_run: surrounding.cloned() })
 }

@@ -3,12 +3,16 @@
 //! It knows nothing of what it serves: a router gets what the `front` let in, together with whose it is.
 
 mod caller;
+mod credential;
 mod cross_origin;
 mod front;
+mod keyring;
 mod problem;
 
 pub use caller::caller;
-pub use front::{Credential, Front, OWN_TOKEN, Token};
+pub use credential::{Credential, Holder, LOCAL};
+pub use front::{Front, OWN_TOKEN};
+pub use keyring::{Keyring, ReadTokens, Token};
 pub use problem::problem;
 
 use crate::http::body::Held;
@@ -138,7 +142,7 @@ async fn answer(
     };
     let (mut parts, body) = request.into_parts();
     let page = CrossOrigin::of(&parts);
-    let mut response = match served.front.admit(&mut parts) {
+    let mut response = match served.front.admit(&mut parts).await {
         Ok(()) if page.asks_permission() => page.permission(),
         Ok(()) => {
             let request = Request::from_parts(parts, Body::new(body));

@@ -1,7 +1,7 @@
 //! A tool said that it did it: is it true?
 
-use super::stage::Stage;
-use crate::mcp::receipt;
+use super::stage::{Stage, listing};
+use crate::mcp::{receipt, text};
 use serde_json::{Value, json};
 
 const TOOLS: [&str; 2] = ["create_order", "list_orders"];
@@ -31,9 +31,42 @@ fn a_success_that_can_be_seen_is_confirmed() {
     let mut line = stage.open();
     let said = line.call("create_order", json!({"order": "1001"}));
     assert_eq!(receipt(&said)["reason"], "reported, not confirmed yet", "{said}");
+    assert!(text(&said).contains("[semel] Reported, not confirmed yet (ef_"), "the model sees it: {said}");
     stage.wait_until("it is confirmed", || state(&stage, "applied", "confirmed"));
+    let again = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!(receipt(&again)["evidence"], "confirmed", "{again}");
+    assert!(!text(&again).contains("not confirmed"), "{again}");
     let asked = stage.heard_calls().pop().expect("it was asked for");
     assert_eq!(asked["arguments"], json!({"id": "or_7"}));
+}
+
+/// Whoever asked first is gone with its process; a repeat within the time asks again.
+#[test]
+fn a_repeat_asks_again_after_the_process_that_asked_has_ended() {
+    let stage = stage(sees(json!([])), "1h");
+    let mut line = stage.open();
+    line.call("create_order", json!({"order": "1001"}));
+    stage.wait_until("it was asked", || stage.heard_calls().len() >= 2);
+    drop(line);
+    let told = json!({"pages": [listing(&TOOLS)], "calls": {"list_orders": sees(json!([{"id": "or_7"}]))}});
+    stage.tell(told);
+    let mut line = stage.open();
+    let again = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!(receipt(&again)["outcome"], "replayed", "{again}");
+    assert!(text(&again).contains("reported, not confirmed yet"), "{again}");
+    stage.wait_until("it is confirmed", || state(&stage, "applied", "confirmed"));
+    assert_eq!(stage.world().len(), 1);
+}
+
+#[test]
+fn a_queued_answer_is_accepted_and_says_so_to_the_model() {
+    let queued = json!({"content": [], "structuredContent": {"status": "queued"}}).to_string();
+    let stage = Stage::with_calls(&TOOLS, json!({"create_order": {"raw": queued}}))
+        .rule("create_order", "class = \"consequential\"");
+    let mut line = stage.open();
+    let said = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!(receipt(&said)["evidence"], "accepted", "{said}");
+    assert!(text(&said).contains("[semel] Accepted, not confirmed (ef_"), "{said}");
 }
 
 #[test]

@@ -28,9 +28,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
-/// The newest version of the era of sessions.
-const SESSION_VERSION: &str = "2025-11-25";
-
 /// How long a server may take until it can be spoken to: packages are fetched on the first start.
 const GREETING_TAKES_MAX: Duration = Duration::from_secs(120);
 
@@ -115,32 +112,11 @@ impl Child {
     }
 
     async fn introduce_as(&self, stateless: bool) -> Result<Hello, String> {
-        let (method, params) = match stateless {
-            false => {
-                let about = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
-                let params = serde_json::json!({
-                    "protocolVersion": SESSION_VERSION, "capabilities": {}, "clientInfo": about,
-                });
-                ("initialize", params.to_string())
-            }
-            true => ("server/discover", format!(r#"{{"_meta":{}}}"#, era::own_meta(era::STATELESS))),
-        };
-        let answer = self.server.ask(method, &params).await?;
-        let result = answer.body.as_ref().map_or("null", text).to_owned();
-        if !matches!(answer.kind, Kind::Response { failed: false, .. }) {
-            return Err(format!("it does not know {method}: {result}"));
-        }
-        era::hear(&self.server, method, &result);
-        match stateless {
-            true => Ok(Hello::Stateless),
-            false => {
-                let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-                if let Ok(message) = Message::parse(Bytes::from_static(initialized.as_bytes())) {
-                    self.server.link.pass(message);
-                }
-                Ok(Hello::Session { result: era::with_idempotency(&result).unwrap_or(result) })
-            }
-        }
+        let result = era::introduce(&self.server, stateless).await?;
+        Ok(match stateless {
+            true => Hello::Stateless,
+            false => Hello::Session { result: era::with_idempotency(&result).unwrap_or(result) },
+        })
     }
 
     pub(super) async fn answer(
@@ -151,7 +127,7 @@ impl Child {
         message: Option<Message>,
     ) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let owner = Owner { principal: caller.principal.clone(), session };
+        let owner = Owner { principal: caller.whose(), session };
         let asked = Asked { door, caller, owner, headers: parts.headers };
         match (parts.method, message) {
             (Method::POST, Some(message)) => self.post(asked, message).await,
@@ -352,7 +328,7 @@ impl Child {
 }
 
 /// Versions of the era of sessions, oldest first.
-const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", SESSION_VERSION];
+const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", era::SESSION];
 
 /// A client is answered in the version that it asked for, if that is none that the server is too old for: what came
 /// since is not used towards a client without abilities.

@@ -75,7 +75,7 @@ impl Remote {
 
     pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let owner = Owner { principal: caller.principal.clone(), session };
+        let owner = Owner { principal: caller.whose(), session };
         let headers = self.upstream_headers(parts.headers);
         let asked = Asked { door, caller, owner, method: parts.method, headers };
         match asked.method {

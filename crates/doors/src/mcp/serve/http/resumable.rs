@@ -25,6 +25,7 @@ struct Kept {
 /// A client, as far as its streams go.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
+    /// [`Caller::whose`](crate::caller::Caller::whose).
     pub principal: String,
     pub session: Option<String>,
 }

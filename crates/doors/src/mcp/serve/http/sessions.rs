@@ -30,7 +30,7 @@ impl Sessions {
     /// Begins a session, and gives it a name that nobody can guess.
     pub fn begin(&self, caller: Caller) -> String {
         let id = format!("{:032x}", OsEntropy.bits());
-        let owner = Owner { principal: caller.principal.clone(), session: Some(id.clone()) };
+        let owner = Owner { principal: caller.whose(), session: Some(id.clone()) };
         let mut state = self.lock();
         if state.by_owner.len() >= SESSIONS_MAX {
             let quiet = state.by_owner.iter().filter(|(_, session)| session.connection.is_idle());

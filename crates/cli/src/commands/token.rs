@@ -1,0 +1,122 @@
+//! `semel token`: who may use `semel serve`, and for what.
+
+use super::{Context, span};
+use crate::args::{ScopeChoice, Token, TokenCommand, TokenCreate};
+use crate::house::TENANT;
+use crate::output::Hinted;
+use crate::{neutral, table};
+use semel_core::time::At;
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::tokens::{Kept, NewToken, Scope};
+use serde::Serialize;
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &Token) -> anyhow::Result<ExitCode> {
+    let clock = SystemClock::start();
+    match &args.command {
+        TokenCommand::Create(create) => make(context, create, &clock),
+        TokenCommand::List => list(context, &clock),
+        TokenCommand::Revoke { id } => revoke(context, id, &clock),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Listed {
+    id: String,
+    scope: Scope,
+    tenant: String,
+    name: Option<String>,
+    created_at: String,
+    expires_at: Option<String>,
+    expired: bool,
+}
+
+impl Listed {
+    fn of(id: &str, kept: &Kept, now: At) -> Listed {
+        Listed {
+            id: id.to_owned(),
+            scope: kept.scope,
+            tenant: kept.tenant.clone(),
+            name: kept.name.clone(),
+            created_at: kept.created_at.to_string(),
+            expires_at: kept.expires_at.map(|at| at.to_string()),
+            expired: kept.is_over(now),
+        }
+    }
+}
+
+fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow::Result<()> {
+    let now = clock.now();
+    let scope = match create.scope {
+        ScopeChoice::Agent => Scope::Agent,
+        ScopeChoice::Operator => Scope::Operator,
+        ScopeChoice::Admin => Scope::Admin,
+    };
+    let expires = create.expires.as_deref().map(|text| span("--expires", text)).transpose()?;
+    let tenant = create.tenant.as_deref().unwrap_or(TENANT);
+    let new = NewToken::new(tenant, scope, create.name.as_deref(), expires.map(|span| now.plus(span)))?;
+    let made = block_on(context.ledger(clock)?.make_token(&new, now))?;
+    if context.output.json {
+        let mut document = serde_json::to_value(Listed::of(&made.id, &made.kept, now))?;
+        document["token"] = made.text.into();
+        context.output.document(&document);
+    } else {
+        context.output.data(&made.text);
+        context.output.say(format_args!(
+            "semel: this is shown once; it is token {}, scope {scope}, tenant {tenant}. hint: semel token revoke {}",
+            made.id, made.id
+        ));
+    }
+    Ok(())
+}
+
+fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<()> {
+    let now = clock.now();
+    let tokens = match context.existing_ledger(clock)? {
+        Some(ledger) => block_on(ledger.tokens())?,
+        None => Default::default(),
+    };
+    let items: Vec<Listed> = tokens.0.iter().map(|(id, kept)| Listed::of(id, kept, now)).collect();
+    if context.output.json {
+        context.output.list(&items, None);
+        return Ok(());
+    }
+    if items.is_empty() {
+        context.output.say("no tokens; hint: semel token create --scope agent");
+        return Ok(());
+    }
+    let rows = items.iter().map(|token| {
+        let until = match (&token.expires_at, token.expired) {
+            (Some(at), true) => format!("over since {at}"),
+            (Some(at), false) => at.clone(),
+            (None, _) => "revoked".to_owned(),
+        };
+        let name = token.name.as_deref().map(neutral::line).unwrap_or_default();
+        vec![
+            token.id.clone(),
+            token.scope.word().to_owned(),
+            token.tenant.clone(),
+            name,
+            token.created_at.clone(),
+            until,
+        ]
+    });
+    for line in table::plain(&["TOKEN", "SCOPE", "TENANT", "NAME", "SINCE", "UNTIL"], rows) {
+        context.output.data(line);
+    }
+    Ok(())
+}
+
+fn revoke(context: &Context, id: &str, clock: &SystemClock) -> anyhow::Result<()> {
+    let unknown = || Hinted::error(format!("there is no token {id}"), "semel token list");
+    let ledger = context.existing_ledger(clock)?.ok_or_else(unknown)?;
+    let now = clock.now();
+    let kept = block_on(ledger.revoke_token(id, None, now))?.ok_or_else(unknown)?;
+    if context.output.json {
+        context.output.document(&Listed::of(id, &kept, now));
+    } else {
+        context.output.data(format_args!("Revoked: {id}. Servers refuse it within two seconds."));
+    }
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! Code that calls tools itself. The world here is a number that the tests count up when they are told to run.
+
+use super::client::{Client, charge, token};
+use crate::home::Home;
+use crate::serve::served::{Answer, Served};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn agent(home: &Home) -> String {
+    token(home, "agent", "local", "worker")
+}
+
+fn outcome(answer: &Answer) -> Value {
+    answer.json()["outcome"].clone()
+}
+
+fn code(answer: &Answer) -> (u16, Value) {
+    (answer.status, answer.json()["code"].clone())
+}
+
+#[test]
+fn of_many_workers_at_two_servers_one_does_it_and_all_get_its_answer() {
+    let home = Home::new();
+    let servers = [Served::start(&home, ""), Served::start(&home, "")];
+    let token = agent(&home);
+    let world = AtomicUsize::new(0);
+    let reply = r#"{"id":"ch_1","amount":9007199254740993,"rate":1.10}"#;
+    let wish = json!({"action": "fn:charge", "arguments": {"customer": "ann"}});
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            let (servers, token, world, wish) = (&servers, &token, &world, &wish);
+            scope.spawn(move || {
+                let here = Client::new(&servers[worker % 2], token);
+                let there = Client::new(&servers[(worker + 1) % 2], token);
+                let answer = here.begin(wish.clone());
+                if outcome(&answer) == json!("run") {
+                    world.fetch_add(1, Ordering::SeqCst);
+                    let claim = answer.json()["claim"].clone();
+                    let body = format!(
+                        r#"{{"claim":{claim},"outcome":"applied","effect":"created","reply":{reply}}}"#
+                    );
+                    let settled = there.ask("POST", "/settle", "Content-Type: application/json\r\n", &body);
+                    assert_eq!(
+                        (settled.status, &settled.json()["effect"]),
+                        (200, &json!("created")),
+                        "{settled:?}"
+                    );
+                } else {
+                    assert_eq!(answer.status, 200, "{answer:?}");
+                    assert!(
+                        ["joined", "replayed"].map(Value::from).contains(&outcome(&answer)),
+                        "{answer:?}"
+                    );
+                    assert!(answer.body.contains(reply), "to the digit: {answer:?}");
+                }
+            });
+        }
+    });
+    assert_eq!(world.load(Ordering::SeqCst), 1);
+    assert_eq!(home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_lost_answer_is_asked_for_again_with_the_same_nonce_even_elsewhere() {
+    let home = Home::new();
+    let mut first = Served::start(&home, "");
+    let token = agent(&home);
+    let mut wish = charge("ann");
+    wish["nonce"] = json!("01890a5d-ac96-774b-bcce-b302099a8057");
+    let claim = Client::new(&first, &token).claim(wish.clone());
+    assert_eq!(Client::new(&first, &token).claim(wish.clone()), claim);
+    // Somebody else's nonce of the same name is another one.
+    let stranger = super::client::token(&home, "agent", "local", "stranger");
+    assert_ne!(Client::new(&first, &stranger).claim(wish.clone())["claim"], claim["claim"]);
+    first.kill();
+    let second = Served::start(&home, "");
+    let client = Client::new(&second, &token);
+    assert_eq!(client.claim(wish), claim, "a server that died took nothing with it");
+    assert_eq!(code(&client.begin(charge("ann"))), (409, json!("in_flight")));
+    assert_eq!(client.settle(&claim, "applied", json!("done")).status, 200);
+    let replayed = client.begin(charge("ann"));
+    assert_eq!((outcome(&replayed), &replayed.json()["data"]), (json!("replayed"), &json!("done")));
+}
+
+#[test]
+fn settling_again_is_answered_alike_and_otherwise_is_refused() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let client = Client::new(&served, &agent(&home));
+    let claim = client.claim(charge("ann"));
+    let first = client.settle(&claim, "applied", json!(1));
+    let again = client.settle(&claim, "applied", json!(1));
+    assert_eq!((first.status, &first.body), (200, &again.body));
+    assert_eq!(client.settle(&claim, "not_applied", json!(1)).status, 409);
+    let mut forged = claim.clone();
+    let text = claim["claim"].as_str().expect("a claim");
+    forged["claim"] =
+        json!(format!("{}{}", &text[..text.len() - 1], if text.ends_with('0') { '1' } else { '0' }));
+    assert_eq!(client.settle(&forged, "applied", json!(1)).status, 404);
+}
+
+#[test]
+fn what_is_never_settled_is_in_doubt_at_its_deadline_until_somebody_looks() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let client = Client::new(&served, &agent(&home));
+    let mut wish = charge("ann");
+    wish["timeout"] = json!("1s");
+    let claim = client.claim(wish.clone());
+    let id = claim["effect_id"].as_str().expect("an id");
+    home.wait_until("it is in doubt", || client.begin(wish.clone()).status == 423);
+    let held = client.begin(wish.clone());
+    assert_eq!(code(&held), (423, json!("in_doubt")));
+    assert!(held.head.contains("x-should-retry: false"), "{held:?}");
+    assert_eq!((&held.json()["effect_id"], &held.json()["effect"]), (&json!(id), &json!("unknown")));
+    // A no that was asked too early does not count, and one that says not when it was asked is no answer.
+    let probe = |body: Value| client.post(&format!("/effects/{id}/probe"), body);
+    assert_eq!(probe(json!({"found": "no"})).status, 400);
+    assert_eq!(probe(json!({"found": "no", "asked_ms_ago": 0})).status, 409);
+    let found = probe(json!({"found": "yes", "reply": {"id": "ch_1"}}));
+    assert_eq!((found.status, &found.json()["evidence"]), (200, &json!("probed")));
+    let replayed = client.begin(wish);
+    assert_eq!(replayed.json()["data"], json!({"id": "ch_1"}));
+    let late = client.settle(&claim, "applied", json!({"id": "ch_1"}));
+    assert_eq!((late.status, &late.json()["ok"]), (200, &json!(true)), "the same success, told twice");
+}
+
+#[test]
+fn an_operator_rules_on_a_doubt_and_takes_it_back() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let client = Client::new(&served, &agent(&home));
+    let operator = Client::new(&served, &token(&home, "operator", "local", "op"));
+    let claim = client.claim(charge("ann"));
+    let id = claim["effect_id"].as_str().expect("an id");
+    let resolve = |body: Value| operator.post(&format!("/effects/{id}/resolve"), body);
+    let applied = json!({"verdict": "applied", "reason": "seen", "reply": {"id": 7}});
+    assert_eq!(resolve(applied.clone()).status, 409, "it is in flight");
+    let unclear = client.settle(&claim, "in_doubt", Value::Null);
+    assert_eq!((unclear.status, &unclear.json()["code"]), (200, &json!("in_doubt")));
+    assert_eq!(resolve(json!({"verdict": "not_applied", "reason": "x", "reply": 1})).status, 400);
+    assert_eq!(resolve(json!({"verdict": "applied", "reason": " "})).status, 400);
+    let ruled = resolve(applied);
+    assert_eq!((ruled.status, &ruled.json()["evidence"]), (200, &json!("ruled")));
+    assert_eq!(client.begin(charge("ann")).json()["data"], json!({"id": 7}));
+    let shown = home.json(["ledger", "show", id]);
+    assert_eq!(shown["ruling"]["by"], json!("api token:op"));
+    let reopened = operator.post(&format!("/effects/{id}/reopen"), json!({"reason": "wrong one"}));
+    assert_eq!((reopened.status, &reopened.json()["state"]), (200, &json!("in_doubt")));
+    assert_eq!(operator.post(&format!("/effects/{id}/reopen"), json!({"reason": "again"})).status, 409);
+    assert_eq!(resolve(json!({"verdict": "not_applied", "reason": "looked again"})).status, 200);
+    let next = client.claim(charge("ann"));
+    assert_eq!((&next["effect_id"], &next["attempt"]), (&json!(id), &json!(2)));
+}
+
+#[test]
+fn a_cancelled_run_starts_nothing_and_says_what_it_did() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let client = Client::new(&served, &agent(&home));
+    let operator = Client::new(&served, &token(&home, "operator", "local", "op"));
+    let wish = |customer: &str| {
+        let mut wish = charge(customer);
+        wish["run"] = json!("night/1");
+        wish
+    };
+    let (done, open) = (client.claim(wish("ann")), client.claim(wish("bob")));
+    client.settle(&done, "applied", json!(1));
+    let cancel = |body: Value| operator.post("/runs/night%2F1/cancel", body).json();
+    let told = cancel(json!({"reason": "enough"}));
+    let ids = |list: &Value| {
+        let list = list.as_array().expect("a list");
+        list.iter().map(|effect| effect["effect_id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (ids(&told["applied"]), ids(&told["in_flight"])),
+        (vec![done["effect_id"].clone()], vec![open["effect_id"].clone()])
+    );
+    assert_eq!(told["drained"], json!(false), "a client may still send");
+    let refused = client.begin(wish("eve"));
+    assert_eq!(code(&refused), (403, json!("cancelled")));
+    client.settle(&open, "not_applied", json!("declined"));
+    let told = cancel(json!({}));
+    assert_eq!((&told["drained"], &told["prevented"][0]["action"]), (&json!(true), &json!("fn:charge")));
+    assert_eq!(client.get("/runs/night%2F1").json()["cancelled"], json!(true));
+    assert_eq!(cancel(json!({"lift": true}))["cancelled"], json!(false));
+    client.claim(wish("eve"));
+}
+
+#[test]
+fn a_wish_is_understood_or_refused_before_anything_is_claimed() {
+    let home = Home::new();
+    let policy = "[[rule]]\nmatch = \"fn:pay_*\"\nclass = \"consequential\"\nkey = [\"args.invoice\"]\nkey_required = true\n";
+    let served = Served::start(&home, policy);
+    let client = Client::new(&served, &agent(&home));
+    let long = "x".repeat(300);
+    for (wish, status) in [
+        (json!({}), 400),
+        (json!({"action": "charge"}), 400),
+        (json!({"action": "fn:"}), 400),
+        (json!({"action": "mcp:a/b"}), 400),
+        (json!({"action": format!("fn:{long}")}), 400),
+        (json!({"action": "fn:a b"}), 400),
+        (json!({"action": "fn:a", "arguments": []}), 400),
+        (json!({"action": "fn:a", "key": ""}), 400),
+        (json!({"action": "fn:a", "key": long}), 400),
+        (json!({"action": "fn:a", "run": "a\nb"}), 400),
+        (json!({"action": "fn:a", "nonce": "short"}), 400),
+        (json!({"action": "fn:a", "timeout": "2d"}), 400),
+        (json!({"action": "fn:a", "wait": "61s"}), 400),
+        (json!({"action": "fn:a", "class": "harmless"}), 400),
+        (json!({"action": "fn:a", "unknown": 1}), 400),
+        (json!({"action": "fn:pay_bill"}), 400),
+        (json!({"action": "fn:pay_bill", "arguments": {"invoice": 1}, "class": "read"}), 403),
+    ] {
+        let answer = client.begin(wish.clone());
+        assert_eq!(answer.status, status, "{wish}: {answer:?}");
+        assert!(answer.head.contains("application/problem+json"), "{answer:?}");
+        assert_eq!(answer.json()["status"], json!(status));
+    }
+    let raw = |headers: &str, body: &str| client.ask("POST", "/begin", headers, body).status;
+    let kind = "Content-Type: application/json\r\n";
+    assert_eq!(raw(kind, "{"), 400);
+    assert_eq!(raw(kind, r#"{"action":"fn:a","action":"fn:b"}"#), 400);
+    assert_eq!(raw(kind, r#"{"action":"fn:a","arguments":{"x":1,"x":2}}"#), 400);
+    assert_eq!(
+        raw(
+            kind,
+            &format!(
+                r#"{{"action":"fn:a","arguments":{{"x":{}1{}}}}}"#,
+                "[".repeat(9_999),
+                "]".repeat(9_999)
+            )
+        ),
+        400
+    );
+    assert_eq!(raw("Content-Type: text/plain\r\n", "{}"), 415);
+    assert_eq!(raw(&format!("{kind}Content-Encoding: gzip\r\n"), "{}"), 415);
+    assert_eq!(raw(&format!("{kind}Content-Length: 99999999\r\n"), "{}"), 413);
+    assert_eq!(raw(&format!("{kind}Semel-Run-Id: \u{1}\r\n"), "{}"), 400);
+    assert_eq!(home.json(["ledger", "list"])["items"], json!([]));
+    let refused = client.begin(json!({"action": "fn:pay_bill"}));
+    assert_eq!(code(&refused), (400, json!("key_required")));
+}
+
+#[test]
+fn drift_dry_runs_reads_and_turns_are_answered_as_everywhere() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let client = Client::new(&served, &agent(&home));
+    let keyed = |amount: u64| json!({"action": "fn:charge", "key": "k", "arguments": {"amount": amount}, "wait": "0s"});
+    let dry =
+        client.begin(json!({"action": "fn:charge", "key": "k", "arguments": {"amount": 1}, "dry_run": true}));
+    assert_eq!((outcome(&dry), &dry.json()["would"]), (json!("dry_run"), &json!("run")));
+    client.claim(keyed(1));
+    let drift = client.begin(keyed(2));
+    assert_eq!((code(&drift), &drift.json()["differing"]), ((422, json!("drift")), &json!(["args.amount"])));
+    let read = client.claim(json!({"action": "fn:get_balance", "arguments": {}}));
+    assert_eq!(read["claim"], Value::Null, "a read is not recorded");
+    let turn =
+        |name: &str| json!({"action": format!("fn:{name}"), "serialize_by": "account 7", "wait": "0s"});
+    let first = client.claim(turn("debit"));
+    assert_eq!(code(&client.begin(turn("credit"))), (409, json!("in_flight")));
+    client.settle(&first, "applied", json!(1));
+    client.claim(turn("credit"));
+}
+
+#[test]
+fn a_reply_is_kept_without_secrets_and_a_giant_one_not_at_all() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let client = Client::new(&served, &agent(&home));
+    let claim = client.claim(charge("ann"));
+    client.settle(&claim, "applied", json!({"id": 1, "api_key": "hunter2hunter2"}));
+    let replayed = client.begin(charge("ann"));
+    assert!(!replayed.body.contains("hunter2"), "{replayed:?}");
+    assert_eq!(replayed.json()["data"]["id"], json!(1));
+    let claim = client.claim(charge("bob"));
+    let settled = client.settle(&claim, "applied", json!("x".repeat(2 << 20)));
+    assert_eq!(settled.status, 200);
+    let replayed = client.begin(charge("bob")).json();
+    assert_eq!((&replayed["ok"], &replayed["data"]), (&json!(true), &Value::Null));
+    assert!(replayed["reason"].as_str().is_some_and(|reason| reason.contains("was not kept")), "{replayed}");
+    let id = claim["effect_id"].as_str().expect("an id");
+    assert_eq!(client.get(&format!("/effects/{id}/reply")).json()["reply"], json!("too_large"));
+    for file in home.state_files().iter().filter(|path| path.is_file()) {
+        let bytes = std::fs::read(file).expect("it can be read");
+        assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "{}", file.display());
+    }
+}

@@ -1,0 +1,58 @@
+//! A client of the API.
+
+use crate::home::Home;
+use crate::serve::served::{Answer, Served};
+use serde_json::{Value, json};
+
+/// Somebody with a token, at one server.
+#[derive(Debug)]
+pub struct Client<'a> {
+    pub served: &'a Served,
+    pub token: String,
+}
+
+/// Makes a token on the command line.
+pub fn token(home: &Home, scope: &str, tenant: &str, name: &str) -> String {
+    let made = home.json(["token", "create", "--scope", scope, "--tenant", tenant, "--name", name]);
+    made["token"].as_str().expect("a token").to_owned()
+}
+
+impl<'a> Client<'a> {
+    pub fn new(served: &'a Served, token: &str) -> Client<'a> {
+        Client { served, token: token.to_owned() }
+    }
+
+    pub fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let first = format!("{method} /api/v1{path} HTTP/1.1");
+        let headers = format!("Authorization: Bearer {}\r\n{headers}", self.token);
+        self.served.ask_raw(&first, &headers, body).answer()
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, "", "")
+    }
+
+    pub fn post(&self, path: &str, body: Value) -> Answer {
+        self.ask("POST", path, "Content-Type: application/json\r\n", &body.to_string())
+    }
+
+    pub fn begin(&self, wish: Value) -> Answer {
+        self.post("/begin", wish)
+    }
+
+    /// A claim that is granted.
+    pub fn claim(&self, wish: Value) -> Value {
+        let answer = self.begin(wish);
+        assert_eq!((answer.status, &answer.json()["outcome"]), (200, &json!("run")), "{answer:?}");
+        answer.json()
+    }
+
+    pub fn settle(&self, claim: &Value, outcome: &str, reply: Value) -> Answer {
+        self.post("/settle", json!({"claim": claim["claim"], "outcome": outcome, "reply": reply}))
+    }
+}
+
+/// A wish that waits for nobody.
+pub fn charge(customer: &str) -> Value {
+    json!({"action": "fn:charge", "arguments": {"customer": customer}, "wait": "0s"})
+}

@@ -1,0 +1,8 @@
+//! `/api/v1` of `semel serve`: for programs that look, decide, and call tools themselves.
+
+mod client;
+
+mod access;
+mod begin;
+mod document;
+mod effects;

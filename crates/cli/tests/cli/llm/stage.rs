@@ -1,0 +1,107 @@
+//! A model of our own behind `semel serve`, and a client that shows every byte.
+
+use super::model::{Api, Model};
+use crate::home::Home;
+use crate::serve::served::{Answer, Asked, Served};
+use serde_json::{Value, json};
+
+pub struct Stage {
+    pub home: Home,
+    pub model: Model,
+    pub served: Served,
+}
+
+impl Stage {
+    pub fn new() -> Stage {
+        Stage::with("")
+    }
+
+    /// With further lines of policy.
+    pub fn with(policy: &str) -> Stage {
+        let (home, model) = (Home::new(), Model::start());
+        let served = Served::start(&home, &text(&model, policy));
+        Stage { home, model, served }
+    }
+
+    /// Another process on the same ledger.
+    pub fn another(&self, policy: &str) -> Served {
+        Served::start(&self.home, &text(&self.model, policy))
+    }
+
+    pub fn ask(&self, api: Api, body: &Value) -> Asked {
+        ask(&self.served, api, "", body)
+    }
+
+    pub fn answer(&self, api: Api, body: &Value) -> Answer {
+        self.ask(api, body).answer()
+    }
+
+    pub fn answer_with(&self, api: Api, headers: &str, body: &Value) -> Answer {
+        ask(&self.served, api, headers, body).answer()
+    }
+
+    /// How many effects the ledger holds in this state.
+    pub fn count(&self, state: &str) -> usize {
+        let listed = self.home.json(["ledger", "list", "--state", state]);
+        listed["items"].as_array().map_or(0, Vec::len)
+    }
+}
+
+pub fn ask(served: &Served, api: Api, headers: &str, body: &Value) -> Asked {
+    let first = format!("POST {} HTTP/1.1", api.path());
+    let headers = format!("Authorization: Bearer sk-test\r\nContent-Type: application/json\r\n{headers}");
+    served.ask_raw(&first, &headers, &body.to_string())
+}
+
+fn text(model: &Model, policy: &str) -> String {
+    let url = model.url();
+    format!(
+        "[serve]\nrequire_token = false\n\
+         [upstream.openai]\nurl = \"{url}\"\nspeaks = \"openai\"\n\
+         [upstream.anthropic]\nurl = \"{url}\"\nspeaks = \"anthropic\"\n{policy}"
+    )
+}
+
+/// A request to a model that does what it is called.
+pub fn request(model: &str) -> Value {
+    json!({"model": model, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 100})
+}
+
+pub fn streamed(model: &str) -> Value {
+    let mut request = request(model);
+    request["stream"] = json!(true);
+    request
+}
+
+/// Reads chunks of a stream until it has said this.
+pub fn read_until(asked: &mut Asked, text: &str) -> String {
+    let mut heard = String::new();
+    while !heard.contains(text) {
+        let chunk = asked.chunk();
+        assert!(!chunk.is_empty(), "it ended before {text:?}: {heard}");
+        heard.push_str(&chunk);
+    }
+    heard
+}
+
+/// The rest of a stream.
+pub fn read_to_end(asked: &mut Asked) -> String {
+    let mut heard = String::new();
+    loop {
+        let chunk = asked.chunk();
+        if chunk.is_empty() {
+            return heard;
+        }
+        heard.push_str(&chunk);
+    }
+}
+
+pub fn wait(mut so: impl FnMut() -> bool) {
+    for _ in 0..3_000 {
+        if so() {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    panic!("it did not come to pass");
+}

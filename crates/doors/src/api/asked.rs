@@ -1,0 +1,120 @@
+//! A request, once it is known whose it is and that it may be asked.
+
+use super::problem::Problem;
+use super::routes::Route;
+use crate::hall::Hall;
+use crate::http::body::{self, PAUSE_MAX, Unreadable};
+use crate::http::server::caller;
+use axum::body::Body;
+use axum::extract::{Query, RawPathParams};
+use axum::response::Response;
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
+use http::request::Parts;
+use http::{Request, StatusCode};
+use semel_core::effect::Effect;
+use semel_core::ids::Run;
+use semel_core::intent::principal_mark;
+use semel_gate::clock::Clock;
+use semel_ledger::tokens::Scope;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// A reply of the size that is kept, with its escapes; what is larger is not kept either.
+const BODY_BYTES_MAX: usize = 4 << 20;
+
+#[derive(Debug)]
+pub struct Asked {
+    pub who: Who,
+    /// The run that a header names.
+    pub run: Option<Run>,
+    /// When it came, on the monotonic clock.
+    pub came: Duration,
+    params: Vec<(String, String)>,
+    parts: Parts,
+    body: Body,
+}
+
+/// Whose request it is: from the credential, never from what it says.
+#[derive(Debug, Clone)]
+pub struct Who {
+    pub tenant: String,
+    pub principal: String,
+    pub scope: Scope,
+    /// By which its own records are known.
+    mark: Option<u64>,
+}
+
+impl Who {
+    /// Operators see all of their tenant; agents what they did themselves.
+    pub fn sees(&self, effect: &Effect) -> bool {
+        let facts = &effect.facts;
+        facts.tenant == self.tenant && (self.scope >= Scope::Operator || self.made(effect))
+    }
+
+    pub fn made(&self, effect: &Effect) -> bool {
+        effect.facts.tenant == self.tenant && self.mark == Some(effect.facts.principal)
+    }
+}
+
+impl Asked {
+    pub fn read(
+        hall: &Hall,
+        route: &Route,
+        params: &RawPathParams,
+        request: Request<Body>,
+    ) -> Result<Asked, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Some(scope) = parts.extensions.get::<Scope>().copied() else {
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, "a token of semel's own is needed"));
+        };
+        if scope < route.scope {
+            let needs = format!("this needs a token of scope {}; yours is {scope}", route.scope);
+            return Err(Problem::new(StatusCode::FORBIDDEN, needs));
+        }
+        let caller = caller(hall.secret(), None, &mut parts)
+            .map_err(|_| Problem::bad("Semel-Run-Id cannot name a run"))?;
+        let (tenant, principal) = (caller.tenant, caller.principal);
+        let mark = hall.secret().map(|secret| principal_mark(secret, &tenant, &principal));
+        let who = Who { tenant, principal, scope, mark };
+        let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Ok(Asked { who, run: caller.run, came: hall.clock.elapsed(), params, parts, body })
+    }
+
+    /// A part of the path. The table says that it is there.
+    pub fn param(&self, name: &str) -> &str {
+        self.params.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    pub fn query<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        let read = Query::<T>::try_from_uri(&self.parts.uri);
+        read.map(|Query(query)| query).map_err(|error| Problem::bad(error.body_text()))
+    }
+
+    pub fn wants_markdown(&self) -> bool {
+        let accepts = self.parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let mut kinds =
+            accepts.flat_map(|value| value.split(',')).map(|kind| kind.split(';').next().unwrap_or_default());
+        kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/markdown"))
+    }
+
+    pub async fn json<T: DeserializeOwned>(self) -> Result<(Who, Option<Run>, Duration, T), Problem> {
+        let kind =
+            self.parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/json")
+            || self.parts.headers.contains_key(CONTENT_ENCODING)
+        {
+            let detail = "the body must be application/json, not encoded";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        let bytes = body::read(self.body, BODY_BYTES_MAX, PAUSE_MAX).await.map_err(|error| match error {
+            Unreadable::TooLarge(_) => Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
+            error => Problem::bad(error.to_string()),
+        })?;
+        let value =
+            serde_json::from_slice(&bytes).map_err(|error| Problem::bad(format!("the body: {error}")))?;
+        Ok((self.who, self.run, self.came, value))
+    }
+}
+
+pub type Answering = std::pin::Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send>>;

@@ -1,0 +1,342 @@
+//! `begin`: code that calls tools itself asks for the right to make one attempt.
+
+use super::Api;
+use super::asked::{Asked, Who};
+use super::problem::{Problem, problem_of};
+use super::respond::{self, Delivery};
+use axum::response::Response;
+use http::StatusCode;
+use schemars::JsonSchema;
+use semel_core::answer::{Answer, EffectWord};
+use semel_core::class::{Class, Tier};
+use semel_core::ids::{AttemptNo, EffectId, IdempotencyKey, Nonce, Reason, Run};
+use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::json::{self, Json};
+use semel_core::policy::rule::{EffectWording, Origin, Rule};
+use semel_core::policy::{ActionFacts, Policy, duration};
+use semel_core::wording;
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::{Begun, GivenReply, Passed, Taken};
+use semel_ledger::entropy::{Entropy, OsEntropy};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Nobody sees a client die, so its attempt is not merely slow for a day, as a command's is. A late answer still counts.
+const DEADLINE: Duration = Duration::from_secs(300);
+const DEADLINE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// How long a request may be kept waiting for a twin.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+const ACTION_CHARS_MAX: usize = 255;
+const RESOURCE_CHARS_MAX: usize = 1_024;
+const CALL_ID_CHARS_MAX: usize = 255;
+const NONCE_CHARS: std::ops::RangeInclusive<usize> = 16..=128;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Begin {
+    /// What is to be done: `fn:NAME`.
+    #[schemars(regex(pattern = r"^fn:[!-~]{1,252}$"))]
+    action: String,
+    /// What it is done with; rules see it as `args`.
+    #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
+    arguments: Option<Box<RawValue>>,
+    /// A key that names this request; the same key again is the same effect.
+    #[schemars(regex(pattern = r"^[!-~]{1,255}$"))]
+    key: Option<String>,
+    /// The run this call belongs to; the header `Semel-Run-Id` is stronger.
+    #[schemars(regex(pattern = r"^[!-~]{1,255}$"))]
+    run: Option<String>,
+    /// Do it once more on purpose; the same reason again is the same repetition.
+    #[schemars(regex(pattern = r"^[!-~]{1,255}$"))]
+    again: Option<String>,
+    /// What a repeat gets. It can ask for more protection than the policy gives, not for less.
+    class: Option<Class>,
+    /// How long the client may take; 5m unless given here or in the rule.
+    #[schemars(regex(pattern = r"^([1-9][0-9]{0,3}s|[1-9][0-9]{0,2}m|1?[0-9]h)$"))]
+    timeout: Option<String>,
+    /// How long to wait for a twin before answering `in_flight`.
+    #[schemars(regex(pattern = r"^([0-9]|[1-5][0-9]|60)s$"))]
+    wait: Option<String>,
+    /// Take turns with other calls on this resource.
+    #[schemars(length(min = 1, max = 1024))]
+    serialize_by: Option<String>,
+    /// The model's id of the call.
+    #[schemars(length(min = 1, max = 255))]
+    call_id: Option<String>,
+    /// A random name of this attempt. Whoever lost the answer asks again with it and gets the same claim.
+    #[schemars(regex(pattern = r"^[!-~]{16,128}$"))]
+    nonce: Option<String>,
+    /// Say what would happen, and do nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Either the right to run, or the answer.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "Begun")]
+#[allow(dead_code, reason = "it is only described")]
+pub enum BegunForm {
+    Run(ToRun),
+    Answer(Answer),
+}
+
+/// Send it now, then settle with the claim.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ToRun {
+    outcome: RunWord,
+    /// Null for a read and in observe mode: nothing is recorded, and there is nothing to settle.
+    claim: Option<String>,
+    #[schemars(with = "Option<String>")]
+    effect_id: Option<EffectId>,
+    #[schemars(with = "Option<u32>")]
+    attempt: Option<AttemptNo>,
+    tier: Tier,
+    /// Settled later than this, it is in doubt in between.
+    deadline: Option<String>,
+    /// For the upstream: the same for every attempt of this effect.
+    idempotency_key: Option<String>,
+    /// The same was done and delivered before; its class lets it run again.
+    possible_repeat: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum RunWord {
+    Run,
+}
+
+pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let (who, header_run, came, wish) = asked.json::<Begin>().await?;
+    let gate = api.gate()?;
+    let wish = Wish::read(wish, header_run)?;
+    let rule = wish.rule(&api.hall.policy)?;
+    let ask = wish.ask(&who);
+    let intent = Intent::of(&ask, &rule, gate.ledger.secret())
+        .map_err(|missing| Problem::of_trouble(wording::key_required(&missing)))?;
+    if wish.dry_run {
+        return respond::json(&gate.dry_run(&intent, &rule).await?);
+    }
+    // Whoever has read the answer of the call before means another one now.
+    api.hall.leaving.gone(intent.key).await;
+    let nonce = wish.nonce(&who, gate.ledger.secret());
+    match gate.begin(&intent, &rule, &mut Client, nonce).await? {
+        Begun::Run(taken) => respond::json(&ToRun::with(&taken)),
+        Begun::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
+        Begun::Answered(passed) => answered(api, *passed, came, rule.late_after),
+    }
+}
+
+fn answered(
+    api: Arc<Api>,
+    passed: Passed,
+    came: Duration,
+    late_after: Duration,
+) -> Result<Response, Problem> {
+    let Passed { answer, reply, delivery } = passed;
+    if !answer.ok {
+        let problem = problem_of(&answer);
+        return Err(match &reply {
+            // What a twin's attempt was refused with.
+            GivenReply::Recorded(bytes) => {
+                let data: serde_json::Value =
+                    serde_json::from_str(respond::data(bytes).get()).unwrap_or_default();
+                problem.with("data", data)
+            }
+            _ => problem,
+        });
+    }
+    let text = respond::answer(&answer, &reply)?;
+    Ok(respond::delivering(api, text, Delivery { found: delivery, came, late_after }))
+}
+
+/// A wish, understood and checked.
+struct Wish {
+    action: String,
+    arguments: Json,
+    key: Option<IdempotencyKey>,
+    run: Option<Run>,
+    again: Option<Reason>,
+    class: Option<Class>,
+    timeout: Option<Duration>,
+    wait: Option<Duration>,
+    serialize_by: Option<String>,
+    call_id: Option<String>,
+    nonce: Option<String>,
+    dry_run: bool,
+}
+
+impl Wish {
+    fn read(wish: Begin, header_run: Option<Run>) -> Result<Wish, Problem> {
+        let name = wish.action.strip_prefix("fn:").unwrap_or_default();
+        let visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        if name.is_empty() || wish.action.len() > ACTION_CHARS_MAX || !visible(name) {
+            return Err(Problem::bad(format!(
+                "action is fn:NAME, of at most {ACTION_CHARS_MAX} visible characters"
+            )));
+        }
+        let arguments = match wish.arguments {
+            None => Json::object::<&str, 0>([]),
+            Some(raw) => {
+                json::parse(raw.get()).map_err(|error| Problem::bad(format!("arguments: {error}")))?
+            }
+        };
+        if arguments.as_object().is_none() {
+            return Err(Problem::bad("arguments must be an object"));
+        }
+        let bad = |what: &str, error: &dyn std::fmt::Display| Problem::bad(format!("{what}: {error}"));
+        let named = wish.run.as_deref().map(Run::named).transpose().map_err(|error| bad("run", &error))?;
+        let again =
+            wish.again.as_deref().map(Reason::parse).transpose().map_err(|error| bad("again", &error))?;
+        let key =
+            wish.key.as_deref().map(IdempotencyKey::parse).transpose().map_err(|error| bad("key", &error))?;
+        let short = |what: &str, text: &Option<String>, max: usize| match text {
+            Some(text) if text.is_empty() || text.chars().count() > max => {
+                Err(Problem::bad(format!("{what} has 1 to {max} characters")))
+            }
+            _ => Ok(()),
+        };
+        short("serialize_by", &wish.serialize_by, RESOURCE_CHARS_MAX)?;
+        short("call_id", &wish.call_id, CALL_ID_CHARS_MAX)?;
+        if wish.nonce.as_ref().is_some_and(|nonce| !NONCE_CHARS.contains(&nonce.len()) || !visible(nonce)) {
+            return Err(Problem::bad("nonce has 16 to 128 visible characters, chosen at random"));
+        }
+        Ok(Wish {
+            arguments: Json::object([("args", arguments)]),
+            key,
+            run: header_run.or(named),
+            again,
+            class: wish.class,
+            timeout: span("timeout", wish.timeout.as_deref(), DEADLINE_MAX)?.filter(|span| !span.is_zero()),
+            wait: span("wait", wish.wait.as_deref(), WAIT_MAX)?,
+            serialize_by: wish.serialize_by,
+            call_id: wish.call_id,
+            nonce: wish.nonce,
+            dry_run: wish.dry_run,
+            action: wish.action,
+        })
+    }
+
+    /// The policy's rule, with what this one call says about itself.
+    fn rule(&self, policy: &Policy) -> Result<Rule, Problem> {
+        let facts = ActionFacts::new(&self.action, &self.arguments);
+        let operator = policy.rule_for(&facts);
+        if let Some(class) = self.class.filter(|_| operator.origin != Origin::Default)
+            && class.is_weaker_than(operator.class)
+        {
+            // The policy is the operator's; whoever makes a call may ask for more protection, not for less.
+            let detail =
+                format!("class {class} is weaker than {}, which says {}", operator.origin, operator.class);
+            return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+        }
+        let mut rule = policy.rule_for(&ActionFacts { class_override: self.class, ..facts });
+        rule.timeout = Some(self.timeout.or(rule.timeout).unwrap_or(DEADLINE).min(DEADLINE_MAX));
+        rule.wait = self.wait.unwrap_or(rule.wait).min(WAIT_MAX);
+        Ok(rule)
+    }
+
+    fn ask<'a>(&'a self, who: &'a Who) -> Ask<'a> {
+        Ask {
+            tenant: &who.tenant,
+            principal: &who.principal,
+            authority: "",
+            action: &self.action,
+            arguments: &self.arguments,
+            run: self.run.clone(),
+            key: self.key.clone(),
+            again: self.again.clone(),
+            asked_by: AskedBy::Agent,
+            call_id: self.call_id.clone(),
+            live_connection: false,
+            serialize_by: self.serialize_by.clone(),
+            replay_refusals: false,
+        }
+    }
+
+    /// One client's nonce is never another's.
+    fn nonce(&self, who: &Who, secret: &semel_core::digest::Secret) -> Nonce {
+        let Some(nonce) = &self.nonce else { return Nonce(OsEntropy.bits()) };
+        let parts = [who.tenant.as_bytes(), who.principal.as_bytes(), nonce.as_bytes()];
+        let digest = secret.mac("client nonce", &parts);
+        Nonce(u128::from_be_bytes(digest.0[..16].try_into().expect("a digest has 32 bytes")))
+    }
+}
+
+fn span(what: &str, text: Option<&str>, max: Duration) -> Result<Option<Duration>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let span = duration::parse(text).map_err(|error| Problem::bad(format!("{what}: {error}")))?;
+    match span > max {
+        true => Err(Problem::bad(format!("{what} is at most {}", duration::text(max)))),
+        false => Ok(Some(span)),
+    }
+}
+
+impl ToRun {
+    fn with(taken: &Taken) -> ToRun {
+        ToRun {
+            outcome: RunWord::Run,
+            claim: Some(super::settle::claim_text(taken)),
+            effect_id: Some(taken.effect),
+            attempt: Some(taken.attempt),
+            tier: taken.tier,
+            deadline: Some(taken.deadline.to_string()),
+            idempotency_key: Some(taken.idempotency_key.clone()),
+            possible_repeat: taken.possible_repeat,
+        }
+    }
+
+    fn unrecorded(rule: &Rule) -> ToRun {
+        ToRun {
+            outcome: RunWord::Run,
+            claim: None,
+            effect_id: None,
+            attempt: None,
+            tier: rule.tier(),
+            deadline: None,
+            idempotency_key: None,
+            possible_repeat: false,
+        }
+    }
+}
+
+/// The client itself is the upstream: nothing is sent from here.
+#[derive(Debug)]
+struct Client;
+
+impl Upstream for Client {
+    async fn prepare(&mut self) -> Result<(), NotStarted> {
+        Ok(())
+    }
+
+    async fn send(&mut self, _: Sending<'_>) -> Sent {
+        unreachable!("a claim that is taken away is never sent from here")
+    }
+
+    async fn probe(
+        &mut self,
+        _: &semel_core::policy::rule::Probe,
+        _: Option<&semel_core::effect::Effect>,
+    ) -> ProbeAnswer {
+        ProbeAnswer::Unknown {
+            why: "the client that calls the tool itself can ask, and tell it with probe".into(),
+        }
+    }
+
+    fn sends_while_alive(&self) -> bool {
+        false
+    }
+
+    fn let_go(&mut self) {}
+}
+
+/// What a success does, where the client does not say.
+pub fn word_of(rule: &Rule) -> EffectWord {
+    match &rule.effect {
+        Some(EffectWording::Word(word)) => *word,
+        _ => EffectWord::Updated,
+    }
+}

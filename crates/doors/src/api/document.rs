@@ -1,0 +1,113 @@
+//! The OpenAPI document, made from the table of routes: what is not in the table is not there, and what is, is.
+
+use super::problem::ProblemForm;
+use super::routes::{BASE, Form, Route, routes};
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
+
+/// Made once, when somebody asks for it.
+static DOCUMENT: LazyLock<Value> = LazyLock::new(make);
+
+pub fn document() -> &'static Value {
+    &DOCUMENT
+}
+
+/// OpenAPI 3.1 takes JSON Schema of 2020-12 as it is; only the place of definitions is its own.
+fn make() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut schemas = settings.into_generator();
+    let mut paths = Map::new();
+    for route in routes() {
+        let path = paths.entry(format!("{BASE}{}", route.path)).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_ascii_lowercase()] = operation(&route, &mut schemas);
+    }
+    schemas.subschema_for::<ProblemForm>();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "semel",
+            "version": "1",
+            "summary": "Each intended effect runs at most once, whoever retries.",
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas.take_definitions(true),
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "token": {"type": "apiKey", "in": "header", "name": "Semel-Token"},
+            },
+        },
+        "security": [{"bearer": []}, {"token": []}],
+    })
+}
+
+fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
+    let mut content = json!({"application/json": {"schema": (route.gives)(schemas)}});
+    if route.markdown {
+        content["text/markdown"] = json!({"schema": {"type": "string"}});
+    }
+    let problem = json!({"application/problem+json": {"schema": schemas.subschema_for::<ProblemForm>()}});
+    let mut operation = json!({
+        "operationId": route.id,
+        "summary": route.summary,
+        "description": format!("Needs a token of scope `{}` or more.", route.scope),
+        "parameters": parameters(route, schemas),
+        "responses": {
+            "200": {"description": "It was done, or this is the answer.", "content": content},
+            "default": {"description": "It was not; `detail` says why.", "content": problem},
+        },
+    });
+    if let Some(body) = route.body {
+        let schema = body(schemas);
+        operation["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": schema}}});
+    }
+    operation
+}
+
+fn parameters(route: &Route, schemas: &mut SchemaGenerator) -> Vec<Value> {
+    let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let in_path = names.map(|name| {
+        json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}})
+    });
+    let mut all: Vec<Value> = in_path.collect();
+    all.extend(route.query.map(|query| in_query(query, schemas)).unwrap_or_default());
+    all
+}
+
+/// The members of a query's form, one parameter each.
+fn in_query(form: Form, schemas: &mut SchemaGenerator) -> Vec<Value> {
+    let named = form(schemas);
+    let reference = named.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+    let whole = reference
+        .and_then(|name| schemas.definitions_mut().remove(name))
+        .unwrap_or(Value::from(named.clone()));
+    let members = whole.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let parameter = |(name, mut schema): (String, Value)| {
+        let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        json!({"name": name, "in": "query", "required": false, "description": about, "schema": without_null(schema)})
+    };
+    members.into_iter().map(parameter).collect()
+}
+
+/// A parameter that is not given is left out, never null.
+fn without_null(mut schema: Value) -> Value {
+    if let Some(kinds) = schema.get_mut("type")
+        && let Some(list) = kinds.as_array_mut()
+    {
+        list.retain(|kind| kind != "null");
+        if let [one] = list.as_slice() {
+            *kinds = one.clone();
+        }
+    }
+    match schema.get("anyOf").and_then(Value::as_array) {
+        Some(choices) => choices.iter().find(|choice| choice["type"] != "null").cloned().unwrap_or_default(),
+        None => schema,
+    }
+}

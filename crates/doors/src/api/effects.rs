@@ -1,0 +1,207 @@
+//! Effects: listed newest first, one by one, and their replies.
+
+use super::Api;
+use super::asked::{Asked, Who};
+use super::named;
+use super::problem::Problem;
+use super::respond::{self, List};
+use crate::effect_json::{self, EffectJson, ReplyKept};
+use axum::response::Response;
+use schemars::JsonSchema;
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, State};
+use semel_core::ids::EffectId;
+use semel_core::intent::run_key;
+use semel_core::policy::duration;
+use semel_core::time::At;
+use semel_gate::clock::Clock;
+use semel_ledger::journal::state_word;
+use semel_ledger::record::decode;
+use semel_ledger::store::{Cursor, Latest, PAGE_ROWS_MAX, Store};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A page that nobody asked the length of; and the longest.
+const PAGE: usize = 50;
+const PAGE_MAX: usize = 200;
+
+/// A page looks at no more effects than this, found or not, so that no request takes long.
+const LOOKED_AT_MAX: usize = 5_000;
+
+/// Rows lie in the order in which they were claimed. A clock that was set back may have mixed up this much of it.
+const CLOCK_MARGIN: Duration = Duration::from_secs(3600);
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    /// Only this state.
+    pub state: Option<StateWord>,
+    /// Only this run.
+    #[schemars(length(min = 1, max = 255))]
+    pub run: Option<String>,
+    /// Only actions that contain this.
+    #[schemars(length(max = 255))]
+    pub action: Option<String>,
+    /// Only effects that were opened since: an instant (RFC 3339), or a span such as `7d`.
+    pub since: Option<String>,
+    /// What `next` of the page before said.
+    #[schemars(regex(pattern = r"^[0-9a-f]{1,16}$"))]
+    pub cursor: Option<String>,
+    /// At most this many; 50 unless given.
+    #[schemars(range(min = 1, max = 200))]
+    pub limit: Option<usize>,
+}
+
+impl Filter {
+    pub fn of_run(run: &str) -> Filter {
+        Filter { run: Some(run.to_owned()), ..Filter::default() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StateWord {
+    InFlight,
+    Applied,
+    NotApplied,
+    InDoubt,
+}
+
+impl StateWord {
+    fn is(self, state: &State) -> bool {
+        match self {
+            StateWord::InFlight => matches!(state, State::InFlight { .. }),
+            StateWord::Applied => matches!(state, State::Applied(_)),
+            StateWord::NotApplied => matches!(state, State::NotApplied(_)),
+            StateWord::InDoubt => matches!(state, State::InDoubt(_)),
+        }
+    }
+}
+
+pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let filter: Filter = asked.query()?;
+    let (effects, next) = page(&api, &asked.who, &filter).await?;
+    let mut items = Vec::with_capacity(effects.len());
+    for (key, effect) in &effects {
+        items.push(EffectJson::read(&api.gate()?.ledger, *key, effect).await?);
+    }
+    respond::json(&List::of(items, next))
+}
+
+/// The newest that are wanted, and where to go on.
+pub async fn page(
+    api: &Api,
+    who: &Who,
+    filter: &Filter,
+) -> Result<(Vec<(Digest, Effect)>, Option<String>), Problem> {
+    let gate = api.gate()?;
+    let now = gate.clock.now();
+    let since = filter.since.as_deref().map(|text| instant(text, now)).transpose()?;
+    let limit = filter.limit.unwrap_or(PAGE);
+    if limit == 0 || limit > PAGE_MAX {
+        return Err(Problem::bad(format!("limit is 1 to {PAGE_MAX}")));
+    }
+    let of = match (&filter.run, filter.state) {
+        (Some(run), _) => Latest::Run(run_key(gate.ledger.secret(), &who.tenant, run)),
+        (None, Some(StateWord::InFlight | StateWord::InDoubt)) => Latest::Open,
+        (None, _) => Latest::All,
+    };
+    let wanted = |effect: &Effect| {
+        filter.state.is_none_or(|state| state.is(&effect.state))
+            && filter.action.as_ref().is_none_or(|text| effect.facts.action.contains(text.as_str()))
+            && since.is_none_or(|since| effect.opened_at >= since)
+    };
+    let too_old = |effect: &Effect| since.is_some_and(|since| effect.opened_at.plus(CLOCK_MARGIN) < since);
+    let mut before = filter.cursor.as_deref().map(cursor).transpose()?;
+    let (mut found, mut looked_at) = (Vec::new(), 0);
+    loop {
+        let page = gate.ledger.store().latest(of, before, PAGE_ROWS_MAX).await?;
+        let more = page.next.is_some();
+        for (place, row) in page.items {
+            before = Some(place);
+            let key = row.key;
+            let effect = decode(row)?.effect;
+            if too_old(&effect) {
+                return Ok((found, None));
+            }
+            if who.sees(&effect) {
+                let effect = named::as_it_is(api, key, effect, now).await?;
+                if wanted(&effect) {
+                    found.push((key, effect));
+                }
+            }
+            if found.len() == limit {
+                return Ok((found, Some(text(place))));
+            }
+            looked_at += 1;
+        }
+        if !more {
+            return Ok((found, None));
+        }
+        if looked_at >= LOOKED_AT_MAX {
+            return Ok((found, before.map(text)));
+        }
+    }
+}
+
+pub fn cursor(text: &str) -> Result<Cursor, Problem> {
+    let bad = || Problem::bad("cursor is what `next` of an earlier page said");
+    if text.len() > 16 {
+        return Err(bad());
+    }
+    u64::from_str_radix(text, 16).map(Cursor).map_err(|_| bad())
+}
+
+pub fn text(place: Cursor) -> String {
+    format!("{:x}", place.0)
+}
+
+/// An instant, or so long ago.
+fn instant(text: &str, now: At) -> Result<At, Problem> {
+    let ago = duration::parse(text).map(|span| At(now.0.saturating_sub(span.as_micros() as u64)));
+    ago.ok()
+        .or_else(|| At::parse(text))
+        .ok_or_else(|| Problem::bad("since is an instant such as 2026-01-31T00:00:00Z, or a span such as 7d"))
+}
+
+pub async fn one(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let now = api.gate()?.clock.now();
+    let (key, effect) = named::effect(&api, &asked.who, asked.param("id"), now).await?;
+    respond::json(&EffectJson::read(&api.gate()?.ledger, key, &effect).await?)
+}
+
+/// What is left of an upstream's answer.
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    #[schemars(with = "String")]
+    effect_id: EffectId,
+    state: &'static str,
+    reply: ReplyKept,
+    #[schemars(with = "serde_json::Value")]
+    data: Box<RawValue>,
+}
+
+pub async fn reply(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let gate = api.gate()?;
+    let (key, effect) = named::effect(&api, &asked.who, asked.param("id"), gate.clock.now()).await?;
+    let (kept, bytes) = effect_json::reply(&gate.ledger, key, &effect).await?;
+    let state = state_word(&effect.state);
+    let Some(bytes) = bytes else {
+        let why = match kept {
+            ReplyKept::Pruned => "its reply is no longer kept".to_owned(),
+            ReplyKept::TooLarge => "its reply was too large to keep".to_owned(),
+            ReplyKept::Kept | ReplyKept::Unknown => {
+                effect_json::why(&effect).unwrap_or_else(|| "its reply is not known".to_owned())
+            }
+        };
+        let problem = Problem::not_found(&format!("reply of {}: {why}", effect.id));
+        let kept = serde_json::to_value(kept).unwrap_or_default();
+        return Err(problem
+            .with("effect_id", effect.id.to_string())
+            .with("state", state)
+            .with("reply", kept));
+    };
+    respond::json(&Reply { effect_id: effect.id, state, reply: kept, data: respond::data(&bytes) })
+}

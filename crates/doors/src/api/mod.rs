@@ -1,0 +1,68 @@
+//! `/api/v1`: what was done and what is in doubt, for programs; begin and settle, for code that calls tools itself.
+//!
+//! Every route stands in one table, [`routes`], with the scope that it needs and the forms that it takes and gives. The
+//! router and the OpenAPI document are both made from that table.
+
+mod asked;
+mod begin;
+mod document;
+mod effects;
+mod named;
+mod probe;
+mod problem;
+mod respond;
+mod routes;
+mod rulings;
+mod runs;
+mod settle;
+mod tokens;
+
+pub use problem::{Problem, problem_of};
+pub use routes::{BASE, Route, routes};
+
+use crate::hall::Hall;
+use crate::runtime::ServedGate;
+use asked::Asked;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawPathParams, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::on;
+use http::{Request, StatusCode};
+use semel_core::wording;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub struct Api {
+    pub hall: Arc<Hall>,
+}
+
+impl Api {
+    /// The gate, or the answer of a server that has no ledger.
+    fn gate(&self) -> Result<&ServedGate, Problem> {
+        self.hall.gate.as_ref().map_err(|why| Problem::of_trouble(wording::ledger_unavailable(why)))
+    }
+}
+
+pub fn router(api: Arc<Api>) -> Router {
+    let all = routes().into_iter().map(Arc::new).fold(Router::new(), |router, route| {
+        let path = format!("{BASE}{}", route.path);
+        let method = route.method.clone();
+        let filter = method.try_into().expect("the table has methods that can be routed");
+        let answer = move |State(api): State<Arc<Api>>, params: RawPathParams, request: Request<Body>| {
+            let route = Arc::clone(&route);
+            async move { answer(api, &route, &params, request).await }
+        };
+        router.route(&path, on(filter, answer))
+    });
+    let other_method =
+        || async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path has other methods") };
+    all.method_not_allowed_fallback(other_method).with_state(api)
+}
+
+async fn answer(api: Arc<Api>, route: &Route, params: &RawPathParams, request: Request<Body>) -> Response {
+    match Asked::read(&api.hall, route, params, request) {
+        Ok(asked) => (route.handler)(api, asked).await.unwrap_or_else(IntoResponse::into_response),
+        Err(problem) => problem.into_response(),
+    }
+}

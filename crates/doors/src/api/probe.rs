@@ -1,0 +1,98 @@
+//! `probe`: whoever calls a tool itself can also look itself whether a doubtful call happened, and tell what it saw.
+
+use super::Api;
+use super::asked::Asked;
+use super::begin::word_of;
+use super::named;
+use super::problem::Problem;
+use super::respond;
+use super::rulings::kept;
+use crate::effect_json::EffectJson;
+use axum::response::Response;
+use http::StatusCode;
+use schemars::JsonSchema;
+use semel_core::effect::State;
+use semel_core::json::Json;
+use semel_core::policy::ActionFacts;
+use semel_core::time::At;
+use semel_gate::clock::Clock;
+use semel_ledger::rulings::Probed;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long after the last possible sending a no begins to count, where no rule says.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// What was not there then may be there now, so an old no is worth nothing.
+const ASKED_AGO_MAX_MS: u64 = 3_600_000;
+
+/// The client's count ends when it sends; the rest is time on the way.
+const ON_ITS_WAY: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// What a read-only question has shown.
+    found: FoundWord,
+    /// How long ago the question was begun, by the client's own count. Needed for a no: it speaks for that moment.
+    #[schemars(range(min = 0, max = 3_600_000))]
+    asked_ms_ago: Option<u64>,
+    /// What was found, for whoever asks next.
+    #[schemars(with = "Option<serde_json::Value>")]
+    reply: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundWord {
+    /// It is there. This always counts.
+    Yes,
+    /// It is not there. This counts once nothing can be sent for it any more, and some quiet time after.
+    No,
+}
+
+pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let id = asked.param("id").to_owned();
+    let (who, _, _, probe) = asked.json::<Probe>().await?;
+    let gate = api.gate()?;
+    let now = gate.clock.now();
+    let (key, effect) = named::effect(&api, &who, &id, now).await?;
+    let about = |what: &str| Problem::new(StatusCode::CONFLICT, format!("{} {what}", effect.id));
+    if !who.made(&effect) || !effect.facts.action.starts_with("fn:") {
+        return Err(Problem::new(StatusCode::FORBIDDEN, "a probe is told by whoever made the call itself"));
+    }
+    if !matches!(effect.state, State::InDoubt(_)) {
+        return Err(about(&format!("is {}; there is no doubt", effect.state.word())));
+    }
+    let seen = gate.ledger.find(key).await?;
+    if seen.effect().map(|newest| newest.id) != Some(effect.id) {
+        return Err(about("is no longer the newest of its record"));
+    }
+    let rule = api.hall.policy.rule_for(&ActionFacts::new(&effect.facts.action, &Json::Null));
+    let probed = match probe.found {
+        FoundWord::Yes => {
+            let reply = probe.reply.as_deref().map(kept).transpose()?;
+            Probed::Yes { word: word_of(&rule), reply }
+        }
+        FoundWord::No => Probed::No { quiet: rule.probe.as_ref().map_or(QUIET, |probe| probe.quiet) },
+    };
+    let asked_at = match (probe.found, probe.asked_ms_ago) {
+        (FoundWord::Yes, _) => now,
+        (FoundWord::No, Some(ago)) if ago <= ASKED_AGO_MAX_MS => {
+            let ago = Duration::from_millis(ago) + ON_ITS_WAY;
+            At(now.0.saturating_sub(ago.as_micros() as u64))
+        }
+        (FoundWord::No, _) => {
+            return Err(Problem::bad("asked_ms_ago says how long ago it was asked, up to an hour"));
+        }
+    };
+    let Some(changed) = gate.ledger.probed(&seen, probed, asked_at).await? else {
+        let detail = "was not found, but it may still be carried out; ask again later";
+        return Err(about(detail).with("is_it_safe_to_retry", "wait"));
+    };
+    let found = changed.found;
+    let effect = found.effect().unwrap_or(&effect);
+    respond::json(&EffectJson::read(&gate.ledger, key, effect).await?)
+}

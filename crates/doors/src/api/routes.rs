@@ -1,0 +1,228 @@
+//! The one table of routes: what can be asked, what scope it needs, what it takes and gives.
+
+use super::asked::{Answering, Asked};
+use super::problem::Problem;
+use super::respond::List;
+use super::{Api, begin, document, effects, probe, rulings, runs, settle, tokens};
+use crate::effect_json::EffectJson;
+use axum::response::Response;
+use http::Method;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use semel_core::answer::Answer;
+use semel_ledger::tokens::Scope;
+use std::fmt;
+use std::sync::Arc;
+
+/// What every path of the table begins with.
+pub const BASE: &str = "/api/v1";
+
+pub type Handler = fn(Arc<Api>, Asked) -> Answering;
+pub type Form = fn(&mut SchemaGenerator) -> Schema;
+
+#[derive(Clone)]
+pub struct Route {
+    pub method: Method,
+    pub path: &'static str,
+    /// The least that a token must have.
+    pub scope: Scope,
+    pub id: &'static str,
+    pub summary: &'static str,
+    pub query: Option<Form>,
+    pub body: Option<Form>,
+    pub gives: Form,
+    /// It can also be had as Markdown.
+    pub markdown: bool,
+    pub(super) handler: Handler,
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({})", self.method, self.path, self.scope)
+    }
+}
+
+fn form<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+macro_rules! answering {
+    ($handler:path) => {
+        |api, asked| Box::pin($handler(api, asked))
+    };
+}
+
+/// The parts of a row that most have in common.
+fn get(
+    path: &'static str,
+    scope: Scope,
+    id: &'static str,
+    summary: &'static str,
+    gives: Form,
+    handler: Handler,
+) -> Route {
+    let method = Method::GET;
+    Route { method, path, scope, id, summary, query: None, body: None, gives, markdown: false, handler }
+}
+
+fn post(
+    path: &'static str,
+    scope: Scope,
+    id: &'static str,
+    summary: &'static str,
+    body: Form,
+    gives: Form,
+    handler: Handler,
+) -> Route {
+    let method = Method::POST;
+    Route { method, path, scope, id, summary, query: None, body: Some(body), gives, markdown: false, handler }
+}
+
+pub fn routes() -> Vec<Route> {
+    use Scope::{Admin, Agent, Operator};
+    vec![
+        Route {
+            query: Some(form::<effects::Filter>),
+            ..get(
+                "/effects",
+                Agent,
+                "listEffects",
+                "Effects, newest first.",
+                form::<List<EffectJson>>,
+                answering!(effects::list),
+            )
+        },
+        get(
+            "/effects/{id}",
+            Agent,
+            "getEffect",
+            "One effect, by its id or the end of it.",
+            form::<EffectJson>,
+            answering!(effects::one),
+        ),
+        get(
+            "/effects/{id}/reply",
+            Agent,
+            "getReply",
+            "What the upstream answered.",
+            form::<effects::Reply>,
+            answering!(effects::reply),
+        ),
+        post(
+            "/effects/{id}/probe",
+            Agent,
+            "probe",
+            "Tell whether a doubtful call of one's own happened.",
+            form::<probe::Probe>,
+            form::<EffectJson>,
+            answering!(probe::probe),
+        ),
+        post(
+            "/effects/{id}/resolve",
+            Operator,
+            "resolve",
+            "Say what became of an effect that is in doubt.",
+            form::<rulings::Resolve>,
+            form::<EffectJson>,
+            answering!(rulings::resolve),
+        ),
+        post(
+            "/effects/{id}/reopen",
+            Operator,
+            "reopen",
+            "Take a ruling back.",
+            form::<rulings::Reopen>,
+            form::<EffectJson>,
+            answering!(rulings::reopen),
+        ),
+        Route {
+            query: Some(form::<runs::RunsFilter>),
+            ..get(
+                "/runs",
+                Agent,
+                "listRuns",
+                "Runs, the one with the newest effect first.",
+                form::<List<runs::RunListed>>,
+                answering!(runs::list),
+            )
+        },
+        Route {
+            query: Some(form::<runs::RunsFilter>),
+            markdown: true,
+            ..get(
+                "/runs/{run}",
+                Agent,
+                "getRun",
+                "What was done in a run.",
+                form::<runs::RunTold>,
+                answering!(runs::one),
+            )
+        },
+        post(
+            "/runs/{run}/cancel",
+            Operator,
+            "cancelRun",
+            "Stop a run: nothing more starts in it.",
+            form::<runs::Cancel>,
+            form::<runs::Cancelled>,
+            answering!(runs::cancel),
+        ),
+        post(
+            "/begin",
+            Agent,
+            "begin",
+            "Ask for the right to make one attempt.",
+            form::<begin::Begin>,
+            form::<begin::BegunForm>,
+            answering!(begin::begin),
+        ),
+        post(
+            "/settle",
+            Agent,
+            "settle",
+            "Say what became of an attempt.",
+            form::<settle::Settle>,
+            form::<Answer>,
+            answering!(settle::settle),
+        ),
+        get(
+            "/tokens",
+            Admin,
+            "listTokens",
+            "The tokens of the tenant.",
+            form::<List<tokens::TokenListed>>,
+            answering!(tokens::list),
+        ),
+        post(
+            "/tokens",
+            Admin,
+            "makeToken",
+            "Make a token. It is told once.",
+            form::<tokens::NewTokenForm>,
+            form::<tokens::TokenMade>,
+            answering!(tokens::make),
+        ),
+        Route {
+            method: Method::DELETE,
+            ..get(
+                "/tokens/{id}",
+                Admin,
+                "revokeToken",
+                "Make a token worthless.",
+                form::<tokens::TokenListed>,
+                answering!(tokens::revoke),
+            )
+        },
+        get(
+            "/openapi.json",
+            Agent,
+            "getDocument",
+            "This document.",
+            form::<serde_json::Value>,
+            answering!(document),
+        ),
+    ]
+}
+
+async fn document(_: Arc<Api>, _: Asked) -> Result<Response, Problem> {
+    super::respond::json(&document::document())
+}

@@ -1,0 +1,134 @@
+//! What an operator decides about a doubt.
+
+use super::Api;
+use super::asked::{Asked, Who};
+use super::named;
+use super::problem::Problem;
+use super::respond;
+use crate::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
+use crate::effect_json::EffectJson;
+use crate::mcp::render::recorded_value;
+use crate::mcp::secrets::Secrets;
+use axum::response::Response;
+use http::StatusCode;
+use schemars::JsonSchema;
+use semel_core::effect::Ruling;
+use semel_core::identity::redact;
+use semel_core::ids::{EffectId, Reason};
+use semel_core::json;
+use semel_core::lifecycle::Illegal;
+use semel_core::time::At;
+use semel_gate::clock::Clock;
+use semel_ledger::rulings::Verdict;
+use semel_ledger::{Changed, Error};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resolve {
+    pub verdict: VerdictWord,
+    /// How you know.
+    #[schemars(length(min = 1, max = 500))]
+    pub reason: String,
+    /// What it answered, for whoever asks next. Of a command: its standard output, as a text.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub reply: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictWord {
+    /// It happened.
+    Applied,
+    /// It certainly did not happen.
+    NotApplied,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reopen {
+    /// Why.
+    #[schemars(length(min = 1, max = 500))]
+    pub reason: String,
+}
+
+pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let id = asked.param("id").to_owned();
+    let (who, _, _, resolve) = asked.json::<Resolve>().await?;
+    let gate = api.gate()?;
+    let now = gate.clock.now();
+    let (_, effect) = named::effect(&api, &who, &id, now).await?;
+    let verdict = match (resolve.verdict, resolve.reply) {
+        (VerdictWord::NotApplied, Some(_)) => {
+            return Err(Problem::bad("what did not happen has no reply"));
+        }
+        (VerdictWord::NotApplied, None) => Verdict::NotApplied,
+        (VerdictWord::Applied, reply) => {
+            let reply = reply.map(|reply| supplied(&effect.facts.action, &reply)).transpose()?;
+            Verdict::Applied { reply }
+        }
+    };
+    let ruling = ruling(&who, &resolve.reason, now)?;
+    let changed = gate.ledger.resolve(effect.id, verdict, ruling).await;
+    told(&api, changed.map_err(|error| refused(error, effect.id, "there is no doubt to rule on"))?).await
+}
+
+pub async fn reopen(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let id = asked.param("id").to_owned();
+    let (who, _, _, reopen) = asked.json::<Reopen>().await?;
+    let gate = api.gate()?;
+    let now = gate.clock.now();
+    let (_, effect) = named::effect(&api, &who, &id, now).await?;
+    let ruling = ruling(&who, &reopen.reason, now)?;
+    let changed = gate.ledger.reopen(effect.id, ruling).await;
+    told(&api, changed.map_err(|error| refused(error, effect.id, "no ruling made it so"))?).await
+}
+
+fn ruling(who: &Who, reason: &str, at: At) -> Result<Ruling, Problem> {
+    let reason = Reason::parse(reason).map_err(|error| Problem::bad(error.to_string()))?;
+    Ok(Ruling { by: format!("api {}", who.principal), reason, at })
+}
+
+/// A reply that a person has, in the form in which the action's own replies are kept.
+fn supplied(action: &str, reply: &RawValue) -> Result<Vec<u8>, Problem> {
+    let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
+    let bytes = match action.split(':').next() {
+        Some("cli") => {
+            let stdout = value.as_str().map_or_else(|| value.canonical(), str::to_owned);
+            CommandOutput::of_stdout(stdout.into_bytes()).encode()
+        }
+        Some("mcp") => recorded_value(&value, &Secrets::default()),
+        Some("fn") => kept(reply)?,
+        _ => return Err(Problem::bad("a reply of this kind of action cannot be given here")),
+    };
+    if bytes.len() > REPLY_BYTES_MAX {
+        return Err(Problem::bad(format!("a reply of more than {REPLY_BYTES_MAX} bytes is not kept")));
+    }
+    Ok(bytes)
+}
+
+/// JSON as it came, unless it holds what must not be written.
+pub fn kept(reply: &RawValue) -> Result<Vec<u8>, Problem> {
+    let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
+    let clean = redact(&value, &[]);
+    Ok(if clean == value { reply.get().as_bytes().to_vec() } else { clean.canonical().into_bytes() })
+}
+
+async fn told(api: &Api, changed: Changed) -> Result<Response, Problem> {
+    let found = changed.found;
+    let effect = found.effect().ok_or_else(|| Problem::not_found("such effect"))?;
+    respond::json(&EffectJson::read(&api.gate()?.ledger, found.key, effect).await?)
+}
+
+/// The lifecycle's refusal, in words.
+fn refused(error: Error, id: EffectId, why: &str) -> Problem {
+    let conflict = |detail: String| Problem::new(StatusCode::CONFLICT, detail);
+    match error {
+        Error::Illegal(Illegal { state, .. }) => conflict(format!("{id} is {state}; {why}")),
+        Error::Superseded { .. } | Error::NewerRecord { .. } => conflict(error.to_string()),
+        Error::NoSuchEffect(_) => Problem::not_found(&format!("effect {id}")),
+        error => Problem::of_ledger(&error),
+    }
+}

@@ -1,0 +1,258 @@
+//! Runs: what was done in them, and how one is stopped.
+
+use super::Api;
+use super::asked::{Asked, Who};
+use super::effects::{self, Filter};
+use super::named;
+use super::problem::Problem;
+use super::respond::{self, List};
+use crate::effect_json::EffectJson;
+use crate::told::{self, Sorted};
+use axum::response::Response;
+use schemars::JsonSchema;
+use semel_core::effect::State;
+use semel_core::ids::{Reason, Run};
+use semel_core::intent::run_key;
+use semel_gate::clock::Clock;
+use semel_ledger::record::{Known, decode};
+use semel_ledger::store::{Cursor, Latest, PAGE_ROWS_MAX, Store};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Runs on a page, and effects that are looked at for it.
+const RUNS_MAX: usize = 50;
+const LOOKED_AT_MAX: usize = 5_000;
+
+/// Effects of one run that are counted, or told as Markdown. Longer runs say so.
+const EFFECTS_MAX: usize = 1_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunsFilter {
+    /// What `next` of the page before said.
+    #[schemars(regex(pattern = r"^[0-9a-f]{1,16}$"))]
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunListed {
+    run: String,
+    /// Nothing more starts in it.
+    cancelled: bool,
+    /// When its newest effect was opened.
+    newest_at: String,
+    effects: Counted,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Counted {
+    applied: usize,
+    not_applied: usize,
+    in_flight: usize,
+    in_doubt: usize,
+    /// There are more than were counted.
+    more: bool,
+}
+
+pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let filter: RunsFilter = asked.query()?;
+    let gate = api.gate()?;
+    let store = gate.ledger.store();
+    let mut before = filter.cursor.as_deref().map(effects::cursor).transpose()?;
+    let (mut items, mut looked_at) = (Vec::new(), 0);
+    'pages: loop {
+        let page = store.latest(Latest::All, before, PAGE_ROWS_MAX).await?;
+        let more = page.next.is_some();
+        for (place, row) in page.items {
+            before = Some(place);
+            looked_at += 1;
+            let effect = decode(row)?.effect;
+            if let Some(run) = effect.facts.run.as_ref().filter(|_| asked.who.sees(&effect))
+                && is_newest(&api, &asked.who, &run.id, place).await?
+            {
+                items.push(listed(&api, &asked.who, &run.id).await?);
+            }
+            if items.len() == RUNS_MAX || looked_at == LOOKED_AT_MAX {
+                break 'pages;
+            }
+        }
+        if !more {
+            before = None;
+            break;
+        }
+    }
+    respond::json(&List::of(items, before.map(effects::text)))
+}
+
+/// A run is listed where its newest effect stands, and nowhere else.
+async fn is_newest(api: &Api, who: &Who, run: &str, place: Cursor) -> Result<bool, Problem> {
+    let gate = api.gate()?;
+    let of = Latest::Run(run_key(gate.ledger.secret(), &who.tenant, run));
+    let mut before = None;
+    loop {
+        let page = gate.ledger.store().latest(of, before, PAGE_ROWS_MAX).await?;
+        for (newest, row) in page.items {
+            if who.sees(&decode(row)?.effect) {
+                return Ok(newest == place);
+            }
+        }
+        before = page.next;
+        if before.is_none() {
+            return Ok(false);
+        }
+    }
+}
+
+async fn listed(api: &Api, who: &Who, run: &str) -> Result<RunListed, Problem> {
+    let mut counted = Counted::default();
+    let (mut newest_at, mut total, mut cursor) = (String::new(), 0, None);
+    loop {
+        let (effects, next) = effects::page(api, who, &Filter { cursor, ..Filter::of_run(run) }).await?;
+        for (_, effect) in effects {
+            if total == 0 {
+                newest_at = effect.opened_at.to_string();
+            }
+            total += 1;
+            match effect.state {
+                State::Applied(_) => counted.applied += 1,
+                State::NotApplied(_) => counted.not_applied += 1,
+                State::InFlight { .. } => counted.in_flight += 1,
+                State::InDoubt(_) => counted.in_doubt += 1,
+            }
+        }
+        counted.more = next.is_some();
+        if next.is_none() || total >= EFFECTS_MAX {
+            break;
+        }
+        cursor = next;
+    }
+    Ok(RunListed {
+        run: run.to_owned(),
+        cancelled: is_cancelled(api, who, run).await?,
+        newest_at,
+        effects: counted,
+    })
+}
+
+async fn is_cancelled(api: &Api, who: &Who, run: &str) -> Result<bool, Problem> {
+    let ledger = &api.gate()?.ledger;
+    let (_, _, fence) = ledger.fence(run_key(ledger.secret(), &who.tenant, run)).await?;
+    Ok(fence.is_some_and(|fence| fence.cancelled))
+}
+
+/// What was done in one run, newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunTold {
+    schema_version: u32,
+    run: String,
+    cancelled: bool,
+    items: Vec<EffectJson>,
+    next: Option<String>,
+}
+
+pub async fn one(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let RunsFilter { cursor } = asked.query()?;
+    let run = asked.param("run").to_owned();
+    let unknown = || Problem::not_found(&format!("run {run}"));
+    Run::named(&run).map_err(|_| unknown())?;
+    let cancelled = is_cancelled(&api, &asked.who, &run).await?;
+    if asked.wants_markdown() {
+        return markdown(&api, &asked.who, &run, cancelled).await;
+    }
+    let first = cursor.is_none();
+    let (effects, next) = effects::page(&api, &asked.who, &Filter { cursor, ..Filter::of_run(&run) }).await?;
+    if effects.is_empty() && first && !cancelled {
+        return Err(unknown());
+    }
+    let mut items = Vec::with_capacity(effects.len());
+    for (key, effect) in &effects {
+        items.push(EffectJson::read(&api.gate()?.ledger, *key, effect).await?);
+    }
+    respond::json(&RunTold { schema_version: 1, run, cancelled, items, next })
+}
+
+async fn markdown(api: &Api, who: &Who, run: &str, cancelled: bool) -> Result<Response, Problem> {
+    let mut newest_first = Vec::new();
+    let mut cursor = None;
+    loop {
+        let (effects, next) = effects::page(api, who, &Filter { cursor, ..Filter::of_run(run) }).await?;
+        newest_first.extend(effects);
+        if next.is_none() || newest_first.len() >= EFFECTS_MAX {
+            break;
+        }
+        cursor = next;
+    }
+    if newest_first.is_empty() && !cancelled {
+        return Err(Problem::not_found(&format!("run {run}")));
+    }
+    let mut sorted = Sorted::default();
+    for (key, effect) in newest_first.into_iter().rev() {
+        sorted.push(key, effect);
+    }
+    let text = told::markdown(Some(&api.gate()?.ledger), &sorted, Some(run)).await?;
+    Ok(respond::markdown(text))
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    /// Let the run start things again.
+    #[serde(default)]
+    lift: bool,
+    /// Why, for whoever reads the ledger.
+    #[schemars(length(min = 1, max = 500))]
+    reason: Option<String>,
+}
+
+/// What a cancelled run has done, and what of it may still happen.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Cancelled {
+    schema_version: u32,
+    run: String,
+    cancelled: bool,
+    applied: Vec<EffectJson>,
+    in_flight: Vec<EffectJson>,
+    in_doubt: Vec<EffectJson>,
+    prevented: Vec<Prevented>,
+    /// Only `true` promises that nothing more will be sent.
+    drained: bool,
+}
+
+/// A call that the fence kept from starting.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Prevented {
+    action: String,
+    subject: String,
+}
+
+pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let run = Run::named(asked.param("run")).map_err(|error| Problem::bad(error.to_string()))?;
+    let (who, _, _, Cancel { lift, reason }) = asked.json::<Cancel>().await?;
+    let reason =
+        reason.as_deref().map(Reason::parse).transpose().map_err(|error| Problem::bad(error.to_string()))?;
+    let gate = api.gate()?;
+    let reason = reason.map(|reason| reason.as_str().to_owned());
+    let told = gate.ledger.cancel(&who.tenant, &run.id, lift, reason, gate.clock.now()).await?;
+    let prevented = told.prevented.into_iter().map(|(action, subject)| Prevented { action, subject });
+    respond::json(&Cancelled {
+        schema_version: 1,
+        run: run.id,
+        cancelled: !lift,
+        applied: shown(&api, &told.applied).await?,
+        in_flight: shown(&api, &told.in_flight).await?,
+        in_doubt: shown(&api, &told.in_doubt).await?,
+        prevented: prevented.collect(),
+        drained: told.drained,
+    })
+}
+
+async fn shown(api: &Api, effects: &[Known]) -> Result<Vec<EffectJson>, Problem> {
+    let gate = api.gate()?;
+    let mut shown = Vec::with_capacity(effects.len());
+    for known in effects {
+        let (key, known) = gate.ledger.by_id(known.effect.id).await?;
+        let effect = named::as_it_is(api, key, known.effect, gate.clock.now()).await?;
+        shown.push(EffectJson::read(&gate.ledger, key, &effect).await?);
+    }
+    Ok(shown)
+}

@@ -1,0 +1,172 @@
+//! `settle`: what became of an attempt that a client made itself.
+
+use super::Api;
+use super::asked::Asked;
+use super::begin::word_of;
+use super::problem::Problem;
+use super::respond::{self, Delivery};
+use super::rulings::kept;
+use crate::command::render::REPLY_BYTES_MAX;
+use axum::response::Response;
+use http::StatusCode;
+use schemars::JsonSchema;
+use semel_core::answer::EffectWord;
+use semel_core::effect::{Evidence, NotAppliedWhy, Reply};
+use semel_core::ids::{AttemptNo, EffectId, Nonce};
+use semel_core::json::Json;
+use semel_core::outcome::Outcome;
+use semel_core::policy::ActionFacts;
+use semel_gate::upstream::Sent;
+use semel_gate::{GivenReply, Settled, Settlement, Taken};
+use semel_ledger::Error;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// A sentence or two; the whole of an error is for the client's own log.
+const WHY_CHARS_MAX: usize = 500;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settle {
+    /// What `begin` gave.
+    #[schemars(regex(pattern = r"^cl_[0-9A-HJKMNP-TV-Z]{26}_[0-9]{1,10}_[0-9a-f]{32}$"))]
+    claim: String,
+    outcome: SettledWord,
+    /// What it answered, for whoever asks next.
+    #[schemars(with = "Option<serde_json::Value>")]
+    reply: Option<Box<RawValue>>,
+    /// What it did: created, updated, deleted, sent, noop or none.
+    effect: Option<DoneWord>,
+    /// The upstream has taken it and not done it yet.
+    #[serde(default)]
+    accepted: bool,
+    /// Why it was not applied, or why nobody knows.
+    #[schemars(length(max = 500))]
+    why: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SettledWord {
+    /// It happened.
+    Applied,
+    /// It certainly did not.
+    NotApplied,
+    /// It may have happened.
+    InDoubt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DoneWord {
+    Created,
+    Updated,
+    Deleted,
+    Sent,
+    Noop,
+    None,
+}
+
+impl From<DoneWord> for EffectWord {
+    fn from(word: DoneWord) -> EffectWord {
+        match word {
+            DoneWord::Created => EffectWord::Created,
+            DoneWord::Updated => EffectWord::Updated,
+            DoneWord::Deleted => EffectWord::Deleted,
+            DoneWord::Sent => EffectWord::Sent,
+            DoneWord::Noop => EffectWord::Noop,
+            DoneWord::None => EffectWord::None,
+        }
+    }
+}
+
+pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let (who, _, came, settle) = asked.json::<Settle>().await?;
+    let gate = api.gate()?;
+    let unknown = || Problem::not_found("such claim");
+    let (effect, attempt, nonce) = claim_of(&settle.claim).ok_or_else(unknown)?;
+    let known = match gate.ledger.by_id(effect).await {
+        Err(Error::NoSuchEffect(_)) => return Err(unknown()),
+        found => found?.1,
+    };
+    // Possession of a claim is not authentication.
+    if !who.made(&known.effect) {
+        return Err(unknown());
+    }
+    let rule = api.hall.policy.rule_for(&ActionFacts::new(&known.effect.facts.action, &Json::Null));
+    let sent = settle.sent(word_of(&rule))?;
+    // A client that goes away in the middle has settled all the same.
+    let working = api.hall.busy.begin();
+    let settling = Arc::clone(&api);
+    let settled = tokio::spawn(async move {
+        let _working = working;
+        settling.gate()?.settle(Settlement { effect, attempt, nonce, sent }).await.map_err(Problem::from)
+    });
+    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "settling failed; bring it again");
+    match settled.await.map_err(failed)?? {
+        Settled::NoSuchClaim => Err(unknown()),
+        Settled::Otherwise(effect) => {
+            let detail = format!(
+                "{} is on record as {}; settling takes no success back",
+                effect.id,
+                effect.state.word()
+            );
+            Err(Problem::new(StatusCode::CONFLICT, detail).with("effect_id", effect.id.to_string()))
+        }
+        Settled::Recorded(passed) => {
+            let text = respond::answer(&passed.answer, &GivenReply::None)?;
+            let delivery = Delivery { found: passed.delivery, came, late_after: rule.late_after };
+            Ok(respond::delivering(api, text, delivery))
+        }
+    }
+}
+
+impl Settle {
+    fn sent(self, otherwise: EffectWord) -> Result<Sent, Problem> {
+        let why = self.why.unwrap_or_default();
+        if why.chars().count() > WHY_CHARS_MAX {
+            return Err(Problem::bad(format!("why has at most {WHY_CHARS_MAX} characters")));
+        }
+        let mut reply = self.reply.as_deref().map(kept).transpose()?;
+        let recorded = match reply.as_ref().map(Vec::len) {
+            None => Reply::Unknown,
+            Some(bytes) if bytes > REPLY_BYTES_MAX => {
+                reply = None;
+                Reply::TooLarge(bytes as u64)
+            }
+            Some(_) => Reply::Kept,
+        };
+        let outcome = match self.outcome {
+            SettledWord::Applied => Outcome::Applied {
+                evidence: if self.accepted { Evidence::Accepted } else { Evidence::Reported },
+                word: self.effect.map_or(otherwise, EffectWord::from),
+                reply: recorded,
+            },
+            SettledWord::NotApplied => {
+                Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply: recorded }
+            }
+            SettledWord::InDoubt => {
+                reply = None;
+                Outcome::InDoubt { why, sender_gone: true }
+            }
+        };
+        Ok(Sent { outcome, reply, data: Value::Null })
+    }
+}
+
+/// What a client takes away: it names the attempt, and is of use to its own principal alone.
+pub fn claim_text(taken: &Taken) -> String {
+    let id = taken.effect.to_string();
+    format!("cl_{}_{}_{:032x}", id.trim_start_matches("ef_"), taken.attempt, taken.nonce.0)
+}
+
+fn claim_of(text: &str) -> Option<(EffectId, AttemptNo, Nonce)> {
+    let mut parts = text.strip_prefix("cl_")?.split('_');
+    let id = EffectId::parse(&format!("ef_{}", parts.next()?))?;
+    let attempt = parts.next().filter(|text| text.len() <= 10)?.parse().ok()?;
+    let nonce = parts.next().filter(|text| text.len() == 32)?;
+    let nonce = u128::from_str_radix(nonce, 16).ok()?;
+    parts.next().is_none().then_some((id, AttemptNo(attempt), Nonce(nonce)))
+}

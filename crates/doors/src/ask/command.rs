@@ -1,0 +1,67 @@
+//! Asking through a command.
+
+use super::heard::{Heard, Kind};
+use super::means::Shell;
+use super::{ANSWER_BYTES_MAX, Asker, TAKES_MAX};
+use crate::command::child::{self, Plan, Signals};
+use crate::command::program;
+use crate::command::stream::Sink;
+use semel_core::json::Json;
+use semel_core::policy::template::{Encoding, Template};
+use semel_gate::clock::{Clock, SystemClock};
+use serde_json::Value;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+
+pub async fn ask(argv: &[Template], asker: &Asker<'_>) -> Result<Heard, String> {
+    let places = asker.matter.places();
+    let words = argv.iter().map(|word| word.render(&places, Encoding::Argument));
+    let words: Vec<String> = words.collect::<Result<_, _>>().map_err(|missing| missing.to_string())?;
+    let shell = asker.means.shell.clone();
+    if let Some(signals) = asker.signals {
+        return run(&words, &shell, signals);
+    }
+    let asked = tokio::task::spawn_blocking(move || {
+        run(&words, &shell, &Signals::unheard().map_err(|error| error.to_string())?)
+    });
+    asked.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<Heard, String> {
+    let first = words.first().ok_or("there is no command to ask with")?;
+    let program = program::find(first, &shell.search, &shell.cwd).map_err(|not_started| not_started.why)?;
+    let mut command = Command::new(program);
+    command.args(&words[1..]).current_dir(&shell.cwd).stdin(Stdio::null()).env_remove("SEMEL_FAILPOINTS");
+    let plan = Plan {
+        command,
+        input: None,
+        stdout: Sink::Nowhere,
+        stderr: Sink::Nowhere,
+        kept_max: ANSWER_BYTES_MAX,
+        timeout: Some(TAKES_MAX),
+    };
+    let clock = SystemClock::start();
+    let ended = child::run(plan, signals, &|| clock.elapsed(), |_| ()).map_err(|error| error.to_string())?;
+    if ended.timed_out || ended.stdout.total > ANSWER_BYTES_MAX as u64 {
+        return Err("it did not end in time, or said too much".into());
+    }
+    let printed = ended.stdout.kept;
+    Ok(Heard {
+        resp: response(ended.status, &printed),
+        kind: Kind::Command { exit: ended.status.code(), printed },
+    })
+}
+
+/// `resp.exit`, `resp.text`, and the members of its output if that is JSON.
+fn response(status: ExitStatus, stdout: &[u8]) -> Json {
+    let exit = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    let text = Json::str(&String::from_utf8_lossy(stdout));
+    let json = semel_core::json::parse_bytes(stdout.trim_ascii()).unwrap_or(Json::Null);
+    let mut members: Vec<(String, Json)> = match &json {
+        Json::Object(object) => object.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
+        _ => Vec::new(),
+    };
+    let exit = Json::from(Value::from(exit));
+    members.extend([("exit".to_owned(), exit), ("text".to_owned(), text), ("json".to_owned(), json)]);
+    Json::Object(members.into_iter().collect())
+}

@@ -1,0 +1,68 @@
+//! Asking through a read-only tool of an MCP server.
+
+use super::heard::{Heard, Kind};
+use super::matter::Lent;
+use super::{Asker, TAKES_MAX, means};
+use crate::mcp::era;
+use crate::mcp::members::{Members, quoted};
+use crate::mcp::message::{Kind as MessageKind, text};
+use crate::mcp::server::Server;
+use crate::mcp::word;
+use semel_core::class::Class;
+use semel_core::policy::ActionFacts;
+use semel_core::policy::rule::server_and_tool;
+use semel_core::policy::template::Template;
+
+pub async fn ask(asker: &Asker<'_>, tool: &str, args: &[(String, Template)]) -> Result<Heard, String> {
+    let (name, tool) = server_and_tool(tool, asker.matter.action).ok_or("it does not name a server")?;
+    match asker.matter.lent {
+        Lent::Server { server, meta } if server.name == name => asked(asker, server, meta, tool, args).await,
+        _ => {
+            let (server, started) = asker.means.server(name).await?;
+            let heard = asked(asker, &server, &era::meta_for(&server), tool, args).await;
+            if started {
+                means::end(&server).await;
+            }
+            heard
+        }
+    }
+}
+
+async fn asked(
+    asker: &Asker<'_>,
+    server: &Server,
+    meta: &str,
+    tool: &str,
+    args: &[(String, Template)],
+) -> Result<Heard, String> {
+    let tools = server.tools(meta).await;
+    let action = server.action(tool);
+    let places = asker.matter.places();
+    let mut arguments = Members::default();
+    for (name, template) in args {
+        let value = template.value(&places).map_err(|missing| missing.to_string())?;
+        arguments.set(name, value.canonical());
+    }
+    let annotations = tools.get(tool).map(|definition| definition.annotations).unwrap_or_default();
+    let trusted = server.settings.trusted;
+    let facts = ActionFacts { annotations, trusted, ..ActionFacts::new(&action, &places) };
+    if asker.policy.rule_for(&facts).class != Class::Read {
+        return Err(format!("{action} is not known to be read-only, so it cannot be asked"));
+    }
+    let mut params = Members::default();
+    params.set("name", quoted(tool));
+    params.set("arguments", arguments.to_string());
+    if meta != "{}" {
+        params.set("_meta", meta.to_owned());
+    }
+    let asked = tokio::time::timeout(TAKES_MAX, server.ask("tools/call", &params.to_string())).await;
+    let answered = asked.map_err(|_| format!("{action} did not answer"))??;
+    let body = answered.body.as_ref().map_or("null", text);
+    let result = Members::parse(body).unwrap_or_default();
+    let complete = result.text("resultType").is_none_or(|kind| kind == "complete");
+    let failed = matches!(answered.kind, MessageKind::Response { failed: true, .. });
+    if failed || result.is_true("isError") || !complete {
+        return Err(format!("{action} answered with an error"));
+    }
+    Ok(Heard { resp: word::value(&result), kind: Kind::Tool })
+}

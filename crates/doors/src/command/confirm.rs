@@ -1,0 +1,44 @@
+//! A command said that it did it: is it true? Asked before it exits, because nobody is left afterwards.
+
+use super::render::Output;
+use super::serve::CommandUpstream;
+use semel_core::json::Json;
+use semel_core::policy::rule::Confirm;
+use semel_gate::clock::Clock;
+use semel_gate::confirm::Witness;
+use semel_gate::{GivenReply, Passed};
+
+/// Asks about the command of an upstream.
+#[derive(Debug)]
+pub struct Asks<'a, 'b, C> {
+    upstream: &'b mut CommandUpstream<'a, C>,
+    confirm: &'b Confirm,
+    arguments: Json,
+    reply: Json,
+}
+
+impl<'a, 'b, C: Clock> Asks<'a, 'b, C> {
+    pub fn about(passed: &Passed, confirm: &'b Confirm, upstream: &'b mut CommandUpstream<'a, C>) -> Self {
+        let reply = match &passed.reply {
+            GivenReply::Recorded(bytes) => Output::decode(bytes).map(|output| output.stdout),
+            GivenReply::Live => Some(upstream.printed().to_vec()),
+            GivenReply::None => None,
+        };
+        let reply = reply.map_or(Json::Null, |stdout| super::render::reply(&stdout));
+        Asks { arguments: upstream.arguments(), upstream, confirm, reply }
+    }
+}
+
+impl<C: Clock> Witness for Asks<'_, '_, C> {
+    async fn ask(&mut self) -> Result<bool, String> {
+        self.upstream.asker(&self.arguments, None, Some(&self.reply)).confirms(self.confirm).await
+    }
+
+    fn name(&self) -> String {
+        self.confirm.call.name(self.upstream.action())
+    }
+
+    fn gives_up(&self) -> bool {
+        self.upstream.was_asked_to_end()
+    }
+}

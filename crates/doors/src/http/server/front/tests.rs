@@ -1,0 +1,205 @@
+use super::*;
+use crate::http::server::{Holder, LOCAL, Token};
+use crate::runtime::RuntimeClock;
+use http::Request;
+use semel_core::time::At;
+use semel_gate::clock::block_on;
+use semel_ledger::entropy::OsEntropy;
+use semel_ledger::holders::FileHolders;
+use semel_ledger::memory::{MemoryStore, Sleeper};
+use semel_ledger::tokens::NewToken;
+use semel_ledger::{Ledger, tokens};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+struct NoSleep;
+
+impl Sleeper for NoSleep {
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+type TestLedger = Ledger<MemoryStore, FileHolders, OsEntropy>;
+
+fn ledger() -> Arc<TestLedger> {
+    let secret = semel_core::digest::Secret::new([7; 32]);
+    let holders = FileHolders::in_directory(std::path::PathBuf::new());
+    Arc::new(Ledger::new(MemoryStore::new(Arc::new(NoSleep)), holders, OsEntropy, secret))
+}
+
+fn front(ledger: &Arc<TestLedger>) -> Front {
+    let ledger = Arc::clone(ledger);
+    let read: crate::http::server::ReadTokens = Arc::new(move || {
+        let ledger = Arc::clone(&ledger);
+        Box::pin(async move { ledger.tokens().await.map_err(|error| error.to_string()) })
+    });
+    let keyring = Keyring::new(Some(Token::new("secret".into())), Some(read), RuntimeClock::start());
+    Front {
+        hosts: vec!["Semel.example".into()],
+        origins: vec!["https://app.example".into()],
+        keyring,
+        required: true,
+        passing: vec!["/p/open/".into()],
+        open: vec![],
+    }
+}
+
+fn tokenless() -> Front {
+    Front { required: false, ..front(&ledger()) }
+}
+
+#[derive(Debug)]
+struct Let {
+    credential: Credential,
+    scope: Option<Scope>,
+    headers: HeaderMap,
+}
+
+fn ask(front: &Front, path: &str, headers: &[(&str, &str)]) -> Result<Let, StatusCode> {
+    let mut request = Request::get(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let (mut parts, ()) = request.body(()).unwrap().into_parts();
+    match block_on(front.admit(&mut parts)) {
+        Ok(()) => Ok(Let {
+            credential: parts.extensions.get::<Credential>().unwrap().clone(),
+            scope: parts.extensions.get::<Scope>().copied(),
+            headers: parts.headers,
+        }),
+        Err(response) => Err(response.status()),
+    }
+}
+
+fn admit(front: &Front, headers: &[(&str, &str)]) -> Result<Let, StatusCode> {
+    ask(front, "/mcp/x", headers)
+}
+
+fn operator() -> Credential {
+    Credential::Holder(Holder { tenant: LOCAL.into(), subject: LOCAL.into(), scope: Scope::Admin })
+}
+
+const HOST: (&str, &str) = ("host", "localhost");
+
+#[test]
+fn only_known_hosts_and_origins_come_in() {
+    let open = tokenless();
+    for host in ["localhost", "localhost:7777", "127.0.0.1:1", "[::1]:7777", "LOCALHOST", "semel.example:80"]
+    {
+        assert!(admit(&open, &[("host", host)]).is_ok(), "{host}");
+    }
+    for host in ["evil.example", "evil.example:7777", "localhost.evil.example", "", "127.0.0.1.evil", "0"] {
+        assert_eq!(admit(&open, &[("host", host)]).unwrap_err(), StatusCode::FORBIDDEN, "{host}");
+    }
+    assert_eq!(admit(&open, &[]).unwrap_err(), StatusCode::BAD_REQUEST);
+    let twice = [HOST, ("host", "evil.example")];
+    assert_eq!(admit(&open, &twice).unwrap_err(), StatusCode::BAD_REQUEST);
+    for origin in ["http://localhost:6274", "https://127.0.0.1", "http://[::1]:1", "https://app.example"] {
+        assert!(admit(&open, &[HOST, ("origin", origin)]).is_ok(), "{origin}");
+    }
+    for origin in ["http://evil.example", "null", "http://localhost.evil", "https://app.example.evil", ""] {
+        let asked = admit(&open, &[HOST, ("origin", origin)]);
+        assert_eq!(asked.unwrap_err(), StatusCode::FORBIDDEN, "{origin}");
+    }
+}
+
+#[test]
+fn the_operators_token_is_shown_in_any_header_for_keys_and_goes_no_further() {
+    let front = front(&ledger());
+    for shown in [
+        ("authorization", "Bearer secret"),
+        ("authorization", "bearer  secret"),
+        ("semel-token", "secret"),
+        ("x-api-key", "secret"),
+    ] {
+        let admitted = admit(&front, &[HOST, shown]).unwrap();
+        assert_eq!((admitted.credential, admitted.scope), (operator(), Some(Scope::Admin)));
+        assert!(!admitted.headers.contains_key(shown.0), "{shown:?}");
+    }
+    let both = [HOST, ("semel-token", "secret"), ("authorization", "Bearer upstream")];
+    let admitted = admit(&front, &both).unwrap();
+    assert_eq!(admitted.credential, operator());
+    assert_eq!(admitted.headers["authorization"], "Bearer upstream");
+    for wrong in
+        [("authorization", "Bearer secre"), ("authorization", "secret"), ("semel-token", ""), ("x", "secret")]
+    {
+        assert_eq!(admit(&front, &[HOST, wrong]).unwrap_err(), StatusCode::UNAUTHORIZED, "{wrong:?}");
+    }
+    let twice = [HOST, ("authorization", "Bearer upstream"), ("authorization", "Bearer secret")];
+    assert_eq!(admit(&front, &twice).unwrap_err(), StatusCode::BAD_REQUEST);
+}
+
+#[test]
+fn a_kept_token_says_whose_a_request_is_until_it_is_over_or_revoked() {
+    let ledger = ledger();
+    let front = front(&ledger);
+    let make =
+        |new: Result<NewToken, tokens::BadToken>| block_on(ledger.make_token(&new.unwrap(), At(1))).unwrap();
+    let made = make(NewToken::new("acme", Scope::Agent, Some("ci"), None));
+    let shown = format!("Bearer {}", made.text);
+    let admitted = admit(&front, &[HOST, ("authorization", &shown)]).unwrap();
+    let holder = Holder { tenant: "acme".into(), subject: "token:ci".into(), scope: Scope::Agent };
+    assert_eq!((admitted.credential, admitted.scope), (Credential::Holder(holder), Some(Scope::Agent)));
+    assert!(!admitted.headers.contains_key("authorization"));
+    let mut forged = made.text.clone();
+    let last = forged.pop().unwrap();
+    forged.push(if last == '0' { '1' } else { '0' });
+    let over = make(NewToken::new("acme", Scope::Admin, None, Some(At(2))));
+    for worthless in [forged.as_str(), over.text.as_str(), "semel_", "semel_x", "semel_x_y"] {
+        let asked = ask(&front, "/p/open/v1", &[HOST, ("authorization", &format!("Bearer {worthless}"))]);
+        assert_eq!(asked.unwrap_err(), StatusCode::UNAUTHORIZED, "{worthless}");
+    }
+    block_on(ledger.revoke_token(&made.id, Some("other"), At(3))).unwrap();
+    block_on(ledger.revoke_token(&made.id, Some("acme"), At(3))).unwrap().expect("it was there");
+    // What was read a moment ago may still hold; a server that has read nothing yet sees it at once.
+    let elsewhere = super::tests::front(&ledger);
+    let asked = admit(&elsewhere, &[HOST, ("authorization", &shown)]);
+    assert_eq!(asked.unwrap_err(), StatusCode::UNAUTHORIZED);
+}
+
+#[test]
+fn an_upstreams_own_credential_opens_that_upstream_and_nothing_else() {
+    let front = front(&ledger());
+    let shown = ("authorization", "Bearer sk-1");
+    let admitted = ask(&front, "/p/open/v1/charges", &[HOST, shown]).unwrap();
+    assert_eq!(admitted.credential, Credential::Passed(b"Bearer sk-1".to_vec()));
+    assert_eq!(admitted.scope, None, "it may call that upstream and do nothing else");
+    assert_eq!(admitted.headers["authorization"], "Bearer sk-1");
+    assert!(ask(&front, "/p/open/v1", &[HOST, ("x-api-key", "k")]).is_ok());
+    for (path, headers) in [
+        ("/p/open/v1", &[HOST][..]),
+        ("/p/open/v1", &[HOST, ("authorization", "")]),
+        ("/p/open/v1", &[HOST, ("cookie", "session=1")]),
+        ("/p/open/v1", &[HOST, shown, ("semel-token", "wrong")]),
+        ("/p/open", &[HOST, shown]),
+        ("/p/openx/v1", &[HOST, shown]),
+        ("/p/closed/v1", &[HOST, shown]),
+        ("/mcp/open/", &[HOST, shown]),
+        ("/api/v1/effects", &[HOST, shown]),
+        ("//p/open/v1", &[HOST, shown]),
+    ] {
+        assert_eq!(ask(&front, path, headers).unwrap_err(), StatusCode::UNAUTHORIZED, "{path} {headers:?}");
+    }
+}
+
+#[test]
+fn without_tokens_the_upstreams_credential_says_who_it_is() {
+    let front = tokenless();
+    let passed = admit(&front, &[HOST, ("authorization", "Basic x")]).unwrap();
+    assert_eq!(passed.credential, Credential::Passed(b"Basic x".to_vec()));
+    assert!(passed.headers.contains_key("authorization"));
+    assert_eq!(admit(&front, &[HOST]).unwrap().credential, Credential::None);
+}
+
+#[test]
+fn health_can_be_asked_without_a_token() {
+    let front = front(&ledger());
+    for path in ["/healthz", "/livez", "/readyz"] {
+        assert_eq!(ask(&front, path, &[HOST]).unwrap().scope, None, "{path}");
+    }
+    assert_eq!(ask(&front, "/metrics", &[HOST]).unwrap_err(), StatusCode::UNAUTHORIZED);
+    let open = Front { open: vec!["/metrics".into()], ..front };
+    assert!(ask(&open, "/metrics", &[HOST]).is_ok());
+}

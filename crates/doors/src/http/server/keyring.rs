@@ -1,0 +1,117 @@
+//! The tokens that open this server: the operator's own, and those that the ledger keeps.
+
+use super::credential::{Holder, LOCAL};
+use crate::runtime::{RuntimeClock, moment};
+use semel_gate::clock::Clock;
+use semel_ledger::tokens::{PREFIX, Scope, Tokens};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+use tokio::time::Instant;
+
+/// A revoked token works for this long at most: what was read is asked again then.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The operator's own token. Never printed.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    pub fn new(text: String) -> Token {
+        Token(text)
+    }
+
+    fn is(&self, other: &[u8]) -> bool {
+        // Comparing must not tell how much of a guess was right.
+        self.0.as_bytes().ct_eq(other).into()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Reads the tokens that the ledger keeps now, or says why it cannot.
+pub type ReadTokens =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Tokens, String>> + Send>> + Send + Sync>;
+
+pub struct Keyring {
+    own: Option<Token>,
+    kept: Option<ReadTokens>,
+    clock: RuntimeClock,
+    seen: Mutex<Option<Seen>>,
+}
+
+/// The tokens as they were a moment ago.
+#[derive(Debug, Clone)]
+struct Seen {
+    tokens: Arc<Tokens>,
+    at: Instant,
+}
+
+/// What a token turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    Holds(Holder),
+    /// It was never made, is revoked or is over. It is semel's own by its looks, and goes nowhere.
+    Worthless,
+    /// It is none of semel's.
+    Foreign,
+    /// The ledger cannot be asked.
+    Unknown(String),
+}
+
+impl Keyring {
+    pub fn new(own: Option<Token>, kept: Option<ReadTokens>, clock: RuntimeClock) -> Keyring {
+        Keyring { own, kept, clock, seen: Mutex::default() }
+    }
+
+    pub async fn look_up(&self, shown: &[u8]) -> Shown {
+        if self.own.as_ref().is_some_and(|own| own.is(shown)) {
+            return Shown::Holds(Holder::operator());
+        }
+        if !shown.starts_with(PREFIX.as_bytes()) {
+            return Shown::Foreign;
+        }
+        let Some(kept) = &self.kept else { return Shown::Worthless };
+        let seen = self.lock().clone().filter(|seen| seen.at.elapsed() < FRESH);
+        if let Some(holder) = seen.and_then(|seen| self.holder(&seen.tokens, shown)) {
+            return Shown::Holds(holder);
+        }
+        // One that is not known may have been made just now.
+        let tokens = match kept().await {
+            Ok(tokens) => Arc::new(tokens),
+            Err(why) => return Shown::Unknown(why),
+        };
+        let found = self.holder(&tokens, shown);
+        *self.lock() = Some(Seen { tokens, at: moment() });
+        found.map_or(Shown::Worthless, Shown::Holds)
+    }
+
+    fn holder(&self, tokens: &Tokens, shown: &[u8]) -> Option<Holder> {
+        let (id, kept) = tokens.holder(shown, self.clock.now())?;
+        Some(Holder { tenant: kept.tenant.clone(), subject: kept.subject(id), scope: kept.scope })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Holder {
+    /// Whoever has the operator's own token is the operator, and does what the command line does.
+    fn operator() -> Holder {
+        Holder { tenant: LOCAL.to_owned(), subject: LOCAL.to_owned(), scope: Scope::Admin }
+    }
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyring").field("own", &self.own).finish_non_exhaustive()
+    }
+}

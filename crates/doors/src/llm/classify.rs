@@ -1,0 +1,102 @@
+//! What an upstream's answer means: the one table of this door.
+
+use super::api::Api;
+use super::live::{Form, Head, Live};
+use super::read::Came;
+use super::recording;
+use bytes::Bytes;
+use http::StatusCode;
+use semel_core::answer::EffectWord;
+use semel_core::effect::{Evidence, NotAppliedWhy, Reply};
+use semel_core::outcome::Outcome;
+use semel_core::policy::rule::{EffectWording, Failure, Rule};
+use serde_json::Value;
+
+/// What is kept of a refusal, so that twins get it too.
+const REFUSAL_BYTES_MAX: usize = 1 << 20;
+
+/// What is shown of a refusal in the ledger.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// An outcome, with the reply to record.
+pub type Read = (Outcome, Option<Vec<u8>>);
+
+pub fn outcome(api: Api, head: &Head, live: &Live, came: &Came, rule: &Rule) -> Read {
+    let doubt = |why: String| (Outcome::InDoubt { why, sender_gone: true }, None);
+    match came {
+        Came::Broken(why) => return doubt(why.clone()),
+        Came::Failed => return doubt("the stream carried an error instead of its end".into()),
+        Came::Whole => {}
+    }
+    let kept = live.whole();
+    if !head.status.is_success() {
+        let pieces = kept.unwrap_or_default();
+        let why = words(head.status, &pieces);
+        if !is_refusal(head.status) || rule.failure == Failure::InDoubt {
+            return doubt(why);
+        }
+        let size: usize = pieces.iter().map(Bytes::len).sum();
+        let reply = (size <= REFUSAL_BYTES_MAX).then(|| recording::written(head, &pieces));
+        let recorded = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
+        return (Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply: recorded }, reply);
+    }
+    let evidence = match &kept {
+        Ok(pieces) if head.form == Form::Document => match document(api, &joined(pieces)) {
+            Some(evidence) => evidence,
+            None => return doubt("what came is no answer of this API".into()),
+        },
+        _ => Evidence::Reported,
+    };
+    let word = match &rule.effect {
+        Some(EffectWording::Word(word)) => *word,
+        _ => EffectWord::Created,
+    };
+    match kept {
+        Ok(pieces) => {
+            (Outcome::Applied { evidence, word, reply: Reply::Kept }, Some(recording::written(head, &pieces)))
+        }
+        Err(long) => (Outcome::Applied { evidence, word, reply: Reply::TooLarge(long.0) }, None),
+    }
+}
+
+/// What a document of a success says; `None` if it is no answer.
+fn document(api: Api, body: &[u8]) -> Option<Evidence> {
+    let document: Value = serde_json::from_slice(body).ok()?;
+    let is_answer = match api {
+        Api::Chat => document["choices"].is_array(),
+        Api::Responses => document["output"].is_array() || document["status"].is_string(),
+        Api::Messages => document["content"].is_array(),
+    };
+    // A response that is made in the background is asked for later, by its id.
+    let later =
+        api == Api::Responses && matches!(document["status"].as_str(), Some("queued" | "in_progress"));
+    is_answer.then_some(if later { Evidence::Accepted } else { Evidence::Reported })
+}
+
+/// What certainly was turned away: 4xx but the three that leave it open, 307 and 308.
+fn is_refusal(status: StatusCode) -> bool {
+    let open = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_EARLY];
+    let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+    status.is_client_error() && !open.contains(&status) || moved.contains(&status)
+}
+
+/// A status with the API's own words about it, in one line.
+fn words(status: StatusCode, pieces: &[Bytes]) -> String {
+    let body = joined(pieces);
+    let said = serde_json::from_slice::<Value>(&body).ok();
+    let message = said.as_ref().and_then(|said| said["error"]["message"].as_str());
+    let text = message.map_or_else(
+        || String::from_utf8_lossy(&body[..body.len().min(4 * SHOWN_CHARS_MAX)]).into_owned(),
+        str::to_owned,
+    );
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|shown| !shown.is_control()).take(SHOWN_CHARS_MAX).collect();
+    format!("HTTP {}: {line}", status.as_u16()).trim_end_matches([':', ' ']).to_owned()
+}
+
+pub fn joined(pieces: &[Bytes]) -> Bytes {
+    match pieces {
+        [one] => one.clone(),
+        pieces => pieces.concat().into(),
+    }
+}

@@ -1,0 +1,115 @@
+//! Chat completions: chunks without names, each a part of the document, and `[DONE]` at the end.
+
+use super::{data_events, indexed, merge::merge};
+use crate::llm::api::DONE;
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+/// The document that the chunks of a stream add up to.
+pub fn assembled(stream: &[u8]) -> Option<Bytes> {
+    let mut document = Map::new();
+    let mut choices: Vec<(u64, Map<String, Value>)> = Vec::new();
+    let mut whole = false;
+    for data in data_events(stream) {
+        if data.trim_ascii() == DONE.as_bytes() {
+            whole = true;
+            continue;
+        }
+        let Value::Object(chunk) = serde_json::from_slice(&data).ok()? else { return None };
+        for (name, value) in chunk {
+            match (name.as_str(), value) {
+                ("choices", Value::Array(parts)) => {
+                    for part in parts {
+                        add(&mut choices, part)?;
+                    }
+                }
+                // Padding, against those who guess at the text from the length of its packets.
+                ("obfuscation", _) => {}
+                (_, Value::Null) => drop(document.entry(name).or_insert(Value::Null)),
+                (_, value) => drop(document.insert(name, value)),
+            }
+        }
+    }
+    choices.sort_by_key(|(index, _)| *index);
+    let choices: Vec<Value> = choices.into_iter().map(|(_, choice)| finished(choice)).collect();
+    document.insert("object".into(), json!("chat.completion"));
+    document.insert("choices".into(), Value::Array(choices));
+    whole.then(|| Value::Object(document).to_string().into())
+}
+
+/// Adds what a chunk says of one choice.
+fn add(choices: &mut Vec<(u64, Map<String, Value>)>, part: Value) -> Option<()> {
+    let Value::Object(part) = part else { return None };
+    let index = part.get("index").and_then(Value::as_u64).unwrap_or(0);
+    let choice = indexed(choices, index, || Map::from_iter([("index".to_owned(), json!(index))]));
+    for (name, value) in part {
+        match name.as_str() {
+            "index" => {}
+            "delta" => {
+                // Sound comes in parts that are encoded one by one; such an answer stays in the form it came in.
+                if value.get("audio").is_some_and(|audio| !audio.is_null()) {
+                    return None;
+                }
+                merge(choice.entry("message").or_insert_with(|| json!({})), value);
+            }
+            "logprobs" => merge(choice.entry(name).or_insert(Value::Null), value),
+            _ if value.is_null() => drop(choice.entry(name).or_insert(Value::Null)),
+            _ => drop(choice.insert(name, value)),
+        }
+    }
+    Some(())
+}
+
+/// A choice as documents have it.
+fn finished(mut choice: Map<String, Value>) -> Value {
+    let message = choice.entry("message").or_insert_with(|| json!({}));
+    if let Some(message) = message.as_object_mut() {
+        message.entry("role").or_insert_with(|| json!("assistant"));
+        message.entry("content").or_insert(Value::Null);
+        if let Some(Value::Array(calls)) = message.get_mut("tool_calls") {
+            // Their places are what tells them apart in chunks; in a document they stand in their places.
+            calls.sort_by_key(|call| call["index"].as_u64().unwrap_or(u64::MAX));
+            calls.iter_mut().filter_map(Value::as_object_mut).for_each(|call| drop(call.remove("index")));
+        }
+    }
+    choice.entry("finish_reason").or_insert(Value::Null);
+    Value::Object(choice)
+}
+
+/// The stream that a document would have been.
+pub fn split(document: &[u8], include_usage: bool) -> Option<Bytes> {
+    let Value::Object(mut document) = serde_json::from_slice(document).ok()? else { return None };
+    let Some(Value::Array(choices)) = document.remove("choices") else { return None };
+    let usage = document.remove("usage");
+    document.insert("object".into(), json!("chat.completion.chunk"));
+    let mut stream = String::new();
+    let mut say = |choices: Value, usage: Option<&Value>| {
+        let mut chunk = document.clone();
+        chunk.insert("choices".into(), choices);
+        if let Some(usage) = usage {
+            chunk.insert("usage".into(), usage.clone());
+        }
+        stream.push_str(&format!("data: {}\n\n", Value::Object(chunk)));
+    };
+    let no_usage_yet = include_usage.then_some(&Value::Null);
+    for choice in choices {
+        let Value::Object(mut choice) = choice else { return None };
+        let index = choice.get("index").cloned().unwrap_or(json!(0));
+        let Some(Value::Object(mut message)) = choice.remove("message") else { return None };
+        if let Some(Value::Array(calls)) = message.get_mut("tool_calls") {
+            for (place, call) in calls.iter_mut().enumerate() {
+                call.as_object_mut()?.insert("index".into(), json!(place));
+            }
+        }
+        let logprobs = choice.remove("logprobs").unwrap_or(Value::Null);
+        let said = json!([{"index": index, "delta": message, "logprobs": logprobs, "finish_reason": null}]);
+        say(said, no_usage_yet);
+        choice.insert("delta".into(), json!({}));
+        say(json!([choice]), no_usage_yet);
+    }
+    if let Some(usage) = usage.filter(|_| include_usage) {
+        say(json!([]), Some(&usage));
+    }
+    stream.push_str(&format!("data: {DONE}\n\n"));
+    Some(stream.into())
+}

@@ -1,0 +1,57 @@
+//! One answer in two forms: a document and a stream of events, converted into each other.
+//!
+//! What is converted is whole: a stream with its terminal event, a document to its last byte. What a form cannot say
+//! exactly is not converted, and the answer stays as it came.
+
+mod chat;
+mod merge;
+mod messages;
+mod responses;
+#[cfg(test)]
+mod tests;
+
+use super::api::Api;
+use super::live::Form;
+use crate::http::sse::Parser;
+use bytes::Bytes;
+use serde_json::Value;
+
+/// The answer in the form `to`. `None`: it is not what this API says, or cannot be said in that form.
+pub fn converted(api: Api, to: Form, body: &[u8], include_usage: bool) -> Option<Bytes> {
+    match (api, to) {
+        (Api::Chat, Form::Document) => chat::assembled(body),
+        (Api::Chat, Form::Events) => chat::split(body, include_usage),
+        (Api::Responses, Form::Document) => responses::assembled(body),
+        (Api::Responses, Form::Events) => responses::split(body),
+        (Api::Messages, Form::Document) => messages::assembled(body),
+        (Api::Messages, Form::Events) => messages::split(body),
+    }
+}
+
+/// The data of each event of a stream.
+fn data_events(stream: &[u8]) -> impl Iterator<Item = Bytes> {
+    let mut parser = Parser::default();
+    parser.push(stream);
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(data) = parser.next_piece().ok()??.fields.data {
+                return Some(data);
+            }
+        }
+    })
+}
+
+/// One event of a stream whose events have names.
+fn event(kind: &str, mut data: Value) -> String {
+    data["type"] = Value::from(kind);
+    format!("event: {kind}\ndata: {data}\n\n")
+}
+
+/// The element of this index, made if there is none.
+fn indexed<T>(list: &mut Vec<(u64, T)>, index: u64, make: impl FnOnce() -> T) -> &mut T {
+    let at = list.iter().position(|(known, _)| *known == index).unwrap_or_else(|| {
+        list.push((index, make()));
+        list.len() - 1
+    });
+    &mut list[at].1
+}

@@ -1,0 +1,314 @@
+//! Every shape that the APIs have, in both directions.
+
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn events(list: &[Value]) -> String {
+    list.iter().map(|data| event(data["type"].as_str().expect("a type"), data.clone())).collect()
+}
+
+fn chunks(list: &[Value]) -> String {
+    let said: String = list.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    said + "data: [DONE]\n\n"
+}
+
+fn document(api: Api, stream: &str) -> Value {
+    let bytes = converted(api, Form::Document, stream.as_bytes(), false).expect("a whole stream");
+    serde_json::from_slice(&bytes).expect("a document")
+}
+
+/// A document becomes a stream, and that stream becomes the document again.
+fn there_and_back(api: Api, whole: &Value) -> Value {
+    let stream = converted(api, Form::Events, whole.to_string().as_bytes(), true).expect("a document");
+    document(api, std::str::from_utf8(&stream).expect("text"))
+}
+
+fn chunk(choices: Value) -> Value {
+    json!({"id": "c1", "object": "chat.completion.chunk", "created": 7, "model": "m", "choices": choices,
+           "system_fingerprint": "fp", "service_tier": "default", "obfuscation": "xxxx"})
+}
+
+#[test]
+fn chunks_of_chat_add_up_to_text_refusal_and_tool_calls() {
+    let call = |index: u64, call: Value| {
+        let mut call = call;
+        call["index"] = json!(index);
+        chunk(json!([{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": null}]))
+    };
+    let stream = chunks(&[
+        chunk(
+            json!([{"index": 0, "delta": {"role": "assistant", "content": "", "refusal": null}, "finish_reason": null}]),
+        ),
+        chunk(json!([{"index": 0, "delta": {"content": "Hel"}}])),
+        chunk(json!([{"index": 0, "delta": {"content": "lo", "role": "assistant"}}])),
+        call(1, json!({"id": "call_2", "type": "function", "function": {"name": "pay", "arguments": ""}})),
+        call(
+            0,
+            json!({"id": "call_1", "type": "function", "function": {"name": "charge", "arguments": "{\"a\""}}),
+        ),
+        call(0, json!({"function": {"arguments": ":9007199254740993}"}})),
+        call(1, json!({"id": "call_2", "function": {"name": "pay", "arguments": "{}"}})),
+        chunk(json!([{"index": 0, "delta": {"reasoning_content": "because"}}])),
+        chunk(json!([{"index": 0, "delta": {}, "finish_reason": "tool_calls"}])),
+        json!({"id": "c1", "object": "chat.completion.chunk", "created": 7, "model": "m", "choices": [],
+               "usage": {"prompt_tokens": 9, "completion_tokens": 5}}),
+    ]);
+    assert_eq!(
+        document(Api::Chat, &stream),
+        json!({
+            "id": "c1", "object": "chat.completion", "created": 7, "model": "m", "system_fingerprint": "fp",
+            "service_tier": "default", "usage": {"prompt_tokens": 9, "completion_tokens": 5},
+            "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+                "role": "assistant", "content": "Hello", "refusal": null, "reasoning_content": "because",
+                "tool_calls": [
+                    {"id": "call_1", "type": "function",
+                     "function": {"name": "charge", "arguments": "{\"a\":9007199254740993}"}},
+                    {"id": "call_2", "type": "function", "function": {"name": "pay", "arguments": "{}"}},
+                ],
+            }}],
+        })
+    );
+}
+
+#[test]
+fn choices_of_chat_are_kept_apart_with_their_logprobs_and_what_nobody_knows_yet() {
+    let stream = chunks(&[
+        chunk(
+            json!([{"index": 1, "delta": {"role": "assistant", "content": "b"}, "logprobs": {"content": [{"token": "b", "logprob": -0.25}], "refusal": null}}]),
+        ),
+        chunk(
+            json!([{"index": 0, "delta": {"role": "assistant", "content": "a"}, "logprobs": null, "later": {"x": 1}}]),
+        ),
+        chunk(
+            json!([{"index": 1, "delta": {"content": "c"}, "logprobs": {"content": [{"token": "c", "logprob": -1e-7}]}}]),
+        ),
+        chunk(
+            json!([{"index": 0, "delta": {"refusal": "no"}, "finish_reason": "content_filter"}, {"index": 1, "delta": {}, "finish_reason": "length"}]),
+        ),
+    ]);
+    let whole = document(Api::Chat, &stream);
+    assert_eq!(
+        whole["choices"],
+        json!([
+            {"index": 0, "finish_reason": "content_filter", "later": {"x": 1}, "logprobs": null,
+             "message": {"role": "assistant", "content": "a", "refusal": "no"}},
+            {"index": 1, "finish_reason": "length",
+             "logprobs": {"content": [{"token": "b", "logprob": -0.25}, {"token": "c", "logprob": -1e-7}], "refusal": null},
+             "message": {"role": "assistant", "content": "bc"}},
+        ])
+    );
+    assert_eq!(whole.get("usage"), None);
+}
+
+#[test]
+fn a_document_of_chat_survives_the_way_there_and_back() {
+    let whole = json!({
+        "id": "c1", "object": "chat.completion", "created": 7, "model": "m", "system_fingerprint": null,
+        "usage": {"total_tokens": 14},
+        "choices": [
+            {"index": 0, "finish_reason": "tool_calls", "logprobs": null, "message": {
+                "role": "assistant", "content": null, "refusal": null, "annotations": [{"type": "url_citation"}],
+                "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+                               {"id": "call_2", "type": "function", "function": {"name": "f", "arguments": "{\"b\":1}"}}]}},
+            {"index": 1, "finish_reason": "stop", "logprobs": {"content": [{"token": "x"}]}, "content_filter_results": {},
+             "message": {"role": "assistant", "content": "text", "reasoning_content": "why"}},
+        ],
+    });
+    assert_eq!(there_and_back(Api::Chat, &whole), whole);
+    let unasked =
+        converted(Api::Chat, Form::Events, whole.to_string().as_bytes(), false).expect("a document");
+    assert!(!String::from_utf8_lossy(&unasked).contains("usage"));
+}
+
+#[test]
+fn what_a_form_cannot_say_is_not_converted() {
+    for stream in [
+        // No end.
+        "data: {\"choices\":[]}\n\n",
+        "data: {\"choices\":[\n\ndata: [DONE]\n\n",
+        "data: [1]\n\ndata: [DONE]\n\n",
+        "",
+    ] {
+        assert_eq!(converted(Api::Chat, Form::Document, stream.as_bytes(), false), None, "{stream}");
+    }
+    let sound = chunks(&[chunk(json!([{"index": 0, "delta": {"audio": {"data": "AAA="}}}]))]);
+    assert_eq!(converted(Api::Chat, Form::Document, sound.as_bytes(), false), None);
+    for whole in ["", "[]", "{}", "{\"choices\":[1]}", "{\"content\":[1]}", "{\"content\":[{}]}"] {
+        for api in [Api::Chat, Api::Messages] {
+            assert_eq!(converted(api, Form::Events, whole.as_bytes(), false), None, "{whole}");
+        }
+    }
+    let queued = json!({"id": "r", "status": "queued", "output": []}).to_string();
+    assert_eq!(converted(Api::Responses, Form::Events, queued.as_bytes(), false), None);
+}
+
+fn message() -> Value {
+    json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use",
+        "stop_sequence": null, "container": {"id": "ctr"},
+        "content": [
+            {"type": "thinking", "thinking": "let me see", "signature": "sig=="},
+            {"type": "redacted_thinking", "data": "opaque"},
+            {"type": "text", "text": "Hello", "citations": [{"type": "char_location", "cited_text": "x"}, {"type": "char_location", "cited_text": "y"}]},
+            {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "q"}},
+            {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"type": "web_search_result", "url": "u"}]},
+            {"type": "tool_use", "id": "toolu_1", "name": "charge", "input": {}},
+            {"type": "of_tomorrow", "parts": [1, 2.5]},
+        ],
+        "usage": {"input_tokens": 9, "output_tokens": 20, "cache_read_input_tokens": 0, "server_tool_use": {"web_search_requests": 1}},
+    })
+}
+
+#[test]
+fn a_message_survives_the_way_there_and_back() {
+    assert_eq!(there_and_back(Api::Messages, &message()), message());
+}
+
+#[test]
+fn blocks_of_a_message_grow_by_what_each_kind_grows_by() {
+    let delta =
+        |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let stream = events(&[
+        json!({"type": "message_start", "message": {"id": "msg_1", "type": "message", "role": "assistant", "content": [],
+               "model": "m", "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 9, "cache_read_input_tokens": 3, "output_tokens": 1}}}),
+        start(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        json!({"type": "ping"}),
+        delta(0, json!({"type": "thinking_delta", "thinking": "let "})),
+        delta(0, json!({"type": "thinking_delta", "thinking": "me"})),
+        delta(0, json!({"type": "signature_delta", "signature": "sig"})),
+        json!({"type": "content_block_stop", "index": 0}),
+        start(1, json!({"type": "text", "text": ""})),
+        delta(1, json!({"type": "citations_delta", "citation": {"cited_text": "a"}})),
+        delta(1, json!({"type": "text_delta", "text": "Hé"})),
+        delta(1, json!({"type": "citations_delta", "citation": {"cited_text": "b"}})),
+        delta(1, json!({"type": "text_delta", "text": "llo"})),
+        start(2, json!({"type": "tool_use", "id": "t", "name": "charge", "input": {}})),
+        delta(2, json!({"type": "input_json_delta", "partial_json": ""})),
+        delta(2, json!({"type": "input_json_delta", "partial_json": "{\"amount\": 900719925474"})),
+        delta(2, json!({"type": "input_json_delta", "partial_json": "0993.10, \"b\":[1e2]}"})),
+        start(3, json!({"type": "of_tomorrow", "words": "a", "list": null})),
+        delta(3, json!({"type": "of_tomorrow_delta", "words": "b", "list": [1]})),
+        delta(3, json!({"type": "of_tomorrow_delta", "list": [2]})),
+        json!({"type": "of_tomorrow_event"}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"},
+               "usage": {"output_tokens": 20, "cache_read_input_tokens": null}, "context_management": {"applied_edits": []}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let bytes = converted(Api::Messages, Form::Document, stream.as_bytes(), false).expect("a whole stream");
+    let text = std::str::from_utf8(&bytes).expect("text");
+    assert!(
+        text.contains(r#""input":{"amount": 9007199254740993.10, "b":[1e2]}"#),
+        "to the last digit: {text}"
+    );
+    let whole: Value = serde_json::from_slice(&bytes).expect("a document");
+    assert_eq!(
+        whole["content"],
+        json!([
+            {"type": "thinking", "thinking": "let me", "signature": "sig"},
+            {"type": "text", "text": "Héllo", "citations": [{"cited_text": "a"}, {"cited_text": "b"}]},
+            {"type": "tool_use", "id": "t", "name": "charge", "input": whole["content"][2]["input"]},
+            {"type": "of_tomorrow", "words": "ab", "list": [1, 2]},
+        ])
+    );
+    assert_eq!(whole["usage"], json!({"input_tokens": 9, "cache_read_input_tokens": 3, "output_tokens": 20}));
+    assert_eq!((&whole["stop_reason"], &whole["stop_sequence"]), (&json!("stop_sequence"), &json!("END")));
+    assert_eq!(whole["context_management"], json!({"applied_edits": []}));
+}
+
+#[test]
+fn a_tool_input_that_broke_off_is_not_completed() {
+    let stream = |input: &str| {
+        events(&[
+            json!({"type": "message_start", "message": {"id": "m", "content": []}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "pay", "input": {}}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": input}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 1}}),
+            json!({"type": "message_stop"}),
+        ])
+    };
+    assert_eq!(converted(Api::Messages, Form::Document, stream("{\"amount\": 42").as_bytes(), false), None);
+    assert!(converted(Api::Messages, Form::Document, stream("{\"amount\": 42}").as_bytes(), false).is_some());
+    let unended = stream("{}").replace("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n", "");
+    assert_eq!(converted(Api::Messages, Form::Document, unended.as_bytes(), false), None);
+}
+
+fn response() -> Value {
+    json!({
+        "id": "resp_1", "object": "response", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
+        "error": null, "usage": {"input_tokens": 9, "output_tokens": 5}, "metadata": {},
+        "output": [
+            {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "why"}], "encrypted_content": "xx"},
+            {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [
+                {"type": "output_text", "text": "Hello", "annotations": [{"type": "url_citation"}], "logprobs": []},
+                {"type": "refusal", "refusal": "no"}, {"type": "of_tomorrow", "x": 1}]},
+            {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{\"a\":1}", "status": "completed"},
+            {"type": "custom_tool_call", "id": "ct_1", "call_id": "call_2", "name": "g", "input": "text"},
+            {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "aGk="},
+        ],
+    })
+}
+
+#[test]
+fn a_response_survives_the_way_there_and_back_and_its_events_are_numbered() {
+    assert_eq!(there_and_back(Api::Responses, &response()), response());
+    let stream = converted(Api::Responses, Form::Events, response().to_string().as_bytes(), false)
+        .expect("a document");
+    let said: Vec<Value> =
+        data_events(&stream).map(|data| serde_json::from_slice(&data).expect("an event")).collect();
+    for (number, event) in said.iter().enumerate() {
+        assert_eq!(event["sequence_number"], json!(number));
+    }
+    let kinds: Vec<&str> = said.iter().filter_map(|event| event["type"].as_str()).collect();
+    assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("response.created", "response.incomplete"));
+    assert_eq!(said[0]["response"]["output"], json!([]));
+    assert!(kinds.contains(&"response.function_call_arguments.done"));
+}
+
+#[test]
+fn the_terminal_event_of_a_response_is_taken_as_it_stands() {
+    let stream = "event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"output_index\":1,\"item\":{\"id\":\"b\"}}\n\n\
+                  data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"id\":\"a\",\"n\":1.50}}\n\n\
+                  event: response.completed\ndata: {\"type\":\"response.completed\",\"response\": { \"id\":\"r\", \"output\":[{\"id\":\"own\"}], \"n\":1.0 }}\n\n";
+    let whole = converted(Api::Responses, Form::Document, stream.as_bytes(), false).expect("it is whole");
+    assert_eq!(whole, r#"{ "id":"r", "output":[{"id":"own"}], "n":1.0 }"#);
+    let bare = stream.replace(r#"[{"id":"own"}]"#, "[]");
+    let whole = converted(Api::Responses, Form::Document, bare.as_bytes(), false).expect("it is whole");
+    assert_eq!(whole, r#"{"id":"r","n":1.0,"output":[{"id":"a","n":1.50},{"id":"b"}]}"#);
+    let unended = stream.replace("response.completed", "response.in_progress");
+    assert_eq!(converted(Api::Responses, Form::Document, unended.as_bytes(), false), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_text_cut_anywhere_adds_up_to_itself(text in "\\PC{0,40}", cuts in prop::collection::vec(0usize..40, 0..6)) {
+        let characters: Vec<char> = text.chars().collect();
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(characters.len())).collect();
+        cuts.extend([0, characters.len()]);
+        cuts.sort_unstable();
+        let parts: Vec<String> = cuts.windows(2).map(|pair| characters[pair[0]..pair[1]].iter().collect()).collect();
+        let chat: Vec<Value> = parts.iter().map(|part| chunk(json!([{"index": 0, "delta": {"content": part}}]))).collect();
+        prop_assert_eq!(&document(Api::Chat, &chunks(&chat))["choices"][0]["message"]["content"], &json!(text));
+        let mut said = vec![
+            json!({"type": "message_start", "message": {}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        ];
+        said.extend(parts.iter().map(|part| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": part}})));
+        said.push(json!({"type": "message_stop"}));
+        prop_assert_eq!(&document(Api::Messages, &events(&said))["content"][0]["text"], &json!(text));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), words in "[\\[\\]{},:\"a-z0-9 \\n]{0,80}") {
+        for api in [Api::Chat, Api::Responses, Api::Messages] {
+            for form in [Form::Document, Form::Events] {
+                for body in [&bytes[..], words.as_bytes(), format!("data: {words}\n\ndata: [DONE]\n\n").as_bytes()] {
+                    let _ = converted(api, form, body, true);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! An answer while it comes: all of it from its first byte, for as many readers as want it, each at its own pace.
+
+use crate::leaving::Left;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use semel_core::ids::{AttemptNo, EffectId};
+use semel_ledger::Found;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+/// The longest answer that is kept: some 200,000 tokens as events, the longest that models give.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// All answers that are coming, together. Beyond it they are given on and no longer kept.
+const BUFFERED_BYTES_MAX: usize = 1 << 30;
+
+/// Of an answer that is not kept, what its readers may lag behind before its upstream has to wait for them.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// The answers that are coming, by the attempt that fetches each.
+#[derive(Debug, Default)]
+pub struct Lives {
+    by_attempt: Mutex<HashMap<Key, Weak<Live>>>,
+    buffered: AtomicUsize,
+}
+
+type Key = (EffectId, AttemptNo);
+
+impl Lives {
+    /// The answer of an attempt. Whoever comes first makes its place: a twin may ask before the sender has begun.
+    pub fn of(self: &Arc<Self>, effect: EffectId, attempt: AttemptNo) -> Arc<Live> {
+        let key = (effect, attempt);
+        let mut lives = self.by_attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(live) = lives.get(&key).and_then(Weak::upgrade) {
+            return live;
+        }
+        let live = Arc::new(Live { key: Some(key), home: Arc::clone(self), state: Mutex::default() });
+        lives.insert(key, Arc::downgrade(&live));
+        live
+    }
+
+    /// The answer of what is not recorded: nobody joins it.
+    pub fn unrecorded(self: &Arc<Self>) -> Arc<Live> {
+        Arc::new(Live { key: None, home: Arc::clone(self), state: Mutex::default() })
+    }
+}
+
+/// The answer of one attempt.
+#[derive(Debug)]
+pub struct Live {
+    key: Option<Key>,
+    home: Arc<Lives>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    head: Option<Arc<Head>>,
+    pieces: Vec<Bytes>,
+    /// Pieces that were let go from the front, once the answer had become too long to keep.
+    gone: usize,
+    /// Pieces that readers may have; the end is held back until it is settled.
+    shown: usize,
+    /// Bytes that lie here.
+    held: usize,
+    /// Bytes of the whole answer so far.
+    length: u64,
+    too_long: bool,
+    ended: Option<Ended>,
+    readers: Vec<Place>,
+    next_reader: u64,
+    writer: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Place {
+    id: u64,
+    at: usize,
+    waker: Option<Waker>,
+}
+
+/// How an answer begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub form: Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// One JSON document.
+    Document,
+    /// A stream of events.
+    Events,
+}
+
+/// How an answer ended.
+#[derive(Debug, Clone)]
+pub enum Ended {
+    /// It is settled, and this is marked once it has reached somebody.
+    Answer { delivery: Option<Arc<Found>>, leaving: Option<Arc<Left>> },
+    /// The upstream said all that it had to say, and it is no answer: an error is passed on whole.
+    Error,
+    /// The rest never came.
+    Cut,
+}
+
+/// What a reader gets next.
+#[derive(Debug)]
+pub enum Next {
+    Piece(Bytes),
+    End(Ended),
+    /// It was too slow for an answer that is too long to keep.
+    Lost,
+}
+
+impl Live {
+    pub fn begin(&self, head: Head) {
+        let mut state = self.lock();
+        state.head = Some(Arc::new(head));
+        state.wake();
+    }
+
+    pub fn head(&self) -> Option<Arc<Head>> {
+        self.lock().head.clone()
+    }
+
+    /// Adds a piece; readers get it at once if it is `shown`, else when the answer has ended.
+    pub fn push(&self, piece: Bytes, shown: bool) {
+        let size = piece.len();
+        let mut state = self.lock();
+        state.length += size as u64;
+        state.held += size;
+        let all = self.home.buffered.fetch_add(size, Ordering::Relaxed) + size;
+        state.too_long |= state.held > ANSWER_BYTES_MAX || all > BUFFERED_BYTES_MAX;
+        state.pieces.push(piece);
+        if shown || state.too_long {
+            // Of what is too long the very last piece is held back: it is the end, whatever it says.
+            state.shown = state.end() - usize::from(!shown);
+        }
+        if state.too_long {
+            self.let_go(&mut state);
+        }
+        state.wake();
+    }
+
+    /// Waits while the readers of an answer that is not kept lag behind.
+    pub async fn room(&self) {
+        poll_fn(|context| {
+            let mut state = self.lock();
+            if !state.too_long || state.held <= WINDOW_BYTES || state.readers.is_empty() {
+                return Poll::Ready(());
+            }
+            state.writer = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Resolves when everybody who read it has gone.
+    pub async fn abandoned(&self) {
+        poll_fn(|context| {
+            let mut state = self.lock();
+            if state.readers.is_empty() {
+                return Poll::Ready(());
+            }
+            state.writer = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    pub fn finish(&self, ended: Ended) {
+        let mut state = self.lock();
+        state.shown = state.end();
+        state.ended = Some(ended);
+        state.wake();
+    }
+
+    /// All of it, if it is kept.
+    pub fn whole(&self) -> Result<Vec<Bytes>, TooLong> {
+        let state = self.lock();
+        match state.too_long {
+            true => Err(TooLong(state.length)),
+            false => Ok(state.pieces.clone()),
+        }
+    }
+
+    /// Whether it ended as an error that the API told to its end.
+    pub fn is_error(&self) -> bool {
+        matches!(self.lock().ended, Some(Ended::Error))
+    }
+
+    /// Whether all of it is still here for somebody who comes now.
+    pub fn is_kept(&self) -> bool {
+        !self.lock().too_long
+    }
+
+    pub fn reader(self: &Arc<Self>) -> Reader {
+        let mut state = self.lock();
+        let id = state.next_reader;
+        state.next_reader += 1;
+        state.readers.push(Place { id, at: 0, waker: None });
+        Reader { live: Arc::clone(self), id }
+    }
+
+    fn let_go(&self, state: &mut State) {
+        let wanted = state.readers.iter().map(|place| place.at).min().unwrap_or(usize::MAX);
+        let from = wanted.min(state.shown).saturating_sub(state.gone).min(state.pieces.len());
+        let freed: usize = state.pieces.drain(..from).map(|piece| piece.len()).sum();
+        state.gone += from;
+        state.held -= freed;
+        self.home.buffered.fetch_sub(freed, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The answer has this many bytes, and is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLong(pub u64);
+
+impl State {
+    fn end(&self) -> usize {
+        self.gone + self.pieces.len()
+    }
+
+    fn wake(&mut self) {
+        self.readers.iter_mut().filter_map(|place| place.waker.take()).for_each(Waker::wake);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let held = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).held;
+        self.home.buffered.fetch_sub(held, Ordering::Relaxed);
+        let Some(key) = self.key else { return };
+        let mut lives = self.home.by_attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        // Somebody may have made its place anew meanwhile.
+        if lives.get(&key).is_some_and(|live| live.strong_count() == 0) {
+            lives.remove(&key);
+        }
+    }
+}
+
+/// One reader of an answer.
+#[derive(Debug)]
+pub struct Reader {
+    live: Arc<Live>,
+    id: u64,
+}
+
+impl Reader {
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        let mut state = self.live.lock();
+        let State { gone, shown, .. } = *state;
+        let Some(index) = state.readers.iter().position(|place| place.id == self.id) else {
+            return Poll::Ready(Next::Lost);
+        };
+        let at = state.readers[index].at;
+        if at < gone {
+            return Poll::Ready(Next::Lost);
+        }
+        if at < shown {
+            let piece = state.pieces[at - gone].clone();
+            state.readers[index].at += 1;
+            if state.too_long {
+                self.live.let_go(&mut state);
+                state.writer.take().into_iter().for_each(Waker::wake);
+            }
+            return Poll::Ready(Next::Piece(piece));
+        }
+        if let Some(ended) = &state.ended {
+            return Poll::Ready(Next::End(ended.clone()));
+        }
+        state.readers[index].waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// How it begins, once its very bytes may be given on: events at once, a document only when it has become too long
+    /// to wait for. `None` if it ended before that.
+    pub async fn begun(&mut self) -> Option<Arc<Head>> {
+        poll_fn(|context| {
+            let mut state = self.live.lock();
+            let flows = |head: &Arc<Head>| head.form == Form::Events || state.too_long;
+            if let Some(head) = state.head.clone().filter(flows) {
+                return Poll::Ready(Some(head));
+            }
+            if state.ended.is_some() {
+                return Poll::Ready(None);
+            }
+            if let Some(place) = state.readers.iter_mut().find(|place| place.id == self.id) {
+                place.waker = Some(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.live.lock();
+        state.readers.retain(|place| place.id != self.id);
+        if state.too_long {
+            self.live.let_go(&mut state);
+        }
+        state.writer.take().into_iter().for_each(Waker::wake);
+    }
+}

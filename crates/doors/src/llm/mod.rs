@@ -1,0 +1,20 @@
+//! The model door: APIs that generate, guarded at `/p/NAME/`, so that one request has one answer.
+//!
+//! What generates is guarded as class *generate*: a request in flight is joined from its first byte, an answer that
+//! reached nobody is handed over, and a delivered answer is not reused unless the caller names the step.
+
+pub mod api;
+mod asked;
+mod classify;
+mod follow;
+mod form;
+mod intent;
+mod live;
+mod read;
+mod recording;
+mod render;
+pub mod serve;
+mod upstream;
+
+pub use api::is_generation;
+pub use live::Lives;

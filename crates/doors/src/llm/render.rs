@@ -1,0 +1,188 @@
+//! From what came of a request to the response that its client can use.
+
+use super::follow::{Delivery, Following};
+use super::form;
+use super::live::{Form, Head};
+use super::recording::{self, Recording};
+use super::serve::Call;
+use super::upstream::Attached;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use semel_core::answer::{Answer, Code, OutcomeWord, Retry};
+use semel_core::ids::EffectId;
+use semel_gate::{GivenReply, Passed};
+use semel_ledger::Found;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const EFFECT: HeaderName = HeaderName::from_static("semel-effect-id");
+const OUTCOME: HeaderName = HeaderName::from_static("semel-outcome");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// Soon enough for a retry to be the one that joins.
+const JOIN_AGAIN_MS: u64 = 1_000;
+
+/// An answer that comes, as it comes.
+pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
+    let Attached { reader, effect, joined } = attached;
+    let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
+    let mut response = Response::new(Body::new(Following::live(reader, Arc::clone(&call.hall))));
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.headers.clone();
+    receipt(response.headers_mut(), effect, outcome);
+    response
+}
+
+/// What came of a request whose answer had not begun before it was settled.
+pub fn response(call: &Call, passed: Passed, attached: Option<Attached>) -> Response {
+    let Passed { answer, reply, delivery } = passed;
+    match (reply, attached) {
+        (GivenReply::Recorded(bytes), _) => match recording::read(bytes) {
+            Some(recording) => recorded(call, recording, &answer, delivery),
+            None => unkept(&answer),
+        },
+        // Whatever the API says of an error, it says to the client.
+        (reply, Some(attached)) if reply == GivenReply::Live || passes_error(&answer, &attached) => {
+            match attached.reader.live().head() {
+                Some(head) => following(call, attached, &head),
+                None => trouble(&answer),
+            }
+        }
+        _ if answer.dry_run.is_some() => document(StatusCode::OK, &answer, json!(answer)),
+        _ if answer.ok => unkept(&answer),
+        _ => trouble(&answer),
+    }
+}
+
+/// An attempt that ended in an error of the API, made or joined by this call.
+fn passes_error(answer: &Answer, attached: &Attached) -> bool {
+    let lost = answer.trouble.as_ref().is_some_and(|trouble| trouble.code == Code::InDoubt);
+    lost && attached.reader.live().is_error()
+}
+
+/// An answer from the record, in the form that is asked for.
+fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option<Found>) -> Response {
+    let Recording { head, body } = recording;
+    let wanted = call.asked.form;
+    let (body, form) = match head.status.is_success() && head.form != wanted {
+        false => (body, head.form),
+        true => match form::converted(call.asked.api, wanted, &body, call.asked.include_usage) {
+            Some(converted) => (converted, wanted),
+            None => (body, head.form),
+        },
+    };
+    let leaving = call.leaving(&delivery);
+    let delivery = delivery.map(|found| Delivery {
+        hall: Arc::clone(&call.hall),
+        found: Some(Arc::new(Found { reply: None, ..found })),
+        leaving,
+        late_from: Some(call.came + call.rule.late_after),
+    });
+    let mut response = Response::new(Body::new(Following::whole(body, delivery)));
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.headers;
+    if form != head.form {
+        let kind = match form {
+            Form::Document => "application/json",
+            Form::Events => "text/event-stream; charset=utf-8",
+        };
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    }
+    receipt(response.headers_mut(), answer.effect_id, answer.outcome);
+    response
+}
+
+/// It was generated, and nobody can have it any more.
+fn unkept(answer: &Answer) -> Response {
+    let reason = answer.reason.as_deref().unwrap_or("its answer is not kept");
+    let what = format!("It was generated, and its answer cannot be given: {reason}.");
+    let next = "Ask again with the header `Semel-Again: why`, or under another step, to generate another.";
+    let mut response = complaint(StatusCode::GONE, answer, "answer_not_kept", &what, next);
+    response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    response
+}
+
+fn trouble(answer: &Answer) -> Response {
+    let Some(trouble) = &answer.trouble else { return unkept(answer) };
+    let status = match (trouble.code, trouble.is_it_safe_to_retry) {
+        (Code::InFlight, _) => StatusCode::CONFLICT,
+        (Code::Drift, _) => StatusCode::UNPROCESSABLE_ENTITY,
+        // A lost generation is generated again when it is asked for again; SDKs ask again after this.
+        (Code::InDoubt, Retry::Yes) | (Code::UpstreamRefused | Code::NotStarted, _) => {
+            StatusCode::BAD_GATEWAY
+        }
+        (Code::InDoubt | Code::KeyRequired, _) => StatusCode::BAD_REQUEST,
+        (Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson, _) => {
+            StatusCode::FORBIDDEN
+        }
+        (Code::LedgerUnavailable | Code::PolicyInvalid, _) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let what = &trouble.what_happened;
+    let mut response = complaint(status, answer, trouble.code.word(), what, &trouble.next_step);
+    let headers = response.headers_mut();
+    match trouble.is_it_safe_to_retry {
+        Retry::Wait => {
+            headers.insert(RETRY_AFTER_MS, HeaderValue::from(JOIN_AGAIN_MS));
+            headers.insert(RETRY_AFTER, HeaderValue::from(JOIN_AGAIN_MS.div_ceil(1_000)));
+        }
+        Retry::Yes if status == StatusCode::SERVICE_UNAVAILABLE => {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        Retry::Yes => {}
+        Retry::No => drop(headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"))),
+    }
+    response
+}
+
+/// The answer object as a problem (RFC 9457), with what the SDKs of these APIs look for in an error.
+fn complaint(status: StatusCode, answer: &Answer, code: &str, what: &str, next: &str) -> Response {
+    let mut problem = json!(answer);
+    let message = format!("semel: {what} {next}");
+    if let Some(members) = problem.as_object_mut() {
+        members.insert("title".into(), json!(status.canonical_reason().unwrap_or_default()));
+        members.insert("status".into(), json!(status.as_u16()));
+        members.insert("detail".into(), json!(message));
+        members.insert(
+            "error".into(),
+            json!({"type": format!("semel_{code}"), "code": code, "message": message}),
+        );
+    }
+    let mut response = document(status, answer, problem);
+    let kind = HeaderValue::from_static("application/problem+json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+fn document(status: StatusCode, answer: &Answer, value: Value) -> Response {
+    let body = Bytes::from(value.to_string());
+    let mut response = Response::new(Body::from(body.clone()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    receipt(headers, answer.effect_id, answer.outcome);
+    response
+}
+
+fn receipt(headers: &mut HeaderMap, effect: Option<EffectId>, outcome: OutcomeWord) {
+    let word = match outcome {
+        OutcomeWord::Ran => "ran",
+        OutcomeWord::Replayed => "replayed",
+        OutcomeWord::Joined => "joined",
+        OutcomeWord::Held => "held",
+        OutcomeWord::Refused => "refused",
+        OutcomeWord::DryRun => "dry_run",
+    };
+    headers.insert(OUTCOME, HeaderValue::from_static(word));
+    if let Some(Ok(effect)) = effect.map(|effect| HeaderValue::from_str(&effect.to_string())) {
+        headers.insert(EFFECT, effect);
+    }
+    if outcome == OutcomeWord::Replayed {
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+}

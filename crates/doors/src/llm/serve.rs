@@ -1,0 +1,167 @@
+//! From a request to the gate, and from what comes of it to whoever asked.
+
+use super::api::{Api, path_behind};
+use super::asked::{Asked, BODY_BYTES_MAX};
+use super::intent;
+use super::live::{Form, Head};
+use super::render;
+use super::upstream::{Attached, Model};
+use crate::caller::Caller;
+use crate::hall::Hall;
+use crate::http::body::{self, PAUSE_MAX, Unreadable};
+use crate::http::server::problem;
+use crate::leaving::Left;
+use crate::proxy::Offer;
+use axum::body::Body;
+use axum::response::Response;
+use http::StatusCode;
+use http::request::Parts;
+use semel_core::answer::{Answer, OutcomeWord, Trouble};
+use semel_core::class::Class;
+use semel_core::policy::Rule;
+use semel_core::wording;
+use semel_gate::clock::Clock;
+use semel_gate::{GivenReply, Passed, unrecorded};
+use semel_ledger::Found;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// One request on its way.
+#[derive(Debug)]
+pub struct Call {
+    pub hall: Arc<Hall>,
+    pub offer: Arc<Offer>,
+    pub caller: Caller,
+    pub asked: Asked,
+    pub rule: Rule,
+    /// When it came, on the monotonic clock.
+    pub came: Duration,
+}
+
+/// Answers a request for a generation.
+pub async fn answer(
+    hall: &Arc<Hall>,
+    offer: &Arc<Offer>,
+    caller: Caller,
+    parts: Parts,
+    body: Body,
+) -> Response {
+    let came = hall.clock.elapsed();
+    let path = path_behind(parts.uri.path(), &offer.name).to_owned();
+    let Some(api) = Api::of(offer.speaks, &path) else {
+        return problem(StatusCode::NOT_FOUND, "no model is asked there");
+    };
+    let body = match body::read(body, BODY_BYTES_MAX, PAUSE_MAX).await {
+        Ok(body) => body,
+        Err(error) => {
+            let status = match error {
+                Unreadable::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+                Unreadable::Stalled => StatusCode::REQUEST_TIMEOUT,
+                Unreadable::Broken(_) => StatusCode::BAD_REQUEST,
+            };
+            return problem(status, &format!("nothing was sent: {error}"));
+        }
+    };
+    let asked = match Asked::read(offer, api, &path, &caller, parts, body) {
+        Ok(asked) => asked,
+        Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
+    };
+    let rule = intent::rule(&hall.policy, &asked);
+    let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
+    Arc::new(Call { hall, offer, caller, asked, rule, came }).answer().await
+}
+
+impl Call {
+    /// Goes through the gate in a task of its own: whoever asked may go away. The answer is given as soon as it
+    /// begins, if it comes in the form that was asked for.
+    async fn answer(self: Arc<Self>) -> Response {
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let mut pass = tokio::spawn(Arc::clone(&self).pass(tell));
+        let mut attached: Option<Attached> = None;
+        loop {
+            tokio::select! {
+                biased;
+                Some(newer) = told.recv() => attached = Some(newer),
+                head = begins(&mut attached, self.asked.form) => {
+                    return render::following(&self, attached.expect("it has begun"), &head);
+                }
+                passed = &mut pass => {
+                    while let Ok(newer) = told.try_recv() {
+                        attached = Some(newer);
+                    }
+                    let passed = passed.unwrap_or_else(|_| alone(&self.rule, wording::lost_sight()));
+                    return render::response(&self, passed, attached);
+                }
+            }
+        }
+    }
+
+    async fn pass(self: Arc<Self>, tell: mpsc::UnboundedSender<Attached>) -> Passed {
+        let Call { hall, offer, caller, asked, rule, .. } = &*self;
+        let _working = hall.busy.begin();
+        let mut model = Model { offer, asked, rule, lives: &hall.lives, tell, prepared: None, own: None };
+        let gate = match &hall.gate {
+            Ok(gate) => gate,
+            Err(_) if rule.class == Class::Read => {
+                let passed = unrecorded(rule, &mut model).await;
+                return finish(&self, model, passed);
+            }
+            Err(why) => return alone(rule, wording::ledger_unavailable(why)),
+        };
+        let intent = match intent::intent(asked, rule, offer, caller, gate.ledger.secret()) {
+            Ok(intent) => intent,
+            Err(missing) => return alone(rule, wording::key_required(&missing)),
+        };
+        if asked.dry_run {
+            return match gate.dry_run(&intent, rule).await {
+                Ok(answer) => Passed { answer, reply: GivenReply::None, delivery: None },
+                Err(error) => alone(rule, wording::ledger_unavailable(&error.to_string())),
+            };
+        }
+        // Whoever has read the answer of the request before means another one now.
+        hall.leaving.gone(intent.key).await;
+        let passed = match gate.pass(&intent, rule, &mut model).await {
+            Ok(passed) => passed,
+            Err(error) => alone(rule, wording::ledger_unavailable(&error.to_string())),
+        };
+        finish(&self, model, passed)
+    }
+
+    /// Until an answer is marked, whoever comes next with the same request waits for the mark.
+    pub fn leaving(&self, delivery: &Option<Found>) -> Option<Arc<Left>> {
+        // What was seen before needs no mark, and so keeps nobody waiting.
+        let unmarked = |found: &&Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
+        let unmarked = delivery.as_ref().filter(unmarked)?;
+        Some(Arc::new(self.hall.leaving.begin(unmarked.key)))
+    }
+}
+
+/// Lets those who follow the attempt of this call have its end, now that it is settled.
+fn finish(call: &Call, model: Model<'_>, mut passed: Passed) -> Passed {
+    if let Some(own) = model.own
+        && passed.answer.ok
+        && passed.reply == GivenReply::Live
+    {
+        let leaving = call.leaving(&passed.delivery);
+        // The mark needs no reply, and there may be many who hold it.
+        let delivery = passed.delivery.take().map(|found| Arc::new(Found { reply: None, ..found }));
+        own.settled(delivery, leaving);
+    }
+    passed
+}
+
+/// Resolves when the very bytes of the answer at hand can be given on.
+async fn begins(attached: &mut Option<Attached>, form: Form) -> Arc<Head> {
+    let Some(Attached { reader, joined, .. }) = attached else { return std::future::pending().await };
+    match reader.begun().await {
+        // What the upstream answers to this very request is in the form that it chose.
+        Some(head) if !*joined || head.form == form => head,
+        _ => std::future::pending().await,
+    }
+}
+
+pub fn alone(rule: &Rule, trouble: Trouble) -> Passed {
+    let answer = Answer::of_trouble(rule.tier(), OutcomeWord::Refused, trouble);
+    Passed { answer, reply: GivenReply::None, delivery: None }
+}

@@ -1,0 +1,129 @@
+//! What was done, in Markdown, for a model that has forgotten it.
+
+use crate::command::render::Output as CommandOutput;
+use crate::{effect_json, neutral};
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, State};
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::store::Store;
+use semel_ledger::{Error, Ledger};
+use std::fmt::Write as _;
+
+/// Of what is settled, so many of the newest are listed: a model's context was short to begin with.
+const SETTLED_MAX: usize = 100;
+
+/// Enough to recognise a result by.
+const RESULT_CHARACTERS: usize = 120;
+
+/// Effects by what is known of them, each group oldest first.
+#[derive(Debug, Default)]
+pub struct Sorted {
+    applied: Vec<(Digest, Effect)>,
+    in_doubt: Vec<(Digest, Effect)>,
+    in_flight: Vec<(Digest, Effect)>,
+    not_applied: Vec<(Digest, Effect)>,
+}
+
+impl Sorted {
+    pub fn push(&mut self, key: Digest, effect: Effect) {
+        let group = match effect.state {
+            State::Applied(_) => &mut self.applied,
+            State::InDoubt(_) => &mut self.in_doubt,
+            State::InFlight { .. } => &mut self.in_flight,
+            State::NotApplied(_) => &mut self.not_applied,
+        };
+        group.push((key, effect));
+    }
+}
+
+pub async fn markdown<S: Store, H: Holders, E: Entropy>(
+    ledger: Option<&Ledger<S, H, E>>,
+    sorted: &Sorted,
+    run: Option<&str>,
+) -> Result<String, Error> {
+    let mut text = match run {
+        Some(run) => format!("# What was done in run {}\n", code(run)),
+        None => "# What was done\n".to_owned(),
+    };
+    let groups = [
+        (&sorted.applied, "Done", "These happened. Do not repeat these; use their results."),
+        (
+            &sorted.in_doubt,
+            "In doubt",
+            "These may have happened, and nobody knows. Do not repeat these, reword them or reach the same end \
+             another way. Check by reading only, and tell the user the effect id.",
+        ),
+        (&sorted.in_flight, "In flight", "These are still running. Do not repeat these; wait for them."),
+        (
+            &sorted.not_applied,
+            "Not applied",
+            "These certainly did not happen. They may be tried again if still wanted.",
+        ),
+    ];
+    if ledger.is_none() || groups.iter().all(|(effects, _, _)| effects.is_empty()) {
+        text.push_str("\nNothing is recorded.\n");
+    }
+    let Some(ledger) = ledger else { return Ok(text) };
+    for (effects, title, instruction) in groups.into_iter().filter(|(effects, _, _)| !effects.is_empty()) {
+        put(&mut text, format_args!("\n## {title} ({})\n\n{instruction}\n\n", effects.len()));
+        let open = effects[0].1.is_open();
+        let left_out = if open { 0 } else { effects.len().saturating_sub(SETTLED_MAX) };
+        if left_out > 0 {
+            put(
+                &mut text,
+                format_args!("- {left_out} earlier ones are not listed; `semel ledger list` has them\n"),
+            );
+        }
+        for (key, effect) in &effects[left_out..] {
+            put(&mut text, format_args!("- {}\n", item(ledger, *key, effect).await?));
+        }
+    }
+    Ok(text)
+}
+
+async fn item<S: Store, H: Holders, E: Entropy>(
+    ledger: &Ledger<S, H, E>,
+    key: Digest,
+    effect: &Effect,
+) -> Result<String, Error> {
+    let mut line = format!("{} {} {}", effect.id, effect.changed_at(), code(&effect.facts.action));
+    if !effect.facts.subject.is_empty() {
+        put(&mut line, format_args!(" {}", code(&effect.facts.subject)));
+    }
+    if let Some(reason) = &effect.occurrence.reason {
+        put(&mut line, format_args!(", repeated on purpose: {}", code(reason.as_str())));
+    }
+    match &effect.state {
+        State::Applied(applied) => {
+            put(&mut line, format_args!(": {}, {}", applied.word, applied.evidence.word()));
+            if let (_, Some(bytes)) = effect_json::reply(ledger, key, effect).await?
+                && let Some(result) = first_line(&bytes)
+            {
+                put(&mut line, format_args!("; result: {}", code(&result)));
+            }
+        }
+        _ => {
+            if let Some(why) = effect_json::why(effect) {
+                put(&mut line, format_args!(": {}", code(&why)));
+            }
+        }
+    }
+    Ok(line)
+}
+
+fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
+    text.write_fmt(more).expect("a text takes whatever is written");
+}
+
+/// The first line that says something, for a person or a model to recognise a result by.
+pub fn first_line(bytes: &[u8]) -> Option<String> {
+    let output = CommandOutput::decode(bytes);
+    let text = String::from_utf8_lossy(output.as_ref().map_or(bytes, |output| &output.stdout));
+    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// Recorded text stays text: in a code span it can neither end its line nor look like an instruction of ours.
+fn code(text: &str) -> String {
+    format!("`{}`", neutral::shortened(text, RESULT_CHARACTERS).replace('`', "'"))
+}

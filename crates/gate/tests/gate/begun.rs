@@ -1,0 +1,279 @@
+//! Claims that clients take away, and what they bring back.
+
+use crate::house::*;
+use semel_core::answer::{Code, OutcomeWord};
+use semel_core::class::Class;
+use semel_core::outcome::Outcome;
+use semel_core::policy::Mode;
+use semel_gate::clock::{Clock, block_on};
+use semel_gate::upstream::{ProbeAnswer, Sent};
+use semel_gate::{Begun, GivenReply, Passed, Settled, Settlement, Taken};
+use semel_testkit::simulation::executor::Process;
+use std::sync::Arc;
+
+const ONE: Process = 1;
+
+impl House {
+    fn begin(&self, gate: &Arc<TestGate>, wish: &Wish, nonce: u128) -> Begun {
+        self.run(begin(gate, wish, nonce, &self.clock))
+    }
+
+    fn settle_with(&self, gate: &Arc<TestGate>, taken: &Taken, outcome: Outcome) -> Settled {
+        let (gate, taken) = (Arc::clone(gate), taken.clone());
+        let Taken { effect, attempt, nonce, .. } = taken;
+        let sent = Sent { outcome, reply: Some(b"done".to_vec()), data: serde_json::Value::Null };
+        let settlement = Settlement { effect, attempt, nonce, sent };
+        self.run(async move { gate.settle(settlement).await.expect("the ledger is well") })
+    }
+}
+
+fn taken(begun: Begun) -> Taken {
+    match begun {
+        Begun::Run(taken) => *taken,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn answered(begun: Begun) -> Passed {
+    match begun {
+        Begun::Answered(passed) => *passed,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn recorded(settled: Settled) -> Passed {
+    match settled {
+        Settled::Recorded(passed) => *passed,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn impatient(mut wish: Wish) -> Wish {
+    wish.rule.wait = seconds(0);
+    wish
+}
+
+#[test]
+fn a_client_takes_the_claim_away_and_what_it_brings_answers_the_next() {
+    let (house, wish) = (House::new(), impatient(Wish::consequential()));
+    let gate = house.gate();
+    let claim = taken(house.begin(&gate, &wish, 7));
+    assert_eq!(house.effect().state.word(), "in flight");
+    assert_eq!(code(&answered(house.begin(&gate, &wish, 8))), Some(Code::InFlight));
+    let settled = recorded(house.settle_with(&gate, &claim, success()));
+    assert!(settled.answer.ok && settled.answer.outcome == OutcomeWord::Ran);
+    let next = answered(house.begin(&gate, &wish, 9));
+    assert_eq!(next.answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(next.reply, GivenReply::Recorded(b"done".to_vec()));
+}
+
+#[test]
+fn a_twin_waits_for_what_the_client_brings() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let gate = house.gate();
+    let claim = taken(house.begin(&gate, &wish, 7));
+    let twin = house.start(ONE, begin(&gate, &wish, 8, &house.clock));
+    let settles = {
+        let (gate, clock) = (Arc::clone(&gate), house.clock.clone());
+        async move {
+            clock.nap(seconds(3)).await;
+            let Taken { effect, attempt, nonce, .. } = claim;
+            let sent =
+                Sent { outcome: success(), reply: Some(b"done".to_vec()), data: serde_json::Value::Null };
+            gate.settle(Settlement { effect, attempt, nonce, sent }).await.expect("the ledger is well")
+        }
+    };
+    house.start(ONE, settles);
+    house.settle();
+    let twin = answered(take(&twin));
+    assert_eq!(
+        (twin.answer.outcome, twin.reply),
+        (OutcomeWord::Joined, GivenReply::Recorded(b"done".to_vec()))
+    );
+}
+
+#[test]
+fn asking_again_with_the_same_nonce_gets_the_same_claim_and_no_other() {
+    let (house, wish) = (House::new(), impatient(Wish::consequential()));
+    let asked: Vec<_> = (1..=4)
+        .map(|n| house.start(n, begin(&house.process(n, Mode::Guard).0, &wish, 7, &house.clock)))
+        .collect();
+    house.settle();
+    let claims: Vec<Taken> = asked.iter().map(|slot| taken(take(slot))).collect();
+    assert!(claims.iter().all(|claim| *claim == claims[0]), "{claims:?}");
+    assert_eq!(house.effect().attempts.len(), 1);
+    let other = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+    assert_ne!(taken(house.begin(&house.gate(), &other, 7)).effect, claims[0].effect);
+}
+
+#[test]
+fn one_nonce_with_other_arguments_under_one_key_is_drift() {
+    let (house, mut wish) = (House::new(), impatient(Wish::consequential()));
+    wish.key = Some("order-1");
+    let gate = house.gate();
+    taken(house.begin(&gate, &wish, 7));
+    let changed = wish.with_arguments(r#"{"args":{"customer":"ann","amount":2}}"#);
+    assert_eq!(code(&answered(house.begin(&gate, &changed, 7))), Some(Code::Drift));
+}
+
+#[test]
+fn what_is_never_brought_back_is_in_doubt_at_its_deadline_and_not_before() {
+    let (house, mut wish) = (House::new(), impatient(Wish::consequential()));
+    wish.rule.timeout = Some(seconds(60));
+    let (gate, holders) = house.process(ONE, Mode::Guard);
+    let claim = taken(house.begin(&gate, &wish, 7));
+    // The server that handed it out dies; the client does not.
+    holders.let_go();
+    let elsewhere = house.gate();
+    house.wait(seconds(59));
+    assert_eq!(code(&answered(house.begin(&elsewhere, &wish, 8))), Some(Code::InFlight));
+    assert_eq!(taken(house.begin(&elsewhere, &wish, 7)), claim, "any server knows the claim");
+    house.wait(seconds(2));
+    assert_eq!(code(&answered(house.begin(&elsewhere, &wish, 7))), Some(Code::InDoubt));
+    assert_eq!(house.effect().state.word(), "in doubt");
+    let late = recorded(house.settle_with(&elsewhere, &claim, success()));
+    assert!(late.answer.ok, "a late success is the truth all the same: {late:?}");
+    assert_eq!(house.effect().state.word(), "applied");
+}
+
+#[test]
+fn a_probes_no_is_not_believed_while_the_client_may_still_send() {
+    let (house, mut wish) = (House::new(), impatient(Wish::probed()));
+    wish.rule.timeout = Some(seconds(60));
+    let (gate, holders) = house.process(ONE, Mode::Guard);
+    taken(house.begin(&gate, &wish, 7));
+    holders.let_go();
+    let elsewhere = house.gate();
+    let script = Script::succeeds().probes(std::iter::repeat_n(ProbeAnswer::No, 9));
+    house.wait(seconds(61));
+    assert_eq!(
+        code(&house.pass(&elsewhere, &wish, &script)),
+        Some(Code::InDoubt),
+        "its deadline was just now"
+    );
+    house.wait(seconds(5));
+    assert!(house.pass(&elsewhere, &wish, &script).answer.ok);
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn bringing_it_again_is_answered_alike_and_changes_nothing() {
+    for outcome in [success(), refusal(), unclear()] {
+        let (house, wish) = (House::new(), impatient(Wish::consequential()));
+        let gate = house.gate();
+        let claim = taken(house.begin(&gate, &wish, 7));
+        let first = recorded(house.settle_with(&gate, &claim, outcome.clone()));
+        let (state, lines) = (house.effect(), house.journal().len());
+        let again = recorded(house.settle_with(&gate, &claim, outcome.clone()));
+        assert_eq!(format!("{:?}", first.answer), format!("{:?}", again.answer));
+        assert_eq!((house.effect(), house.journal().len()), (state, lines), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_success_is_not_taken_back_and_a_refusal_may_turn_out_to_be_one() {
+    let (house, wish) = (House::new(), impatient(Wish::consequential()));
+    let gate = house.gate();
+    let claim = taken(house.begin(&gate, &wish, 7));
+    recorded(house.settle_with(&gate, &claim, success()));
+    assert!(matches!(house.settle_with(&gate, &claim, refusal()), Settled::Otherwise(_)));
+    assert_eq!(house.effect().state.word(), "applied");
+    let house = House::new();
+    let gate = house.gate();
+    let claim = taken(house.begin(&gate, &wish, 7));
+    recorded(house.settle_with(&gate, &claim, refusal()));
+    recorded(house.settle_with(&gate, &claim, success()));
+    assert_eq!((house.effect().state.word(), house.journaled("contradicted")), ("applied", 1));
+}
+
+#[test]
+fn only_the_very_claim_settles() {
+    let (house, wish) = (House::new(), impatient(Wish::consequential()));
+    let gate = house.gate();
+    let claim = taken(house.begin(&gate, &wish, 7));
+    let forged = Taken { nonce: semel_core::ids::Nonce(8), ..claim.clone() };
+    assert!(matches!(house.settle_with(&gate, &forged, success()), Settled::NoSuchClaim));
+    let unknown = Taken { effect: semel_core::ids::EffectId(1), ..claim };
+    assert!(matches!(house.settle_with(&gate, &unknown, success()), Settled::NoSuchClaim));
+    assert_eq!(house.effect().state.word(), "in flight");
+    // What a process sends itself cannot be settled from outside, whoever knows its nonce.
+    let script = Script::after(seconds(9), success());
+    let other = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+    let passes = house.start(ONE, call(&gate, &other, &script, &house.clock));
+    let sniffs = {
+        let (gate, clock, memory) = (Arc::clone(&gate), house.clock.clone(), Arc::clone(&house.memory));
+        async move {
+            use semel_ledger::store::{By, Store};
+            clock.nap(seconds(3)).await;
+            let page = memory.scan(By::All, None, 9).await.expect("the store is well");
+            let row = page.items.into_iter().nth(1).expect("the second effect");
+            let effect = semel_ledger::record::decode(row).expect("it reads back").effect;
+            let open = effect.open_attempt().expect("it is in flight").clone();
+            let sent = Sent { outcome: refusal(), reply: None, data: serde_json::Value::Null };
+            let settlement = Settlement { effect: effect.id, attempt: open.number, nonce: open.nonce, sent };
+            gate.settle(settlement).await.expect("the ledger is well")
+        }
+    };
+    let sniffed = house.start(ONE, sniffs);
+    house.settle();
+    assert!(matches!(take(&sniffed), Settled::NoSuchClaim));
+    assert!(take(&passes).unwrap().answer.ok);
+}
+
+#[test]
+fn after_a_refusal_the_next_claim_is_the_next_attempt_and_the_older_one_is_fenced() {
+    let (house, wish) = (House::new(), impatient(Wish::consequential()));
+    let gate = house.gate();
+    let first = taken(house.begin(&gate, &wish, 7));
+    recorded(house.settle_with(&gate, &first, refusal()));
+    let second = taken(house.begin(&gate, &wish, 8));
+    assert_eq!((second.effect, second.attempt.0), (first.effect, 2));
+    assert_eq!(second.idempotency_key, first.idempotency_key, "one per effect");
+    recorded(house.settle_with(&gate, &second, success()));
+    let late = recorded(house.settle_with(&gate, &first, success()));
+    assert!(late.answer.reason.is_some_and(|reason| reason.contains("duplicate_detected")));
+    assert_eq!(house.journaled("duplicate_detected"), 1);
+}
+
+#[test]
+fn a_cancelled_run_hands_out_nothing_and_is_not_drained_while_a_client_may_send() {
+    let (house, wish) = (House::new(), impatient(Wish::consequential().in_run("r")));
+    let gate = house.gate();
+    let claim = taken(house.begin(&gate, &wish, 7));
+    let cancel = || {
+        let now = house.clock.now();
+        block_on(gate.ledger.cancel(TENANT, "r", false, None, now)).expect("the ledger is well")
+    };
+    let cancelled = cancel();
+    assert_eq!((cancelled.in_flight.len(), cancelled.drained), (1, false));
+    assert_eq!(code(&answered(house.begin(&gate, &wish, 7))), Some(Code::Cancelled));
+    recorded(house.settle_with(&gate, &claim, success()));
+    let cancelled = cancel();
+    assert_eq!((cancelled.applied.len(), cancelled.drained), (1, true));
+}
+
+#[test]
+fn a_record_that_has_gone_on_still_answers_who_brings_the_older_effect_again() {
+    let (house, wish) = (House::new(), impatient(Wish::of(Class::Act)));
+    let gate = house.gate();
+    let first = taken(house.begin(&gate, &wish, 7));
+    let settled = recorded(house.settle_with(&gate, &first, success()));
+    let (delivery, marks) = (settled.delivery.clone().expect("a success"), Arc::clone(&gate));
+    house.run(async move { marks.delivered(&delivery).await.expect("the ledger is well") });
+    let second = taken(house.begin(&gate, &wish, 8));
+    assert!(second.possible_repeat && second.effect != first.effect);
+    let again = recorded(house.settle_with(&gate, &first, success()));
+    assert_eq!(again.answer.effect_id, Some(first.effect));
+    assert_eq!(house.journaled("late_answer"), 0, "it was no news");
+    recorded(house.settle_with(&gate, &second, success()));
+}
+
+#[test]
+fn reads_and_what_is_only_observed_are_handed_no_claim() {
+    let house = House::new();
+    assert!(matches!(house.begin(&house.gate(), &Wish::of(Class::Read), 7), Begun::Unrecorded));
+    let (observing, _) = house.process(ONE, Mode::Observe);
+    assert!(matches!(house.begin(&observing, &Wish::consequential(), 7), Begun::Unrecorded));
+    assert!(house.effects().is_empty());
+    assert_eq!(house.journaled("observed"), 1);
+}

@@ -1,0 +1,224 @@
+//! The tokens that open semel's own server: who they are for, what they may do, and a hash of each. A token itself is
+//! never written down; it is told once, to whoever made it.
+
+use crate::entropy::Entropy;
+use crate::holders::Holders;
+use crate::ledger::{Ledger, RACES_MAX};
+use crate::store::{Revision, Store};
+use crate::{Error, journal};
+use semel_core::digest::Digest;
+use semel_core::time::At;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use subtle::ConstantTimeEq;
+
+/// What a token may do at most. Each may do what the ones before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Calls tools, and sees what came of its own calls.
+    Agent,
+    /// Sees everything of its tenant, rules on doubts, cancels runs.
+    Operator,
+    /// Makes and revokes the tokens of its tenant.
+    Admin,
+}
+
+impl Scope {
+    pub const ALL: [Scope; 3] = [Scope::Agent, Scope::Operator, Scope::Admin];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Scope::Agent => "agent",
+            Scope::Operator => "operator",
+            Scope::Admin => "admin",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Scope> {
+        Scope::ALL.into_iter().find(|scope| scope.word() == word)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What the ledger keeps of a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// SHA-256 is enough: a token is 256 random bits, which no dictionary has.
+    hash: Digest,
+    pub tenant: String,
+    pub scope: Scope,
+    /// Whom the token is for. Tokens of one name are one principal: so one can take the place of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub created_at: At,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<At>,
+}
+
+impl Kept {
+    /// The principal of whatever is done with it.
+    pub fn subject(&self, id: &str) -> String {
+        format!("token:{}", self.name.as_deref().unwrap_or(id))
+    }
+
+    pub fn is_over(&self, now: At) -> bool {
+        self.expires_at.is_some_and(|end| now >= end)
+    }
+}
+
+/// All tokens, by id.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens(pub BTreeMap<String, Kept>);
+
+/// What a token is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    tenant: String,
+    scope: Scope,
+    name: Option<String>,
+    expires_at: Option<At>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadToken {
+    #[error("a tenant has 1 to {NAME_CHARS_MAX} letters, digits, `_`, `-` and `.`")]
+    Tenant,
+    #[error("a token's name has 1 to {NAME_CHARS_MAX} letters, digits, `_`, `-` and `.`")]
+    Name,
+}
+
+/// Names stand in tables and in every intent key.
+const NAME_CHARS_MAX: usize = 64;
+
+/// They all lie in one cell, which is read whole. A deployment with more has an identity provider.
+const TOKENS_MAX: usize = 1_000;
+
+/// What every token begins with, so that people and scanners know one when they see it.
+pub const PREFIX: &str = "semel_";
+
+impl NewToken {
+    pub fn new(
+        tenant: &str,
+        scope: Scope,
+        name: Option<&str>,
+        expires_at: Option<At>,
+    ) -> Result<NewToken, BadToken> {
+        if !is_plain(tenant) {
+            return Err(BadToken::Tenant);
+        }
+        if name.is_some_and(|name| !is_plain(name)) {
+            return Err(BadToken::Name);
+        }
+        Ok(NewToken { tenant: tenant.to_owned(), scope, name: name.map(str::to_owned), expires_at })
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.bytes().all(plain)
+}
+
+impl Tokens {
+    /// Whose token this is, if it is one and not over.
+    pub fn holder(&self, shown: &[u8], now: At) -> Option<(&str, &Kept)> {
+        let text = std::str::from_utf8(shown).ok()?;
+        // The id says which one to compare with and is no secret; all of the rest is compared, whatever is found.
+        let (id, _) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        let (id, kept) = self.0.get_key_value(id)?;
+        let same: bool = hash(text).0.ct_eq(&kept.hash.0).into();
+        (same && !kept.is_over(now)).then_some((id.as_str(), kept))
+    }
+}
+
+fn hash(text: &str) -> Digest {
+    Digest::of(&[b"semel token", text.as_bytes()])
+}
+
+/// A token that was just made.
+pub struct Made {
+    pub id: String,
+    /// Told once.
+    pub text: String,
+    pub kept: Kept,
+}
+
+impl fmt::Debug for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Made").field("id", &self.id).field("kept", &self.kept).finish_non_exhaustive()
+    }
+}
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    pub async fn tokens(&self) -> Result<Tokens, Error> {
+        Ok(self.tokens_at().await?.1)
+    }
+
+    pub async fn make_token(&self, new: &NewToken, now: At) -> Result<Made, Error> {
+        for _ in 0..RACES_MAX {
+            let (revision, mut tokens) = self.tokens_at().await?;
+            tokens.0.retain(|_, kept| !kept.is_over(now));
+            if tokens.0.len() >= TOKENS_MAX {
+                return Err(Error::NotWritten { what: format!("there are {TOKENS_MAX} tokens already") });
+            }
+            let bits = || self.entropy.bits();
+            let id = format!("{:012x}", bits() >> 80);
+            let text = format!("{PREFIX}{id}_{:032x}{:032x}", bits(), bits());
+            let NewToken { tenant, scope, name, expires_at } = new.clone();
+            let kept = Kept { hash: hash(&text), tenant, scope, name, created_at: now, expires_at };
+            if tokens.0.insert(id.clone(), kept.clone()).is_some() {
+                // Two of the same name would be one: the earlier one would stop working.
+                continue;
+            }
+            if self.put_tokens(revision, &tokens, "token_created", &id, &kept, now).await? {
+                return Ok(Made { id, text, kept });
+            }
+        }
+        Err(Error::NotWritten { what: "the tokens do not come to rest".into() })
+    }
+
+    /// Makes a token worthless. `None`: there is no such token, or it is another tenant's.
+    pub async fn revoke_token(&self, id: &str, tenant: Option<&str>, now: At) -> Result<Option<Kept>, Error> {
+        for _ in 0..RACES_MAX {
+            let (revision, mut tokens) = self.tokens_at().await?;
+            let theirs = |kept: &Kept| tenant.is_none_or(|tenant| kept.tenant == tenant);
+            let Some(kept) = tokens.0.get(id).filter(|kept| theirs(kept)).cloned() else { return Ok(None) };
+            tokens.0.remove(id);
+            if self.put_tokens(revision, &tokens, "token_revoked", id, &kept, now).await? {
+                return Ok(Some(kept));
+            }
+        }
+        Err(Error::NotWritten { what: "the tokens do not come to rest".into() })
+    }
+
+    async fn tokens_at(&self) -> Result<(Revision, Tokens), Error> {
+        let (revision, tokens) = self.cell::<Tokens>(self.tokens_key()).await?;
+        Ok((revision, tokens.unwrap_or_default()))
+    }
+
+    async fn put_tokens(
+        &self,
+        revision: Revision,
+        tokens: &Tokens,
+        kind: &str,
+        id: &str,
+        kept: &Kept,
+        now: At,
+    ) -> Result<bool, Error> {
+        let data = serde_json::json!({
+            "token": id, "tenant": kept.tenant, "scope": kept.scope, "name": kept.name,
+        });
+        let line = journal::note(kind, None, None, data, now);
+        self.put_cell(self.tokens_key(), revision, tokens, vec![line]).await
+    }
+
+    fn tokens_key(&self) -> Digest {
+        self.secret().mac("tokens", &[])
+    }
+}
