@@ -17,6 +17,7 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
+use semel_core::undo::Undo;
 use semel_core::wording;
 use semel_ledger::claim::{Claim, Unsettled};
 use semel_ledger::entropy::Entropy;
@@ -63,6 +64,8 @@ pub struct Settlement {
     pub attempt: AttemptNo,
     pub nonce: Nonce,
     pub sent: Sent,
+    /// How it can be taken back, if it happened.
+    pub undo: Option<Undo>,
 }
 
 /// What became of it.
@@ -151,7 +154,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// Records what a client brings back. Bringing it again is answered alike.
     pub async fn settle(&self, settlement: Settlement) -> Result<Settled, Error> {
-        let Settlement { effect, attempt, nonce, sent } = settlement;
+        let Settlement { effect, attempt, nonce, sent, undo } = settlement;
         let Some(mut claim) = self.ledger.taken_claim(effect, attempt, nonce).await? else {
             return Ok(Settled::NoSuchClaim);
         };
@@ -167,6 +170,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 return Ok(Settled::Recorded(Box::new(self.told(known, sent))));
             }
             (Some(Verdict::Open | Verdict::Unproven | Verdict::NotApplied) | None, _) => {}
+        }
+        if let Some(undo) = undo {
+            claim.keep_undo(undo);
         }
         let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);

@@ -11,6 +11,7 @@ mod error;
 mod look;
 mod pass;
 mod reply;
+pub mod undo;
 pub mod upstream;
 mod would;
 

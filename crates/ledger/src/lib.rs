@@ -21,6 +21,7 @@ pub mod rulings;
 pub mod sqlite;
 pub mod store;
 pub mod tokens;
+mod undo;
 
 mod precondition;
 

@@ -20,3 +20,4 @@ mod run;
 mod runs;
 mod serve;
 mod streams;
+mod undo;

@@ -134,6 +134,17 @@ impl Asked {
         String::from_utf8(chunk).expect("text")
     }
 
+    /// One chunk of a body; `None` where the connection ended in the middle.
+    pub fn chunk_if_any(&mut self) -> Option<String> {
+        let mut size = String::new();
+        self.reader.read_line(&mut size).ok().filter(|read| *read > 0)?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        let mut chunk = vec![0; size + 2];
+        self.reader.read_exact(&mut chunk).ok()?;
+        chunk.truncate(size);
+        String::from_utf8(chunk).ok()
+    }
+
     pub fn answer(mut self) -> Answer {
         let head = self.head();
         let status = head[9..12].parse().expect("a status");
