@@ -20,11 +20,11 @@ pub struct Following(Arc<Mutex<HashSet<EffectId>>>);
 
 impl Following {
     /// `false`: somebody else does.
-    fn begin(&self, id: EffectId) -> bool {
+    pub fn begin(&self, id: EffectId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
     }
 
-    fn end(&self, id: EffectId) {
+    pub fn end(&self, id: EffectId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 }

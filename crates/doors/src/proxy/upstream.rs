@@ -1,5 +1,6 @@
 //! One API, as the gate sees it: one request out, one answer read.
 
+use super::ask;
 use super::classify::{self, Meaning};
 use super::delivery::Part;
 use super::guard::Guarded;
@@ -330,8 +331,8 @@ impl Upstream for HttpUpstream<'_> {
         }
     }
 
-    async fn probe(&mut self, _: &Probe, _: Option<&Effect>) -> ProbeAnswer {
-        ProbeAnswer::Unknown { why: "requests over HTTP cannot be asked about yet".into() }
+    async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
+        ask::probe(probe, effect, self.guarded, &self.secrets()).await
     }
 
     /// The upstream is not the sender: what it still does with a request is what `quiet` is for.

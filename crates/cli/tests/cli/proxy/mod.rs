@@ -7,3 +7,4 @@ mod bodies;
 mod doubts;
 mod keys;
 mod passing;
+mod questions;
