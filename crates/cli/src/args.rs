@@ -489,6 +489,11 @@ pub enum PolicyCommand {
     },
     /// Say which rule, class and key an action has, and why.
     Explain(PolicyExplain),
+    /// Say which HTTP APIs are known, and what each does against duplicates by itself.
+    Presets {
+        /// One of them, with all that is known of it.
+        name: Option<String>,
+    },
     /// Print the JSON Schema of semel.toml.
     Schema,
     /// Take over a tool's definition that changed since its first use. Alone: list them.

@@ -352,6 +352,21 @@ pub fn key_required(missing: &crate::intent::KeyMissing) -> Trouble {
     }
 }
 
+/// The upstream's preset, or the operator, wants every guarded request to bring a key.
+pub fn key_header_required(header: &str) -> Trouble {
+    Trouble {
+        code: Code::KeyRequired,
+        what_happened: format!("Not run: this API wants an idempotency key with every request, in {header}."),
+        is_it_safe_to_retry: Code::KeyRequired.retry(),
+        next_step: format!(
+            "Send it with {header}: a name of your own for this one effect, the same at every retry."
+        ),
+        human_next_step: "Set required = false under [upstream.NAME.keys], if keys should not be needed."
+            .into(),
+        differing: Vec::new(),
+    }
+}
+
 pub fn ledger_unavailable(why: &str) -> Trouble {
     Trouble {
         code: Code::LedgerUnavailable,

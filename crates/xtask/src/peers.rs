@@ -37,6 +37,9 @@ const APIS: Set = Set {
     node: &["openai@7.53.0", "@anthropic-ai/sdk@1.8.0", "stripe@23.1.0"],
 };
 
+/// What asks the API everything that its document allows, and much that it does not.
+const OPENAPI: Set = Set { name: "openapi", python: &["schemathesis==4.32.5"], node: &[] };
+
 /// Agents whose habits the scripted clients repeat. Large, so that only the long tests ask for them.
 const AGENTS: Set = Set {
     name: "agents",
@@ -58,7 +61,8 @@ pub fn run(arguments: &[&str]) -> Result<std::process::ExitCode> {
 
 pub fn for_tests() -> Result<()> {
     TESTS.install()?;
-    APIS.install().map(drop)
+    APIS.install()?;
+    OPENAPI.install().map(drop)
 }
 
 pub fn for_long_tests() -> Result<()> {

@@ -14,6 +14,7 @@ mod ledger;
 mod llm;
 mod mcp;
 mod policy;
+mod proxy;
 mod rulings;
 mod run;
 mod runs;

@@ -135,7 +135,7 @@ const WORDS: [&str; 15] = [
 const PAIRS: [(&str, &str); 3] = [("api", "key"), ("access", "key"), ("private", "key")];
 
 /// Whether one of the words of a name says that its value is a secret: `X-Api-Key`, `clientSecret`, `GITHUB_TOKEN`.
-fn is_secret_name(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     if !may_name_a_secret(name) {
         return false;
     }
@@ -145,7 +145,7 @@ fn is_secret_name(name: &str) -> bool {
 }
 
 /// Whether the text holds the beginning of any of the words at all. Most texts do not, and every call is looked at.
-fn may_name_a_secret(text: &str) -> bool {
+pub fn may_name_a_secret(text: &str) -> bool {
     let begins = |from: &[u8]| {
         let word: &[u8] = match from[0].to_ascii_lowercase() {
             b'a' => b"auth",

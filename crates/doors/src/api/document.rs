@@ -7,6 +7,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
+/// Ids and runs: one line without control characters.
+const NAME: &str = r"^[^\x00-\x1f\x7f-\x9f]{1,255}$";
+
 /// Made once, when somebody asks for it.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(make);
 
@@ -20,13 +23,18 @@ fn make() -> Value {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
-    let mut schemas = settings.into_generator();
+    // What is optional differs: what may be left out when one writes is not always left out when one reads.
+    let mut schemas = Schemas {
+        taken: settings.clone().for_deserialize().into_generator(),
+        given: settings.for_serialize().into_generator(),
+    };
     let mut paths = Map::new();
     for route in routes() {
         let path = paths.entry(format!("{BASE}{}", route.path)).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation(&route, &mut schemas);
     }
-    schemas.subschema_for::<ProblemForm>();
+    let mut definitions = schemas.taken.take_definitions(true);
+    definitions.extend(schemas.given.take_definitions(true));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -37,34 +45,40 @@ fn make() -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": schemas.take_definitions(true),
+            "schemas": definitions,
             "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "token": {"type": "apiKey", "in": "header", "name": "Semel-Token"},
+                "token": {"type": "http", "scheme": "bearer", "description": "Or in the header `Semel-Token`."},
             },
         },
-        "security": [{"bearer": []}, {"token": []}],
+        "security": [{"token": []}],
     })
 }
 
-fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
-    let mut content = json!({"application/json": {"schema": (route.gives)(schemas)}});
+/// Of what requests bring, and of what answers give.
+struct Schemas {
+    taken: SchemaGenerator,
+    given: SchemaGenerator,
+}
+
+fn operation(route: &Route, schemas: &mut Schemas) -> Value {
+    let mut content = json!({"application/json": {"schema": (route.gives)(&mut schemas.given)}});
     if route.markdown {
         content["text/markdown"] = json!({"schema": {"type": "string"}});
     }
-    let problem = json!({"application/problem+json": {"schema": schemas.subschema_for::<ProblemForm>()}});
+    let problem =
+        json!({"application/problem+json": {"schema": schemas.given.subschema_for::<ProblemForm>()}});
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.summary,
         "description": format!("Needs a token of scope `{}` or more.", route.scope),
-        "parameters": parameters(route, schemas),
+        "parameters": parameters(route, &mut schemas.taken),
         "responses": {
             "200": {"description": "It was done, or this is the answer.", "content": content},
             "default": {"description": "It was not; `detail` says why.", "content": problem},
         },
     });
     if let Some(body) = route.body {
-        let schema = body(schemas);
+        let schema = body(&mut schemas.taken);
         operation["requestBody"] =
             json!({"required": true, "content": {"application/json": {"schema": schema}}});
     }
@@ -74,7 +88,8 @@ fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
 fn parameters(route: &Route, schemas: &mut SchemaGenerator) -> Vec<Value> {
     let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let in_path = names.map(|name| {
-        json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}})
+        let schema = json!({"type": "string", "pattern": NAME});
+        json!({"name": name, "in": "path", "required": true, "schema": schema})
     });
     let mut all: Vec<Value> = in_path.collect();
     all.extend(route.query.map(|query| in_query(query, schemas)).unwrap_or_default());

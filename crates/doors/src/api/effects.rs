@@ -7,10 +7,10 @@ use super::problem::Problem;
 use super::respond::{self, List};
 use crate::effect_json::{self, EffectJson, ReplyKept};
 use axum::response::Response;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
-use semel_core::ids::EffectId;
+use semel_core::ids::{EffectId, Run};
 use semel_core::intent::run_key;
 use semel_core::policy::duration;
 use semel_core::time::At;
@@ -27,6 +27,9 @@ use std::time::Duration;
 const PAGE: usize = 50;
 const PAGE_MAX: usize = 200;
 
+/// As long as the name of any action.
+const ACTION_CHARS_MAX: usize = 255;
+
 /// A page looks at no more effects than this, found or not, so that no request takes long.
 const LOOKED_AT_MAX: usize = 5_000;
 
@@ -39,12 +42,13 @@ pub struct Filter {
     /// Only this state.
     pub state: Option<StateWord>,
     /// Only this run.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]{1,255}$"))]
     pub run: Option<String>,
     /// Only actions that contain this.
     #[schemars(length(max = 255))]
     pub action: Option<String>,
     /// Only effects that were opened since: an instant (RFC 3339), or a span such as `7d`.
+    #[schemars(schema_with = "since")]
     pub since: Option<String>,
     /// What `next` of the page before said.
     #[schemars(regex(pattern = r"^[0-9a-f]{1,16}$"))]
@@ -103,6 +107,12 @@ pub async fn page(
     if limit == 0 || limit > PAGE_MAX {
         return Err(Problem::bad(format!("limit is 1 to {PAGE_MAX}")));
     }
+    if filter.action.as_ref().is_some_and(|text| text.chars().count() > ACTION_CHARS_MAX) {
+        return Err(Problem::bad(format!("action has at most {ACTION_CHARS_MAX} characters")));
+    }
+    if let Some(run) = &filter.run {
+        Run::named(run).map_err(|error| Problem::bad(error.to_string()))?;
+    }
     let of = match (&filter.run, filter.state) {
         (Some(run), _) => Latest::Run(run_key(gate.ledger.secret(), &who.tenant, run)),
         (None, Some(StateWord::InFlight | StateWord::InDoubt)) => Latest::Open,
@@ -156,6 +166,13 @@ pub fn cursor(text: &str) -> Result<Cursor, Problem> {
 
 pub fn text(place: Cursor) -> String {
     format!("{:x}", place.0)
+}
+
+fn since(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [
+        {"type": "string", "format": "date-time"},
+        {"type": "string", "pattern": "^[0-9]{1,3}(ms|s|m|h|d)$"},
+    ]})
 }
 
 /// An instant, or so long ago.

@@ -38,8 +38,8 @@ pub struct Probe {
     /// What a read-only question has shown.
     found: FoundWord,
     /// How long ago the question was begun, by the client's own count. Needed for a no: it speaks for that moment.
-    #[schemars(range(min = 0, max = 3_600_000))]
-    asked_ms_ago: Option<u64>,
+    #[schemars(with = "Option<u64>", range(min = 0, max = 3_600_000))]
+    asked_ms_ago: Option<serde_json::Number>,
     /// What was found, for whoever asks next.
     #[schemars(with = "Option<serde_json::Value>")]
     reply: Option<Box<RawValue>>,
@@ -80,9 +80,10 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         }
         FoundWord::No => Probed::No { quiet: rule.probe.as_ref().map_or(QUIET, |probe| probe.quiet) },
     };
-    let asked_at = match (probe.found, probe.asked_ms_ago) {
+    let ago = probe.asked_ms_ago.as_ref().and_then(whole).filter(|ago| *ago <= ASKED_AGO_MAX_MS);
+    let asked_at = match (probe.found, ago) {
         (FoundWord::Yes, _) => now,
-        (FoundWord::No, Some(ago)) if ago <= ASKED_AGO_MAX_MS => {
+        (FoundWord::No, Some(ago)) => {
             let ago = Duration::from_millis(ago) + ON_ITS_WAY;
             At(now.0.saturating_sub(ago.as_micros() as u64))
         }
@@ -97,4 +98,11 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let found = changed.found;
     let effect = found.effect().unwrap_or(&effect);
     respond::json(&EffectJson::read(&gate.ledger, key, effect).await?)
+}
+
+/// JSON has one kind of number: 5.0 is as whole as 5.
+fn whole(number: &serde_json::Number) -> Option<u64> {
+    let small =
+        |number: f64| (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number as u64);
+    number.as_u64().or_else(|| number.as_f64().and_then(small))
 }

@@ -22,7 +22,7 @@ pub struct Problem {
     members: Map<String, Value>,
 }
 
-/// The form of a problem, for the document.
+/// RFC 9457.
 #[derive(JsonSchema)]
 #[schemars(rename = "Problem")]
 #[allow(dead_code, reason = "it is only described")]
@@ -31,6 +31,7 @@ pub struct ProblemForm {
     status: u16,
     detail: String,
     /// Present when it is about an effect; then all fields of an answer are there too.
+    #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<Code>,
 }
 

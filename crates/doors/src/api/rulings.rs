@@ -62,7 +62,8 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let (_, effect) = named::effect(&api, &who, &id, now).await?;
     let verdict = match (resolve.verdict, resolve.reply) {
         (VerdictWord::NotApplied, Some(_)) => {
-            return Err(Problem::bad("what did not happen has no reply"));
+            let detail = "what did not happen has no reply";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
         }
         (VerdictWord::NotApplied, None) => Verdict::NotApplied,
         (VerdictWord::Applied, reply) => {

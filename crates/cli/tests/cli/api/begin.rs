@@ -138,7 +138,7 @@ fn an_operator_rules_on_a_doubt_and_takes_it_back() {
     assert_eq!(resolve(applied.clone()).status, 409, "it is in flight");
     let unclear = client.settle(&claim, "in_doubt", Value::Null);
     assert_eq!((unclear.status, &unclear.json()["code"]), (200, &json!("in_doubt")));
-    assert_eq!(resolve(json!({"verdict": "not_applied", "reason": "x", "reply": 1})).status, 400);
+    assert_eq!(resolve(json!({"verdict": "not_applied", "reason": "x", "reply": 1})).status, 422);
     assert_eq!(resolve(json!({"verdict": "applied", "reason": " "})).status, 400);
     let ruled = resolve(applied);
     assert_eq!((ruled.status, &ruled.json()["evidence"]), (200, &json!("ruled")));
