@@ -1,5 +1,6 @@
 //! What a caller wants done: scope, action, arguments, occurrence; and the keys that make two of them the same.
 
+use crate::beside::Beside;
 use crate::digest::{Digest, Secret};
 use crate::effect::{Facts, Occurrence};
 use crate::identity::{self, IntentDigest, Marks};
@@ -74,6 +75,8 @@ pub struct Intent {
     pub window: Option<Duration>,
     /// What the upstream refused is answered from the record, and not sent again.
     pub replay_refusals: bool,
+    /// What the door knows beside; nothing is decided by it.
+    pub beside: Beside,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,6 +178,7 @@ impl Intent {
             born_at: caller_key.and_then(|key| uuid_v7_time(key.as_str())),
             window,
             replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,
+            beside: Beside::default(),
         })
     }
 
