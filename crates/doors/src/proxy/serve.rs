@@ -84,7 +84,7 @@ async fn answer(offers: &Offers, request: Request<Body>) -> Result<Response, Ref
     }
     let came = offers.hall.clock.elapsed();
     let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
-    let body = whole_body(&parts.headers, body).await?;
+    let body = whole_body(&parts.headers, body, BODY_BYTES_MAX).await?;
     let arguments = Arguments::read(&place.path, parts.uri.query(), &parts.headers, &body);
     let arguments = arguments.map_err(|bad| malformed(&NotUnderstood::from(bad)))?;
     let asked =
@@ -185,10 +185,11 @@ fn is_a_request(parts: &Parts) -> Result<(), Refused> {
     }
 }
 
-async fn whole_body(headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
+/// The body, if it has at most so many bytes.
+pub async fn whole_body(headers: &HeaderMap, body: Body, max: usize) -> Result<Bytes, Refused> {
     let waits_for_word = headers.contains_key(EXPECT);
     let mut body = body;
-    match body::read(&mut body, BODY_BYTES_MAX, PAUSE_MAX).await {
+    match body::read(&mut body, max, PAUSE_MAX).await {
         Ok(bytes) => Ok(bytes),
         Err(error @ Unreadable::TooLarge(_)) => {
             if !waits_for_word {
