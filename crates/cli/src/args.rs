@@ -228,6 +228,8 @@ pub enum LedgerCommand {
         #[arg(long, alias = "note", value_name = "TEXT")]
         reason: String,
     },
+    /// Take an effect back, as an effect of its own, where its rule says how.
+    Undo(Undo),
     /// Print every effect, one JSON document a line.
     Export {
         /// Leave recorded replies out.
@@ -326,6 +328,24 @@ pub struct Resolve {
     /// What it answered, for whoever asks next; `-` reads stdin.
     #[arg(long, value_name = "FILE", conflicts_with = "not_applied")]
     pub reply: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "In semel.toml:\n  \
+    [[rule]]\n  \
+    match = \"cli:charge.sh\"\n  \
+    [rule.undo]\n  \
+    cmd = [\"./refund.sh\", \"{reply.id}\"]\n\n\
+    Values are filled in when the effect is done. A second undo of one effect changes nothing.")]
+pub struct Undo {
+    /// An effect id, or the end of one.
+    pub effect: String,
+    /// Why.
+    #[arg(long, alias = "note", value_name = "TEXT")]
+    pub reason: String,
+    /// Say what would happen, and do nothing.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -469,6 +489,11 @@ pub enum PolicyCommand {
     },
     /// Say which rule, class and key an action has, and why.
     Explain(PolicyExplain),
+    /// Say which HTTP APIs are known, and what each does against duplicates by itself.
+    Presets {
+        /// One of them, with all that is known of it.
+        name: Option<String>,
+    },
     /// Print the JSON Schema of semel.toml.
     Schema,
     /// Take over a tool's definition that changed since its first use. Alone: list them.

@@ -72,6 +72,9 @@ fn style(state: &State) -> Style {
 /// What the last column says. A plain success needs no words.
 fn why(effect: &Effect) -> String {
     match &effect.state {
+        State::Applied(_) if effect.undone.is_some() => {
+            effect.undone.map(|undone| format!("undone by {}", undone.by)).unwrap_or_default()
+        }
         State::Applied(applied) if applied.evidence == Evidence::Reported => String::new(),
         State::Applied(applied) => applied.evidence.word().to_owned(),
         _ => effect_json::why(effect).unwrap_or_default(),

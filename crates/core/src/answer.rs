@@ -25,6 +25,10 @@ pub struct Answer {
     pub trouble: Option<Trouble>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<DryRun>,
+    /// The effect that took this one back since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub undone_by: Option<EffectId>,
     /// Same identity as an earlier, delivered success; it ran because its class says so.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub possible_repeat: bool,
@@ -46,6 +50,7 @@ impl Answer {
             reason: None,
             trouble: Some(trouble),
             dry_run: None,
+            undone_by: None,
             possible_repeat: false,
             data: Value::Null,
         }
@@ -185,6 +190,7 @@ pub enum Code {
     BudgetSpent,
     Refuted,
     HeldForPerson,
+    CannotUndo,
     UpstreamRefused,
     NotStarted,
     LedgerUnavailable,
@@ -192,7 +198,7 @@ pub enum Code {
 }
 
 impl Code {
-    pub const ALL: [Code; 12] = [
+    pub const ALL: [Code; 13] = [
         Code::InFlight,
         Code::Drift,
         Code::InDoubt,
@@ -201,6 +207,7 @@ impl Code {
         Code::BudgetSpent,
         Code::Refuted,
         Code::HeldForPerson,
+        Code::CannotUndo,
         Code::UpstreamRefused,
         Code::NotStarted,
         Code::LedgerUnavailable,
@@ -217,6 +224,7 @@ impl Code {
             Code::BudgetSpent => "budget_spent",
             Code::Refuted => "refuted",
             Code::HeldForPerson => "held_for_person",
+            Code::CannotUndo => "cannot_undo",
             Code::UpstreamRefused => "upstream_refused",
             Code::NotStarted => "not_started",
             Code::LedgerUnavailable => "ledger_unavailable",
@@ -239,6 +247,7 @@ impl Code {
             | Code::BudgetSpent
             | Code::Refuted
             | Code::HeldForPerson
+            | Code::CannotUndo
             | Code::PolicyInvalid => Retry::No,
         }
     }
@@ -246,9 +255,12 @@ impl Code {
     /// The exit status of `semel run`; `None` where the command's own stands (or, for `not_started`, 125 to 127).
     pub fn exit(self) -> Option<u8> {
         match self {
-            Code::KeyRequired | Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => {
-                Some(120)
-            }
+            Code::KeyRequired
+            | Code::Cancelled
+            | Code::BudgetSpent
+            | Code::Refuted
+            | Code::HeldForPerson
+            | Code::CannotUndo => Some(120),
             Code::InDoubt => Some(121),
             Code::InFlight => Some(122),
             Code::Drift => Some(123),

@@ -1,7 +1,7 @@
 //! What to do with a call, given what the ledger knows. Pure: looks, never acts.
 
 use crate::class::{Class, Tier};
-use crate::effect::{EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, STORM, State};
+use crate::effect::{EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, Reply, STORM, State};
 use crate::ids::{AttemptNo, Reason};
 use crate::intent::{AskedBy, Intent, NamedBy};
 use crate::policy::rule::{Again, Rule};
@@ -101,7 +101,12 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
             Decision::Refuse(Refusal::Refuted)
         }
         State::NotApplied(_) if situation.forgotten_before.is_some() => Decision::Unremembered,
-        State::NotApplied(NotApplied { why: NotAppliedWhy::Refused(_), .. }) if intent.replay_refusals => {
+        // A refusal of which nothing was to be kept speaks for its own moment alone.
+        State::NotApplied(NotApplied { at, why: NotAppliedWhy::Refused(_), reply, .. })
+            if intent.replay_refusals
+                && *reply != Reply::Unknown
+                && intent.window.is_none_or(|window| situation.now < at.plus(window)) =>
+        {
             if drifted {
                 drift()
             } else {
@@ -186,16 +191,16 @@ fn applied(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Result<Dec
     if intent.call_id.as_ref().is_some_and(same_call) {
         return Err(Replay::Reissue);
     }
-    if intent.named_by == NamedBy::CallerKey {
-        return Err(Replay::Repeat);
-    }
     let next = |possible_repeat| Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat });
+    let over = intent.window.is_some_and(|window| now >= delivered.plus(window));
+    if intent.named_by == NamedBy::CallerKey {
+        // For ever, unless the upstream's own keys have a life, and a key means something new after it.
+        return if over { Ok(next(true)) } else { Err(Replay::Repeat) };
+    }
     match rule.class {
         Class::Act => Ok(next(true)),
         Class::Convergent | Class::Generate => Ok(next(false)),
-        Class::Consequential if intent.window.is_some_and(|window| now >= delivered.plus(window)) => {
-            Ok(next(true))
-        }
+        Class::Consequential if over => Ok(next(true)),
         Class::Consequential => Err(Replay::Repeat),
         Class::Read => Ok(Decision::Pass),
     }

@@ -20,6 +20,11 @@ impl Digest {
         Digest(hash.finalize().into())
     }
 
+    /// SHA-256 over the bytes alone, as `sha256sum` prints it.
+    pub fn plain(bytes: &[u8]) -> Self {
+        Digest(Sha256::digest(bytes).into())
+    }
+
     pub fn parse(hex: &str) -> Option<Self> {
         let bytes = hex.as_bytes();
         if bytes.len() != 64 {

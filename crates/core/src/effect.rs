@@ -5,6 +5,7 @@ use crate::class::{Class, Tier};
 use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use crate::time::At;
+use crate::undo::{Undo, UndoCall, Undoes, Undone};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -27,6 +28,12 @@ pub struct Effect {
     /// The first time its answer reached a caller. Missing means undelivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<At>,
+    /// How it can be taken back, since it was known to have happened; `None` where its rule does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Undo>,
+    /// It was taken back. It happened all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone: Option<Undone>,
 }
 
 fn is_zero(epoch: &u64) -> bool {
@@ -72,6 +79,9 @@ pub struct Facts {
     pub subject: String,
     /// Where the rule stands, as `semel.toml:12`, or `default`.
     pub rule: String,
+    /// It takes another effect back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<Undoes>,
     /// Whose call it was: [`principal_mark`](crate::intent::principal_mark). 0 in records from before it was kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub principal: u64,
@@ -262,6 +272,14 @@ impl Effect {
     pub fn open_attempt(&self) -> Option<&Attempt> {
         match self.state {
             State::InFlight { attempt } => self.attempt(attempt),
+            _ => None,
+        }
+    }
+
+    /// The call that takes it back, unless that was made already.
+    pub fn undoable(&self) -> Option<&UndoCall> {
+        match (&self.state, &self.undo, self.undone) {
+            (State::Applied(_), Some(Undo::By(call)), None) => Some(call),
             _ => None,
         }
     }

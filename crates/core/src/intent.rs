@@ -2,12 +2,13 @@
 
 use crate::beside::Beside;
 use crate::digest::{Digest, Secret};
-use crate::effect::{Facts, Occurrence};
+use crate::effect::{Effect, Facts, Occurrence};
 use crate::identity::{self, IntentDigest, Marks};
 use crate::ids::{EffectId, IdempotencyKey, Reason, Run};
 use crate::json::Json;
 use crate::policy::rule::{CallerKey, Rule, ScopeChoice};
 use crate::time::At;
+use crate::undo::Undoes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +78,8 @@ pub struct Intent {
     pub replay_refusals: bool,
     /// What the door knows beside; nothing is decided by it.
     pub beside: Beside,
+    /// It takes an effect back.
+    pub undoes: Option<Undoes>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,7 +182,32 @@ impl Intent {
             window,
             replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,
             beside: Beside::default(),
+            undoes: None,
         })
+    }
+
+    /// The same call as the one that takes an effect back: one intent for each effect, whoever asks and however often.
+    /// It belongs to no run, so that what a cancelled run has done can be undone. `plain` is the call as it was kept, so
+    /// that a change of policy between two tries is no drift.
+    pub fn to_undo(self, plain: &Intent, effect: &Effect, undoes: Undoes, secret: &Secret) -> Intent {
+        Intent {
+            digest: IntentDigest::of(UNDO, &Json::str(&effect.id.to_string())),
+            key: undo_key(secret, &effect.facts.tenant, effect.id),
+            marks: Arc::clone(&plain.marks),
+            scope: Scope::Global,
+            named_by: NamedBy::CallerKey,
+            window: None,
+            // Nobody can have wanted it back before it was there.
+            born_at: Some(effect.changed_at()),
+            run: None,
+            run_key: None,
+            alias: None,
+            again: None,
+            call_id: None,
+            replay_refusals: false,
+            undoes: Some(undoes),
+            ..self
+        }
     }
 
     /// The same intent on a connection that has done it before: repeats are tied together for longer.
@@ -206,6 +234,7 @@ impl Intent {
             caller_key: self.named_by == NamedBy::CallerKey,
             subject: self.subject.clone(),
             rule: rule.origin.to_string(),
+            undoes: self.undoes.clone(),
             principal: self.principal,
         })
     }
@@ -223,6 +252,14 @@ pub struct Seed {
 pub fn run_key(secret: &Secret, tenant: &str, run: &str) -> Digest {
     secret.mac("run", &[tenant.as_bytes(), run.as_bytes()])
 }
+
+/// The intent key of the undo of an effect. Whoever knows the effect can look up its undo.
+pub fn undo_key(secret: &Secret, tenant: &str, effect: EffectId) -> Digest {
+    secret.mac(UNDO, &[tenant.as_bytes(), &effect.0.to_be_bytes()])
+}
+
+/// What undoes are named by, apart from everything that a caller could name.
+const UNDO: &str = "undo";
 
 /// By which a record tells whose it is, without naming anybody. Never 0.
 pub fn principal_mark(secret: &Secret, tenant: &str, principal: &str) -> u64 {

@@ -17,4 +17,5 @@ pub mod normalise;
 pub mod outcome;
 pub mod policy;
 pub mod time;
+pub mod undo;
 pub mod wording;

@@ -12,6 +12,7 @@ use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Run};
 use crate::outcome::Outcome;
 use crate::time::At;
+use crate::undo::{Undo, Undone};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub enum Event {
     Delivered {
         at: At,
     },
+    /// An effect of its own has taken it back.
+    Undone(Undone),
     /// The store may have lost a later claim of an effect that it holds to be in doubt or not to have happened
     /// (rule 9).
     Forgotten {
@@ -164,6 +167,7 @@ impl Event {
             Event::Confirmed => "confirmed",
             Event::Refuted { .. } => "refuted",
             Event::Delivered { .. } => "delivered",
+            Event::Undone(_) => "undone",
             Event::Forgotten { .. } => "forgotten",
         }
     }
@@ -285,10 +289,15 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
                 attempt.verdict = Verdict::NotApplied;
             }
             next.delivered_at = None;
+            next.undo = None;
             next.state = not_applied(*at, NotAppliedWhy::Refuted(what.clone()), None);
         }
         (State::Applied(_), Event::Delivered { at }) => {
             next.delivered_at.get_or_insert(*at);
+        }
+        // It happened, and stays on record as what it is.
+        (State::Applied(_), Event::Undone(undone)) => {
+            next.undone.get_or_insert(*undone);
         }
         // A refuted effect is never run again by itself, so there is nothing that a lost claim could double.
         (state, Event::Forgotten { at, epoch }) if may_have_been_claimed_since(state) => {
@@ -298,6 +307,19 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         (state, event) => return Err(Illegal { state: state.word(), event: event.word() }),
     }
     Ok(Step { effect: next, alarm })
+}
+
+/// Keeps how an effect can be taken back, if this event is what it rests on.
+pub fn keep_undo(effect: &mut Effect, event: &Event, undo: Undo) {
+    let State::Applied(applied) = &effect.state else { return };
+    let rests_on_it = match event {
+        Event::Settled { attempt, .. } => applied.by == Some(*attempt),
+        Event::ProbedYes { .. } => true,
+        _ => false,
+    };
+    if rests_on_it {
+        effect.undo = Some(undo);
+    }
 }
 
 impl Effect {
@@ -313,6 +335,8 @@ impl Effect {
             opened_at: new.at,
             epoch: new.epoch,
             delivered_at: None,
+            undo: None,
+            undone: None,
         };
         start(&mut effect, new, false);
         effect
@@ -330,6 +354,8 @@ impl Effect {
             opened_at: at,
             epoch,
             delivered_at: None,
+            undo: None,
+            undone: None,
         }
     }
 }
@@ -391,6 +417,7 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
     };
     effect.marks = Arc::clone(&new.marks);
     effect.epoch = new.epoch;
+    effect.undo = None;
     effect.state = State::InFlight { attempt: number };
 }
 

@@ -6,6 +6,7 @@ use crate::class::Class;
 use crate::effect::{Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotAppliedWhy, State};
 use crate::policy::rule::Again;
 use crate::time::{At, in_words};
+use crate::undo::Undo;
 
 fn named(effect: &Effect) -> String {
     match effect.facts.subject.as_str() {
@@ -27,8 +28,11 @@ pub fn done_before(effect: &Effect, now: At) -> String {
         Evidence::Probed => "found to be done",
         Evidence::Ruled => "ruled to be done",
     };
-    let mut text =
-        format!("{how} {} ago{}; it was not run again", in_words(now.since(applied.at)), by_run(effect));
+    let undone = effect.undone.map_or_else(String::new, |undone| {
+        format!(", and undone {} ago by {}", in_words(now.since(undone.at)), undone.by)
+    });
+    let ago = in_words(now.since(applied.at));
+    let mut text = format!("{how} {ago} ago{}{undone}; it was not run again", by_run(effect));
     if let Some(ruling) = &applied.ruling {
         text.push_str(&format!(" ({}: {})", ruling.by, ruling.reason.as_str()));
     }
@@ -261,6 +265,71 @@ pub fn upstream_refused(effect: &Effect) -> Trouble {
     }
 }
 
+/// An effect that cannot be taken back.
+pub fn cannot_undo(effect: &Effect) -> Trouble {
+    let named = named(effect);
+    let id = effect.id;
+    let show = format!("semel ledger show {id}");
+    let (why, human) = match (&effect.state, &effect.undo) {
+        (State::NotApplied(not), _) => (
+            format!("it did not happen ({}), so there is nothing to take back", why_not_applied(&not.why)),
+            show,
+        ),
+        (_, Some(Undo::Not(why))) => (format!("the undo of its rule does not serve: {why}"), show),
+        (State::Applied(applied), _) if applied.evidence == Evidence::Ruled => {
+            ("it was ruled to have happened, and its answer is not known".to_owned(), show)
+        }
+        _ => (
+            "when it was done, its rule did not say how to take it back".to_owned(),
+            "Take it back by hand. [rule.undo] says how it is done from now on.".to_owned(),
+        ),
+    };
+    Trouble {
+        code: Code::CannotUndo,
+        what_happened: format!("Nothing was undone: {named} cannot be taken back here; {why}."),
+        is_it_safe_to_retry: Code::CannotUndo.retry(),
+        next_step: format!("Tell the user that {id} must be taken back by hand, if it is to be."),
+        human_next_step: human,
+        differing: Vec::new(),
+    }
+}
+
+/// Its undo is a command, and whoever was asked runs none.
+pub fn undo_by_hand(effect: &Effect) -> Trouble {
+    Trouble {
+        code: Code::HeldForPerson,
+        what_happened: format!(
+            "Nothing was undone: {} is taken back by a command, and no request starts one.",
+            named(effect)
+        ),
+        is_it_safe_to_retry: Code::HeldForPerson.retry(),
+        next_step: format!("Tell the user that {} is to be undone on the machine itself.", effect.id),
+        human_next_step: format!("semel ledger undo {} --reason TEXT", effect.id),
+        differing: Vec::new(),
+    }
+}
+
+/// Nobody takes back what may not be there.
+pub fn undo_needs_ruling(effect: &Effect) -> Trouble {
+    let doubt = in_doubt(effect);
+    Trouble {
+        what_happened: format!("Nothing was undone. {} Resolve it first.", doubt.what_happened),
+        next_step: format!(
+            "Do not undo it another way. Tell the user that {} needs a decision first.",
+            effect.id
+        ),
+        ..doubt
+    }
+}
+
+pub fn undo_too_early(effect: &Effect, now: At) -> Trouble {
+    Trouble {
+        what_happened: format!("Nothing was undone: {} is still running.", named(effect)),
+        next_step: "Ask again once it has ended.".into(),
+        ..in_flight(effect, now)
+    }
+}
+
 pub fn not_started(why: &str) -> Trouble {
     Trouble {
         code: Code::NotStarted,
@@ -279,6 +348,21 @@ pub fn key_required(missing: &crate::intent::KeyMissing) -> Trouble {
         is_it_safe_to_retry: Code::KeyRequired.retry(),
         next_step: format!("Call it with {} filled in, from the task at hand.", missing.missing.join(", ")),
         human_next_step: "Give --key, or set key_required = false in the rule.".into(),
+        differing: Vec::new(),
+    }
+}
+
+/// The upstream's preset, or the operator, wants every guarded request to bring a key.
+pub fn key_header_required(header: &str) -> Trouble {
+    Trouble {
+        code: Code::KeyRequired,
+        what_happened: format!("Not run: this API wants an idempotency key with every request, in {header}."),
+        is_it_safe_to_retry: Code::KeyRequired.retry(),
+        next_step: format!(
+            "Send it with {header}: a name of your own for this one effect, the same at every retry."
+        ),
+        human_next_step: "Set required = false under [upstream.NAME.keys], if keys should not be needed."
+            .into(),
         differing: Vec::new(),
     }
 }

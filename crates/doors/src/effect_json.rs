@@ -7,6 +7,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, Evidence, Reply, State, Verdict};
 use semel_core::identity::IntentDigest;
 use semel_core::ids::{AttemptNo, EffectId};
+use semel_core::undo::Undo;
 use semel_core::wording;
 use semel_ledger::Ledger;
 use semel_ledger::entropy::Entropy;
@@ -40,6 +41,36 @@ pub struct EffectJson {
     pub intent_digest: IntentDigest,
     pub rule: String,
     pub reply: ReplyKept,
+    /// How it can be taken back, or why it cannot; null where its rule does not say.
+    pub undo: Option<UndoJson>,
+    /// It was taken back.
+    pub undone: Option<UndoneJson>,
+    /// It takes another effect back.
+    pub undoes: Option<UndoesJson>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Undo")]
+pub struct UndoJson {
+    pub call: Option<String>,
+    pub why_not: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Undone")]
+pub struct UndoneJson {
+    #[schemars(with = "String")]
+    pub by: EffectId,
+    pub at: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Undoes")]
+pub struct UndoesJson {
+    #[schemars(with = "String")]
+    pub effect_id: EffectId,
+    pub by: String,
+    pub reason: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -91,6 +122,16 @@ impl EffectJson {
             intent_digest: effect.facts.digest,
             rule: effect.facts.rule.clone(),
             reply,
+            undo: effect.undo.as_ref().map(|undo| match undo {
+                Undo::By(call) => UndoJson { call: Some(call.to_string()), why_not: None },
+                Undo::Not(why) => UndoJson { call: None, why_not: Some(why.clone()) },
+            }),
+            undone: effect.undone.map(|undone| UndoneJson { by: undone.by, at: undone.at.to_string() }),
+            undoes: effect.facts.undoes.as_ref().map(|undoes| UndoesJson {
+                effect_id: undoes.effect,
+                by: undoes.by.clone(),
+                reason: undoes.reason.as_str().to_owned(),
+            }),
         }
     }
 

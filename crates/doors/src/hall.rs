@@ -19,7 +19,7 @@ pub struct Hall {
     pub busy: Busy,
     pub leaving: Leaving,
     /// What probes, confirms and undos reach.
-    pub means: Means,
+    pub means: Arc<Means>,
     /// Answers of models that are coming.
     pub lives: Arc<Lives>,
 }
@@ -32,14 +32,14 @@ impl Hall {
             clock,
             busy: Busy::default(),
             leaving: Leaving::default(),
-            means: Means::default(),
+            means: Arc::default(),
             lives: Arc::default(),
         }
     }
 
     #[must_use]
     pub fn with_means(self, means: Means) -> Hall {
-        Hall { means, ..self }
+        Hall { means: Arc::new(means), ..self }
     }
 
     /// The ledger's secret, if there is a ledger.

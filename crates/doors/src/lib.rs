@@ -17,3 +17,4 @@ pub mod neutral;
 pub mod proxy;
 pub mod runtime;
 pub mod told;
+pub mod undo;

@@ -97,6 +97,12 @@ async fn item<S: Store, H: Holders, E: Entropy>(
     match &effect.state {
         State::Applied(applied) => {
             put(&mut line, format_args!(": {}, {}", applied.word, applied.evidence.word()));
+            if let Some(undone) = effect.undone {
+                put(&mut line, format_args!(", UNDONE {} by {}", undone.at, undone.by));
+            }
+            if let Some(undoes) = &effect.facts.undoes {
+                put(&mut line, format_args!("; it undid {}", undoes.effect));
+            }
             if let (_, Some(bytes)) = effect_json::reply(ledger, key, effect).await?
                 && let Some(result) = first_line(&bytes)
             {

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::observe::{Settling, Told};
 use crate::pass::{Call, Own};
 use crate::reply::{Passed, answer_of_record, answer_ran, held};
-use crate::upstream::{Recorded, Sending, Sent, Upstream, upstream_key};
+use crate::upstream::{Recorded, Seen, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::beside::Beside;
@@ -17,6 +17,7 @@ use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
 use semel_core::time::At;
+use semel_core::undo::{Filling, Undo};
 use semel_core::wording;
 use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
@@ -154,6 +155,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let mut claim = claim;
         let answered_at = self.clock.elapsed();
+        if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, fill_in_undo(call)) {
+            claim.keep_undo(undo);
+        }
         let patience_ends = answered_at + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);
         let changed = loop {
@@ -267,6 +271,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
         }
     }
+}
+
+/// How an effect that has just been seen to be there can be taken back, where its rule says how.
+pub(crate) fn fill_in_undo<U: Upstream>(call: &Call<'_, U>) -> Option<Undo> {
+    let undo = call.rule.undo.as_ref()?;
+    let Some(seen) = call.upstream.seen() else {
+        return Some(Undo::Not("what it answered is not known".into()));
+    };
+    let Seen { places, cwd } = &seen;
+    let (action, secret) = (&call.intent.action, &call.rule.sorting.secret);
+    Some(Undo::fill_in(undo, &Filling { action, places, secret, cwd }))
 }
 
 enum Turn {

@@ -18,6 +18,7 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
+use semel_core::undo::Undo;
 use semel_core::wording;
 use semel_ledger::claim::{Claim, Unsettled};
 use semel_ledger::entropy::Entropy;
@@ -64,6 +65,8 @@ pub struct Settlement {
     pub attempt: AttemptNo,
     pub nonce: Nonce,
     pub sent: Sent,
+    /// How it can be taken back, if it happened.
+    pub undo: Option<Undo>,
 }
 
 /// What became of it.
@@ -163,7 +166,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// Records what a client brings back. Bringing it again is answered alike.
     pub async fn settle(&self, settlement: Settlement) -> Result<Settled, Error> {
-        let Settlement { effect, attempt, nonce, sent } = settlement;
+        let Settlement { effect, attempt, nonce, sent, undo } = settlement;
         let Some(mut claim) = self.ledger.taken_claim(effect, attempt, nonce).await? else {
             return Ok(Settled::NoSuchClaim);
         };
@@ -179,6 +182,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 return Ok(Settled::Recorded(Box::new(self.told(known, sent))));
             }
             (Some(Verdict::Open | Verdict::Unproven | Verdict::NotApplied) | None, _) => {}
+        }
+        if let Some(undo) = undo {
+            claim.keep_undo(undo);
         }
         let brought_at = self.clock.elapsed();
         let patience_ends = brought_at + SETTLE_PATIENCE;

@@ -13,6 +13,7 @@ mod look;
 pub mod observe;
 mod pass;
 mod reply;
+pub mod undo;
 pub mod upstream;
 mod would;
 

@@ -1,6 +1,6 @@
 //! Looking before acting: probes, lookalikes, and what is said about a doubt.
 
-use crate::attempt::DEADLINE_DEFAULT;
+use crate::attempt::{DEADLINE_DEFAULT, fill_in_undo};
 use crate::clock::Clock;
 use crate::observe::Told;
 use crate::pass::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
@@ -44,8 +44,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         match call.upstream.probe(probe, Some(effect)).await {
             ProbeAnswer::Yes { reply, word } => {
                 let word = word.unwrap_or(self.word_of(call.rule));
-                let cleared =
-                    self.ledger.probed(found, Probed::Yes { word, reply }, self.clock.now()).await?;
+                let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
+                let cleared = self.ledger.probed(found, probed, self.clock.now()).await?;
                 self.tell_cleared(cleared.as_ref());
                 Ok(None)
             }

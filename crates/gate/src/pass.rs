@@ -128,6 +128,16 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if rule.class == Class::Read || self.mode == Mode::Observe {
             return Box::pin(self.pass_through(intent, rule, upstream)).await;
         }
+        self.guarded(intent, rule, upstream).await
+    }
+
+    /// The path of whatever is recorded.
+    pub(crate) async fn guarded<U: Upstream>(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        upstream: &mut U,
+    ) -> Result<Passed, Error> {
         let came = self.clock.now();
         let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
         let passed = self.come_to_rest(&mut call).await;
@@ -240,7 +250,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::ReplayEarlier(number) => {
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {
-                    Some(known) => {
+                    Some(mut known) => {
+                        known.effect = self.ledger.with_undone(known.effect).await?;
                         let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
                         answer_of_record(earlier, OutcomeWord::Replayed, now)
                     }

@@ -56,6 +56,7 @@ impl Passed {
             reason: Some("a probe found it there before anything was sent".into()),
             trouble: None,
             dry_run: None,
+            undone_by: None,
             possible_repeat: false,
             data: Value::Null,
         };
@@ -79,6 +80,15 @@ impl Passed {
                                  is kept in the journal, as evidence."
                 .into();
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
+    }
+
+    /// Nothing was sent, for a reason that concerns this effect.
+    pub fn refused(effect: &Effect, trouble: Trouble) -> Passed {
+        let outcome = match trouble.code {
+            semel_core::answer::Code::HeldForPerson => OutcomeWord::Held,
+            _ => OutcomeWord::Refused,
+        };
+        refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null)
     }
 
     /// A question after the success found it to be true.
@@ -129,6 +139,7 @@ impl Passed {
             reason,
             trouble: None,
             dry_run: None,
+            undone_by: None,
             possible_repeat: false,
             data: sent.data,
         };
@@ -272,6 +283,7 @@ fn answer(
         reason,
         trouble: None,
         dry_run: None,
+        undone_by: effect.undone.map(|undone| undone.by),
         possible_repeat: false,
         data: Value::Null,
     }

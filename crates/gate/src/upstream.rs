@@ -4,6 +4,7 @@ use semel_core::answer::EffectWord;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::Effect;
 use semel_core::ids::AttemptNo;
+use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::file::KeyForm;
 use semel_core::policy::rule::{Probe, Rule};
@@ -25,6 +26,11 @@ pub trait Upstream: Send {
     /// Whether a sender can act as long as it lives (a child process), rather than only within the send window.
     fn sends_while_alive(&self) -> bool;
 
+    /// What rules see of the call and of what was last heard about it, for an undo to be filled in from. `None`: nothing.
+    fn seen(&self) -> Option<Seen> {
+        None
+    }
+
     /// After an unclear answer: lets go of whatever keeps its senders from being seen as gone.
     fn let_go(&mut self);
 
@@ -33,6 +39,15 @@ pub trait Upstream: Send {
     fn joins(&mut self, effect: &Effect, attempt: AttemptNo) {
         let _settled_is_soon_enough = (effect, attempt);
     }
+}
+
+/// A call with its answer, as rules see them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// One object: `args`, `argv`, `body`, …, and `reply`.
+    pub places: Json,
+    /// Where a command of the rule's would run.
+    pub cwd: String,
 }
 
 /// Nothing was started, and this is why.

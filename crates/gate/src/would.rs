@@ -83,6 +83,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             reason: None,
             trouble: None,
             dry_run: Some(would),
+            undone_by: found.effect().and_then(|effect| effect.undone).map(|undone| undone.by),
             possible_repeat: false,
             data: Value::Null,
         })

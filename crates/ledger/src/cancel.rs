@@ -11,6 +11,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, LastSend, SEND_WITHIN, State, Verdict};
 use semel_core::intent::run_key;
 use semel_core::time::At;
+use semel_core::undo::UndoCall;
 use std::sync::Arc;
 
 /// What a cancelled run has done, and what of it may still happen.
@@ -24,6 +25,13 @@ pub struct Cancelled {
     pub prevented: Vec<(String, String)>,
     /// Only this promises that nothing more will be sent.
     pub drained: bool,
+}
+
+impl Cancelled {
+    /// What of it can be taken back, and by which call. Each is an effect of its own.
+    pub fn undoable(&self) -> impl Iterator<Item = (&Known, &UndoCall)> {
+        self.applied.iter().filter_map(|known| Some((known, known.effect.undoable()?)))
+    }
 }
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
@@ -64,7 +72,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     may_send |= self.may_send(attempt, now)?;
                 }
                 match known.effect.state {
-                    State::Applied(_) => answer.applied.push(known),
+                    State::Applied(_) => {
+                        let effect = self.with_undone(known.effect).await?;
+                        answer.applied.push(Known { effect, ..known });
+                    }
                     State::InFlight { .. } => answer.in_flight.push(known),
                     State::InDoubt(_) => answer.in_doubt.push(known),
                     State::NotApplied(_) => {}

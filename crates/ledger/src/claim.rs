@@ -17,6 +17,7 @@ use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
+use semel_core::undo::Undo;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
@@ -27,9 +28,15 @@ pub struct Claim {
     found: Found,
     attempt: AttemptNo,
     turn: Option<(Digest, Revision)>,
+    undo: Option<Undo>,
 }
 
 impl Claim {
+    /// How the effect can be taken back if it is settled as applied.
+    pub fn keep_undo(&mut self, undo: Undo) {
+        self.undo = Some(undo);
+    }
+
     pub fn effect(&self) -> &Effect {
         &self.known().effect
     }
@@ -187,7 +194,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             reply: None,
         };
         let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
-        Ok(Asked { commit, claim: Claim { found, attempt, turn } })
+        Ok(Asked { commit, claim: Claim { found, attempt, turn, undo: None } })
     }
 
     fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
@@ -251,7 +258,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 Found { newest: Some(Arc::new(known)), revision: Revision::ABSENT, reply: None, ..newest }
             }
         };
-        Ok(Some(Claim { found, attempt, turn: None }))
+        Ok(Some(Claim { found, attempt, turn: None, undo: None }))
     }
 
     /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`, and the same for the effect that would follow an
@@ -331,6 +338,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 durability: promised(claim.effect()),
                 // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
                 beside: claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None })),
+                undo: claim.undo.clone(),
                 ..Change::to(&event, now)
             };
             match self.write(&found, change).await? {

@@ -19,6 +19,8 @@ pub const NAMES: &[&str] = &[
     "gate.after_settle",
     "gate.before_deliver",
     "gate.after_deliver",
+    "undo.before_link",
+    "undo.after_link",
     "found.before_tables",
     "found.after_tables",
     "found.after_secret",

@@ -4,7 +4,7 @@ use crate::store::JournalLine;
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, State};
-use semel_core::ids::{AttemptNo, Reason};
+use semel_core::ids::{AttemptNo, EffectId, Reason};
 use semel_core::lifecycle::{Alarm, Event, Lapse};
 use semel_core::outcome::Outcome;
 use semel_core::time::At;
@@ -57,6 +57,10 @@ struct Details<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    undoes: Option<EffectId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undone_by: Option<EffectId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     what: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<Why<'a>>,
@@ -77,6 +81,9 @@ fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
             action: Some(&effect.facts.action),
             subject: Some(&effect.facts.subject),
             occurrence: Some(effect.occurrence.number),
+            undoes: effect.facts.undoes.as_ref().map(|undoes| undoes.effect),
+            by: effect.facts.undoes.as_ref().map(|undoes| undoes.by.as_str()),
+            reason: effect.facts.undoes.as_ref().map(|undoes| &undoes.reason),
             ..only
         },
         Event::Settled { attempt, outcome, .. } => {
@@ -103,6 +110,7 @@ fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
             Details { by: Some(&ruling.by), reason: Some(&ruling.reason), ..only }
         }
         Event::Refuted { what, .. } => Details { what: Some(what), ..only },
+        Event::Undone(undone) => Details { undone_by: Some(undone.by), ..only },
         Event::ProbedYes { .. }
         | Event::ProbedNo { .. }
         | Event::Confirmed

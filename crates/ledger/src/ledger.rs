@@ -8,12 +8,14 @@ use crate::store::{
     By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, JournalLine, Page, Put, ReplyChange,
     Require, Revision, Row, Store,
 };
+use crate::undo::may_be_undone;
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Effect, State};
 use semel_core::ids::{EffectId, OwnerId};
 use semel_core::lifecycle::{self, Alarm, Event, Lapse};
 use semel_core::time::At;
+use semel_core::undo::Undo;
 use std::sync::Arc;
 
 /// Remembers what was intended and what became of it. Knows no rules, waits for nobody, calls no upstream.
@@ -103,7 +105,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn observe(&self, key: Digest, now: At) -> Result<Found, Error> {
         let mut found = self.find(key).await?;
         for _ in 0..RACES_MAX {
-            let Some(event) = self.overdue(&found, now)? else { return Ok(found) };
+            let Some(event) = self.overdue(&found, now)? else {
+                return match found.effect().is_some_and(may_be_undone) {
+                    true => Box::pin(self.linked(found)).await,
+                    false => Ok(found),
+                };
+            };
             // Rare, and large beside a read.
             match Box::pin(self.write(&found, Change::to(&event, now))).await {
                 Ok(Written::Done(changed)) => found = changed.found,
@@ -167,12 +174,15 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// The commit of a change, and the record as it is once that has landed.
     fn change(&self, found: &Found, change: Change<'_>) -> Result<(Commit, Changed), Error> {
-        let Change { event, reply, beside, durability, at } = change;
+        let Change { event, reply, beside, durability, at, undo } = change;
         let known = found.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(found.key.to_string()))?;
         if known.newer {
             return Err(Error::NewerRecord { effect: known.effect.id.to_string() });
         }
-        let step = lifecycle::next(&known.effect, event)?;
+        let mut step = lifecycle::next(&known.effect, event)?;
+        if let Some(undo) = undo {
+            lifecycle::keep_undo(&mut step.effect, event, undo);
+        }
         let index = index_after(&known.index, &step.effect);
         let run = known.index.run;
         let mut lines = vec![journal::line(event, &step.effect, run, at)];
@@ -338,11 +348,14 @@ pub(crate) struct Change<'a> {
     pub beside: Option<Put>,
     pub durability: Durability,
     pub at: At,
+    /// How the effect can be taken back, now that it is known to have happened.
+    pub undo: Option<Undo>,
 }
 
 impl<'a> Change<'a> {
     pub fn to(event: &'a Event, at: At) -> Self {
-        Change { event, reply: ReplyChange::Keep, beside: None, durability: Durability::Durable, at }
+        let durability = Durability::Durable;
+        Change { event, reply: ReplyChange::Keep, beside: None, durability, at, undo: None }
     }
 }
 

@@ -23,6 +23,7 @@ pub mod sqlite;
 pub mod store;
 pub mod times;
 pub mod tokens;
+mod undo;
 
 mod precondition;
 

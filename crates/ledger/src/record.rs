@@ -73,6 +73,7 @@ mod tests {
     use crate::store::Revision;
     use semel_core::answer::EffectWord;
     use semel_core::digest::{Digest, Secret};
+    use semel_core::effect::Facts;
     use semel_core::effect::{
         Applied, Evidence, LastSend, NotApplied, NotAppliedWhy, Occurrence, Reply, Ruling,
     };
@@ -80,8 +81,11 @@ mod tests {
     use semel_core::intent::{Ask, AskedBy};
     use semel_core::json::Json;
     use semel_core::lifecycle::NewAttempt;
+    use semel_core::policy::rule::Form;
     use semel_core::policy::{ActionFacts, Policy};
     use semel_core::time::At;
+    use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
+    use std::sync::Arc;
 
     fn row() -> (Effect, Row) {
         let rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
@@ -228,6 +232,54 @@ mod tests {
             row.body = encode(&effect);
             let known = decode(row).expect("it reads back");
             assert_eq!((known.effect, known.newer), (effect, false));
+        }
+    }
+
+    fn undoes() -> Vec<Undo> {
+        let body = |form| Some(UndoBody { form, members: r#"{"a":1}"#.into() });
+        let request = |body| UndoCall::Http { method: "POST".into(), url: "https://x/1".into(), body };
+        let arguments = "{}".to_owned();
+        vec![
+            Undo::Not("`reply.id` is not there".into()),
+            Undo::By(UndoCall::Mcp { server: "billing".into(), tool: "refund".into(), arguments }),
+            Undo::By(request(None)),
+            Undo::By(request(body(Form::Json))),
+            Undo::By(request(body(Form::Urlencoded))),
+            Undo::By(UndoCall::Command { argv: vec!["refund".into(), String::new()], cwd: "/w".into() }),
+        ]
+    }
+
+    #[test]
+    fn every_undo_and_both_links_read_back() {
+        for undo in undoes() {
+            let (mut effect, mut row) = row();
+            effect.undo = Some(undo);
+            effect.undone = Some(Undone { by: EffectId(9), at: At(5) });
+            let reason = Reason::parse("wrong order").expect("a reason");
+            let undoes = Some(Undoes { effect: EffectId(3), by: "ann".into(), reason });
+            effect.facts = Arc::new(Facts { undoes, ..Facts::clone(&effect.facts) });
+            row.body = encode(&effect);
+            let known = decode(row).expect("it reads back");
+            assert_eq!((known.effect, known.newer), (effect, false));
+        }
+    }
+
+    /// A call with a part left out is another call, so it is not made by whoever does not know the part.
+    #[test]
+    fn an_undo_that_only_a_newer_semel_knows_reads_as_in_doubt() {
+        let (mut effect, whole) = row();
+        effect.undo = undoes().pop();
+        let body = encode(&effect);
+        let another_way = |out: &mut Out, _: Value<'_>| out.message(10, |out| out.text(99, "smoke signals"));
+        let another_part = |out: &mut Out, value: Value<'_>| {
+            let command =
+                Fields(value.bytes().expect("an undo")).next().expect("a field").expect("a command").1;
+            let command = [command.bytes().expect("a command"), b"\x9a\x06\x04blue"].concat();
+            out.message(10, |out| out.bytes(4, &command));
+        };
+        for body in [rewritten(&body, 10, another_way), rewritten(&body, 10, another_part)] {
+            let known = decode(Row { body, ..whole.clone() }).expect("it reads");
+            assert!(is_newer(&known), "{known:?}");
         }
     }
 

@@ -11,6 +11,7 @@ use semel_core::effect::{Reply, Ruling, State};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::Event;
 use semel_core::time::At;
+use semel_core::undo::Undo;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +26,15 @@ pub enum Verdict {
 /// What a probe found, as far as it counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probed {
-    Yes { word: EffectWord, reply: Option<Vec<u8>> },
-    No { quiet: Duration },
+    Yes {
+        word: EffectWord,
+        reply: Option<Vec<u8>>,
+        /// How it can be taken back.
+        undo: Option<Undo>,
+    },
+    No {
+        quiet: Duration,
+    },
 }
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
@@ -74,6 +82,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Records what a probe found about the doubt that was seen. `None`: the record moved, or the "no" does not
     /// count yet (rule 5).
     pub async fn probed(&self, seen: &Found, probed: Probed, now: At) -> Result<Option<Changed>, Error> {
+        let mut kept_undo = None;
         let (event, reply) = match probed {
             Probed::No { quiet } => {
                 if !seen.effect().is_some_and(|effect| effect.may_believe_no(quiet, now)) {
@@ -81,7 +90,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 }
                 (Event::ProbedNo { quiet, at: now }, ReplyChange::Keep)
             }
-            Probed::Yes { word, reply } => {
+            Probed::Yes { word, reply, undo } => {
+                kept_undo = undo;
                 let kept = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
                 (
                     Event::ProbedYes { word, reply: kept, at: now },
@@ -89,7 +99,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 )
             }
         };
-        let change = Change { reply, ..Change::to(&event, now) };
+        let change = Change { reply, undo: kept_undo, ..Change::to(&event, now) };
         Ok(match self.write(seen, change).await? {
             Written::Done(changed) => Some(changed),
             Written::Moved => None,

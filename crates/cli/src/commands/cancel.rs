@@ -38,6 +38,14 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
     let prevented: Vec<_> = prevented
         .map(|(action, subject)| serde_json::json!({"action": action, "subject": subject}))
         .collect();
+    let undo: Vec<_> = cancelled
+        .undoable()
+        .map(|(known, call)| {
+            let id = known.effect.id;
+            let command = format!("semel ledger undo {id} --reason TEXT");
+            serde_json::json!({"effect_id": id, "call": call.to_string(), "command": command})
+        })
+        .collect();
     context.output.document(&serde_json::json!({
         "schema_version": 1,
         "run": run.id,
@@ -46,7 +54,7 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
         "in_flight": effects(&cancelled.in_flight)?,
         "in_doubt": effects(&cancelled.in_doubt)?,
         "prevented": prevented,
-        "undo": [],
+        "undo": undo,
         "drained": cancelled.drained,
     }));
     Ok(ExitCode::SUCCESS)
@@ -69,11 +77,13 @@ fn text(cancelled: &Cancelled, args: &Cancel) -> Result<String, std::fmt::Error>
     };
     let prevented =
         cancelled.prevented.iter().map(|(action, subject)| format!("{action}  {subject}")).collect();
+    let undoable = cancelled.undoable().map(|(known, call)| format!("{}  {call}", known.effect.id)).collect();
     let groups = [
         ("applied", effects(&cancelled.applied)),
         ("in flight", effects(&cancelled.in_flight)),
         ("in doubt", effects(&cancelled.in_doubt)),
         ("prevented", prevented),
+        ("undo", undoable),
     ];
     for (name, lines) in groups {
         writeln!(
@@ -85,9 +95,11 @@ fn text(cancelled: &Cancelled, args: &Cancel) -> Result<String, std::fmt::Error>
             writeln!(text, "  {}", neutral::line(&line))?;
         }
     }
-    writeln!(text, "undo: none")?;
     if !args.lift {
         writeln!(text, "drained: {}", if cancelled.drained { "yes" } else { "no" })?;
+    }
+    if cancelled.undoable().next().is_some() {
+        writeln!(text, "To take one back: semel ledger undo EFFECT --reason TEXT")?;
     }
     if !cancelled.drained && !args.lift {
         writeln!(text, "Something may still be sent: ask again with semel cancel {run}")?;

@@ -43,6 +43,8 @@ fn every_command_prints_exactly_one_document() {
         &["policy", "check"],
         &["policy", "explain", "fn:x"],
         &["policy", "schema"],
+        &["policy", "presets"],
+        &["policy", "presets", "stripe"],
         &["explain"],
         &["explain", "drift"],
         &["doctor", "--full"],

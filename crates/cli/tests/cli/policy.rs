@@ -74,6 +74,45 @@ fn the_policy_explains_its_choice() {
 }
 
 #[test]
+fn the_known_apis_say_what_they_do_against_duplicates() {
+    let home = Home::new();
+    let listed = home.json(["policy", "presets"]);
+    let helps = |name: &str| {
+        let items = listed["items"].as_array().unwrap();
+        items.iter().find(|item| item["name"] == name).map(|item| item["helps"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(helps("stripe").as_deref(), Some("key"));
+    assert_eq!(helps("linear").as_deref(), Some("client_id"));
+    assert_eq!(helps("paypal").as_deref(), Some("partly"));
+    assert_eq!(helps("twilio").as_deref(), Some("nothing"));
+    assert_eq!(helps("git"), None, "no API");
+    let text = home.semel(["policy", "presets"]).stdout;
+    assert!(text.lines().any(|line| line.starts_with("slack ") && line.contains("nothing")), "{text}");
+    let one = home.semel(["policy", "presets", "paypal"]).stdout;
+    assert!(one.contains("PayPal-Request-Id") && one.contains("api-m.sandbox.paypal.com"), "{one}");
+    let typo = home.semel(["policy", "presets", "strpe"]);
+    assert_eq!(typo.code, Some(2));
+    assert!(typo.stderr.contains("did you mean stripe?"), "{typo:?}");
+}
+
+#[test]
+fn a_request_is_explained_by_its_body_or_by_all_of_its_parts() {
+    let home = Home::new();
+    home.file("semel.toml", "[upstream.pay]\nurl = \"http://127.0.0.1:9\"\npreset = \"stripe\"\n");
+    let charge = "http:POST api.stripe.com/v1/charges";
+    let explain = |action: &str, args: &str| home.json(["policy", "explain", action, "--args", args]);
+    let body = explain(charge, r#"{"amount": "1", "metadata[order]": "7"}"#);
+    let parts = explain(charge, r#"{"body": {"amount": "1", "metadata[order]": "7"}, "query": {}}"#);
+    assert_eq!(body, parts);
+    assert_eq!((&body["class"], &body["tier"]), (&"consequential".into(), &"keyed".into()));
+    assert!(body["rule"].as_str().unwrap().starts_with("pack:stripe:"), "{body}");
+    let bare = explain(charge, r#"{"amount": "1"}"#);
+    assert_eq!((&body["window"], &bare["window"]), (&serde_json::Value::Null, &"1h".into()));
+    let capture = explain("http:POST api.stripe.com/v1/invoices/in_1/send", "{}");
+    assert_eq!(capture["identity"]["missing"], serde_json::json!([]), "the path is known: {capture}");
+}
+
+#[test]
 fn codes_are_explained_in_any_spelling_and_by_exit_status() {
     let home = Home::new();
     let page = home.semel(["explain", "in_doubt"]).stdout;

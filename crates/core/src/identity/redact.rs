@@ -46,6 +46,39 @@ fn is_harmless_text(text: &str) -> bool {
     !text.trim_start().starts_with(['{', '[']) && redact_text(text).is_none()
 }
 
+/// The values that redaction takes out of the arguments, so that an echo of them is not written either.
+pub fn secret_values(arguments: &Json, secret_paths: &[Path]) -> Vec<String> {
+    let mut values = Vec::new();
+    collect(arguments, &redact(arguments, secret_paths), &mut values);
+    values.retain(|value| value.len() >= SECRET_BYTES_MIN);
+    values
+}
+
+/// Shorter values would blank out half of an ordinary text.
+const SECRET_BYTES_MIN: usize = 6;
+
+fn collect(plain: &Json, redacted: &Json, values: &mut Vec<String>) {
+    match (plain, redacted) {
+        (Json::Array(plain), Json::Array(redacted)) => {
+            plain.iter().zip(redacted).for_each(|(plain, redacted)| collect(plain, redacted, values));
+        }
+        (Json::Object(plain), Json::Object(redacted)) => {
+            for (name, value) in plain.iter() {
+                if let Some(other) = redacted.get(name) {
+                    collect(value, other, values);
+                }
+            }
+        }
+        (Json::String(plain), Json::String(redacted)) if plain != redacted => {
+            // What stands where the marker stands, between the parts that both share.
+            let Some((before, after)) = redacted.split_once(REDACTED) else { return };
+            let rest = plain.strip_prefix(before).unwrap_or(plain);
+            values.push(rest.strip_suffix(after).unwrap_or(rest).to_owned());
+        }
+        _ => {}
+    }
+}
+
 fn redact_by_name(json: &mut Json) {
     match json {
         Json::String(text) => {
@@ -102,7 +135,7 @@ const WORDS: [&str; 15] = [
 const PAIRS: [(&str, &str); 3] = [("api", "key"), ("access", "key"), ("private", "key")];
 
 /// Whether one of the words of a name says that its value is a secret: `X-Api-Key`, `clientSecret`, `GITHUB_TOKEN`.
-fn is_secret_name(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     if !may_name_a_secret(name) {
         return false;
     }
@@ -112,7 +145,7 @@ fn is_secret_name(name: &str) -> bool {
 }
 
 /// Whether the text holds the beginning of any of the words at all. Most texts do not, and every call is looked at.
-fn may_name_a_secret(text: &str) -> bool {
+pub fn may_name_a_secret(text: &str) -> bool {
     let begins = |from: &[u8]| {
         let word: &[u8] = match from[0].to_ascii_lowercase() {
             b'a' => b"auth",

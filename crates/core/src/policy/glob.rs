@@ -60,6 +60,12 @@ impl Pattern {
         self.exact.matches(subject) || self.wider.as_ref().is_some_and(|wider| wider.matches(subject))
     }
 
+    /// Whether a name that begins so may match. Only the pattern's literal beginning is looked at.
+    pub fn may_match(&self, beginning: &str) -> bool {
+        let prefix = &self.exact.prefix;
+        prefix.starts_with(beginning) || beginning.starts_with(prefix.as_str())
+    }
+
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -133,6 +139,17 @@ mod tests {
             ("cli:echo *", "cli:echo two\nlines", true),
         ] {
             assert_eq!(Pattern::parse(pattern).unwrap().matches(subject), expected, "{pattern} on {subject}");
+        }
+    }
+
+    #[test]
+    fn a_literal_beginning_rules_names_out() {
+        let may = |pattern: &str| Pattern::parse(pattern).unwrap().may_match("http:GET api.stripe.com/");
+        for about in ["http:GET api.stripe.com/v1/*", "http:* api.stripe.com/x", "*", "http:{GET,POST} x"] {
+            assert!(may(about), "{about}");
+        }
+        for other in ["http:POST api.stripe.com/*", "http:GET api.slack.com/*", "mcp:*", "cli:curl"] {
+            assert!(!may(other), "{other}");
         }
     }
 

@@ -43,7 +43,11 @@ pub fn rule(
             );
         }
     }
-    for text in [&table.key, &table.content, &table.volatile, &table.secret].into_iter().flatten() {
+    for text in [&table.key, &table.content, &table.volatile].into_iter().flatten() {
+        root(source, text, found);
+    }
+    // What an answer holds can be a secret too.
+    for text in table.secret.iter().filter(|text| !text.value.starts_with("reply")) {
         root(source, text, found);
     }
     if rule.class == Some(Class::Consequential) && rule.probe.is_none() && rule.inject.is_none() {

@@ -174,6 +174,11 @@ impl Policy {
         self.select(facts, &mut |_, _| {})
     }
 
+    /// Whether any rule may be about an action whose name begins so. `false` spares a door the asking.
+    pub fn may_speak_of(&self, beginning: &str) -> bool {
+        self.rules.iter().any(|rule| rule.pattern.may_match(beginning))
+    }
+
     /// The MCP servers that probes and confirms name: whoever guards another one must be able to reach them.
     pub fn asked_servers(&self) -> BTreeSet<&str> {
         let probes = self.rules.iter().filter_map(|rule| Some(&rule.probe.as_ref()?.call));

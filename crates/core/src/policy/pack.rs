@@ -27,19 +27,31 @@ macro_rules! packs {
     };
 }
 
+/// An API belongs to the first one that knows its host, so a cluster that AWS runs comes before AWS.
 pub const PACKS: &[Pack] = packs![
+    "adyen",
+    "anthropic",
+    "kubernetes",
+    "aws",
     "filesystem",
     "gh",
     "git",
     "github",
+    "jira",
     "kubectl",
     "linear",
     "notion",
+    "openai",
+    "paypal",
     "playwright",
     "postgres",
     "resend",
+    "shopify",
     "slack",
-    "stripe"
+    "square",
+    "stripe",
+    "twilio",
+    "zendesk"
 ];
 
 /// Where a pack says what it knows about an HTTP API, and where its rules begin.
@@ -89,7 +101,9 @@ pub(super) fn find(
     let help = match nearest(name.unwrap_or(&include.value), names.clone()) {
         Some(near) => format!("did you mean `pack:{near}`?"),
         None => {
-            format!("there are: {}", names.map(|name| format!("pack:{name}")).collect::<Vec<_>>().join(", "))
+            let mut all: Vec<String> = names.map(|name| format!("pack:{name}")).collect();
+            all.sort_unstable();
+            format!("there are: {}", all.join(", "))
         }
     };
     let message = format!("there is no pack {:?}", include.value);

@@ -17,6 +17,10 @@ pub struct Annotations {
 pub fn class(action: &str, annotations: Annotations, trusted: bool) -> (Class, String) {
     let (door, name) = action.split_once(':').unwrap_or(("", action));
     match door {
+        // A request says it of itself where it is a question in a language that has no other way to change anything.
+        "http" if trusted && annotations.read_only == Some(true) => {
+            (Class::Read, "what it asks for changes nothing".to_owned())
+        }
         "http" => by_method(name),
         "llm" => (Class::Generate, "it is a model call".to_owned()),
         "cli" => (Class::Act, "it is a command without a rule".to_owned()),

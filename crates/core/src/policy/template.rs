@@ -60,7 +60,7 @@ impl fmt::Display for Why {
             Why::Absent => "is not there",
             Why::Several => "names more than one value",
             Why::Empty => "is empty, which would change what the URL names",
-            Why::Dots => "is a dot segment, which would change the path of the URL",
+            Why::Dots => "makes a dot segment, which would change the path of the URL",
             Why::Option => "begins with a dash, which would make it an option",
         })
     }
@@ -177,6 +177,17 @@ impl Template {
             }
         }
         Ok(out)
+    }
+
+    /// As an address. A value stays inside its segment or parameter, and none can make a step out of the path: two side
+    /// by side, or one beside a dot of the operator's, could.
+    pub fn render_url(&self, root: &Json) -> Result<String, MissingPath> {
+        let url = self.render(root, Encoding::Url)?;
+        let path = url.split(['?', '#']).next().unwrap_or_default();
+        match path.split('/').skip(3).any(|segment| segment == "." || segment == "..") {
+            true => Err(MissingPath { path: self.to_string(), why: Why::Dots }),
+            false => Ok(url),
+        }
     }
 
     /// As JSON, for an argument of a tool: a template that is one place alone keeps the type of its value.

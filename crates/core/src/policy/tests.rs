@@ -511,8 +511,9 @@ error[unknown_pack]: there is no pack \"pack:weather\"
 1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |                                 ^^^^^^^^^^^^^^
   |
-  = help: there are: pack:filesystem, pack:gh, pack:git, pack:github, pack:kubectl, pack:linear, pack:notion, \
-          pack:playwright, pack:postgres, pack:resend, pack:slack, pack:stripe"
+  = help: there are: pack:adyen, pack:anthropic, pack:aws, pack:filesystem, pack:gh, pack:git, pack:github, pack:jira, \
+          pack:kubectl, pack:kubernetes, pack:linear, pack:notion, pack:openai, pack:paypal, pack:playwright, \
+          pack:postgres, pack:resend, pack:shopify, pack:slack, pack:square, pack:stripe, pack:twilio, pack:zendesk"
     );
 }
 

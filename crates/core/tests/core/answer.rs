@@ -57,6 +57,7 @@ fn plain(ok: bool, trouble: Option<Trouble>) -> Answer {
         reason: None,
         trouble,
         dry_run: None,
+        undone_by: None,
         possible_repeat: false,
         data: Value::Null,
     }

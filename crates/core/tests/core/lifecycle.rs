@@ -7,8 +7,9 @@ use semel_core::effect::{
     ATTEMPTS_KEPT, Doubt, Effect, Evidence, InDoubt, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State,
     Verdict,
 };
-use semel_core::ids::AttemptNo;
-use semel_core::lifecycle::{Alarm, Event, Lapse, next};
+use semel_core::ids::{AttemptNo, EffectId};
+use semel_core::lifecycle::{Alarm, Event, Lapse, keep_undo, next};
+use semel_core::undo::{Undo, UndoCall, Undone};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +91,7 @@ fn event(row: &str, effect: &Effect) -> Event {
         "confirmed" => Event::Confirmed,
         "refuted" => Event::Refuted { what: "404".into(), at: late() },
         "delivered" => Event::Delivered { at: late() },
+        "undone" => Event::Undone(Undone { by: EffectId(7), at: late() }),
         "forgotten" => Event::Forgotten { at: late(), epoch: 1 },
         other => panic!("no event for the row {other:?}"),
     }
@@ -163,7 +165,7 @@ fn the_table_leaves_out_no_event_and_no_kind_of_state() {
     assert_eq!(kinds, KINDS.into_iter().collect(), "a kind of state is in no column");
 }
 
-const EVENT_WORDS: [&str; 16] = [
+const EVENT_WORDS: [&str; 17] = [
     "claimed",
     "resent",
     "settled_applied",
@@ -180,6 +182,7 @@ const EVENT_WORDS: [&str; 16] = [
     "refuted",
     "delivered",
     "forgotten",
+    "undone",
 ];
 
 const KINDS: [&str; 19] = [
@@ -436,4 +439,41 @@ fn proven_attempts_are_dropped_beyond_the_limit_and_unproven_ones_never() {
         doubt = next(&doubt, &Event::Settled { attempt, outcome: unclear(), at: late() }).unwrap().effect;
     }
     assert_eq!(doubt.attempts.len(), 40);
+}
+
+fn refund() -> Undo {
+    Undo::By(UndoCall::Command { argv: vec!["refund".into(), "ch_1".into()], cwd: "/".into() })
+}
+
+#[test]
+fn an_undo_is_kept_with_the_answer_that_the_effect_rests_on() {
+    let flight = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
+    let settled = Event::Settled { attempt: AttemptNo(1), outcome: success(), at: late() };
+    let mut done = next(&flight, &settled).unwrap().effect;
+    keep_undo(&mut done, &settled, refund());
+    assert!(done.undoable().is_some());
+    // The second success of a duplicate is not the one that is on record.
+    let both = effect(applied(Evidence::Reported, Some(2)), &[Verdict::Unproven, Verdict::Applied]);
+    let other = Event::Settled { attempt: AttemptNo(1), outcome: success(), at: late() };
+    let mut twice = next(&both, &other).unwrap().effect;
+    keep_undo(&mut twice, &other, refund());
+    assert_eq!(twice.undo, None);
+    let refused = Event::Settled { attempt: AttemptNo(1), outcome: refusal(), at: late() };
+    let mut not = next(&flight, &refused).unwrap().effect;
+    keep_undo(&mut not, &refused, refund());
+    assert_eq!(not.undo, None);
+}
+
+#[test]
+fn what_was_undone_or_did_not_happen_cannot_be_undone() {
+    let mut done = effect(applied(Evidence::Reported, Some(1)), &[Verdict::Applied]);
+    done.undo = Some(refund());
+    let undone = Undone { by: EffectId(7), at: late() };
+    let after = next(&done, &Event::Undone(undone)).unwrap().effect;
+    assert_eq!((after.undone, after.undoable()), (Some(undone), None));
+    assert!(matches!(after.state, State::Applied(_)), "it happened all the same");
+    let again = Undone { by: EffectId(8), at: late() };
+    assert_eq!(next(&after, &Event::Undone(again)).unwrap().effect.undone, Some(undone), "the first counts");
+    let refuted = next(&done, &Event::Refuted { what: "404".into(), at: late() }).unwrap().effect;
+    assert_eq!((refuted.undo.clone(), refuted.undoable()), (None, None));
 }

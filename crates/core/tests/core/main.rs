@@ -5,6 +5,7 @@ mod decide;
 mod lifecycle;
 mod lifecycle_properties;
 mod packs;
+mod packs_http;
 mod scene;
 mod tools;
 mod vectors;

@@ -78,6 +78,7 @@ pub fn facts() -> Arc<Facts> {
         caller_key: false,
         subject: "customer=ann".into(),
         rule: "default".into(),
+        undoes: None,
         principal: 0,
     })
 }
@@ -93,6 +94,8 @@ pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {
         opened_at: CLAIMED,
         epoch: 0,
         delivered_at: None,
+        undo: None,
+        undone: None,
     }
 }
 

@@ -82,7 +82,7 @@ pub struct Begin {
 #[allow(dead_code, reason = "it is only described")]
 pub enum BegunForm {
     Run(ToRun),
-    Answer(Answer),
+    Answer(Box<Answer>),
 }
 
 /// Send it now, then settle with the claim.

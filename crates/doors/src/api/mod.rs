@@ -16,6 +16,7 @@ mod rulings;
 mod runs;
 mod settle;
 mod tokens;
+mod undo;
 
 pub use problem::{Problem, problem_of};
 pub use routes::{BASE, Route, routes};

@@ -7,6 +7,7 @@ use super::named;
 use super::problem::Problem;
 use super::respond;
 use super::rulings::kept;
+use super::settle::undo_of;
 use crate::effect_json::EffectJson;
 use axum::response::Response;
 use http::StatusCode;
@@ -74,7 +75,8 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let probed = match probe.found {
         FoundWord::Yes => {
             let reply = probe.reply.as_deref().map(kept).transpose()?;
-            Probed::Yes { word: word_of(&rule), reply }
+            let undo = undo_of(&rule, &effect.facts.action, reply.as_deref());
+            Probed::Yes { word: word_of(&rule), reply, undo }
         }
         FoundWord::No => Probed::No { quiet: rule.probe.as_ref().map_or(QUIET, |probe| probe.quiet) },
     };

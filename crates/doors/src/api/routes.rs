@@ -3,7 +3,7 @@
 use super::asked::{Answering, Asked};
 use super::problem::Problem;
 use super::respond::List;
-use super::{Api, begin, document, effects, probe, rulings, runs, settle, tokens};
+use super::{Api, begin, document, effects, probe, rulings, runs, settle, tokens, undo};
 use crate::effect_json::EffectJson;
 use axum::response::Response;
 use http::Method;
@@ -133,6 +133,15 @@ pub fn routes() -> Vec<Route> {
             form::<rulings::Reopen>,
             form::<EffectJson>,
             answering!(rulings::reopen),
+        ),
+        post(
+            "/effects/{id}/undo",
+            Operator,
+            "undo",
+            "Take an effect back, as an effect of its own, where its rule said how.",
+            form::<undo::Undo>,
+            form::<Answer>,
+            answering!(undo::undo),
         ),
         Route {
             query: Some(form::<runs::RunsFilter>),

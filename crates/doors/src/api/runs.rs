@@ -214,8 +214,17 @@ pub struct Cancelled {
     in_flight: Vec<EffectJson>,
     in_doubt: Vec<EffectJson>,
     prevented: Vec<Prevented>,
+    /// What of it can be taken back, by `POST /effects/ID/undo`.
+    undo: Vec<Undoable>,
     /// Only `true` promises that nothing more will be sent.
     drained: bool,
+}
+
+/// An applied effect with a known way back.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Undoable {
+    effect_id: String,
+    call: String,
 }
 
 /// A call that the fence kept from starting.
@@ -233,6 +242,10 @@ pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let gate = api.gate()?;
     let reason = reason.map(|reason| reason.as_str().to_owned());
     let told = gate.ledger.cancel(&who.tenant, &run.id, lift, reason, gate.clock.now()).await?;
+    let undo = told
+        .undoable()
+        .map(|(known, call)| Undoable { effect_id: known.effect.id.to_string(), call: call.to_string() });
+    let undo = undo.collect();
     let prevented = told.prevented.into_iter().map(|(action, subject)| Prevented { action, subject });
     respond::json(&Cancelled {
         schema_version: 1,
@@ -242,6 +255,7 @@ pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         in_flight: shown(&api, &told.in_flight).await?,
         in_doubt: shown(&api, &told.in_doubt).await?,
         prevented: prevented.collect(),
+        undo,
         drained: told.drained,
     })
 }

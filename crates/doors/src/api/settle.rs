@@ -13,9 +13,10 @@ use schemars::JsonSchema;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Evidence, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId, Nonce};
-use semel_core::json::Json;
+use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
-use semel_core::policy::ActionFacts;
+use semel_core::policy::{ActionFacts, Rule};
+use semel_core::undo::{Filling, Undo};
 use semel_gate::upstream::Sent;
 use semel_gate::{GivenReply, Settled, Settlement, Taken};
 use semel_ledger::Error;
@@ -97,12 +98,20 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     }
     let rule = api.hall.policy.rule_for(&ActionFacts::new(&known.effect.facts.action, &Json::Null));
     let sent = settle.sent(word_of(&rule))?;
+    let undo = match &sent.outcome {
+        Outcome::Applied { .. } => undo_of(&rule, &known.effect.facts.action, sent.reply.as_deref()),
+        Outcome::NotApplied { .. } | Outcome::InDoubt { .. } => None,
+    };
     // A client that goes away in the middle has settled all the same.
     let working = api.hall.busy.begin();
     let settling = Arc::clone(&api);
     let settled = tokio::spawn(async move {
         let _working = working;
-        settling.gate()?.settle(Settlement { effect, attempt, nonce, sent }).await.map_err(Problem::from)
+        settling
+            .gate()?
+            .settle(Settlement { effect, attempt, nonce, sent, undo })
+            .await
+            .map_err(Problem::from)
     });
     let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "settling failed; bring it again");
     match settled.await.map_err(failed)?? {
@@ -154,6 +163,15 @@ impl Settle {
         };
         Ok(Sent { outcome, reply, data: Value::Null })
     }
+}
+
+/// How what a client did itself can be taken back. Its arguments are not kept, so only its reply can be filled in.
+pub fn undo_of(rule: &Rule, action: &str, reply: Option<&[u8]>) -> Option<Undo> {
+    let undo = rule.undo.as_ref()?;
+    let reply = reply.and_then(|reply| json::parse_bytes(reply).ok()).unwrap_or(Json::Null);
+    let places = Json::object([("reply", reply)]);
+    let secret = &rule.sorting.secret;
+    Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: "/" }))
 }
 
 /// What a client takes away: it names the attempt, and is of use to its own principal alone.

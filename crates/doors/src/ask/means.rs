@@ -49,7 +49,9 @@ impl Means {
             return Ok((Arc::clone(server), false));
         }
         let starting = self.starts.as_ref().and_then(|starts| starts.start(name));
-        let started = starting.ok_or_else(|| format!("there is no server {name}"))?.await;
+        let started = starting
+            .ok_or_else(|| format!("there is no server {name}; [mcp.{name}] in semel.toml would name it"))?
+            .await;
         started.map(|server| (server, true))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! In the order in which data flows: `matter` is what is asked about, `means` what there is to ask with; `tool`, `http`
 //! and `command` ask; `heard` is what came back, as expressions see it; `told` is what that says.
+pub mod asks;
 mod command;
 pub mod heard;
 pub mod http;
@@ -58,7 +59,7 @@ impl Asker<'_> {
         match call {
             Call::Mcp { tool, args } => in_runtime(tool::ask(self, tool, args)).await?,
             Call::Http { method, url, .. } => {
-                let url = http::fill_in(url, &self.matter.places())?;
+                let url = url.render_url(&self.matter.places()).map_err(|missing| missing.to_string())?;
                 in_runtime(http::ask(method, &url, self)).await?
             }
             Call::Command { argv } => command::ask(argv, self).await,

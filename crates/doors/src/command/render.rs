@@ -2,6 +2,7 @@
 
 use semel_core::answer::EffectWord;
 use semel_core::identity::REDACTED;
+pub use semel_core::identity::secret_values;
 use semel_core::json::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -140,39 +141,6 @@ fn scrub_json(text: &str) -> Option<String> {
     };
     let clean = semel_core::identity::redact(&json, &[]);
     (clean != json).then(|| format!("{}\n", clean.canonical()))
-}
-
-/// The values that redaction takes out of the arguments, so that an echo of them is not written either.
-pub fn secret_values(arguments: &Json, secret_paths: &[semel_core::json::Path]) -> Vec<String> {
-    let mut values = Vec::new();
-    collect(arguments, &semel_core::identity::redact(arguments, secret_paths), &mut values);
-    values.retain(|value| value.len() >= SECRET_BYTES_MIN);
-    values
-}
-
-/// Shorter values would blank out half of an ordinary text.
-const SECRET_BYTES_MIN: usize = 6;
-
-fn collect(plain: &Json, redacted: &Json, values: &mut Vec<String>) {
-    match (plain, redacted) {
-        (Json::Array(plain), Json::Array(redacted)) => {
-            plain.iter().zip(redacted).for_each(|(plain, redacted)| collect(plain, redacted, values));
-        }
-        (Json::Object(plain), Json::Object(redacted)) => {
-            for (name, value) in plain.iter() {
-                if let Some(other) = redacted.get(name) {
-                    collect(value, other, values);
-                }
-            }
-        }
-        (Json::String(plain), Json::String(redacted)) if plain != redacted => {
-            // What stands where the marker stands, between the parts that both share.
-            let Some((before, after)) = redacted.split_once(REDACTED) else { return };
-            let rest = plain.strip_prefix(before).unwrap_or(plain);
-            values.push(rest.strip_suffix(after).unwrap_or(rest).to_owned());
-        }
-        _ => {}
-    }
 }
 
 /// What a command answered, as rules see it: its output as JSON, else an object with the output as `text`.

@@ -14,12 +14,13 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
 use semel_gate::clock::Clock;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
 use semel_ledger::holders::FileHolders;
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One wrapped command.
@@ -35,12 +36,14 @@ pub struct CommandUpstream<'a, C> {
     show: Show,
     /// The caller's standard input is handed through unread.
     pass_input: bool,
-    means: Means,
+    means: Arc<Means>,
     /// `--effect` of this call.
     said_effect: Option<EffectWord>,
     signals: Option<Signals>,
     program: Option<PathBuf>,
     ended: Option<Ended>,
+    /// What a probe found of its reply.
+    found: Option<Json>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +61,7 @@ pub struct Options {
     pub pass_input: bool,
     pub effect: Option<EffectWord>,
     /// What questions about the command are asked with. Its shell is the command's own, too.
-    pub means: Means,
+    pub means: Arc<Means>,
 }
 
 impl<'a, C: Clock> CommandUpstream<'a, C> {
@@ -84,6 +87,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             signals: None,
             program: None,
             ended: None,
+            found: None,
         }
     }
 
@@ -326,6 +330,10 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
             Told::No => ProbeAnswer::No,
             Told::Unknown(why) => ProbeAnswer::Unknown { why },
             Told::Yes(reply) => {
+                self.found = reply.as_ref().map(|reply| match reply {
+                    ask::Reply::Printed(stdout) => render::reply(stdout),
+                    ask::Reply::Value(value) => value.clone(),
+                });
                 let stdout = reply.map(|reply| match reply {
                     ask::Reply::Printed(stdout) => stdout,
                     ask::Reply::Value(value) => format!("{}\n", value.canonical()).into_bytes(),
@@ -334,6 +342,14 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                 ProbeAnswer::Yes { reply, word: None }
             }
         }
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        let whole = self.ended.as_ref().filter(|ended| ended.stdout.total <= REPLY_BYTES_MAX as u64);
+        let reply = self.found.clone().or_else(|| whole.map(|ended| render::reply(&ended.stdout.kept)));
+        let arguments = self.line.arguments();
+        let places = self.asker(&arguments, None, reply.as_ref()).matter.places();
+        Some(Seen { places, cwd: self.line.cwd.clone() })
     }
 
     fn sends_while_alive(&self) -> bool {

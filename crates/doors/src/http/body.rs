@@ -32,16 +32,39 @@ where
     if body.size_hint().lower() > max as u64 {
         return Err(Unreadable::TooLarge(max));
     }
+    // Most bodies come in one piece, which is then not copied.
+    let mut first = Bytes::new();
     let mut whole = BytesMut::new();
+    while !body.is_end_stream() {
+        let Some(data) = next(&mut body, pause).await? else { break };
+        if first.len() + whole.len() + data.len() > max {
+            return Err(Unreadable::TooLarge(max));
+        }
+        if first.is_empty() && whole.is_empty() {
+            first = data;
+            continue;
+        }
+        if whole.is_empty() {
+            whole.extend_from_slice(&std::mem::take(&mut first));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
+}
+
+/// The next piece of a body; `None` at its end.
+pub async fn next<B>(body: &mut Pin<&mut B>, pause: Duration) -> Result<Option<Bytes>, Unreadable>
+where
+    B: Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
     loop {
         let frame = tokio::time::timeout(pause, body.frame()).await.map_err(|_| Unreadable::Stalled)?;
-        let Some(frame) = frame else { return Ok(whole.freeze()) };
+        let Some(frame) = frame else { return Ok(None) };
         let frame = frame.map_err(|error| Unreadable::Broken(error.to_string()))?;
+        // Trailers say nothing that anybody here asks for.
         if let Ok(data) = frame.into_data() {
-            if whole.len() + data.len() > max {
-                return Err(Unreadable::TooLarge(max));
-            }
-            whole.extend_from_slice(&data);
+            return Ok(Some(data));
         }
     }
 }

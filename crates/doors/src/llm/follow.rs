@@ -47,7 +47,8 @@ pub struct Following {
 
 #[derive(Debug)]
 enum From {
-    Live(Reader, Arc<Hall>),
+    /// With the action whose tokens a joined answer saves.
+    Live(Reader, Arc<Hall>, Option<&'static str>),
     Whole(Option<Bytes>, Option<Delivery>),
 }
 
@@ -74,8 +75,8 @@ enum Step {
 pub struct BrokenOff;
 
 impl Following {
-    pub fn live(reader: Reader, hall: Arc<Hall>) -> Following {
-        Following { from: From::Live(reader, hall), last: Last::NotYet }
+    pub fn live(reader: Reader, hall: Arc<Hall>, saves: Option<&'static str>) -> Following {
+        Following { from: From::Live(reader, hall, saves), last: Last::NotYet }
     }
 
     pub fn whole(body: Bytes, delivery: Option<Delivery>) -> Following {
@@ -83,15 +84,18 @@ impl Following {
     }
 
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
-        let (reader, hall) = match &mut self.from {
-            From::Live(reader, hall) => (reader, hall),
+        let (reader, hall, saves) = match &mut self.from {
+            From::Live(reader, hall, saves) => (reader, hall, saves),
             From::Whole(body, delivery) => {
                 return Poll::Ready(body.take().map_or_else(|| Step::End(delivery.take()), Step::Piece));
             }
         };
         Poll::Ready(match ready!(reader.poll_next(context)) {
             Next::Piece(piece) => Step::Piece(piece),
-            Next::End(Ended::Answer { delivery: found, leaving }) => {
+            Next::End(Ended::Answer { delivery: found, leaving, cost }) => {
+                if let (Some(action), Some(cost)) = (saves.take(), cost) {
+                    hall.lives.counts.change(action, |totals| totals.saved.add(cost));
+                }
                 // Whoever has taken a stream so far is there to take its end.
                 Step::End(Some(Delivery { hall: Arc::clone(hall), found, leaving, late_from: None }))
             }

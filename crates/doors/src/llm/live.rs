@@ -1,5 +1,7 @@
 //! An answer while it comes: all of it from its first byte, for as many readers as want it, each at its own pace.
 
+use super::counts::Counts;
+use super::usage::Tokens;
 use crate::leaving::Left;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -25,11 +27,33 @@ const WINDOW_BYTES: usize = 1 << 20;
 pub struct Lives {
     by_attempt: Mutex<HashMap<Key, Weak<Live>>>,
     buffered: AtomicUsize,
+    /// Requests that are under way, those included that nobody waits for any more.
+    under_way: AtomicUsize,
+    pub counts: Counts,
+}
+
+/// As many requests at once as one process can follow; more are turned away before anything is claimed.
+const UNDER_WAY_MAX: usize = 16_384;
+
+/// Held while a request is under way.
+#[derive(Debug)]
+pub struct UnderWay(Arc<Lives>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 type Key = (EffectId, AttemptNo);
 
 impl Lives {
+    /// `None`: there are too many.
+    pub fn enter(self: &Arc<Self>) -> Option<UnderWay> {
+        let entered = UnderWay(Arc::clone(self));
+        (self.under_way.fetch_add(1, Ordering::Relaxed) < UNDER_WAY_MAX).then_some(entered)
+    }
+
     /// The answer of an attempt. Whoever comes first makes its place: a twin may ask before the sender has begun.
     pub fn of(self: &Arc<Self>, effect: EffectId, attempt: AttemptNo) -> Arc<Live> {
         let key = (effect, attempt);
@@ -102,7 +126,7 @@ pub enum Form {
 #[derive(Debug, Clone)]
 pub enum Ended {
     /// It is settled, and this is marked once it has reached somebody.
-    Answer { delivery: Option<Arc<Found>>, leaving: Option<Arc<Left>> },
+    Answer { delivery: Option<Arc<Found>>, leaving: Option<Arc<Left>>, cost: Option<Tokens> },
     /// The upstream said all that it had to say, and it is no answer: an error is passed on whole.
     Error,
     /// The rest never came.
@@ -188,6 +212,12 @@ impl Live {
             true => Err(TooLong(state.length)),
             false => Ok(state.pieces.clone()),
         }
+    }
+
+    /// What has come so far, as far as it is kept.
+    pub fn so_far(&self) -> (Form, Vec<Bytes>) {
+        let state = self.lock();
+        (state.head.as_ref().map_or(Form::Document, |head| head.form), state.pieces.clone())
     }
 
     /// Whether it ended as an error that the API told to its end.
@@ -285,6 +315,21 @@ impl Reader {
         }
         state.readers[index].waker = Some(context.waker().clone());
         Poll::Pending
+    }
+
+    /// Resolves when it has ended.
+    pub async fn ended(&mut self) {
+        poll_fn(|context| {
+            let mut state = self.live.lock();
+            if state.ended.is_some() {
+                return Poll::Ready(());
+            }
+            if let Some(place) = state.readers.iter_mut().find(|place| place.id == self.id) {
+                place.waker = Some(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     /// How it begins, once its very bytes may be given on: events at once, a document only when it has become too long

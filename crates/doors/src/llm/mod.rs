@@ -6,6 +6,7 @@
 pub mod api;
 mod asked;
 mod classify;
+pub mod counts;
 mod follow;
 mod form;
 mod intent;
@@ -14,7 +15,9 @@ mod read;
 mod recording;
 mod render;
 pub mod serve;
+mod stop;
 mod upstream;
+pub mod usage;
 
 pub use api::is_generation;
 pub use live::Lives;

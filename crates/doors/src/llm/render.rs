@@ -6,6 +6,7 @@ use super::live::{Form, Head};
 use super::recording::{self, Recording};
 use super::serve::Call;
 use super::upstream::Attached;
+use super::usage;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -31,7 +32,9 @@ const JOIN_AGAIN_MS: u64 = 1_000;
 pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
     let Attached { reader, effect, joined } = attached;
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
-    let mut response = Response::new(Body::new(Following::live(reader, Arc::clone(&call.hall))));
+    let saves = joined.then_some(call.asked.api.action());
+    let body = Following::live(reader, Arc::clone(&call.hall), saves);
+    let mut response = Response::new(Body::new(body));
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers.clone();
     receipt(response.headers_mut(), effect, outcome);
@@ -69,11 +72,15 @@ fn passes_error(answer: &Answer, attached: &Attached) -> bool {
 fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option<Found>) -> Response {
     let Recording { head, body } = recording;
     let wanted = call.asked.form;
+    let api = call.asked.api;
+    if let Some(cost) = usage::of_whole(api, head.form, &body).filter(|_| head.status.is_success()) {
+        call.hall.lives.counts.change(api.action(), |totals| totals.saved.add(cost));
+    }
     let (body, form) = match head.status.is_success() && head.form != wanted {
         false => (body, head.form),
-        true => match form::converted(call.asked.api, wanted, &body, call.asked.include_usage) {
+        true => match form::converted(api, wanted, &body, call.asked.include_usage) {
             Some(converted) => (converted, wanted),
-            None => (body, head.form),
+            None => return inconvertible(answer, wanted),
         },
     };
     let leaving = call.leaving(&delivery);
@@ -97,6 +104,19 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
     response
 }
 
+/// The answer is there, and cannot be said in the form that is asked for.
+fn inconvertible(answer: &Answer, wanted: Form) -> Response {
+    let (this, other) = match wanted {
+        Form::Document => ("as one document", "as a stream"),
+        Form::Events => ("as a stream", "as one document"),
+    };
+    let what = format!("It was generated, and its answer cannot be given {this}.");
+    let next = format!("Ask for it {other}, or with the header `Semel-Again: why` to generate another.");
+    let mut response = complaint(StatusCode::NOT_ACCEPTABLE, answer, "answer_in_another_form", &what, &next);
+    response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    response
+}
+
 /// It was generated, and nobody can have it any more.
 fn unkept(answer: &Answer) -> Response {
     let reason = answer.reason.as_deref().unwrap_or("its answer is not kept");
@@ -110,7 +130,7 @@ fn unkept(answer: &Answer) -> Response {
 fn trouble(answer: &Answer) -> Response {
     let Some(trouble) = &answer.trouble else { return unkept(answer) };
     let status = match (trouble.code, trouble.is_it_safe_to_retry) {
-        (Code::InFlight, _) => StatusCode::CONFLICT,
+        (Code::InFlight | Code::CannotUndo, _) => StatusCode::CONFLICT,
         (Code::Drift, _) => StatusCode::UNPROCESSABLE_ENTITY,
         // A lost generation is generated again when it is asked for again; SDKs ask again after this.
         (Code::InDoubt, Retry::Yes) | (Code::UpstreamRefused | Code::NotStarted, _) => {

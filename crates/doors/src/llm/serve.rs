@@ -2,14 +2,15 @@
 
 use super::api::{Api, path_behind};
 use super::asked::{Asked, BODY_BYTES_MAX};
+use super::counts::Request;
 use super::intent;
-use super::live::{Form, Head};
+use super::live::{Form, Head, UnderWay};
 use super::render;
 use super::upstream::{Attached, Model};
 use crate::caller::Caller;
 use crate::hall::Hall;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
-use crate::http::server::problem;
+use crate::http::server::{Credential, problem};
 use crate::leaving::Left;
 use crate::proxy::Offer;
 use axum::body::Body;
@@ -26,6 +27,9 @@ use semel_ledger::Found;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// Between the settlement of an attempt and the end of its answer lie microseconds.
+const ENDING_TAKES_MAX: Duration = Duration::from_millis(100);
 
 /// One request on its way.
 #[derive(Debug)]
@@ -63,6 +67,7 @@ pub async fn answer(
             return problem(status, &format!("nothing was sent: {error}"));
         }
     };
+    let caller = Caller { principal: principal(hall, &parts).unwrap_or(caller.principal), ..caller };
     let asked = match Asked::read(offer, api, &path, &caller, parts, body) {
         Ok(asked) => asked,
         Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
@@ -72,35 +77,56 @@ pub async fn answer(
     Arc::new(Call { hall, offer, caller, asked, rule, came }).answer().await
 }
 
+/// Whose request it is, where nothing but the API's own key says so, and in that API's own header.
+fn principal(hall: &Hall, parts: &Parts) -> Option<String> {
+    const KEY: http::HeaderName = http::HeaderName::from_static("x-api-key");
+    let unnamed = matches!(parts.extensions.get::<Credential>(), None | Some(Credential::None));
+    let key = parts.headers.get(KEY).filter(|_| unnamed)?;
+    Some(hall.secret()?.mac("principal", &[key.as_bytes()]).to_string())
+}
+
 impl Call {
     /// Goes through the gate in a task of its own: whoever asked may go away. The answer is given as soon as it
     /// begins, if it comes in the form that was asked for.
     async fn answer(self: Arc<Self>) -> Response {
+        let Some(under_way) = self.hall.lives.enter() else {
+            let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many generations are under way");
+            response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
+            return response;
+        };
         let (tell, mut told) = mpsc::unbounded_channel();
-        let mut pass = tokio::spawn(Arc::clone(&self).pass(tell));
+        let mut pass = tokio::spawn(Arc::clone(&self).pass(tell, under_way));
         let mut attached: Option<Attached> = None;
         loop {
             tokio::select! {
                 biased;
                 Some(newer) = told.recv() => attached = Some(newer),
                 head = begins(&mut attached, self.asked.form) => {
-                    return render::following(&self, attached.expect("it has begun"), &head);
+                    let attached = attached.expect("it has begun");
+                    let joins = u64::from(attached.joined);
+                    self.hall.lives.counts.change(self.asked.api.action(), |totals| totals.joined += joins);
+                    return render::following(&self, attached, &head);
                 }
                 passed = &mut pass => {
                     while let Ok(newer) = told.try_recv() {
                         attached = Some(newer);
                     }
                     let passed = passed.unwrap_or_else(|_| alone(&self.rule, wording::lost_sight()));
+                    self.count(&passed);
+                    if let Some(Attached { reader, joined: true, .. }) = &mut attached {
+                        // The ledger may be faster than whoever ends the answer that this call has joined.
+                        let _still_coming = tokio::time::timeout(ENDING_TAKES_MAX, reader.ended()).await;
+                    }
                     return render::response(&self, passed, attached);
                 }
             }
         }
     }
 
-    async fn pass(self: Arc<Self>, tell: mpsc::UnboundedSender<Attached>) -> Passed {
+    async fn pass(self: Arc<Self>, tell: mpsc::UnboundedSender<Attached>, _under_way: UnderWay) -> Passed {
         let Call { hall, offer, caller, asked, rule, .. } = &*self;
         let _working = hall.busy.begin();
-        let mut model = Model { offer, asked, rule, lives: &hall.lives, tell, prepared: None, own: None };
+        let mut model = Model { offer, asked, rule, hall, run: None, tell, prepared: None, own: None };
         let gate = match &hall.gate {
             Ok(gate) => gate,
             Err(_) if rule.class == Class::Read => {
@@ -119,6 +145,10 @@ impl Call {
                 Err(error) => alone(rule, wording::ledger_unavailable(&error.to_string())),
             };
         }
+        model.run = intent.run_key;
+        let request =
+            Request { intent: intent.key, retry: asked.retry, named: asked.key.is_some(), now: self.came };
+        hall.lives.counts.asked(asked.api.action(), request);
         // Whoever has read the answer of the request before means another one now.
         hall.leaving.gone(intent.key).await;
         let passed = match gate.pass(&intent, rule, &mut model).await {
@@ -126,6 +156,14 @@ impl Call {
             Err(error) => alone(rule, wording::ledger_unavailable(&error.to_string())),
         };
         finish(&self, model, passed)
+    }
+
+    fn count(&self, passed: &Passed) {
+        self.hall.lives.counts.change(self.asked.api.action(), |totals| match passed.answer.outcome {
+            OutcomeWord::Joined => totals.joined += 1,
+            OutcomeWord::Replayed => totals.replayed += 1,
+            _ => {}
+        });
     }
 
     /// Until an answer is marked, whoever comes next with the same request waits for the mark.

@@ -2,8 +2,11 @@
 
 use super::asked::Asked;
 use super::classify;
-use super::live::{Ended, Form, Live, Lives, Reader};
+use super::live::{Ended, Form, Live, Reader};
 use super::read::{self, Came};
+use super::stop::{Stop, stops};
+use super::usage::{self, Tokens};
+use crate::hall::Hall;
 use crate::http::client::{Failed, Incoming, Prepared};
 use crate::leaving::Left;
 use crate::proxy::Offer;
@@ -11,13 +14,17 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::Full;
+use semel_core::class::Class;
+use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
+use semel_gate::clock::Clock;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
-use semel_ledger::Found;
-use serde_json::Value;
+use semel_ledger::store::Durability;
+use semel_ledger::{Found, journal};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -36,7 +43,9 @@ pub struct Model<'a> {
     pub offer: &'a Offer,
     pub asked: &'a Asked,
     pub rule: &'a Rule,
-    pub lives: &'a Arc<Lives>,
+    pub hall: &'a Hall,
+    /// Where the run's fence is found, if the request belongs to a run.
+    pub run: Option<Digest>,
     pub tell: mpsc::UnboundedSender<Attached>,
     pub prepared: Option<Prepared>,
     /// The answer of the newest attempt of this call's own.
@@ -49,12 +58,13 @@ pub struct Own {
     live: Arc<Live>,
     /// How it ends for its readers, unless it turns out to be the answer.
     otherwise: Ended,
+    cost: Option<Tokens>,
 }
 
 impl Own {
     /// It is settled as the answer.
     pub fn settled(mut self, delivery: Option<Arc<Found>>, leaving: Option<Arc<Left>>) {
-        self.otherwise = Ended::Answer { delivery, leaving };
+        self.otherwise = Ended::Answer { delivery, leaving, cost: self.cost };
     }
 }
 
@@ -105,20 +115,57 @@ impl Model<'_> {
         }
     }
 
-    /// Reads a response to its end, for all who follow it.
-    async fn answer(&mut self, live: &Live, response: Response<Incoming>) -> classify::Read {
+    /// Sends, and reads the response to its end, for all who follow it.
+    async fn carry_out(&mut self, sending: &Sending<'_>, live: &Live) -> classify::Read {
+        let response = match self.exchange(sending).await {
+            Ok(response) => response,
+            Err(outcome) => return (outcome, None),
+        };
         let head = read::head(&response);
         live.begin(head.clone());
+        let api = self.asked.api;
         let came = match head.form {
             Form::Document => read::document(live, response.into_body()).await,
-            Form::Events => read::events(self.asked.api, live, response.into_body()).await,
+            Form::Events => read::events(api, live, response.into_body()).await,
         };
-        let read = classify::outcome(self.asked.api, &head, live, &came, self.rule);
-        let is_error = !matches!(came, Came::Broken(_)) && !matches!(read.0, Outcome::Applied { .. });
-        if let Some(own) = self.own.as_mut().filter(|_| is_error) {
-            own.otherwise = Ended::Error;
+        let read = classify::outcome(api, &head, live, &came, self.rule);
+        let is_answer = matches!(read.0, Outcome::Applied { .. });
+        let cost =
+            live.whole().ok().filter(|_| is_answer).and_then(|pieces| usage::of(api, head.form, &pieces));
+        self.hall.lives.counts.change(api.action(), |totals| totals.used.add(cost.unwrap_or_default()));
+        if let Some(own) = &mut self.own {
+            own.cost = cost;
+            if !is_answer && !matches!(came, Came::Broken(_)) {
+                own.otherwise = Ended::Error;
+            }
         }
         read
+    }
+
+    /// What a generation came to that was ended from here: its connection is closed.
+    async fn stopped(&self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
+        let (form, pieces) = live.so_far();
+        let Tokens { input, output } = usage::so_far(self.asked.api, form, &pieces);
+        let action = self.asked.api.action();
+        self.hall.lives.counts.change(action, |totals| totals.used.add(Tokens { input, output }));
+        let why = match stop {
+            Stop::Cancelled => "its run was cancelled",
+            Stop::Abandoned => "nobody was there to read it",
+        };
+        if let (Ok(gate), Some(recorded)) = (&self.hall.gate, &sending.recorded) {
+            let data = json!({"why": why, "input_tokens": input, "output_tokens": output, "estimated": true});
+            let now = self.hall.clock.now();
+            let line = journal::note("generation_ended", Some(recorded.effect), self.run, data, now);
+            let _counted_elsewhere_too = gate.ledger.note(line, Durability::Lazy).await;
+        }
+        let why = format!("{why}; it was ended after {input} tokens in and about {output} out");
+        match self.rule.class {
+            // There is nothing that it could still do.
+            Class::Generate => {
+                Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply: Reply::Unknown }
+            }
+            _ => Outcome::InDoubt { why, sender_gone: true },
+        }
     }
 }
 
@@ -133,14 +180,18 @@ impl Upstream for Model<'_> {
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let effect = sending.recorded.map(|recorded| recorded.effect.id);
         let live = match sending.recorded {
-            Some(recorded) => self.lives.of(recorded.effect.id, recorded.attempt),
-            None => self.lives.unrecorded(),
+            Some(recorded) => self.hall.lives.of(recorded.effect.id, recorded.attempt),
+            None => self.hall.lives.unrecorded(),
         };
         let _caller_is_gone = self.tell.send(Attached { reader: live.reader(), effect, joined: false });
-        self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut });
-        let (outcome, reply) = match self.exchange(&sending).await {
-            Ok(response) => self.answer(&live, response).await,
-            Err(outcome) => (outcome, None),
+        self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut, cost: None });
+        let action = self.asked.api.action();
+        self.hall.lives.counts.change(action, |totals| totals.sent += 1);
+        let stops = stops(self.hall, self.rule, self.run, &live);
+        let (outcome, reply) = tokio::select! {
+            biased;
+            read = self.carry_out(&sending, &live) => read,
+            stop = stops => (self.stopped(stop, &sending, &live).await, None),
         };
         Sent { outcome, reply, data: Value::Null }
     }
@@ -158,7 +209,7 @@ impl Upstream for Model<'_> {
 
     /// Its caller follows the attempt in flight, if that is one of this process.
     fn joins(&mut self, effect: &Effect, attempt: AttemptNo) {
-        let live = self.lives.of(effect.id, attempt);
+        let live = self.hall.lives.of(effect.id, attempt);
         if live.is_kept() {
             let attached = Attached { reader: live.reader(), effect: Some(effect.id), joined: true };
             let _caller_is_gone = self.tell.send(attached);

@@ -308,7 +308,7 @@ impl Door {
     pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
         let Guarded { call, rule, server, .. } = guarded;
         let Hall { means, policy, clock, .. } = &*self.hall;
-        ToolUpstream { server, means, policy, call, rule, clock, handle: None, live: None }
+        ToolUpstream { server, means, policy, call, rule, clock, handle: None, live: None, found: None }
     }
 
     /// What the tool's own dry run says, where the rule maps one.
@@ -344,6 +344,7 @@ impl Ended {
             reason: Some("the server works on it as a task".into()),
             trouble: None,
             dry_run: None,
+            undone_by: None,
             possible_repeat: false,
             data: Value::Null,
         };

@@ -123,6 +123,9 @@ async fn ledger(
         }
     }
     shorten(&mut effects);
+    for effect in &mut effects {
+        effect.undone = ledger.undone(effect).await.map_err(cannot)?;
+    }
     let whose = run.map_or_else(|| "on this connection".to_owned(), |run| format!("in run {}", run.id));
     if effects.is_empty() {
         return Ok(format!("Nothing has been done {whose} yet, and nothing of this server is in doubt."));
@@ -145,7 +148,11 @@ fn shorten(effects: &mut Vec<Effect>) {
 
 fn line(effect: &Effect) -> String {
     let state = match &effect.state {
-        State::Applied(applied) => format!("done ({})", applied.evidence.word()),
+        State::Applied(applied) => {
+            let undone =
+                effect.undone.map(|undone| format!(", then undone by {} at {}", undone.by, undone.at));
+            format!("done ({}){}", applied.evidence.word(), undone.unwrap_or_default())
+        }
         State::NotApplied(not) => format!("did not happen: {}", wording::why_not_applied(&not.why)),
         State::InFlight { .. } => "still running".into(),
         State::InDoubt(doubt) => {

@@ -9,18 +9,24 @@ use semel_core::json::Json;
 use semel_core::policy::rule::{Confirm, Probe};
 use semel_gate::upstream::ProbeAnswer;
 
-pub async fn ask(probe: &Probe, effect: Option<&Effect>, asked_by: &ToolUpstream<'_>) -> ProbeAnswer {
+/// What was found, and the reply that was found with it, as rules see it.
+pub async fn ask(
+    probe: &Probe,
+    effect: Option<&Effect>,
+    asked_by: &ToolUpstream<'_>,
+) -> (ProbeAnswer, Option<Json>) {
     let (action, meta) = (asked_by.server.action(&asked_by.call.tool), asked_by.call.meta());
     match asker(asked_by, &action, &meta, effect, None).probe(probe).await {
-        Told::No => ProbeAnswer::No,
-        Told::Unknown(why) => ProbeAnswer::Unknown { why },
+        Told::No => (ProbeAnswer::No, None),
+        Told::Unknown(why) => (ProbeAnswer::Unknown { why }, None),
         Told::Yes(reply) => {
             let secrets = Secrets::of(&asked_by.call.arguments, asked_by.rule);
             let reply = reply.map(|reply| match reply {
                 Reply::Value(value) => value,
                 Reply::Printed(stdout) => Json::str(String::from_utf8_lossy(&stdout).trim()),
             });
-            ProbeAnswer::Yes { reply: reply.map(|reply| recorded_value(&reply, &secrets)), word: None }
+            let recorded = reply.as_ref().map(|reply| recorded_value(reply, &secrets));
+            (ProbeAnswer::Yes { reply: recorded, word: None }, reply)
         }
     }
 }

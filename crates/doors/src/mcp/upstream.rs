@@ -12,7 +12,7 @@ use super::secrets::Secrets;
 use super::server::Server;
 use super::task;
 use super::word::effect_word;
-use crate::ask::Means;
+use crate::ask::{Lent, Matter, Means};
 use crate::runtime::RuntimeClock;
 use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
@@ -20,7 +20,7 @@ use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -40,6 +40,8 @@ pub struct ToolUpstream<'a> {
     pub handle: Option<oneshot::Sender<Message>>,
     /// The newest answer of the server.
     pub live: Option<Message>,
+    /// What a probe found of its reply.
+    pub found: Option<Json>,
 }
 
 impl ToolUpstream<'_> {
@@ -170,7 +172,21 @@ impl Upstream for ToolUpstream<'_> {
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
-        probe::ask(probe, effect, self).await
+        let (answer, found) = probe::ask(probe, effect, self).await;
+        self.found = found.or(self.found.take());
+        answer
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        let live = self.live.as_ref().and_then(|live| live.body.as_ref());
+        let live = live.and_then(|body| Members::parse(text(body)));
+        let reply = self.found.clone().or_else(|| live.map(|result| super::word::value(&result)));
+        let action = self.server.action(&self.call.tool);
+        let arguments = &self.call.arguments;
+        let matter =
+            Matter { action: &action, arguments, effect: None, reply: reply.as_ref(), lent: Lent::Nothing };
+        let cwd = self.means.shell.cwd.to_string_lossy().into_owned();
+        Some(Seen { places: matter.places(), cwd })
     }
 
     /// The server is the upstream, not the sender: what it still does with a request is what `quiet` is for.

@@ -1,7 +1,30 @@
 //! The HTTP door: any HTTP API, guarded, at `/p/NAME/`.
+//!
+//! In the order in which data flows: `serve` takes a request, `path` and `method` say what it may be, `arguments` what
+//! it says, `intent` what it means; `relay` passes on what changes nothing, `guard` takes the rest through the gate;
+//! `classify` reads the answer, `reply` keeps it, `render` gives it.
 
+pub mod arguments;
+pub mod classify;
+pub mod delivery;
+pub mod form;
+pub mod graphql;
+pub mod guard;
+pub mod headers;
+pub mod inject;
+pub mod intent;
+pub mod key;
+pub mod method;
+pub mod multipart;
 pub mod offer;
+pub mod path;
+pub mod relay;
+pub mod render;
+pub mod reply;
+pub mod secrets;
 pub mod serve;
+pub mod upstream;
+pub mod wishes;
 
 pub use offer::Offer;
 pub use serve::{Offers, router};

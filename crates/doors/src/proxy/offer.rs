@@ -1,10 +1,13 @@
 //! One API that is offered.
 
+use super::method::is_safe;
 use crate::http::client::Client;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use regex::Regex;
 use semel_core::ids::Run;
+use semel_core::policy::Policy;
 use semel_core::policy::file::Speaks;
-use semel_core::policy::upstreams::Keys;
+use semel_core::policy::upstreams::{HttpApi, Keys};
 
 #[derive(Debug)]
 pub struct Offer {
@@ -20,11 +23,79 @@ pub struct Offer {
     pub keys: Keys,
     /// The run of calls that name none.
     pub run: Option<Run>,
+    /// The pack whose preset holds for it.
+    pub preset: Option<&'static str>,
+    /// Semel itself shows the credential; what clients show is for semel.
+    pub injects_credentials: bool,
+    /// What all paths of the upstream begin with, without a slash at its end.
+    pub base: String,
+    /// What the upstream is called in `Host`.
+    pub host: HeaderValue,
+    pub key_header: HeaderName,
+    /// Matches whole keys.
+    pub key_pattern: Option<Regex>,
+    /// Some rule may be about a request whose method only reads.
+    guards_reads: bool,
+}
+
+/// What an API is offered with, besides what the policy says of it.
+#[derive(Debug)]
+pub struct With {
+    pub client: Client,
+    pub authority: String,
+    pub headers: HeaderMap,
+    pub run: Option<Run>,
+}
+
+/// An API cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("keys.header: {0}")]
+    KeyHeader(#[from] http::header::InvalidHeaderName),
+    #[error("keys.pattern: {0}")]
+    KeyPattern(#[from] regex::Error),
+    #[error("url: {0}")]
+    Host(#[from] http::header::InvalidHeaderValue),
 }
 
 impl Offer {
+    pub fn new(name: &str, api: &HttpApi, with: With, policy: &Policy) -> Result<Offer, Error> {
+        let target = with.client.target();
+        let pattern = api.keys.pattern.as_ref();
+        let reads = [Method::GET, Method::HEAD, Method::OPTIONS];
+        let mut offer = Offer {
+            name: name.to_owned(),
+            service: api.service.clone(),
+            base: target.uri().path().trim_end_matches('/').to_owned(),
+            host: HeaderValue::from_str(target.authority())?,
+            authority: with.authority,
+            headers: with.headers,
+            speaks: api.speaks,
+            key_header: api.keys.header.parse()?,
+            key_pattern: pattern.map(|text| Regex::new(&format!(r"\A(?:{text})\z"))).transpose()?,
+            keys: api.keys.clone(),
+            run: with.run,
+            preset: api.preset,
+            injects_credentials: api.injects_credentials(),
+            guards_reads: false,
+            client: with.client,
+        };
+        offer.guards_reads = reads.iter().any(|read| policy.may_speak_of(&offer.action(read, "/")));
+        Ok(offer)
+    }
+
     /// The name of what a request does: `http:POST api.stripe.com/v1/charges`.
-    pub fn action(&self, method: &http::Method, path: &str) -> String {
-        format!("http:{method} {}{path}", self.service)
+    pub fn action(&self, method: &Method, path: &str) -> String {
+        let method = method.as_str();
+        let mut action = String::with_capacity(6 + method.len() + self.service.len() + path.len());
+        for part in ["http:", method, " ", &self.service, path] {
+            action.push_str(part);
+        }
+        action
+    }
+
+    /// Whether a request with this method passes without asking the policy.
+    pub fn passes(&self, method: &Method) -> bool {
+        is_safe(method) && !self.guards_reads
     }
 }

@@ -22,7 +22,7 @@ impl House {
         let (gate, taken) = (Arc::clone(gate), taken.clone());
         let Taken { effect, attempt, nonce, .. } = taken;
         let sent = Sent { outcome, reply: Some(b"done".to_vec()), data: serde_json::Value::Null };
-        let settlement = Settlement { effect, attempt, nonce, sent };
+        let settlement = Settlement { effect, attempt, nonce, sent, undo: None };
         self.run(async move { gate.settle(settlement).await.expect("the ledger is well") })
     }
 }
@@ -80,7 +80,9 @@ fn a_twin_waits_for_what_the_client_brings() {
             let Taken { effect, attempt, nonce, .. } = claim;
             let sent =
                 Sent { outcome: success(), reply: Some(b"done".to_vec()), data: serde_json::Value::Null };
-            gate.settle(Settlement { effect, attempt, nonce, sent }).await.expect("the ledger is well")
+            gate.settle(Settlement { effect, attempt, nonce, sent, undo: None })
+                .await
+                .expect("the ledger is well")
         }
     };
     house.start(ONE, settles);
@@ -210,7 +212,8 @@ fn only_the_very_claim_settles() {
             let effect = semel_ledger::record::decode(row).expect("it reads back").effect;
             let open = effect.open_attempt().expect("it is in flight").clone();
             let sent = Sent { outcome: refusal(), reply: None, data: serde_json::Value::Null };
-            let settlement = Settlement { effect: effect.id, attempt: open.number, nonce: open.nonce, sent };
+            let settlement =
+                Settlement { effect: effect.id, attempt: open.number, nonce: open.nonce, sent, undo: None };
             gate.settle(settlement).await.expect("the ledger is well")
         }
     };

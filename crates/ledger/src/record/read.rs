@@ -10,7 +10,9 @@ use semel_core::effect::{
 };
 use semel_core::identity::{IntentDigest, Marks, PathMark};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
+use semel_core::policy::rule::Form;
 use semel_core::time::At;
+use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 use std::sync::Arc;
 
 type Read<T> = Result<T, Unread>;
@@ -29,6 +31,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
     let (mut id, mut occurrence, mut facts, mut marks, mut state) = (None, None, None, None, None);
     let mut attempts = Ok(Vec::new());
     let (mut opened_at, mut epoch, mut delivered_at) = (At(0), 0, None);
+    let (mut undo, mut undone) = (Ok(None), None);
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => id = Some(EffectId(u128::from_be_bytes(value.array()?))),
@@ -44,6 +47,11 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
             7 => opened_at = at(value)?,
             8 => epoch = value.number()?,
             9 => delivered_at = Some(at(value)?),
+            10 => match self::undo(value) {
+                Ok(read) => undo = Ok(Some(read)),
+                Err(unread) => undo = Err(known(unread)?),
+            },
+            11 => undone = Some(self::undone(value)?),
             _ => {}
         }
     }
@@ -51,7 +59,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
         Ok(state) => Ok(state),
         Err(unread) => Err(known(unread)?),
     };
-    let newer = state.is_err() || attempts.is_err();
+    let newer = state.is_err() || attempts.is_err() || undo.is_err();
     let state = state.ok().filter(|_| !newer);
     let effect = Effect {
         id: there(id)?,
@@ -63,6 +71,8 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
         opened_at,
         epoch,
         delivered_at,
+        undo: undo.unwrap_or_default(),
+        undone,
     };
     Ok(Readable { effect, newer })
 }
@@ -118,6 +128,7 @@ fn earlier(value: Value<'_>) -> Read<(u32, Reason)> {
 fn facts(value: Value<'_>) -> Read<Facts> {
     let (mut action, mut tenant, mut subject, mut rule) = (None, None, None, None);
     let (mut class, mut tier, mut run, mut digest, mut caller_key) = (None, None, None, None, false);
+    let mut undoes = None;
     let mut principal = 0;
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
@@ -131,6 +142,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
             7 => caller_key = value.flag()?,
             8 => subject = Some(value.text()?),
             9 => rule = Some(value.text()?),
+            10 => undoes = Some(self::undoes(value)?),
             12 => principal = value.number()?,
             _ => {}
         }
@@ -145,8 +157,89 @@ fn facts(value: Value<'_>) -> Read<Facts> {
         caller_key,
         subject: there(subject)?,
         rule: there(rule)?,
+        undoes,
         principal,
     })
+}
+
+fn undoes(value: Value<'_>) -> Read<Undoes> {
+    let (mut effect, mut by, mut why) = (None, None, None);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => effect = Some(EffectId(u128::from_be_bytes(value.array()?))),
+            2 => by = Some(value.text()?),
+            3 => why = Some(reason(value)?),
+            _ => {}
+        }
+    }
+    Ok(Undoes { effect: there(effect)?, by: there(by)?, reason: there(why)? })
+}
+
+fn undone(value: Value<'_>) -> Read<Undone> {
+    let (mut by, mut at) = (None, At(0));
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => by = Some(EffectId(u128::from_be_bytes(value.array()?))),
+            2 => at = self::at(value)?,
+            _ => {}
+        }
+    }
+    Ok(Undone { by: there(by)?, at })
+}
+
+fn undo(value: Value<'_>) -> Read<Undo> {
+    match one_of(value)? {
+        (1, value) => value.text().map(Undo::Not),
+        (2, value) => undo_by_tool(value).map(Undo::By),
+        (3, value) => undo_by_request(value).map(Undo::By),
+        (4, value) => undo_by_command(value).map(Undo::By),
+        _ => Err(Unread::Unknown),
+    }
+}
+
+fn undo_by_tool(value: Value<'_>) -> Read<UndoCall> {
+    let (mut server, mut tool, mut arguments) = (None, None, None);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => server = Some(value.text()?),
+            2 => tool = Some(value.text()?),
+            3 => arguments = Some(value.text()?),
+            _ => {}
+        }
+    }
+    Ok(UndoCall::Mcp { server: there(server)?, tool: there(tool)?, arguments: there(arguments)? })
+}
+
+fn undo_by_request(value: Value<'_>) -> Read<UndoCall> {
+    let (mut method, mut url, mut body) = (None, None, None);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => method = Some(value.text()?),
+            2 => url = Some(value.text()?),
+            3 => body = Some(UndoBody { form: Form::Json, members: value.text()? }),
+            4 => body = Some(UndoBody { form: Form::Urlencoded, members: value.text()? }),
+            // A part of the request that only a newer semel knows: without it, it would be another request.
+            _ => return Err(Unread::Unknown),
+        }
+    }
+    Ok(UndoCall::Http { method: there(method)?, url: there(url)?, body })
+}
+
+fn undo_by_command(value: Value<'_>) -> Read<UndoCall> {
+    let (mut argv, mut cwd) = (Vec::new(), None);
+    let mut fields = value.message()?;
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => argv.push(value.text()?),
+            2 => cwd = Some(value.text()?),
+            _ => return Err(Unread::Unknown),
+        }
+    }
+    Ok(UndoCall::Command { argv, cwd: there(cwd)? })
 }
 
 fn run(value: Value<'_>) -> Read<Run> {

@@ -7,12 +7,26 @@ use semel_core::effect::{
 };
 use semel_core::identity::{Marks, PathMark};
 use semel_core::ids::Run;
+use semel_core::policy::rule::Form;
+use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 
 /// What most records take, so that writing one allocates once.
 const BYTES_USUAL: usize = 512;
 
 pub(super) fn effect(effect: &Effect) -> Vec<u8> {
-    let Effect { id, occurrence, facts, marks, attempts, state, opened_at, epoch, delivered_at } = effect;
+    let Effect {
+        id,
+        occurrence,
+        facts,
+        marks,
+        attempts,
+        state,
+        opened_at,
+        epoch,
+        delivered_at,
+        undo,
+        undone,
+    } = effect;
     let mut out = Out::with_capacity(BYTES_USUAL);
     out.bytes(1, &id.0.to_be_bytes());
     out.message(2, |out| self::occurrence(out, occurrence));
@@ -25,6 +39,15 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
     out.number(8, *epoch);
     if let Some(at) = delivered_at {
         out.number(9, at.0);
+    }
+    if let Some(undo) = undo {
+        out.message(10, |out| self::undo(out, undo));
+    }
+    if let Some(Undone { by, at }) = undone {
+        out.message(11, |out| {
+            out.bytes(1, &by.0.to_be_bytes());
+            out.number(2, at.0);
+        });
     }
     // Last, so that no record that was cut off passes for a whole one.
     out.message(6, |out| self::state(out, state));
@@ -46,7 +69,8 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
 }
 
 fn facts(out: &mut Out, facts: &Facts) {
-    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule, principal } = facts;
+    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule, undoes, principal } =
+        facts;
     out.text(1, action);
     out.number(2, class.number());
     out.number(3, tier.number());
@@ -56,8 +80,41 @@ fn facts(out: &mut Out, facts: &Facts) {
     out.flag(7, *caller_key);
     out.text(8, subject);
     out.text(9, rule);
+    if let Some(Undoes { effect, by, reason }) = undoes {
+        out.message(10, |out| {
+            out.bytes(1, &effect.0.to_be_bytes());
+            out.text(2, by);
+            out.text(3, reason.as_str());
+        });
+    }
     if *principal != 0 {
         out.fixed(12, *principal);
+    }
+}
+
+fn undo(out: &mut Out, undo: &Undo) {
+    match undo {
+        Undo::Not(why) => out.text(1, why),
+        Undo::By(UndoCall::Mcp { server, tool, arguments }) => out.message(2, |out| {
+            out.text(1, server);
+            out.text(2, tool);
+            out.text(3, arguments);
+        }),
+        Undo::By(UndoCall::Http { method, url, body }) => out.message(3, |out| {
+            out.text(1, method);
+            out.text(2, url);
+            match body {
+                Some(UndoBody { form: Form::Json, members }) => out.text(3, members),
+                Some(UndoBody { form: Form::Urlencoded, members }) => out.text(4, members),
+                None => {}
+            }
+        }),
+        Undo::By(UndoCall::Command { argv, cwd }) => out.message(4, |out| {
+            for word in argv {
+                out.text(1, word);
+            }
+            out.text(2, cwd);
+        }),
     }
 }
 

@@ -61,7 +61,8 @@ fn hits(point: &str) -> &'static [u64] {
 #[test]
 fn every_crash_point_leaves_at_most_one_change_and_no_hidden_one() {
     let (mut struck, mut doubts, mut changes) = (0, 0, 0);
-    for point in failpoint::NAMES {
+    // An undo is another command; its own tests pass its points.
+    for point in failpoint::NAMES.iter().filter(|point| !point.starts_with("undo.")) {
         for action in [Action::Abort, Action::Error] {
             for hit in hits(point).iter().copied().filter(|hit| *hit != 0 || action == Action::Error) {
                 for tier in [Tier::Opaque, Tier::Probed] {

@@ -13,6 +13,7 @@ mod reopen;
 mod resolve;
 mod show;
 mod tail;
+mod undo;
 mod walk;
 
 pub use journal::last_line;
@@ -44,6 +45,7 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::Tail(tail)) => tail::run(context, tail),
         Some(LedgerCommand::Resolve(resolve)) => resolve::run(context, resolve),
         Some(LedgerCommand::Reopen { effect, reason }) => reopen::run(context, effect, reason),
+        Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
         Some(LedgerCommand::Prune { replies }) => prune::run(context, replies.as_deref()),
         Some(LedgerCommand::Epoch { command }) => epoch::run(context, command.as_ref()),

@@ -64,8 +64,11 @@ pub fn run(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     context.output.data(text(&shown, &effect, in_words(now.since(effect.opened_at)))?.trim_end());
+    let id = effect.id;
+    if effect.undoable().is_some() {
+        context.output.say(format_args!("hint: to take it back: semel ledger undo {id} --reason TEXT"));
+    }
     if let State::InDoubt(_) = effect.state {
-        let id = effect.id;
         context
             .output
             .say(format_args!("hint: semel ledger resolve {id} --applied --reason TEXT (or --not-applied)"));
@@ -164,6 +167,18 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
             _ => String::new(),
         },
     );
+    if let Some(undoes) = &json.undoes {
+        fact("undoes", &format!("{}, {}: {}", undoes.effect_id, undoes.by, undoes.reason));
+    }
+    if let Some(undo) = &json.undo {
+        match (&undo.call, &undo.why_not) {
+            (Some(call), _) => fact("undo", call),
+            (None, why) => fact("undo", &format!("none: {}", why.as_deref().unwrap_or_default())),
+        }
+    }
+    if let Some(undone) = &json.undone {
+        fact("undone", &format!("{} by {}", undone.at, undone.by));
+    }
     let state = table::state(&effect.state);
     let why = json.why.as_deref().map(|why| format!(": {}", neutral::line(why))).unwrap_or_default();
     let evidence = json.evidence.map(|evidence| format!(", {}", evidence.word())).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! `semel policy`: check it, explain it, describe its form.
 
 mod accept;
+mod presets;
 
 use super::key::{action, arguments};
 use super::{Context, EXIT_FINDINGS};
@@ -20,6 +21,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         PolicyCommand::Check { files } => check(context, files),
         PolicyCommand::Explain(args) => explain(context, args),
         PolicyCommand::Accept(args) => accept::run(context, args),
+        PolicyCommand::Presets { name } => presets::run(context, name.as_deref()),
         PolicyCommand::Schema => {
             context.output.document(&schema::schema());
             Ok(ExitCode::SUCCESS)

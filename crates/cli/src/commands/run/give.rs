@@ -47,7 +47,7 @@ pub fn give<C: Clock>(
     (code, out && err && live)
 }
 
-fn exit_code(answer: &Answer, recorded: Option<&CommandOutput>) -> u8 {
+pub fn exit_code(answer: &Answer, recorded: Option<&CommandOutput>) -> u8 {
     let own = || {
         let code =
             recorded.map(|output| i64::from(output.exit_code)).or_else(|| answer.data["exit_code"].as_i64());
@@ -68,7 +68,7 @@ fn exit_code(answer: &Answer, recorded: Option<&CommandOutput>) -> u8 {
 }
 
 /// What people and models read on stderr beside the command's own output.
-fn talk(context: &Context, answer: &Answer) {
+pub fn talk(context: &Context, answer: &Answer) {
     use owo_colors::OwoColorize;
     let id = answer.effect_id.map(|id| id.to_string()).unwrap_or_default();
     if let Some(trouble) = &answer.trouble {
@@ -101,6 +101,10 @@ fn talk(context: &Context, answer: &Answer) {
         return;
     }
     match (answer.outcome, &answer.reason) {
+        // Whoever is quiet must hear that what it believes to be there is not.
+        (OutcomeWord::Replayed | OutcomeWord::Joined, Some(reason)) if answer.undone_by.is_some() => {
+            context.output.warn(format_args!("{} {} ({id})", "semel:".bold(), reason.yellow()));
+        }
         (OutcomeWord::Replayed | OutcomeWord::Joined, Some(reason)) => {
             context.output.say(format_args!("{} {} ({id})", "semel:".bold(), reason.blue()));
         }

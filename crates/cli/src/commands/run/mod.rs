@@ -1,7 +1,7 @@
 //! `semel run`: any command, at most once.
 
 mod asked;
-mod give;
+pub mod give;
 mod piped;
 
 use super::Context;
@@ -24,6 +24,7 @@ use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::holders::FileHolders;
 use semel_ledger::prune::Retention;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 pub fn run(context: &Context, args: &Args) -> u8 {
     let parent = rustix::process::getppid();
@@ -47,10 +48,10 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         pass_input: asked.pass_input,
         effect: asked.effect,
         // Most commands are asked nothing about.
-        means: match rule.probe.is_some() || rule.confirm.is_some() {
+        means: Arc::new(match rule.probe.is_some() || rule.confirm.is_some() {
             true => means::alone(context, &policy),
             false => means::commands(context),
-        },
+        }),
     };
     let file = context.environment.ledger_file(context.global.ledger.as_deref());
     let opened = file.map_err(|error| (error.to_string(), None)).and_then(|file| {

@@ -3,33 +3,45 @@
 use super::offers::{authority, headers};
 use crate::commands::Context;
 use anyhow::Context as _;
+use http::HeaderMap;
+use semel_core::identity::is_secret_name;
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::upstreams::HttpApi;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::proxy::Offer;
+use semel_doors::proxy::offer::With;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub fn prepare(context: &Context, policy: &Policy) -> anyhow::Result<BTreeMap<String, Arc<Offer>>> {
     let prepared = policy.upstreams.iter().map(|(name, api)| {
         let place = || format!("{}:{}: [upstream.{name}]", api.path.display(), api.line);
-        Ok((name.clone(), Arc::new(offer(context, name, api).with_context(place)?)))
+        Ok((name.clone(), Arc::new(offer(context, policy, name, api).with_context(place)?)))
     });
     prepared.collect()
 }
 
-fn offer(context: &Context, name: &str, api: &HttpApi) -> anyhow::Result<Offer> {
+fn offer(context: &Context, policy: &Policy, name: &str, api: &HttpApi) -> anyhow::Result<Offer> {
     let target = Target::parse(&api.url).context("url")?.with_private(api.private);
-    Ok(Offer {
-        name: name.to_owned(),
-        service: api.service.clone(),
+    let with = With {
         authority: authority(&target),
         client: Client::to(target)?,
-        headers: headers(context, &api.headers, &api.headers_env)?,
-        speaks: api.speaks,
-        keys: api.keys.clone(),
+        headers: headers_of(context, api)?,
         run: api.run.as_deref().map(Run::named).transpose().context("run")?,
-    })
+    };
+    Ok(Offer::new(name, api, with, policy)?)
+}
+
+/// What comes from the environment is a secret; what stands in a file that people share is one by its name alone.
+fn headers_of(context: &Context, api: &HttpApi) -> anyhow::Result<HeaderMap> {
+    let mut all = headers(context, &api.headers, &api.headers_env)?;
+    for (name, _) in api.headers.iter().filter(|(name, _)| !is_secret_name(name)) {
+        let from_env = api.headers_env.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        if let Some(value) = all.get_mut(name.as_str()).filter(|_| !from_env) {
+            value.set_sensitive(false);
+        }
+    }
+    Ok(all)
 }

@@ -1,66 +1,206 @@
 use super::model::Api;
-use super::stage::{Stage, read_to_end, read_until, request, streamed, wait};
+use super::stage::{Stage, ask, read_to_end, read_until, request, streamed, wait};
+use serde_json::json;
 
 #[test]
 fn an_answer_passes_as_it_came() {
     let stage = Stage::new();
-    let document = stage.answer(Api::Chat, &request("m"));
-    assert_eq!(document.status, 200, "{document:?}");
-    assert_eq!(document.body, Api::Chat.document(1, "answer 1").to_string());
-    assert!(document.head.contains("semel-outcome: ran") && document.head.contains("x-request-id: req_1"));
-    let stream = stage.answer(Api::Chat, &streamed("m2"));
-    assert_eq!(stream.body, Api::Chat.events(2, "answer 2").concat());
-    assert!(stream.head.contains("content-type: text/event-stream"), "{stream:?}");
+    for (index, api) in Api::ALL.into_iter().enumerate() {
+        let number = 2 * index + 1;
+        let document = stage.answer(api, &request("m"));
+        assert_eq!(document.status, 200, "{document:?}");
+        assert_eq!(document.body, api.document(number, &format!("answer {number}")).to_string());
+        let head = &document.head;
+        assert!(head.contains("semel-outcome: ran") && head.contains("x-request-id: req_1"), "{head}");
+        let number = number + 1;
+        let stream = stage.answer(api, &streamed("m"));
+        assert_eq!(stream.body, api.events(number, &format!("answer {number}")).concat());
+        assert!(stream.head.contains("content-type: text/event-stream"), "{stream:?}");
+    }
     let heard = &stage.model.heard()[0];
     assert_eq!(
         (heard.path(), heard.header("authorization")),
         ("/v1/chat/completions", Some("Bearer sk-test"))
     );
+    assert_eq!(heard.body, request("m"));
 }
 
 #[test]
 fn a_twin_joins_the_stream_from_its_first_byte_while_it_comes() {
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let mut first = stage.ask(api, &streamed("waits"));
+        first.head();
+        let begun = first.chunk();
+        let mut twin = stage.ask(api, &streamed("waits"));
+        let head = twin.head().to_ascii_lowercase();
+        assert!(head.contains("semel-outcome: joined") && head.contains("semel-effect-id: ef_"), "{head}");
+        assert_eq!(twin.chunk(), begun);
+        stage.model.release();
+        let whole = api.events(1, "answer 1").concat();
+        assert_eq!(begun.clone() + &read_to_end(&mut first), whole);
+        assert_eq!(begun + &read_to_end(&mut twin), whole);
+        assert_eq!(stage.model.asked(), 1);
+    }
+}
+
+/// The step makes no difference to who joins; it lets a twin that comes late get the same answer all the same.
+const STEP: &str = "Semel-Step: one\r\n";
+
+#[test]
+fn a_twin_that_asks_in_another_form_gets_the_same_answer_in_its_own() {
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let mut first = ask(&stage.served, api, STEP, &streamed("waits"));
+        first.head();
+        first.chunk();
+        let twin = ask(&stage.served, api, STEP, &request("waits"));
+        stage.model.release();
+        read_to_end(&mut first);
+        let twin = twin.answer();
+        assert_eq!(twin.status, 200, "{twin:?}");
+        let said = twin.json().to_string();
+        assert!(
+            said.contains("answer 1") && twin.head.contains("content-type: application/json"),
+            "{twin:?}"
+        );
+        assert_eq!(stage.model.asked(), 1);
+    }
+}
+
+#[test]
+fn a_twin_that_wants_a_stream_of_what_comes_as_a_document_gets_a_stream() {
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let first = ask(&stage.served, api, STEP, &request("waits"));
+        wait(|| stage.model.asked() == 1);
+        let twin = ask(&stage.served, api, STEP, &streamed("waits"));
+        stage.model.release();
+        assert_eq!(first.answer().body, api.document(1, "answer 1").to_string());
+        let twin = twin.answer();
+        assert!(twin.head.contains("content-type: text/event-stream"), "{twin:?}");
+        assert!(twin.body.contains("answer 1") && stage.model.asked() == 1, "{twin:?}");
+    }
+}
+
+#[test]
+fn what_changes_from_try_to_try_does_not_make_another_request() {
     let stage = Stage::new();
-    let mut first = stage.ask(Api::Chat, &streamed("waits"));
+    let mut first = ask(&stage.served, Api::Messages, STEP, &streamed("waits"));
     first.head();
-    let begun = read_until(&mut first, "answ");
-    let mut twin = stage.ask(Api::Chat, &streamed("waits"));
-    let head = twin.head().to_ascii_lowercase();
-    assert!(head.contains("semel-outcome: joined"), "{head}");
-    assert_eq!(read_until(&mut twin, "answ"), begun);
+    first.chunk();
+    let mut retry = request("waits");
+    retry["stream"] = json!(false);
+    retry["max_tokens"] = json!(50);
+    retry["metadata"] = json!({"user_id": "another"});
+    let retry = ask(&stage.served, Api::Messages, STEP, &retry);
+    let other = stage.answer(Api::Messages, &request("m"));
+    assert!(other.body.contains("answer 2"), "another model is another request: {other:?}");
     stage.model.release();
-    let whole = Api::Chat.events(1, "answer 1").concat();
-    assert_eq!(begun.clone() + &read_to_end(&mut first), whole);
-    assert_eq!(begun + &read_to_end(&mut twin), whole);
-    assert_eq!(stage.model.asked(), 1);
+    assert!(retry.answer().body.contains("answer 1"));
+    let said = "anthropic-beta: something-new\r\n";
+    let other = stage.answer_with(Api::Messages, said, &request("m"));
+    assert!(
+        other.body.contains("answer 3"),
+        "a header that changes the answer is another request: {other:?}"
+    );
+}
+
+#[test]
+fn another_credential_never_joins() {
+    let stage = Stage::new();
+    let mut first = stage.ask(Api::Messages, &streamed("waits"));
+    first.head();
+    first.chunk();
+    for credential in ["x-api-key: sk-one\r\n", "x-api-key: sk-two\r\n", "Authorization: Bearer sk-two\r\n"] {
+        let path = Api::Messages.path();
+        let mut other = stage.served.ask_raw(
+            &format!("POST {path} HTTP/1.1"),
+            credential,
+            &streamed("waits").to_string(),
+        );
+        let head = other.head().to_ascii_lowercase();
+        assert!(head.contains("semel-outcome: ran"), "{credential} {head}");
+    }
+    assert_eq!(stage.model.asked(), 4);
+    let mut twin = stage.served.ask_raw(
+        &format!("POST {} HTTP/1.1", Api::Messages.path()),
+        "x-api-key: sk-one\r\n",
+        &streamed("waits").to_string(),
+    );
+    assert!(twin.head().to_ascii_lowercase().contains("semel-outcome: joined"));
+    stage.model.release();
+}
+
+/// Each attempt is given up before the next one is made, as timeouts do.
+#[test]
+fn nine_attempts_of_a_stack_of_three_by_three_become_one_call() {
+    for body in [request("waits"), streamed("waits")] {
+        let stage = Stage::new();
+        for attempt in 0..8 {
+            let headers = format!("x-stainless-retry-count: {}\r\n", attempt % 3);
+            let given_up = ask(&stage.served, Api::Chat, &headers, &body);
+            wait(|| stage.model.asked() == 1);
+            drop(given_up);
+        }
+        let last = ask(&stage.served, Api::Chat, "x-stainless-retry-count: 2\r\n", &body);
+        stage.model.release();
+        let last = last.answer();
+        assert!(last.status == 200 && last.body.contains("chatcmpl-1"), "{last:?}");
+        assert_eq!(stage.model.asked(), 1);
+    }
+}
+
+#[test]
+fn a_rule_can_let_every_sample_through() {
+    let stage = Stage::with("[[rule]]\nmatch = \"llm:openai/*\"\nclass = \"read\"\n");
+    let mut samples: Vec<_> = (0..3).map(|_| stage.ask(Api::Chat, &streamed("waits"))).collect();
+    wait(|| stage.model.asked() == 3);
+    stage.model.release();
+    let mut ids: Vec<String> = samples
+        .iter_mut()
+        .map(|sample| {
+            sample.head();
+            read_to_end(sample)
+        })
+        .collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+    assert!(home_is_empty(&stage));
+}
+
+fn home_is_empty(stage: &Stage) -> bool {
+    stage.home.json(["ledger", "list"])["items"].as_array().is_some_and(Vec::is_empty)
 }
 
 #[test]
 fn a_delivered_answer_is_not_reused() {
     let stage = Stage::new();
-    let answers: Vec<String> = (0..3).map(|_| stage.answer(Api::Chat, &streamed("m")).body).collect();
-    assert_eq!(stage.model.asked(), 3);
-    assert!(answers[2].contains("chatcmpl-3"), "{answers:?}");
+    for api in Api::ALL {
+        let before = stage.model.asked();
+        for body in [request("m"), streamed("m"), request("m"), streamed("m")] {
+            assert_eq!(stage.answer(api, &body).status, 200);
+        }
+        assert_eq!(stage.model.asked(), before + 4);
+    }
 }
 
 #[test]
-fn an_answer_that_reached_nobody_is_handed_over_to_the_retry_whole() {
+fn parts_of_a_stream_come_at_once_to_whoever_joined_late() {
     let stage = Stage::new();
     let mut first = stage.ask(Api::Chat, &streamed("waits"));
     first.head();
     read_until(&mut first, "answ");
-    drop(first);
+    let mut twins: Vec<_> = (0..20).map(|_| stage.ask(Api::Chat, &streamed("waits"))).collect();
+    for twin in &mut twins {
+        twin.head();
+        read_until(twin, "answ");
+    }
+    // One of them reads no more, and holds nobody up.
+    let _slow = twins.pop();
     stage.model.release();
-    wait(|| stage.count("applied") == 1);
-    let retry = stage.answer(Api::Chat, &streamed("waits"));
-    assert_eq!(retry.body, Api::Chat.events(1, "answer 1").concat());
-    assert!(retry.head.contains("semel-outcome: replayed"), "{retry:?}");
-    assert!(
-        retry.head.contains("idempotent-replayed: true") && !retry.head.contains("set-cookie"),
-        "{retry:?}"
-    );
+    for twin in &mut twins {
+        assert!(read_to_end(twin).ends_with("data: [DONE]\n\n"));
+    }
     assert_eq!(stage.model.asked(), 1);
-    // Now it has been delivered.
-    stage.answer(Api::Chat, &streamed("waits"));
-    assert_eq!(stage.model.asked(), 2);
 }

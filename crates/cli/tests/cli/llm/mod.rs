@@ -3,4 +3,11 @@
 mod model;
 mod stage;
 
+mod cancelling;
+mod failing;
+mod forms;
 mod joining;
+mod leaving;
+mod limits;
+mod steps;
+mod twins;

@@ -35,8 +35,8 @@ struct State {
     heard: Mutex<Vec<Heard>>,
     /// Answers that nobody took to their end.
     abandoned: AtomicUsize,
-    /// Models that wait go on once this is set; `usize` of them.
-    released: Mutex<usize>,
+    /// Models that wait go on once this is set.
+    released: Mutex<bool>,
     changed: Condvar,
 }
 
@@ -74,19 +74,13 @@ impl Model {
 
     /// Lets whatever waits go on, and whatever will wait.
     pub fn release(&self) {
-        *self.state.released.lock().expect("nobody panicked") = usize::MAX;
+        *self.state.released.lock().expect("nobody panicked") = true;
         self.state.changed.notify_all();
     }
 
-    /// Lets the answers up to this one go on.
-    pub fn release_first(&self, count: usize) {
-        *self.state.released.lock().expect("nobody panicked") = count;
-        self.state.changed.notify_all();
-    }
-
-    fn wait(&self, number: usize) {
+    fn wait(&self) {
         let released = self.state.released.lock().expect("nobody panicked");
-        drop(self.state.changed.wait_while(released, |released| *released < number));
+        drop(self.state.changed.wait_while(released, |released| !*released));
     }
 
     /// A client that goes away in the middle is noted, and else none of its business.
@@ -144,7 +138,7 @@ impl Model {
         };
         if heard.body["stream"] != true {
             if how.contains("waits") {
-                self.wait(number);
+                self.wait();
             }
             if how.contains("cut") && fails {
                 write(
@@ -165,7 +159,7 @@ impl Model {
         let half = events.len() / 2;
         for (index, event) in events.iter().enumerate() {
             if index == half && how.contains("waits") {
-                self.wait(number);
+                self.wait();
             }
             if index == half && how.contains("error") && fails {
                 chunk(stream, api.error())?;
@@ -239,6 +233,14 @@ impl Api {
     pub fn events(self, number: usize, text: &str) -> Vec<String> {
         let middle = text.len() / 2;
         let (first, second) = text.split_at(middle);
+        let parts: Vec<&str> = match text.len() {
+            0..PART_BYTES => vec![first, second],
+            _ => text
+                .as_bytes()
+                .chunks(PART_BYTES)
+                .map(|part| std::str::from_utf8(part).unwrap_or(""))
+                .collect(),
+        };
         match self {
             Api::Chat => {
                 let chunk = |delta: Value, finish: Value| {
@@ -247,13 +249,11 @@ impl Api {
                     let chunk = json!({"id": id, "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choice});
                     format!("data: {chunk}\n\n")
                 };
-                vec![
-                    chunk(json!({"role": "assistant", "content": ""}), Value::Null),
-                    chunk(json!({"content": first}), Value::Null),
-                    chunk(json!({"content": second}), Value::Null),
-                    chunk(json!({}), json!("stop")),
-                    "data: [DONE]\n\n".into(),
-                ]
+                let mut events = vec![chunk(json!({"role": "assistant", "content": ""}), Value::Null)];
+                events.extend(parts.iter().map(|part| chunk(json!({"content": part}), Value::Null)));
+                events.push(chunk(json!({}), json!("stop")));
+                events.push("data: [DONE]\n\n".into());
+                events
             }
             Api::Responses => {
                 let said = std::cell::Cell::new(0);
@@ -321,6 +321,9 @@ impl Api {
         }
     }
 }
+
+/// A long text comes in parts of this size.
+const PART_BYTES: usize = 1 << 20;
 
 fn response(number: usize, text: &str, status: &str) -> Value {
     let content = json!([{"type": "output_text", "text": text, "annotations": []}]);

@@ -3,7 +3,7 @@
 //!
 //! Each guarantee is shown twice: without semel, where it fails, and with it.
 
-mod line;
+pub mod line;
 pub mod peers;
 mod post;
 mod running;
@@ -12,7 +12,7 @@ mod agents;
 mod concurrency;
 mod conformance;
 mod deaths;
-mod door;
+pub mod door;
 mod inspector;
 mod misbehaviour;
 mod reads;

@@ -21,9 +21,15 @@ pub struct Served {
 impl Served {
     /// Serves with this policy, on a port of its own.
     pub fn start(home: &Home, policy: &str) -> Served {
+        Served::start_with(home, policy, &[])
+    }
+
+    /// The same, with further variables in its environment.
+    pub fn start_with(home: &Home, policy: &str, variables: &[(&str, &str)]) -> Served {
         home.file("semel.toml", policy);
         let mut command = home.command(["--json", "serve", "--listen", "127.0.0.1:0"]);
         command.env("SEMEL_SERVE_TOKEN", TOKEN).env("UPSTREAM_TOKEN", "Bearer operator");
+        command.envs(variables.iter().copied());
         let mut child = command.stdout(Stdio::piped()).spawn().expect("semel starts");
         let mut line = String::new();
         let output = child.stdout.take().expect("its output is a pipe");
@@ -126,6 +132,17 @@ impl Asked {
         self.reader.read_exact(&mut chunk).expect("a whole chunk");
         chunk.truncate(size);
         String::from_utf8(chunk).expect("text")
+    }
+
+    /// One chunk of a body; `None` where the connection ended in the middle.
+    pub fn chunk_if_any(&mut self) -> Option<String> {
+        let mut size = String::new();
+        self.reader.read_line(&mut size).ok().filter(|read| *read > 0)?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        let mut chunk = vec![0; size + 2];
+        self.reader.read_exact(&mut chunk).ok()?;
+        chunk.truncate(size);
+        String::from_utf8(chunk).ok()
     }
 
     pub fn answer(mut self) -> Answer {

@@ -1,9 +1,9 @@
 //! The body of a response, as it arrives.
 
+use super::Payload;
 use super::idle::Idle;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,11 +12,11 @@ use std::task::{Context, Poll, ready};
 #[derive(Debug)]
 pub struct Incoming {
     body: hyper::body::Incoming,
-    connection: Option<(SendRequest<Full<Bytes>>, Idle)>,
+    connection: Option<(SendRequest<Payload>, Idle)>,
 }
 
 impl Incoming {
-    pub(super) fn new(body: hyper::body::Incoming, sender: SendRequest<Full<Bytes>>, idle: Idle) -> Incoming {
+    pub(super) fn new(body: hyper::body::Incoming, sender: SendRequest<Payload>, idle: Idle) -> Incoming {
         let mut incoming = Incoming { body, connection: Some((sender, idle)) };
         if incoming.body.is_end_stream() {
             incoming.finish();
@@ -40,7 +40,8 @@ impl Body for Incoming {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if frame.is_none() {
+        // Whoever knows how much there is does not ask for the end.
+        if frame.is_none() || self.body.is_end_stream() {
             self.finish();
         }
         Poll::Ready(frame)

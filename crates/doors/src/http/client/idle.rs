@@ -1,9 +1,9 @@
 //! Connections that were just used and may be used again.
 
-use bytes::Bytes;
-use http_body_util::Full;
+use super::Payload;
 use hyper::client::conn::http1::SendRequest;
-use std::sync::{Arc, Mutex};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -11,33 +11,58 @@ use tokio::time::Instant;
 /// are let go well before.
 pub const IDLE_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// More at once than this stood idle were a burst.
-const IDLE_MAX: usize = 32;
+/// As many callers at once keep their connections between two requests; more were a burst.
+const IDLE_MAX: usize = 256;
 
 #[derive(Debug, Clone, Default)]
 pub struct Idle {
-    connections: Arc<Mutex<Vec<Kept>>>,
+    /// In the order in which they came to rest, so that the oldest are in front.
+    connections: Arc<Mutex<VecDeque<Kept>>>,
 }
 
 #[derive(Debug)]
 struct Kept {
-    sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<Payload>,
     since: Instant,
 }
 
+impl Kept {
+    fn is_old(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= IDLE_TIME_MAX
+    }
+}
+
 impl Idle {
-    /// The one used last, if it is young and open.
-    pub fn take(&self) -> Option<SendRequest<Full<Bytes>>> {
-        let mut connections = self.connections.lock().expect("nothing panics while it is held");
-        connections.retain(|kept| kept.since.elapsed() < IDLE_TIME_MAX && !kept.sender.is_closed());
-        let ready = connections.iter().rposition(|kept| kept.sender.is_ready())?;
-        Some(connections.remove(ready).sender)
+    /// The one used last that is young and open.
+    pub fn take(&self) -> Option<SendRequest<Payload>> {
+        let mut connections = self.lock();
+        let now = crate::runtime::moment();
+        drop_old(&mut connections, now);
+        while let Some(at) = connections.iter().rposition(|kept| kept.sender.is_ready()) {
+            let sender = connections.remove(at)?.sender;
+            if !sender.is_closed() {
+                return Some(sender);
+            }
+        }
+        None
     }
 
-    pub fn put(&self, sender: SendRequest<Full<Bytes>>) {
-        let mut connections = self.connections.lock().expect("nothing panics while it is held");
+    pub fn put(&self, sender: SendRequest<Payload>) {
+        let mut connections = self.lock();
+        let now = crate::runtime::moment();
+        drop_old(&mut connections, now);
         if !sender.is_closed() && connections.len() < IDLE_MAX {
-            connections.push(Kept { sender, since: crate::runtime::moment() });
+            connections.push_back(Kept { sender, since: now });
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn drop_old(connections: &mut VecDeque<Kept>, now: Instant) {
+    while connections.front().is_some_and(|kept| kept.is_old(now)) {
+        connections.pop_front();
     }
 }

@@ -6,14 +6,14 @@
 mod body;
 mod connect;
 mod idle;
+mod payload;
 
 pub use body::Incoming;
+pub use payload::Payload;
 
 use super::target::Target;
-use bytes::Bytes;
 use connect::Connector;
 use http::{Request, Response};
-use http_body_util::Full;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use idle::Idle;
@@ -68,12 +68,12 @@ pub struct Client {
 /// A connection on which nothing of this request has been sent yet.
 #[derive(Debug)]
 pub struct Prepared {
-    sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<Payload>,
     since: Instant,
 }
 
 impl Prepared {
-    fn now(sender: SendRequest<Full<Bytes>>) -> Prepared {
+    fn now(sender: SendRequest<Payload>) -> Prepared {
         Prepared { sender, since: crate::runtime::moment() }
     }
 
@@ -95,9 +95,14 @@ impl Client {
 
     /// A connection that is open now: one that was just used, or a new one.
     pub async fn prepare(&self) -> Result<Prepared, NotReached> {
-        if let Some(sender) = self.idle.take() {
-            return Ok(Prepared::now(sender));
+        match self.idle.take() {
+            Some(sender) => Ok(Prepared::now(sender)),
+            None => self.connect().await,
         }
+    }
+
+    /// A new connection.
+    pub async fn connect(&self) -> Result<Prepared, NotReached> {
         let connecting = async {
             let stream = self.connector.clone().call(self.target.uri().clone()).await;
             let stream = stream.map_err(|error| plain(error.as_ref()))?;
@@ -120,10 +125,10 @@ impl Client {
     pub async fn send(
         &self,
         prepared: Prepared,
-        request: Request<Full<Bytes>>,
+        request: Request<impl Into<Payload>>,
     ) -> Result<Response<Incoming>, Failed> {
         let Prepared { mut sender, .. } = prepared;
-        match sender.try_send_request(request).await {
+        match sender.try_send_request(request.map(Into::into)).await {
             Ok(response) => Ok(response.map(|body| Incoming::new(body, sender, self.idle.clone()))),
             // The request comes back only if the connection closed before any of it was written.
             Err(mut error) => match error.take_message() {

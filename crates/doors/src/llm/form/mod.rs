@@ -29,7 +29,7 @@ pub fn converted(api: Api, to: Form, body: &[u8], include_usage: bool) -> Option
 }
 
 /// The data of each event of a stream.
-fn data_events(stream: &[u8]) -> impl Iterator<Item = Bytes> {
+pub(super) fn data_events(stream: &[u8]) -> impl Iterator<Item = Bytes> {
     let mut parser = Parser::default();
     parser.push(stream);
     std::iter::from_fn(move || {

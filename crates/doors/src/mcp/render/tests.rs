@@ -27,6 +27,7 @@ fn answer(outcome: OutcomeWord, trouble: Option<Trouble>, reason: Option<&str>) 
         reason: reason.map(str::to_owned),
         trouble,
         dry_run: None,
+        undone_by: None,
         possible_repeat: false,
         data: Value::Null,
     }

@@ -1,6 +1,6 @@
 //! The stdio door, sentence by sentence, before a server that does as it is told.
 
-mod stage;
+pub mod stage;
 
 mod answers;
 mod bad_input;

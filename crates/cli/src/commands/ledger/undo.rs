@@ -1,0 +1,96 @@
+//! `semel ledger undo`: takes an effect back, once.
+
+use super::named;
+use crate::args::Undo as Args;
+use crate::commands::Context;
+use crate::commands::run::give;
+use crate::house::TENANT;
+use crate::neutral;
+use crate::{means, served};
+use anyhow::Context as _;
+use semel_core::answer::OutcomeWord;
+use semel_core::ids::{EffectId, Reason};
+use semel_core::undo::Undo;
+use semel_doors::command::serve::Show;
+use semel_doors::hall::Hall;
+use semel_doors::runtime::RuntimeClock;
+use semel_doors::undo::{Asked, carry_out};
+use semel_gate::Passed;
+use semel_gate::clock::SystemClock;
+use serde::Serialize;
+use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    /// The effect that was to be taken back; `effect_id` is the undo's own.
+    undoes: EffectId,
+    #[serde(flatten)]
+    answer: &'a semel_core::answer::Answer,
+}
+
+pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
+    let reason = Reason::parse(&args.reason).context("--reason")?;
+    let policy = context.policy()?;
+    let (effect, call) = {
+        let ledger = context.existing_ledger(&SystemClock::start())?;
+        let (_, effect) = named::find(ledger.as_ref(), &args.effect)?;
+        let call = match &effect.undo {
+            Some(Undo::By(call)) => call.to_string(),
+            _ => String::new(),
+        };
+        (effect.id, call)
+    };
+    let runtime = served::runtime()?;
+    let _in_runtime = runtime.enter();
+    let clock = RuntimeClock::start();
+    let gate = served::gate(context, &clock, &policy).map_err(anyhow::Error::msg)?;
+    let means = means::alone(context, &policy);
+    let hall = Hall::new(Ok(gate), policy, clock).with_means(means);
+    let asked = Asked {
+        effect,
+        tenant: TENANT.to_owned(),
+        principal: TENANT.to_owned(),
+        by: context.environment.person(),
+        reason,
+        dry_run: args.dry_run,
+        alone: true,
+        show: if context.output.json { Show::InAnswer } else { Show::Live },
+    };
+    let passed =
+        runtime.block_on(carry_out(&hall, &asked)).map_err(|semel_gate::Error::Ledger(error)| error)?;
+    tell(context, effect, &call, &passed);
+    if let (Ok(gate), Some(delivery)) = (&hall.gate, &passed.delivery) {
+        // A missing mark only means that the next undo is told the same again.
+        let _unmarked = runtime.block_on(gate.delivered(delivery));
+        gate.ledger.holders().let_go();
+    }
+    runtime.shutdown_background();
+    Ok(ExitCode::from(give::exit_code(&passed.answer, None)))
+}
+
+fn tell(context: &Context, undoes: EffectId, call: &str, passed: &Passed) {
+    let answer = &passed.answer;
+    if context.output.json {
+        context.output.document(&Document { undoes, answer });
+        return;
+    }
+    let call = neutral::line(call);
+    let by = answer.effect_id.map(|id| format!(" by {id}")).unwrap_or_default();
+    match (answer.ok, answer.outcome) {
+        (true, OutcomeWord::DryRun) => {
+            for change in answer.dry_run.iter().flat_map(|dry_run| &dry_run.changes) {
+                let what = change["what"].as_str().unwrap_or_default();
+                context.output.data(neutral::line(what));
+            }
+        }
+        (true, OutcomeWord::Ran) => {
+            context.output.data(format_args!("Undone: {undoes}{by} ({call})"));
+            give::talk(context, answer);
+        }
+        (true, _) => {
+            let reason = answer.reason.as_deref().unwrap_or("done before");
+            context.output.data(format_args!("Undone before: {undoes}{by}; {reason}"));
+        }
+        (false, _) => give::talk(context, answer),
+    }
+}

@@ -1,0 +1,63 @@
+use super::model::Api;
+use super::stage::{Stage, ask, request, streamed, wait};
+use crate::home::Home;
+use serde_json::Value;
+
+const RUN: &str = "Semel-Run-Id: nightly\r\n";
+
+fn of_run(home: &Home) -> Value {
+    home.json(["ledger", "list", "--run", "nightly"])["items"].clone()
+}
+
+#[test]
+fn a_cancelled_run_ends_its_generation_upstream_and_keeps_what_it_used() {
+    for (api, used) in [(Api::Chat, "0 tokens in"), (Api::Messages, "9 tokens in")] {
+        let stage = Stage::new();
+        let mut asked = ask(&stage.served, api, RUN, &streamed("waits"));
+        asked.head();
+        asked.chunk();
+        wait(|| stage.count("in_flight") == 1);
+        stage.home.json(["cancel", "nightly"]);
+        wait(|| of_run(&stage.home)[0]["state"] == "not_applied");
+        stage.model.release();
+        wait(|| stage.model.abandoned() == 1);
+        let why = of_run(&stage.home)[0]["why"].to_string();
+        assert!(why.contains("its run was cancelled") && why.contains(used), "{why}");
+        let told = stage.home.semel(["ledger", "--run", "nightly", "--markdown"]).stdout;
+        assert!(told.contains("tokens in") && told.contains(api.action()), "{told}");
+        while let Some(chunk) = asked.chunk_if_any() {
+            assert!(!chunk.is_empty(), "what was ended must not look whole");
+        }
+        let refused = stage.answer_with(api, RUN, &streamed("waits"));
+        assert_eq!((refused.status, refused.json()["code"].as_str()), (403, Some("cancelled")));
+        assert_eq!(stage.model.asked(), 1);
+        stage.home.json(["cancel", "nightly", "--lift"]);
+        assert_eq!(stage.answer_with(api, RUN, &streamed("waits")).status, 200);
+    }
+}
+
+#[test]
+fn another_runs_cancel_and_a_dropped_line_end_nothing() {
+    let stage = Stage::new();
+    let mut asked = ask(&stage.served, Api::Chat, RUN, &streamed("waits"));
+    asked.head();
+    asked.chunk();
+    drop(asked);
+    stage.home.json(["cancel", "other"]);
+    stage.model.release();
+    wait(|| stage.count("applied") == 1);
+    assert_eq!((stage.model.asked(), stage.model.abandoned()), (1, 0));
+}
+
+#[test]
+fn an_agents_own_session_can_be_cancelled_too() {
+    let stage = Stage::new();
+    let headers = "x-claude-code-session-id: s-1\r\n";
+    let first = ask(&stage.served, Api::Messages, headers, &request("waits"));
+    wait(|| stage.model.asked() == 1);
+    stage.home.json(["cancel", "s-1"]);
+    let ended = first.answer();
+    assert_eq!(ended.status, 502, "{ended:?}");
+    assert!(ended.json()["what_happened"].to_string().contains("its run was cancelled"), "{ended:?}");
+    assert_eq!(stage.count("not_applied"), 1);
+}

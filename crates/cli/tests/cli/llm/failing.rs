@@ -1,0 +1,139 @@
+//! Answers that are none.
+
+use super::model::Api;
+use super::stage::{Stage, ask, request, streamed, wait};
+use crate::serve::served::Asked;
+
+/// Reads what comes until the connection ends in the middle.
+fn broken(mut asked: Asked) -> String {
+    asked.head();
+    let mut heard = String::new();
+    while let Some(chunk) = asked.chunk_if_any() {
+        assert!(!chunk.is_empty(), "a cut answer must not look whole: {heard}");
+        heard.push_str(&chunk);
+    }
+    heard
+}
+
+#[test]
+fn a_stream_without_its_end_is_no_answer_and_its_retry_generates() {
+    for api in Api::ALL {
+        for how in ["cut-once", "short-once"] {
+            let stage = Stage::new();
+            let heard = broken(stage.ask(api, &streamed(how)));
+            assert!(heard.len() < api.events(1, "answer 1").concat().len());
+            assert!(api.events(1, "answer 1").concat().starts_with(&heard), "{heard}");
+            wait(|| stage.count("in_doubt") == 1);
+            let retry = stage.answer(api, &streamed(how));
+            assert_eq!(retry.body, api.events(2, "answer 2").concat(), "{how}");
+            assert_eq!((stage.model.asked(), stage.count("applied")), (2, 1));
+        }
+    }
+}
+
+#[test]
+fn a_document_that_broke_off_is_no_answer() {
+    let stage = Stage::new();
+    let lost = stage.answer(Api::Chat, &request("cut-once"));
+    assert_eq!(lost.status, 502, "{lost:?}");
+    assert_eq!(lost.json()["is_it_safe_to_retry"], "yes");
+    assert!(!lost.head.contains("x-should-retry"), "{lost:?}");
+    let retry = stage.answer(Api::Chat, &request("cut-once"));
+    assert_eq!((retry.status, stage.model.asked()), (200, 2));
+}
+
+#[test]
+fn an_error_in_the_middle_of_a_stream_passes_and_is_no_answer() {
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let first = stage.answer(api, &streamed("error-once"));
+        assert!(first.body.contains("overloaded"), "{first:?}");
+        // As agents do: not as a stream this time, and less of it.
+        let mut fallback = request("error-once");
+        fallback["max_tokens"] = serde_json::json!(50);
+        let retry = stage.answer(api, &fallback);
+        assert_eq!(retry.body, api.document(2, "answer 2").to_string());
+        assert_eq!(stage.model.asked(), 2);
+    }
+}
+
+#[test]
+fn a_refusal_passes_as_it_is_and_is_not_remembered() {
+    let stage = Stage::new();
+    for status in [400, 401, 429] {
+        let model = format!("{status}-once");
+        let before = stage.model.asked();
+        let body = if before == 0 { request(&model) } else { request(&status.to_string()) };
+        let refused = stage.answer(Api::Chat, &body);
+        assert_eq!(refused.status, status);
+        assert_eq!(refused.json()["error"]["message"], format!("no, {}", before + 1));
+        assert!(refused.head.contains("retry-after-ms: 5"), "{refused:?}");
+        let retry = stage.answer(Api::Chat, &body);
+        assert_eq!(stage.model.asked(), before + 2, "{retry:?}");
+    }
+    assert_eq!(stage.count("in_doubt"), 0);
+}
+
+#[test]
+fn a_failing_upstream_is_seen_as_it_is_and_the_retry_goes_through() {
+    for status in [500, 503, 529] {
+        let stage = Stage::new();
+        let model = format!("{status}-once");
+        let failed = stage.answer(Api::Messages, &streamed(&model));
+        assert_eq!((failed.status, failed.json()["error"]["message"].as_str()), (status, Some("no, 1")));
+        let retry = stage.answer(Api::Messages, &streamed(&model));
+        assert_eq!(retry.body, Api::Messages.events(2, "answer 2").concat());
+        assert_eq!(stage.model.asked(), 2);
+    }
+}
+
+#[test]
+fn a_connection_that_is_lost_before_an_answer_began_can_be_tried_again() {
+    let stage = Stage::new();
+    let lost = stage.answer(Api::Responses, &request("silent-once"));
+    assert_eq!((lost.status, lost.json()["code"].as_str()), (502, Some("in_doubt")));
+    assert!(stage.answer(Api::Responses, &request("silent-once")).body.contains("answer 2"));
+}
+
+#[test]
+fn a_storm_of_retries_is_capped() {
+    let stage = Stage::new();
+    let statuses: Vec<u16> = (0..9).map(|_| stage.answer(Api::Chat, &request("503")).status).collect();
+    assert_eq!(statuses[..3], [503; 3]);
+    assert_eq!(statuses[3..], [403; 6]);
+    let capped = stage.answer(Api::Chat, &request("503"));
+    assert_eq!(capped.json()["code"], "budget_spent");
+    assert!(capped.head.contains("x-should-retry: false"), "{capped:?}");
+    assert_eq!(stage.model.asked(), 3);
+}
+
+#[test]
+fn whoever_joined_gets_the_error_of_the_one_that_was_sent() {
+    let stage = Stage::new();
+    let attempts: Vec<_> = (0..5).map(|_| stage.ask(Api::Chat, &request("waits-400"))).collect();
+    for attempt in attempts {
+        let answer = attempt.answer();
+        assert_eq!(answer.status, 400, "{answer:?}");
+    }
+    let mut first = stage.ask(Api::Chat, &streamed("waits-cut"));
+    first.head();
+    first.chunk();
+    let twins: Vec<_> = (0..3).map(|_| ask(&stage.served, Api::Chat, "", &streamed("waits-cut"))).collect();
+    let before = stage.model.asked();
+    let reading: Vec<_> = twins.into_iter().map(|twin| std::thread::spawn(move || broken(twin))).collect();
+    wait(|| stage.count("in_flight") == 1);
+    stage.model.release();
+    for twin in reading {
+        twin.join().expect("cut, like the first");
+    }
+    assert_eq!(stage.model.asked(), before, "a failure before all eyes is not sent again by itself");
+}
+
+#[test]
+fn a_model_that_cannot_be_reached_leaves_nothing_behind() {
+    let stage = Stage::with("[upstream.nowhere]\nurl = \"http://127.0.0.1:9\"\nspeaks = \"openai\"\n");
+    let answer =
+        stage.served.ask_raw("POST /p/nowhere/v1/responses HTTP/1.1", "", &request("m").to_string()).answer();
+    assert_eq!((answer.status, answer.json()["code"].as_str()), (502, Some("not_started")));
+    assert_eq!(stage.home.json(["ledger", "list"])["items"], serde_json::json!([]));
+}

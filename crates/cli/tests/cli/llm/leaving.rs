@@ -1,0 +1,95 @@
+//! Clients that go away in the middle, and come back.
+
+use super::model::Api;
+use super::stage::{Stage, read_until, request, streamed, wait};
+
+#[test]
+fn an_answer_that_reached_nobody_is_handed_over_to_the_retry_whole() {
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let mut first = stage.ask(api, &streamed("waits"));
+        first.head();
+        first.chunk();
+        drop(first);
+        stage.model.release();
+        wait(|| stage.count("applied") == 1);
+        let retry = stage.answer(api, &streamed("waits"));
+        assert_eq!(retry.body, api.events(1, "answer 1").concat(), "to the byte");
+        let head = &retry.head;
+        assert!(
+            head.contains("semel-outcome: replayed") && head.contains("idempotent-replayed: true"),
+            "{head}"
+        );
+        assert!(head.contains("x-request-id: req_1") && !head.contains("set-cookie"), "{head}");
+        assert_eq!(stage.model.asked(), 1);
+        // Now it has been delivered.
+        stage.answer(api, &streamed("waits"));
+        assert_eq!(stage.model.asked(), 2);
+    }
+}
+
+#[test]
+fn a_client_that_gave_up_on_a_document_gets_it_when_it_asks_again() {
+    let stage = Stage::new();
+    let first = stage.ask(Api::Chat, &request("waits"));
+    wait(|| stage.model.asked() == 1);
+    drop(first);
+    stage.model.release();
+    wait(|| stage.count("applied") == 1);
+    let retry = stage.answer(Api::Chat, &request("waits"));
+    assert_eq!(retry.body, Api::Chat.document(1, "answer 1").to_string());
+    assert_eq!((stage.model.asked(), stage.model.abandoned()), (1, 0));
+}
+
+#[test]
+fn a_retry_after_half_a_stream_joins_what_still_comes() {
+    let stage = Stage::new();
+    let mut first = stage.ask(Api::Chat, &streamed("waits"));
+    first.head();
+    read_until(&mut first, "answ");
+    drop(first);
+    let mut retry = stage.ask(Api::Chat, &streamed("waits"));
+    assert!(retry.head().to_ascii_lowercase().contains("semel-outcome: joined"));
+    read_until(&mut retry, "answ");
+    stage.model.release();
+    read_until(&mut retry, "[DONE]");
+    assert_eq!(stage.model.asked(), 1);
+}
+
+#[test]
+fn a_rule_can_end_what_nobody_reads() {
+    let stage = Stage::with("[[rule]]\nmatch = \"llm:openai/*\"\non_disconnect = \"stop\"\n");
+    let mut first = stage.ask(Api::Chat, &streamed("waits"));
+    first.head();
+    first.chunk();
+    let mut twin = stage.ask(Api::Chat, &streamed("waits"));
+    twin.head();
+    twin.chunk();
+    drop(first);
+    // Somebody still reads it.
+    assert_eq!(stage.count("in_flight"), 1);
+    drop(twin);
+    wait(|| stage.count("not_applied") == 1);
+    stage.model.release();
+    wait(|| stage.model.abandoned() == 1);
+    let again = stage.answer(Api::Chat, &streamed("waits"));
+    assert_eq!((again.body, stage.model.asked()), (Api::Chat.events(2, "answer 2").concat(), 2));
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_lets_a_generation_end() {
+    let mut stage = Stage::new();
+    let mut first = stage.ask(Api::Chat, &streamed("waits"));
+    first.head();
+    first.chunk();
+    let releasing = stage.model.clone();
+    let release = std::thread::spawn(move || {
+        std::thread::park_timeout(std::time::Duration::from_millis(200));
+        releasing.release();
+    });
+    let status = stage.served.stop();
+    release.join().expect("it ran");
+    assert!(status.success(), "{status:?}");
+    assert!(read_until(&mut first, "[DONE]").contains("er 1"));
+    assert_eq!(stage.count("applied"), 1);
+}

@@ -1,0 +1,130 @@
+//! Bodies that are large, slow, cut or not wanted.
+
+use super::api::Act;
+use super::stage::{JSON, Stage, became, header};
+use crate::serve::served::TOKEN;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+const LARGE: usize = 3_000_000;
+
+#[test]
+fn a_large_answer_goes_through_and_is_not_kept() {
+    let stage = Stage::plain();
+    stage.api.next(Act::Large(LARGE));
+    let first = stage.charge("k", "{}");
+    assert_eq!((first.status, first.body.len()), (200, LARGE));
+    assert_eq!(header(&first, "semel-outcome"), Some("ran"));
+    let again = stage.charge("k", "{}");
+    assert_eq!(became(&again), (200, "replayed".into(), String::new()));
+    assert_eq!(header(&again, "idempotent-replayed"), Some("true"));
+    let told = again.json();
+    assert_eq!((&told["ok"], &told["effect"]), (&true.into(), &"noop".into()));
+    assert!(
+        told["reason"].as_str().is_some_and(|why| why.contains("its reply of 3000000 bytes was not kept")),
+        "{told}"
+    );
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn a_client_that_goes_away_in_the_middle_of_a_large_answer_stops_nothing() {
+    let stage = Stage::plain();
+    stage.api.next(Act::LargeHalfHeld(LARGE));
+    let mut asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
+    let head = asked.head();
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("content-length: 3000000"), "{head}");
+    drop(asked);
+    stage.api.release();
+    let again = stage.charge("k", "{}");
+    assert_eq!(again.status, 200);
+    assert!(again.body.contains("3000000 bytes was not kept"), "{again:?}");
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn the_end_of_an_answer_that_cannot_be_settled_is_never_sent() {
+    for (act, length) in [(Act::Large(LARGE), None), (Act::LargeHalfHeld(LARGE), Some(LARGE))] {
+        let mut stage = Stage::plain();
+        stage.restart_failing("gate.after_send=error");
+        stage.api.release();
+        stage.api.next(act);
+        let mut stream = TcpStream::connect(&stage.served.address).expect("semel listens");
+        let request = format!(
+            "POST /p/api/charges HTTP/1.1\r\nHost: localhost\r\nSemel-Token: {TOKEN}\r\n{JSON}Idempotency-Key: k\r\nContent-Length: 2\r\n\r\n{{}}"
+        );
+        stream.write_all(request.as_bytes()).expect("it is taken");
+        let mut all = Vec::new();
+        let _cut = stream.read_to_end(&mut all);
+        let text = String::from_utf8_lossy(&all);
+        assert!(text.starts_with("HTTP/1.1 200"), "{}", &text[..80]);
+        let (_, body) = text.split_once("\r\n\r\n").expect("a head");
+        match length {
+            Some(length) => assert!(body.len() < length, "{}", body.len()),
+            None => assert!(!body.ends_with("0\r\n\r\n")),
+        }
+        stage.restart();
+        assert_eq!(became(&stage.charge("k", "{}")).2, "in_doubt");
+        assert_eq!(stage.api.effects(), 1);
+    }
+}
+
+#[test]
+fn a_large_answer_that_breaks_off_is_a_doubt() {
+    let stage = Stage::plain();
+    let start = "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n";
+    stage.api.next(Act::Raw(format!("{start}{}", "x".repeat(LARGE))));
+    let mut asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
+    assert!(asked.head().starts_with("HTTP/1.1 200"));
+    drop(asked);
+    assert_eq!(became(&stage.charge("k", "{}")).2, "in_doubt");
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn a_body_that_is_too_large_causes_nothing() {
+    let stage = Stage::plain();
+    let large = "x".repeat(17 * 1024 * 1024);
+    let refused = stage.send("POST", "/charges", "Content-Type: text/plain\r\n", &large);
+    assert_eq!(refused.status, 413);
+    let promised =
+        stage.send("POST", "/charges", "Content-Length: 99999999999\r\nExpect: 100-continue\r\n", "");
+    assert_eq!(promised.status, 413);
+    let chunked = format!("{:x}\r\n{large}\r\n0\r\n\r\n", large.len());
+    let refused =
+        stage.send("POST", "/charges", "Transfer-Encoding: chunked\r\nX-Content-Length: 0\r\n", &chunked);
+    assert_eq!(refused.status, 413);
+    assert_eq!((stage.api.effects(), stage.api.heard().len()), (0, 0));
+    assert_eq!(stage.home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_client_that_leaves_before_its_body_is_whole_causes_nothing() {
+    let stage = Stage::plain();
+    let mut stream = TcpStream::connect(&stage.served.address).expect("semel listens");
+    let head = format!(
+        "POST /p/api/charges HTTP/1.1\r\nHost: localhost\r\nSemel-Token: {TOKEN}\r\n{JSON}Idempotency-Key: k\r\nContent-Length: 20\r\n\r\n{{\"a\":"
+    );
+    stream.write_all(head.as_bytes()).expect("it is taken");
+    stream.shutdown(Shutdown::Write).expect("it is open");
+    let mut rest = String::new();
+    let _closed = stream.read_to_string(&mut rest);
+    assert!(!rest.starts_with("HTTP/1.1 2"), "{rest}");
+    drop(stream);
+    assert_eq!(became(&stage.charge("k", "{}")).1, "ran");
+    assert_eq!((stage.api.effects(), stage.api.heard().len()), (1, 1));
+}
+
+#[test]
+fn a_client_that_leaves_after_sending_stops_nothing() {
+    let stage = Stage::plain();
+    stage.api.next(Act::Hold);
+    let asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
+    stage.api.has_heard(1);
+    drop(asked);
+    stage.api.release();
+    let again = stage.charge("k", "{}");
+    assert_eq!((again.status, again.body.as_str()), (201, "{\"id\":\"held\"}"));
+    assert_ne!(became(&again).1, "ran");
+    assert_eq!(stage.api.effects(), 1);
+}

@@ -1,0 +1,98 @@
+use super::api::Act;
+use super::stage::{JSON, Stage, became, header};
+
+#[test]
+fn an_answer_that_was_lost_is_a_doubt_and_nothing_is_sent_again() {
+    for act in [Act::Vanish, Act::Cut] {
+        let mut stage = Stage::plain();
+        stage.api.next(act.clone());
+        let lost = stage.charge("k", "{}");
+        assert_eq!(became(&lost), (423, "ran".into(), "in_doubt".into()), "{act:?}");
+        assert_eq!(header(&lost, "x-should-retry"), Some("false"));
+        assert_eq!(lost.json()["is_it_safe_to_retry"], "no");
+        assert_eq!(became(&stage.charge("k", "{}")), (423, "held".into(), "in_doubt".into()));
+        stage.restart();
+        assert_eq!(became(&stage.charge("k", "{}")), (423, "held".into(), "in_doubt".into()));
+        assert_eq!((stage.api.effects(), stage.api.heard().len()), (1, 1), "{act:?}");
+        let id = header(&lost, "semel-effect-id").expect("an effect").to_owned();
+        stage.home.semel(["ledger", "resolve", &id, "--not-applied", "--reason", "looked"]);
+        assert_eq!(stage.charge("k", "{}").status, 201);
+    }
+}
+
+#[test]
+fn server_errors_and_other_redirects_do_not_tell() {
+    let stage = Stage::plain();
+    for status in [500, 502, 503, 504, 408, 409, 425, 302, 303] {
+        let key = format!("k-{status}");
+        stage.api.next(Act::Refuse(status, "Location: http://127.0.0.1:9/\r\n", "{\"error\":\"odd\"}"));
+        let unclear = stage.charge(&key, "{}");
+        assert_eq!(became(&unclear), (423, "ran".into(), "in_doubt".into()), "{status}");
+        assert_eq!(unclear.json()["data"]["status"], status);
+        assert_eq!(stage.charge(&key, "{}").status, 423);
+    }
+    stage.api.next(Act::Refuse(307, "Location: http://127.0.0.1:9/\r\n", ""));
+    let elsewhere = stage.charge("k-307", "{}");
+    assert_eq!((elsewhere.status, header(&elsewhere, "location")), (307, Some("http://127.0.0.1:9/")));
+    assert_eq!(stage.charge("k-307", "{}").status, 201);
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn what_may_be_sent_again_is_and_has_one_key_for_the_upstream() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\n\
+                inject = { header = \"Idempotency-Key\", valid_for = \"24h\", form = \"uuid\" }\n";
+    let stage = Stage::with(rule);
+    stage.api.next(Act::Refuse(500, "", "oops"));
+    stage.api.next(Act::Vanish);
+    let answer = stage.send("POST", "/charges", JSON, r#"{"amount":1}"#);
+    assert_eq!(became(&answer), (201, "ran".into(), String::new()));
+    assert_eq!(header(&answer, "semel-attempt"), Some("3"));
+    let keys: Vec<_> =
+        stage.api.heard().iter().map(|heard| heard.header("idempotency-key").map(str::to_owned)).collect();
+    assert_eq!(keys.len(), 3);
+    assert!(keys[0].as_ref().is_some_and(|key| key.len() == 36), "{keys:?}");
+    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+}
+
+#[test]
+fn an_upstream_that_is_not_there_leaves_no_doubt() {
+    let stage = Stage::with("[upstream.gone]\nurl = \"http://127.0.0.1:9\"\n");
+    let ask = |method: &str, body: &str| {
+        let headers = format!("Semel-Token: {}\r\n{JSON}", crate::serve::served::TOKEN);
+        stage.served.ask_raw(&format!("{method} /p/gone/x HTTP/1.1"), &headers, body).answer()
+    };
+    assert_eq!(ask("GET", "").status, 502);
+    for _ in 0..2 {
+        assert_eq!(became(&ask("POST", "{}")), (502, "refused".into(), "not_started".into()));
+    }
+    assert_eq!(stage.home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_cancelled_run_sends_nothing_more() {
+    let stage = Stage::plain();
+    let run = format!("{JSON}Semel-Run-Id: r1\r\n");
+    assert_eq!(stage.send("POST", "/a", &run, "{}").status, 201);
+    assert_eq!(stage.home.semel(["cancel", "r1"]).code, Some(0));
+    let refused = stage.send("POST", "/b", &run, "{}");
+    assert_eq!(became(&refused), (403, "refused".into(), "cancelled".into()));
+    assert_eq!(header(&refused, "x-should-retry"), Some("false"));
+    assert_eq!(stage.send("POST", "/b", JSON, "{}").status, 201);
+    let baggage = format!("{JSON}baggage: a=1,semel.run_id=r1\r\n");
+    assert_eq!(stage.send("POST", "/c", &baggage, "{}").status, 403);
+    assert_eq!(stage.api.effects(), 2);
+}
+
+#[test]
+fn what_was_only_accepted_is_said_to_be_only_accepted() {
+    let stage = Stage::plain();
+    stage.api.next(Act::Answer(202, "", "{\"status\":\"queued\"}".into()));
+    let accepted = stage.charge("k", "{}");
+    assert_eq!(became(&accepted), (202, "ran".into(), String::new()));
+    assert_eq!(header(&accepted, "semel-evidence"), Some("accepted"));
+    assert_eq!(header(&accepted, "semel-reason"), Some("accepted, not confirmed"));
+    let again = stage.charge("k", "{}");
+    assert_eq!((again.status, header(&again, "semel-evidence")), (202, Some("accepted")));
+    assert_eq!(stage.api.effects(), 1);
+}

@@ -1,0 +1,218 @@
+use super::api::Act;
+use super::stage::{FORM, JSON, Stage, became, header};
+
+#[test]
+fn one_key_is_one_effect_and_its_answer_is_repeated_byte_for_byte() {
+    let stage = Stage::plain();
+    let body = r#"{"amount": 1000, "customer": "c"}"#;
+    let first = stage.charge("order-1", body);
+    assert_eq!(became(&first), (201, "ran".into(), String::new()));
+    assert_eq!(header(&first, "set-cookie"), Some("session=s3cr3t"));
+    assert_eq!(header(&first, "idempotent-replayed"), None);
+    // Written in another way, and quoted as the standard's draft has it.
+    let again = stage.charge("\"order-1\"", r#"{"customer":"c","amount":1.0e3}"#);
+    assert_eq!(became(&again), (201, "replayed".into(), String::new()));
+    assert_eq!(again.body, first.body);
+    assert_eq!(header(&again, "semel-effect-id"), header(&first, "semel-effect-id"));
+    for (name, value) in [
+        ("idempotent-replayed", Some("true")),
+        ("content-type", Some("application/json")),
+        ("location", Some("/charges/1")),
+        ("request-id", Some("req_1")),
+        ("semel-effect", Some("noop")),
+        ("set-cookie", None),
+        ("x-own", None),
+    ] {
+        assert_eq!(header(&again, name), value, "{name}");
+    }
+    assert_eq!(stage.api.effects(), 1);
+    assert_eq!(stage.api.last().header("idempotency-key"), Some("order-1"));
+    assert_eq!(stage.api.last().text(), body);
+    assert_eq!(stage.charge("order-2", body).status, 201);
+    assert_eq!(stage.api.effects(), 2);
+}
+
+#[test]
+fn the_same_key_for_something_else_is_refused() {
+    let stage = Stage::plain();
+    assert_eq!(stage.charge("k", r#"{"amount":1}"#).status, 201);
+    let other = stage.charge("k", r#"{"amount":2}"#);
+    assert_eq!(became(&other), (422, "refused".into(), "drift".into()));
+    assert_eq!(header(&other, "content-type"), Some("application/problem+json"));
+    assert_eq!(header(&other, "x-should-retry"), Some("false"));
+    let document = other.json();
+    assert_eq!(document["type"], "https://semel.dev/errors/drift");
+    assert_eq!(document["differing"], serde_json::json!(["body.amount"]));
+    let elsewhere =
+        stage.send("POST", "/refunds", &format!("{JSON}Idempotency-Key: k\r\n"), r#"{"amount":1}"#);
+    assert_eq!(elsewhere.status, 422);
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn a_twin_waits_for_the_answer_and_whoever_waits_too_long_is_told_to_wait() {
+    let stage = Stage::with(
+        "[[rule]]\nmatch = \"http:POST bank/patient\"\n[[rule]]\nmatch = \"http:POST bank/*\"\nwait = \"100ms\"\n",
+    );
+    stage.api.next(Act::Hold);
+    let headers = format!("{JSON}Idempotency-Key: k\r\n");
+    let first = stage.ask("POST", "/charges", &headers, "{}");
+    stage.api.has_heard(1);
+    let impatient = stage.charge("k", "{}");
+    assert_eq!(became(&impatient), (409, "held".into(), "in_flight".into()));
+    assert_eq!(header(&impatient, "retry-after-ms"), Some("1000"));
+    let drifted = stage.charge("k", r#"{"other":1}"#);
+    assert_eq!(became(&drifted).2, "drift");
+    stage.api.release();
+    assert_eq!(first.answer().status, 201);
+    assert_eq!(became(&stage.charge("k", "{}")).1, "replayed");
+    assert_eq!(stage.api.effects(), 1);
+    let patient = Stage::plain();
+    patient.api.next(Act::Hold);
+    let asked: Vec<_> = (0..5).map(|_| patient.ask("POST", "/charges", &headers, "{}")).collect();
+    patient.api.has_heard(1);
+    patient.api.release();
+    let became: Vec<_> = asked.into_iter().map(|asked| became(&asked.answer()).1).collect();
+    assert_eq!(became.iter().filter(|outcome| *outcome == "ran").count(), 1, "{became:?}");
+    assert!(
+        became.iter().all(|outcome| ["ran", "joined", "replayed"].contains(&outcome.as_str())),
+        "{became:?}"
+    );
+    assert_eq!(patient.api.effects(), 1);
+}
+
+#[test]
+fn a_key_that_is_none_is_refused_before_anything_is_sent() {
+    let stage = Stage::with("[upstream.api.keys]\nrequired = true\npattern = \"[a-z]+-[0-9]+\"\n");
+    let with = |headers: &str| stage.send("POST", "/charges", &format!("{JSON}{headers}"), "{}");
+    assert_eq!(became(&with("")), (400, "refused".into(), "key_required".into()));
+    for bad in ["x", "order-1 ", "ORDER-1", "order-1x"] {
+        let answer = with(&format!("Idempotency-Key: {bad}\r\n"));
+        assert_eq!(answer.status, if bad.trim() == "order-1" { 201 } else { 400 }, "{bad}");
+    }
+    assert_eq!(with("Idempotency-Key: a-1\r\nIdempotency-Key: a-2\r\n").status, 400);
+    assert_eq!(with("Idempotency-Key: \r\n").status, 400);
+    assert_eq!(with(&format!("Idempotency-Key: a-{}\r\n", "1".repeat(300))).status, 400);
+    assert_eq!(stage.get("/charges").status, 200);
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn a_refusal_answers_its_key_unless_it_speaks_of_the_moment() {
+    let stage = Stage::plain();
+    stage.api.next(Act::Refuse(402, "X-Own: 2\r\n", "{\"error\":{\"message\":\"declined\"}}"));
+    let refused = stage.charge("k", "{}");
+    assert_eq!(became(&refused), (402, "ran".into(), String::new()));
+    assert_eq!((header(&refused, "x-own"), header(&refused, "semel-effect")), (Some("2"), Some("none")));
+    let again = stage.charge("k", "{}");
+    assert_eq!(became(&again), (402, "replayed".into(), String::new()));
+    assert_eq!(again.body, refused.body);
+    assert_eq!(stage.charge("k", r#"{"other":1}"#).status, 422);
+    assert_eq!(stage.api.heard().len(), 1);
+    for moment in [401, 403, 429] {
+        let key = format!("m-{moment}");
+        stage.api.next(Act::Refuse(moment, "", "no"));
+        assert_eq!(stage.charge(&key, "{}").status, moment);
+        assert_eq!(stage.charge(&key, "{}").status, 201, "{moment}");
+    }
+    assert_eq!(stage.api.effects(), 3);
+}
+
+#[test]
+fn where_only_successes_are_stored_a_refused_key_may_be_tried_again() {
+    let stage = Stage::with("[upstream.api.keys]\nstores = \"2xx\"\ndrift_status = 400\n");
+    stage.api.next(Act::Refuse(402, "", "{}"));
+    assert_eq!(stage.charge("k", "{}").status, 402);
+    assert_eq!(stage.charge("k", r#"{"corrected":1}"#).status, 201);
+    assert_eq!(stage.charge("k", "{}").status, 400);
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn keys_outlive_semel_and_hold_for_every_process() {
+    let mut stage = Stage::plain();
+    let first = stage.charge("k", "{}");
+    stage.restart();
+    let after = stage.charge("k", "{}");
+    assert_eq!((became(&after).1.as_str(), &after.body), ("replayed", &first.body));
+    let second = stage.second();
+    let headers = format!("{JSON}Idempotency-Key: k\r\n");
+    let elsewhere = super::stage::ask(&second, "POST", "/charges", &headers, "{}").answer();
+    assert_eq!((became(&elsewhere).1.as_str(), &elsewhere.body), ("replayed", &first.body));
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn two_processes_make_one_effect_of_one_key() {
+    let stage = Stage::plain();
+    let second = stage.second();
+    stage.api.next(Act::Hold);
+    let headers = format!("{JSON}Idempotency-Key: k\r\n");
+    let asked: Vec<_> = (0..6)
+        .map(|i| {
+            super::stage::ask(if i % 2 == 0 { &stage.served } else { &second }, "POST", "/c", &headers, "{}")
+        })
+        .collect();
+    stage.api.has_heard(1);
+    stage.api.release();
+    for asked in asked {
+        assert_eq!(asked.answer().status, 201);
+    }
+    assert_eq!((stage.api.effects(), stage.api.heard().len()), (1, 1));
+}
+
+#[test]
+fn keys_of_two_principals_are_two_keys() {
+    let (home, api) = (crate::home::Home::new(), super::api::Api::start());
+    let policy = format!("[serve]\nrequire_token = false\n[upstream.api]\nurl = \"{}\"\n", api.url());
+    let served = crate::serve::served::Served::start(&home, &policy);
+    let charge = |credential: &str| {
+        let headers = format!("{JSON}Idempotency-Key: k\r\n{credential}\r\n");
+        let answer = served.ask_raw("POST /p/api/charges HTTP/1.1", &headers, "{}").answer();
+        (became(&answer).1, answer.body)
+    };
+    let bodies: Vec<String> =
+        ["Authorization: Bearer a", "Authorization: Bearer b", "X-Api-Key: c", "X-Api-Key: d"]
+            .into_iter()
+            .map(|credential| {
+                let (outcome, body) = charge(credential);
+                assert_eq!(outcome, "ran", "{credential}");
+                assert_eq!(charge(credential), ("replayed".to_owned(), body.clone()));
+                body
+            })
+            .collect();
+    assert_eq!(bodies.len(), api.effects());
+    assert!(
+        bodies.iter().all(|body| bodies.iter().filter(|other| *other == body).count() == 1),
+        "{bodies:?}"
+    );
+}
+
+#[test]
+fn without_a_key_equal_requests_are_one_where_the_rule_says_so() {
+    let rule =
+        "[[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\nkey = [\"body.invoice\"]\n";
+    let stage = Stage::with(rule);
+    let charge = |body: &str| became(&stage.send("POST", "/charges", FORM, body));
+    assert_eq!(charge("invoice=1&metadata[a]=b").1, "ran");
+    assert_eq!(charge("metadata[a]=b&invoice=1").1, "replayed");
+    assert_eq!(charge("invoice=1&metadata[a]=c").2, "drift");
+    assert_eq!(charge("invoice=2").1, "ran");
+    let wanted = stage.send("POST", "/charges", &format!("{FORM}Semel-Again: a second box\r\n"), "invoice=2");
+    assert_eq!(became(&wanted).1, "ran");
+    assert_eq!(stage.api.effects(), 3);
+}
+
+#[test]
+fn keys_that_an_sdk_makes_up_join_where_the_rule_names_what_counts() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\nkey = [\"body.invoice\"]\n\
+                caller_key = \"joins\"\ninject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n";
+    let stage = Stage::with(rule);
+    let outcomes: Vec<String> = ["made-up-1", "made-up-2", "made-up-3"]
+        .map(|key| became(&stage.charge(key, r#"{"invoice":7}"#)).1)
+        .into();
+    assert_eq!(outcomes, ["ran", "replayed", "replayed"]);
+    let sent = stage.api.last().header("idempotency-key").expect("a key").to_owned();
+    assert!(sent.starts_with("semel_"), "{sent}");
+    assert_eq!(stage.api.effects(), 1);
+}

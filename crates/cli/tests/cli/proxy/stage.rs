@@ -1,0 +1,91 @@
+//! `semel serve` before an API of our own.
+
+use super::api::Api;
+use crate::home::Home;
+use crate::serve::served::{Answer, Asked, Served, TOKEN};
+use serde_json::Value;
+
+#[derive(Debug)]
+pub struct Stage {
+    pub home: Home,
+    pub api: Api,
+    pub served: Served,
+    policy: String,
+}
+
+pub const JSON: &str = "Content-Type: application/json\r\n";
+pub const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+
+impl Stage {
+    /// An API called `api`, whose actions are called `bank`, under these further settings and rules.
+    pub fn with(settings: &str) -> Stage {
+        let (home, api) = (Home::new(), Api::start());
+        let (own, rules) = settings
+            .split_once("[[rule]]")
+            .map_or((settings, String::new()), |(own, rules)| (own, format!("[[rule]]{rules}")));
+        let policy = format!("[upstream.api]\nurl = \"{}\"\nservice = \"bank\"\n{own}\n{rules}", api.url());
+        let served = Served::start(&home, &policy);
+        Stage { home, api, served, policy }
+    }
+
+    pub fn plain() -> Stage {
+        Stage::with("")
+    }
+
+    /// Ends semel and starts it again on the same ledger.
+    pub fn restart(&mut self) {
+        assert!(self.served.stop().success());
+        self.served = Served::start(&self.home, &self.policy);
+    }
+
+    /// Ends semel and starts it again, to fail where it is told to.
+    pub fn restart_failing(&mut self, failpoints: &str) {
+        assert!(self.served.stop().success());
+        self.served = Served::start_with(&self.home, &self.policy, &[("SEMEL_FAILPOINTS", failpoints)]);
+    }
+
+    /// A second process on the same ledger.
+    pub fn second(&self) -> Served {
+        Served::start(&self.home, &self.policy)
+    }
+
+    pub fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Asked {
+        ask(&self.served, method, path, headers, body)
+    }
+
+    pub fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        self.ask(method, path, headers, body).answer()
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, "", "")
+    }
+
+    /// A JSON body under a key.
+    pub fn charge(&self, key: &str, body: &str) -> Answer {
+        self.send("POST", "/charges", &format!("{JSON}Idempotency-Key: {key}\r\n"), body)
+    }
+}
+
+pub fn ask(served: &Served, method: &str, path: &str, headers: &str, body: &str) -> Asked {
+    let bare = body.is_empty() && method == "POST" && !headers.contains("Content-Length");
+    let length = if bare { "Content-Length: 0\r\n" } else { "" };
+    served.ask_raw(
+        &format!("{method} /p/api{path} HTTP/1.1"),
+        &format!("Semel-Token: {TOKEN}\r\n{length}{headers}"),
+        body,
+    )
+}
+
+/// A header of an answer.
+pub fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
+    let mut lines = answer.head.lines().filter_map(|line| line.split_once(": "));
+    lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+/// Status, outcome and code, in short.
+pub fn became(answer: &Answer) -> (u16, String, String) {
+    let outcome = header(answer, "semel-outcome").unwrap_or("none").to_owned();
+    let document: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    (answer.status, outcome, document["code"].as_str().unwrap_or_default().to_owned())
+}

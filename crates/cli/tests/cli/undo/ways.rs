@@ -1,0 +1,195 @@
+//! Taking back by a request, and through a tool of a server.
+
+use super::{Till, id};
+use crate::asking::api::{Api, Says};
+use crate::home::Home;
+use crate::mcp::door::stage::greeted;
+use crate::mcp::line::Line;
+use crate::mcp::peers::script;
+use serde_json::{Value, json};
+
+fn till(api: &Api, undo: &str, more: &str) -> Till {
+    Till::with(&format!("[rule.undo]\n{}\n{more}", undo.replace("API", &api.url())))
+}
+
+#[test]
+fn a_request_takes_it_back_with_the_key_of_its_own_effect() {
+    let api = Api::start();
+    api.tell("DELETE /v1/charges/ch_7", [Says::json(200, r#"{"deleted": true}"#)]);
+    let upstream = format!(
+        "[upstream.bank]\nurl = \"{}\"\nservice = \"bank\"\nheaders = {{ X-Org = \"o1\" }}\n",
+        api.url()
+    );
+    let till = till(&api, "http = \"DELETE API/v1/charges/{reply.id}\"", &upstream);
+    let charge = till.charged("7");
+    let undone = till.undo(&charge);
+    let answer = undone.json();
+    assert_eq!((undone.code, &answer["effect"]), (Some(0), &"deleted".into()), "{undone:?}");
+    assert_eq!(answer["data"], json!({"status": 200, "body": {"deleted": true}}));
+    assert_eq!(till.undo(&charge).json()["outcome"], "replayed");
+    assert_eq!(api.effects(), 1);
+    let heard = &api.heard()[0];
+    assert!(heard.header("idempotency-key").is_some_and(|key| key.starts_with("semel_")), "{heard:?}");
+    assert_eq!(heard.header("x-org"), Some("o1"));
+    assert_eq!(till.show(&id(&answer))["action"], "http:DELETE bank/v1/charges/ch_7");
+}
+
+#[test]
+fn a_body_is_json_or_a_form() {
+    for (undo, kind, body) in [
+        (
+            "body = { charge = \"{reply.id}\", reason = { code = 7 } }",
+            "application/json",
+            r#"{"charge":"ch_7","reason":{"code":7}}"#,
+        ),
+        (
+            "form = { charge = \"{reply.id}\", amount = 5 }",
+            "application/x-www-form-urlencoded",
+            "amount=5&charge=ch_7",
+        ),
+    ] {
+        let api = Api::start();
+        api.tell("POST /refunds", [Says::json(201, r#"{"id": "re_1"}"#)]);
+        let till = till(&api, &format!("http = \"POST API/refunds\"\n{undo}"), "");
+        let answer = till.undo(&till.charged("7")).json();
+        assert_eq!((&answer["ok"], &answer["effect"]), (&true.into(), &"created".into()), "{answer}");
+        let heard = &api.heard()[0];
+        assert_eq!((heard.header("content-type"), heard.body.as_str()), (Some(kind), body));
+    }
+}
+
+#[test]
+fn an_answer_means_the_same_as_for_every_other_effect() {
+    let api = Api::start();
+    let till = till(&api, "http = \"POST API/refunds\"\nbody = { charge = \"{reply.id}\" }", "");
+    let charge = till.charged("7");
+    api.tell("POST /refunds", [Says::json(422, r#"{"error": "too late"}"#)]);
+    let refused = till.undo(&charge);
+    assert_eq!((refused.code, &refused.json()["code"]), (Some(1), &"upstream_refused".into()), "{refused:?}");
+    assert!(till.show(&charge)["undone"].is_null());
+    // A refusal is proof that nothing was done, so it can be asked for again.
+    api.tell("POST /refunds", [Says::json(202, r#"{"id": "re_1"}"#)]);
+    let taken = till.undo(&charge);
+    assert_eq!((taken.code, &taken.json()["evidence"]), (Some(0), &"accepted".into()), "{taken:?}");
+    assert_eq!(taken.json()["reason"], "accepted, not confirmed");
+    assert_eq!(api.effects(), 2);
+    let keys: Vec<_> =
+        api.heard().iter().map(|heard| heard.header("idempotency-key").map(str::to_owned)).collect();
+    assert_eq!(keys[0], keys[1], "one key for the effect, however often it is tried");
+}
+
+#[test]
+fn a_lost_answer_is_in_doubt_and_not_sent_again() {
+    for says in [Says::nothing(), Says::json(500, "{}"), Says::json(409, "{}"), Says::json(302, "")] {
+        let api = Api::start();
+        api.tell("DELETE /charges/ch_7", [says]);
+        let till = till(&api, "http = \"DELETE API/charges/{reply.id}\"", "");
+        let charge = till.charged("7");
+        for _ in 0..2 {
+            let ran = till.undo(&charge);
+            assert_eq!((ran.code, &ran.json()["code"]), (Some(121), &"in_doubt".into()), "{ran:?}");
+        }
+        assert_eq!(api.effects(), 1);
+        assert!(till.show(&charge)["undone"].is_null());
+    }
+}
+
+#[test]
+fn where_the_upstream_honours_the_key_it_is_sent_again_with_it() {
+    let api = Api::start();
+    api.tell("POST /refunds", [Says::nothing(), Says::json(200, "{}")]);
+    let keyed = "[[rule]]\nmatch = \"http:POST *\"\n\
+                 inject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n";
+    let till = till(&api, "http = \"POST API/refunds\"\nbody = { charge = \"{reply.id}\" }", keyed);
+    let undone = till.undo(&till.charged("7"));
+    assert_eq!((undone.code, &undone.json()["tier"]), (Some(0), &"keyed".into()), "{undone:?}");
+    let keys: Vec<_> =
+        api.heard().iter().map(|heard| heard.header("idempotency-key").map(str::to_owned)).collect();
+    assert_eq!((keys.len(), keys[0] == keys[1]), (2, true), "{keys:?}");
+}
+
+#[test]
+fn an_api_that_cannot_be_reached_leaves_no_doubt() {
+    let till = Till::with("[rule.undo]\nhttp = \"DELETE http://127.0.0.1:9/charges/{reply.id}\"\n");
+    let charge = till.charged("7");
+    for _ in 0..2 {
+        let ran = till.undo(&charge);
+        assert_eq!((ran.code, &ran.json()["code"]), (Some(125), &"not_started".into()), "{ran:?}");
+    }
+}
+
+#[test]
+fn the_truth_of_an_undo_is_asked_for_where_its_rule_says_how() {
+    let api = Api::start();
+    api.tell("DELETE /charges/ch_7", [Says::json(202, "{}")]);
+    api.tell("GET /charges/ch_7", [Says::json(200, "{}"), Says::json(404, "{}")]);
+    let confirm = format!(
+        "[[rule]]\nmatch = \"http:DELETE *\"\n[rule.confirm]\nhttp = \"GET {}/charges/ch_7\"\n\
+         ok = \"status == 404\"\nwithin = \"20s\"\n",
+        api.url()
+    );
+    let till = till(&api, "http = \"DELETE API/charges/{reply.id}\"", &confirm);
+    let undone = till.undo(&till.charged("7"));
+    assert_eq!((undone.code, &undone.json()["evidence"]), (Some(0), &"confirmed".into()), "{undone:?}");
+    assert_eq!((api.effects(), api.count("GET /charges/ch_7")), (1, 2));
+}
+
+/// A server on stdio with a tool that charges and one that takes back; the world is a file.
+fn billing(home: &Home) {
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let tools = ["create_order", "remove_order"].map(tool);
+    let listing = json!({"tools": tools}).to_string();
+    let made = json!({"content": [], "structuredContent": {"id": "or_7"}}).to_string();
+    let told = json!({"pages": [listing], "calls": {"create_order": {"raw": made}}});
+    home.file("told.json", &told.to_string());
+    let policy = format!(
+        "[mcp.billing]\ncommand = [\"python3\", \"-S\", \"{}\"]\n\
+         env = {{ SEMEL_WORLD = \"world\", SEMEL_HEARD = \"heard\" }}\n\
+         [[rule]]\nmatch = \"mcp:billing/create_order\"\nclass = \"consequential\"\n\
+         [rule.undo]\nmcp = \"./remove_order\"\nargs = {{ order = \"{{reply.id}}\", all = false }}\n",
+        script("told.py")
+    );
+    home.file("semel.toml", &policy);
+}
+
+fn calls(home: &Home, tool: &str) -> Vec<Value> {
+    let heard = std::fs::read_to_string(home.work().join("heard")).unwrap_or_default();
+    let messages = heard.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages.map(|mut message| message["params"].take()).filter(|params| params["name"] == tool).collect()
+}
+
+#[test]
+fn a_tool_of_the_actions_own_server_takes_it_back() {
+    let home = Home::new();
+    billing(&home);
+    let mut command = home.command(["mcp", "--name", "billing"]);
+    let mut line = greeted(Line::to(&mut command));
+    let made = line.call("create_order", json!({"order": "1001"}));
+    let order = crate::mcp::receipt(&made)["effect_id"].as_str().expect("an effect").to_owned();
+    let undone = home.semel(["--json", "ledger", "undo", &order, "--reason", "wrong order"]);
+    assert_eq!((undone.code, &undone.json()["outcome"]), (Some(0), &"ran".into()), "{undone:?}");
+    let again = home.semel(["--json", "ledger", "undo", &order, "--reason", "wrong order"]);
+    assert_eq!((again.code, &again.json()["outcome"]), (Some(0), &"replayed".into()), "{again:?}");
+    let removed = calls(&home, "remove_order");
+    assert_eq!(removed.len(), 1);
+    assert_eq!(removed[0]["arguments"], json!({"all": false, "order": "or_7"}));
+    // The model is told, by whichever way it looks.
+    let refund = id(&undone.json());
+    let ledger = crate::mcp::text(&line.call("semel_ledger", json!({})));
+    assert!(ledger.contains(&format!("then undone by {refund}")), "{ledger}");
+    let repeat = line.call("create_order", json!({"order": "1001"}));
+    assert!(crate::mcp::text(&repeat).contains(&format!("by {refund}; it was not run again")), "{repeat}");
+    assert_eq!(crate::mcp::receipt(&repeat)["undone_by"], refund.as_str());
+    assert_eq!(calls(&home, "create_order").len(), 1);
+}
+
+#[test]
+fn a_server_that_is_not_configured_leaves_no_doubt() {
+    let till = Till::with("[rule.undo]\nmcp = \"nowhere/refund\"\nargs = { charge = \"{reply.id}\" }\n");
+    let ran = till.undo(&till.charged("7"));
+    assert_eq!((ran.code, &ran.json()["code"]), (Some(125), &"not_started".into()), "{ran:?}");
+    assert!(
+        ran.json()["what_happened"].as_str().is_some_and(|what| what.contains("[mcp.nowhere]")),
+        "{ran:?}"
+    );
+}

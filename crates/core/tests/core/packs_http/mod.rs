@@ -1,0 +1,142 @@
+//! The packs over HTTP: requests as the SDKs and documents of each API write them.
+
+mod classes;
+mod hosts;
+mod keys;
+mod page;
+
+mod probes;
+mod refusals;
+mod sameness;
+
+use semel_core::ids::IdempotencyKey;
+use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::json::{Json, parse};
+use semel_core::policy::rule::Rule;
+use semel_core::policy::{ActionFacts, Policy, PolicyFile};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+const REQUESTS: &str = include_str!("../../fixtures/preset-requests.txt");
+
+/// An API behind semel, known by its address alone.
+pub struct Api {
+    pub url: &'static str,
+    pub policy: Policy,
+}
+
+impl Api {
+    pub fn at(url: &'static str) -> Api {
+        let text = format!("[upstream.it]\nurl = \"{url}\"\n");
+        let policy = Policy::load(vec![PolicyFile { path: "semel.toml".into(), text }])
+            .unwrap_or_else(|found| panic!("{found}"));
+        Api { url, policy }
+    }
+
+    pub fn preset(&self) -> Option<&'static str> {
+        self.policy.upstreams["it"].preset
+    }
+
+    /// `POST /v1/charges?expand=x`, with a body as it stands in the fixture, and a header.
+    pub fn request(&self, line: &str, body: &str, header: &str) -> Request {
+        let (method, target) = line.split_once(' ').expect(line);
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let body = match body.as_bytes().first() {
+            None => form(""),
+            Some(b'{' | b'[') => parse(body).unwrap_or_else(|error| panic!("{body}: {error}")),
+            Some(_) => form(body),
+        };
+        let headers = match header.split_once(": ") {
+            Some((name, value)) => Json::object([(name, Json::str(value))]),
+            None => form(""),
+        };
+        Request {
+            action: format!("http:{method} {}{path}", self.policy.upstreams["it"].service),
+            arguments: Json::object([
+                ("path", Json::str(path)),
+                ("query", form(query)),
+                ("body", body),
+                ("headers", headers),
+            ]),
+        }
+    }
+
+    pub fn rule(&self, request: &Request) -> Rule {
+        self.policy.rule_for(&ActionFacts::new(&request.action, &request.arguments))
+    }
+
+    pub fn intent(&self, request: &Request, key: Option<&str>) -> Intent {
+        let ask = Ask {
+            tenant: "t",
+            principal: "p",
+            authority: self.url,
+            action: &request.action,
+            arguments: &request.arguments,
+            run: None,
+            key: key.map(|key| IdempotencyKey::parse(key).expect(key)),
+            again: None,
+            asked_by: AskedBy::Agent,
+            call_id: None,
+            live_connection: false,
+            serialize_by: None,
+            replay_refusals: false,
+        };
+        Intent::of(&ask, &self.rule(request), &crate::scene::secret())
+            .expect("the request has its key fields")
+    }
+}
+
+pub struct Request {
+    pub action: String,
+    pub arguments: Json,
+}
+
+/// Names stay as they are written, brackets and all.
+fn form(text: &str) -> Json {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    Json::Object(
+        pairs
+            .map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                (name.to_owned(), Json::str(&value.replace('+', " ")))
+            })
+            .collect(),
+    )
+}
+
+/// The APIs of the fixture, by the name of their preset.
+pub fn api(preset: &str) -> &'static Api {
+    static APIS: LazyLock<BTreeMap<&'static str, Api>> =
+        LazyLock::new(|| sections().map(|(preset, url)| (preset, Api::at(url))).collect());
+    APIS.get(preset).unwrap_or_else(|| panic!("no requests of {preset}"))
+}
+
+/// `[stripe] https://api.stripe.com`
+fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
+    REQUESTS.lines().filter_map(|line| line.strip_prefix('[')?.split_once("] "))
+}
+
+pub struct Line {
+    pub preset: &'static str,
+    pub class: &'static str,
+    pub written: &'static str,
+    pub request: Request,
+}
+
+/// All requests of the fixture.
+pub fn lines() -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut preset = "";
+    for written in REQUESTS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some((name, _)) = written.strip_prefix('[').and_then(|line| line.split_once("] ")) {
+            preset = name;
+            continue;
+        }
+        let mut columns = written.split(" | ");
+        let mut column = || columns.next().unwrap_or_default();
+        let (class, request, body, header) = (column(), column(), column(), column());
+        let request = api(preset).request(request, body, header);
+        lines.push(Line { preset, class, written, request });
+    }
+    lines
+}

@@ -1,0 +1,62 @@
+//! Taking an effect back.
+
+use super::Api;
+use super::asked::Asked;
+use super::named;
+use super::problem::{Problem, problem_of};
+use super::respond::{self, Delivery};
+use crate::command::serve::Show;
+use crate::undo::{self, carry_out};
+use axum::response::Response;
+use http::StatusCode;
+use schemars::JsonSchema;
+use semel_core::ids::Reason;
+use semel_gate::clock::Clock;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Undo {
+    /// Why.
+    #[schemars(length(min = 1, max = 500))]
+    pub reason: String,
+    /// Say what would happen, and do nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// An answer that took longer than this has not reached whoever asked.
+const LATE_AFTER: Duration = Duration::from_secs(25);
+
+pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let id = asked.param("id").to_owned();
+    let (who, _, came, undo) = asked.json::<Undo>().await?;
+    let (_, effect) = named::effect(&api, &who, &id, api.gate()?.clock.now()).await?;
+    let reason = Reason::parse(&undo.reason).map_err(|error| Problem::bad(error.to_string()))?;
+    let wanted = undo::Asked {
+        effect: effect.id,
+        by: format!("api {}", who.principal),
+        tenant: who.tenant,
+        principal: who.principal,
+        reason,
+        dry_run: undo.dry_run,
+        alone: false,
+        show: Show::InAnswer,
+    };
+    // A client that goes away in the middle has undone it all the same.
+    let (working, undoing) = (api.hall.busy.begin(), Arc::clone(&api));
+    let undone = tokio::spawn(async move {
+        let _working = working;
+        carry_out(&undoing.hall, &wanted).await.map_err(Problem::from)
+    });
+    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "undoing failed; ask again");
+    let passed = undone.await.map_err(failed)??;
+    if passed.answer.trouble.is_some() {
+        return Err(problem_of(&passed.answer));
+    }
+    let text = respond::answer(&passed.answer, &semel_gate::GivenReply::None)?;
+    let delivery = Delivery { found: passed.delivery, came, late_after: LATE_AFTER };
+    Ok(respond::delivering(api, text, delivery))
+}

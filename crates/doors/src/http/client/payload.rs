@@ -1,0 +1,63 @@
+//! The body of a request: at hand, or given on as it arrives.
+
+use axum::body::Body as Arriving;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+#[derive(Debug)]
+pub enum Payload {
+    Whole(Full<Bytes>),
+    Streamed(Arriving),
+}
+
+impl From<Full<Bytes>> for Payload {
+    fn from(whole: Full<Bytes>) -> Payload {
+        Payload::Whole(whole)
+    }
+}
+
+impl From<Bytes> for Payload {
+    fn from(bytes: Bytes) -> Payload {
+        Payload::Whole(Full::new(bytes))
+    }
+}
+
+impl From<Arriving> for Payload {
+    fn from(arriving: Arriving) -> Payload {
+        Payload::Streamed(arriving)
+    }
+}
+
+impl Body for Payload {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match &mut *self {
+            Payload::Whole(whole) => {
+                Pin::new(whole).poll_frame(context).map_err(|never: std::convert::Infallible| match never {})
+            }
+            Payload::Streamed(arriving) => Pin::new(arriving).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Payload::Whole(whole) => whole.is_end_stream(),
+            Payload::Streamed(arriving) => arriving.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Payload::Whole(whole) => whole.size_hint(),
+            Payload::Streamed(arriving) => arriving.size_hint(),
+        }
+    }
+}

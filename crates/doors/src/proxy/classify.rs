@@ -1,0 +1,201 @@
+//! What an upstream's answer means: one table, and the words for what was done.
+
+use http::{Method, StatusCode};
+use semel_core::answer::EffectWord;
+use semel_core::json::Json;
+use semel_core::policy::file::{ServerError, Stores};
+use semel_core::policy::rule::{EffectWording, Failure, Rule};
+use semel_core::policy::upstreams::Keys;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    Applied,
+    /// The upstream took it, and has not done it yet.
+    Accepted,
+    /// Certainly not applied. `answers_repeats`: under a client's key the same answer is given to a repeat.
+    Refused {
+        answers_repeats: bool,
+    },
+    /// It may have been carried out.
+    Ambiguous,
+}
+
+/// Refusals that speak of the moment, of the credential or of somebody else's request: a repeat may well be served.
+const NEVER_STORED: [u16; 7] = [401, 403, 407, 408, 409, 425, 429];
+
+pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys) -> Meaning {
+    let refused = |answers_repeats| match rule.failure {
+        Failure::Table => Meaning::Refused { answers_repeats },
+        Failure::InDoubt => Meaning::Ambiguous,
+    };
+    match status.as_u16() {
+        202 => Meaning::Accepted,
+        200..=299 => Meaning::Applied,
+        // The upstream wants it sent elsewhere, and has not looked at it.
+        307 | 308 => refused(false),
+        // A server gave up waiting, or somebody is at work with the same thing or the same key.
+        408 | 409 | 425 => Meaning::Ambiguous,
+        code @ 400..=499 => refused(!NEVER_STORED.contains(&code)),
+        500..=599 if keys.server_error == ServerError::Final => refused(keys.stores == Stores::All),
+        _ => Meaning::Ambiguous,
+    }
+}
+
+/// The same once the body was read: some APIs answer 200 to everything, and refuse in the body. `Err`: nobody can say.
+pub fn within(meaning: Meaning, rule: &Rule, reply: impl FnOnce() -> Json) -> Result<Meaning, String> {
+    if !matches!(meaning, Meaning::Applied | Meaning::Accepted) {
+        return Ok(meaning);
+    }
+    match (rule.refuses(reply), rule.failure) {
+        (Ok(false), _) => Ok(meaning),
+        (Ok(true), Failure::Table) => Ok(Meaning::Refused { answers_repeats: true }),
+        (Ok(true), Failure::InDoubt) => Err("it refuses, which its rule takes for a doubt".into()),
+        (Err(error), _) => Err(error.to_string()),
+    }
+}
+
+/// What a success did, in one word: from the rule, else from status and method, else from the last words of the path.
+pub fn effect_word(
+    status: StatusCode,
+    method: &Method,
+    path: &str,
+    rule: &Rule,
+    reply: impl FnOnce() -> Json,
+) -> EffectWord {
+    match &rule.effect {
+        Some(EffectWording::Word(word)) => return *word,
+        Some(EffectWording::Expression(expression)) => {
+            let said = expression.eval(&[("reply", &reply())]).ok();
+            if let Some(word) = said.and_then(|said| EffectWord::parse(said.as_str()?)) {
+                return word;
+            }
+        }
+        None => {}
+    }
+    if status == StatusCode::CREATED {
+        EffectWord::Created
+    } else if *method == Method::DELETE {
+        EffectWord::Deleted
+    } else if sends(path) {
+        EffectWord::Sent
+    } else {
+        EffectWord::Updated
+    }
+}
+
+fn sends(path: &str) -> bool {
+    let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    ["send", "message", "email", "publish", "notif", "sms"].iter().any(|verb| last.contains(verb))
+}
+
+/// Why it was refused, or is not known, in one line: the status and what the body says of it.
+pub fn line(status: StatusCode, body: &[u8]) -> String {
+    /// A line in a table; the rest stands in the reply.
+    const CHARACTERS_MAX: usize = 200;
+    let reason = status.canonical_reason().unwrap_or_default();
+    let mut line = format!("HTTP {} {reason}", status.as_u16()).trim_end().to_owned();
+    let said = said(body);
+    if !said.is_empty() {
+        line.push_str(": ");
+        line.extend(said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(CHARACTERS_MAX));
+    }
+    line
+}
+
+/// The message of an error, where APIs put it.
+fn said(body: &[u8]) -> String {
+    /// A page is no message.
+    const BYTES_MAX: usize = 64 * 1024;
+    let text = std::str::from_utf8(body).unwrap_or_default().trim();
+    if text.len() > BYTES_MAX || text.starts_with('<') {
+        return String::new();
+    }
+    let Ok(json) = semel_core::json::parse(text) else { return text.to_owned() };
+    let places: [&[&str]; 7] = [
+        &["error", "message"],
+        &["message"],
+        &["detail"],
+        &["error_description"],
+        &["title"],
+        &["error"],
+        &["errors"],
+    ];
+    let at = |place: &[&str]| place.iter().try_fold(&json, |json, name| json.get(name));
+    let found = places.iter().find_map(|place| at(place));
+    found.map_or_else(String::new, |found| found.as_str().map_or_else(|| found.canonical(), str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semel_core::policy::{ActionFacts, Policy};
+
+    fn of(status: u16, keys: &Keys, failure: Failure) -> Meaning {
+        let mut rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
+        rule.failure = failure;
+        meaning(StatusCode::from_u16(status).unwrap(), &rule, keys)
+    }
+
+    #[test]
+    fn the_table() {
+        let keys = Keys::default();
+        let refused = |answers_repeats| Meaning::Refused { answers_repeats };
+        for (statuses, meaning) in [
+            (&[200, 201, 204, 206, 299][..], Meaning::Applied),
+            (&[202], Meaning::Accepted),
+            (&[400, 402, 404, 410, 413, 422, 451, 499], refused(true)),
+            (&[401, 403, 407, 429, 307, 308], refused(false)),
+            (&[408, 409, 425], Meaning::Ambiguous),
+            (&[300, 301, 302, 303, 304, 305], Meaning::Ambiguous),
+            (&[500, 501, 502, 503, 504, 529, 599], Meaning::Ambiguous),
+            (&[100, 101, 103, 600, 999], Meaning::Ambiguous),
+        ] {
+            for status in statuses {
+                assert_eq!(of(*status, &keys, Failure::Table), meaning, "{status}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_upstreams_settings_say_whether_a_server_error_is_final() {
+        let keys = |stores, server_error| Keys { stores, server_error, ..Keys::default() };
+        let all = keys(Stores::All, ServerError::Final);
+        assert_eq!(of(500, &all, Failure::Table), Meaning::Refused { answers_repeats: true });
+        let refusals = keys(Stores::Refusals, ServerError::Final);
+        assert_eq!(of(500, &refusals, Failure::Table), Meaning::Refused { answers_repeats: false });
+        let resend = keys(Stores::Refusals, ServerError::Resend);
+        assert_eq!(of(500, &resend, Failure::Table), Meaning::Ambiguous);
+    }
+
+    #[test]
+    fn a_rule_can_make_every_error_a_doubt() {
+        for status in [307, 400, 402, 404, 429, 500] {
+            assert_eq!(of(status, &Keys::default(), Failure::InDoubt), Meaning::Ambiguous, "{status}");
+        }
+        assert_eq!(of(200, &Keys::default(), Failure::InDoubt), Meaning::Applied);
+    }
+
+    #[test]
+    fn a_line_says_what_the_upstream_said() {
+        let of = |body: &str| line(StatusCode::PAYMENT_REQUIRED, body.as_bytes());
+        assert_eq!(
+            of(r#"{"error":{"message":"card\ndeclined","code":"x"}}"#),
+            "HTTP 402 Payment Required: card declined"
+        );
+        assert_eq!(of(r#"{"errors":[{"a":1}]}"#), r#"HTTP 402 Payment Required: [{"a":1}]"#);
+        assert_eq!(of("<html>"), "HTTP 402 Payment Required");
+        assert_eq!(of("no"), "HTTP 402 Payment Required: no");
+    }
+
+    #[test]
+    fn a_success_has_a_word() {
+        let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
+        let of = |status: u16, method: Method, path: &str| {
+            effect_word(StatusCode::from_u16(status).unwrap(), &method, path, &rule, || Json::Null)
+        };
+        assert_eq!(of(201, Method::POST, "/v1/messages"), EffectWord::Created);
+        assert_eq!(of(204, Method::DELETE, "/v1/x"), EffectWord::Deleted);
+        assert_eq!(of(200, Method::POST, "/api/chat.postMessage"), EffectWord::Sent);
+        assert_eq!(of(200, Method::POST, "/v1/charges"), EffectWord::Updated);
+    }
+}

@@ -1,0 +1,443 @@
+//! GraphQL documents, as far as a door must understand them: does it change anything, which fields, and where does a
+//! key go. What cannot be read is not taken for a read.
+
+mod tokens;
+
+use crate::mcp::members::quoted;
+use semel_core::json::{Json, Object};
+use std::ops::Range;
+use tokens::{Kind, Tokens};
+
+/// What a body for GraphQL has, and nothing else: any other member belongs to another kind of API.
+const MEMBERS: [&str; 4] = ["query", "variables", "operationName", "extensions"];
+
+/// More definitions, or fields of one operation, than this were generated to do harm.
+const ITEMS_MAX: usize = 1_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Query,
+    Mutation,
+    Subscription,
+}
+
+impl Operation {
+    fn of(word: &str) -> Option<Operation> {
+        match word {
+            "query" => Some(Operation::Query),
+            "mutation" => Some(Operation::Mutation),
+            "subscription" => Some(Operation::Subscription),
+            _ => None,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Operation::Query => "query",
+            Operation::Mutation => "mutation",
+            Operation::Subscription => "subscription",
+        }
+    }
+}
+
+/// What a request's document asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Graphql {
+    pub operation: Operation,
+    pub fields: Vec<Field>,
+    /// Whatever part of it is carried out, it is a query.
+    pub only_asks: bool,
+}
+
+/// A field that an operation begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    pub name: String,
+    /// Where a directive would go.
+    directives_at: usize,
+    directives: Vec<Directive>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Directive {
+    name: String,
+    key: Option<KeyValue>,
+}
+
+/// The `key` of a directive, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum KeyValue {
+    Text { value: String, at: Range<usize> },
+    Variable(String),
+}
+
+/// What has to change for a key to be where a directive has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    Document(String),
+    Variable(String),
+}
+
+/// Reads a body that is sent to a place for GraphQL. `None`: it is an ordinary body.
+pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Option<Graphql> {
+    let members = body.as_object()?;
+    if !is_graphql(path) || !members.iter().all(|(name, _)| MEMBERS.contains(&name)) {
+        return None;
+    }
+    let name = match members.get("operationName") {
+        None | Some(Json::Null) => None,
+        Some(name) => Some(name.as_str()?),
+    };
+    let mut read = read(members.get("query")?.as_str()?, name)?;
+    // Some servers merge both, and nobody says whose word counts.
+    let named = |query: &str| super::form::pairs(query).any(|(name, _)| MEMBERS.contains(&name.as_ref()));
+    read.only_asks &= !url_query.is_some_and(named);
+    Some(read)
+}
+
+/// A query that a URL carries: whether it certainly only asks.
+pub fn url_only_asks(path: &str, url_query: Option<&str>) -> bool {
+    let Some(url_query) = url_query.filter(|_| is_graphql(path)) else { return true };
+    let mut documents = super::form::pairs(url_query).filter(|(name, _)| name == "query");
+    documents.all(|(_, document)| read(&document, None).is_some_and(|read| read.only_asks))
+}
+
+/// `/graphql`, `/api/graphql`, `/admin/api/2026-10/graphql.json`.
+fn is_graphql(path: &str) -> bool {
+    let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let stem = last.split('.').next().unwrap_or_default();
+    stem.eq_ignore_ascii_case("graphql") || stem.eq_ignore_ascii_case("gql")
+}
+
+impl Graphql {
+    /// Tells rules what the document does, beside its text.
+    pub fn describe(&self, body: &mut Json) {
+        if let Json::Object(members) = body {
+            let fields = self.fields.iter().map(|field| Json::str(&field.name)).collect();
+            members.insert("operation", Json::str(self.operation.word()));
+            members.insert("fields", Json::Array(fields));
+        }
+    }
+
+    /// The one field that a key can be for: two effects need two keys.
+    fn field(&self) -> Option<&Field> {
+        match (self.operation, self.fields.as_slice()) {
+            (Operation::Mutation, [field]) => Some(field),
+            _ => None,
+        }
+    }
+
+    pub fn takes_key(&self) -> bool {
+        self.field().is_some()
+    }
+
+    /// The key that the client wrote itself.
+    pub fn key(&self, directive: &str, variables: Option<&Object>) -> Option<String> {
+        match self.field()?.key(directive)? {
+            KeyValue::Text { value, .. } => Some(value.clone()),
+            KeyValue::Variable(name) => variables?.get(name)?.as_str().map(str::to_owned),
+        }
+    }
+
+    /// How the document, or a variable of it, has to read with this key.
+    pub fn with_key(&self, document: &str, directive: &str, key: &str) -> Option<Edit> {
+        let field = self.field()?;
+        let (at, text) = match field.key(directive) {
+            Some(KeyValue::Variable(name)) => return Some(Edit::Variable(name.clone())),
+            Some(KeyValue::Text { at, .. }) => (at.clone(), quoted(key)),
+            None => {
+                let at = field.directives_at;
+                (at..at, format!(" @{directive}(key: {})", quoted(key)))
+            }
+        };
+        let mut edited = document.to_owned();
+        edited.replace_range(at, &text);
+        Some(Edit::Document(edited))
+    }
+}
+
+impl Field {
+    fn key(&self, directive: &str) -> Option<&KeyValue> {
+        self.directives.iter().find(|known| known.name == directive)?.key.as_ref()
+    }
+}
+
+/// One operation of a document.
+struct Defined {
+    name: Option<String>,
+    operation: Operation,
+    fields: Vec<Field>,
+}
+
+fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
+    let mut tokens = Tokens::of(document);
+    let mut operations = Vec::new();
+    for _ in 0..ITEMS_MAX {
+        let Some(token) = tokens.next()? else { break };
+        match (token.kind, token.text) {
+            (Kind::Mark, "{") => {
+                let fields = selections(&mut tokens)?;
+                operations.push(Defined { name: None, operation: Operation::Query, fields });
+            }
+            (Kind::Name, "fragment") => {
+                let named = [tokens.next()??, tokens.next()??, tokens.next()??];
+                (named.iter().all(|token| token.kind == Kind::Name) && named[1].text == "on").then_some(())?;
+                directives(&mut tokens)?;
+                tokens.mark("{")?;
+                selections(&mut tokens)?;
+            }
+            (Kind::Name, word) => {
+                let operation = Operation::of(word)?;
+                let name = tokens.take_if(|token| token.kind == Kind::Name)?;
+                let name = name.map(|token| token.text.to_owned());
+                if tokens.take_if(|token| token.is("("))?.is_some() {
+                    skip(&mut tokens, ")")?;
+                }
+                directives(&mut tokens)?;
+                tokens.mark("{")?;
+                operations.push(Defined { name, operation, fields: selections(&mut tokens)? });
+            }
+            _ => return None,
+        }
+    }
+    if tokens.next()?.is_some() {
+        return None;
+    }
+    let mut meant = operations
+        .into_iter()
+        .filter(|operation| wanted.is_none_or(|wanted| operation.name.as_deref() == Some(wanted)));
+    let first = meant.next()?;
+    let mut only_asks = first.operation == Operation::Query;
+    let mut graphql = Graphql { operation: first.operation, fields: first.fields, only_asks };
+    for other in meant {
+        // Which of them the upstream takes is not known, so the strongest counts.
+        only_asks &= other.operation == Operation::Query;
+        if graphql.operation != Operation::Mutation {
+            graphql.operation = other.operation;
+        }
+        graphql.fields.extend(other.fields);
+    }
+    graphql.only_asks = only_asks;
+    Some(graphql)
+}
+
+/// The fields of a selection, after its opening brace and up to its closing one.
+fn selections(tokens: &mut Tokens<'_>) -> Option<Vec<Field>> {
+    let mut fields: Vec<Field> = Vec::new();
+    loop {
+        let token = tokens.next()??;
+        if token.is("}") {
+            return Some(fields);
+        }
+        if fields.len() == ITEMS_MAX {
+            return None;
+        }
+        if token.is("...") {
+            // What a fragment adds is not looked up: it counts as a field that nobody can put a key to.
+            let on = tokens.take_if(|token| token.kind == Kind::Name)?;
+            let on = match on {
+                Some(on) if on.text == "on" => tokens.next()?.filter(|token| token.kind == Kind::Name),
+                spread => spread,
+            };
+            directives(tokens)?;
+            if tokens.take_if(|token| token.is("{"))?.is_some() {
+                skip(tokens, "}")?;
+            }
+            let name = format!("...{}", on.map_or("", |on| on.text));
+            fields.push(Field { name: name.clone(), directives_at: 0, directives: Vec::new() });
+            fields.push(Field { name, directives_at: 0, directives: Vec::new() });
+            continue;
+        }
+        (token.kind == Kind::Name).then_some(())?;
+        let mut name = token;
+        if tokens.take_if(|token| token.is(":"))?.is_some() {
+            name = tokens.next()?.filter(|token| token.kind == Kind::Name)?;
+        }
+        let mut directives_at = name.end();
+        if tokens.take_if(|token| token.is("("))?.is_some() {
+            directives_at = skip(tokens, ")")?;
+        }
+        let directives = directives(tokens)?;
+        if tokens.take_if(|token| token.is("{"))?.is_some() {
+            skip(tokens, "}")?;
+        }
+        fields.push(Field { name: name.text.to_owned(), directives_at, directives });
+    }
+}
+
+fn directives(tokens: &mut Tokens<'_>) -> Option<Vec<Directive>> {
+    let mut all = Vec::new();
+    while tokens.take_if(|token| token.is("@"))?.is_some() {
+        let name = tokens.next()?.filter(|token| token.kind == Kind::Name)?.text.to_owned();
+        let mut key = None;
+        if tokens.take_if(|token| token.is("("))?.is_some() {
+            key = arguments(tokens)?;
+        }
+        if all.len() == ITEMS_MAX {
+            return None;
+        }
+        all.push(Directive { name, key });
+    }
+    Some(all)
+}
+
+/// A directive's arguments after their parenthesis, of which only `key` is of interest.
+fn arguments(tokens: &mut Tokens<'_>) -> Option<Option<KeyValue>> {
+    let mut key = None;
+    loop {
+        let name = tokens.next()??;
+        if name.is(")") {
+            return Some(key);
+        }
+        (name.kind == Kind::Name).then_some(())?;
+        tokens.mark(":")?;
+        let value = tokens.next()??;
+        let read = match (value.kind, value.text) {
+            (Kind::Mark, "$") => Some(KeyValue::Variable(tokens.next()??.text.to_owned())),
+            (Kind::Mark, "[") => skip(tokens, "]").map(|_| None)?,
+            (Kind::Mark, "{") => skip(tokens, "}").map(|_| None)?,
+            (Kind::Mark, _) => return None,
+            // Its escapes are those of JSON, but for one that no key needs.
+            (Kind::Text, text) => {
+                Some(KeyValue::Text { value: serde_json::from_str(text).ok()?, at: value.range() })
+            }
+            _ => None,
+        };
+        if name.text == "key" {
+            key = read;
+        }
+    }
+}
+
+/// Passes over everything up to the mark that closes what was opened last. Returns where that mark ends.
+fn skip(tokens: &mut Tokens<'_>, closing: &str) -> Option<usize> {
+    let mut open = vec![closing];
+    while let Some(expected) = open.last() {
+        let token = tokens.next()??;
+        match (token.kind, token.text) {
+            (Kind::Mark, "{") => open.push("}"),
+            (Kind::Mark, "(") => open.push(")"),
+            (Kind::Mark, "[") => open.push("]"),
+            (Kind::Mark, mark @ ("}" | ")" | "]")) => {
+                (mark == *expected).then_some(())?;
+                open.pop();
+                if open.is_empty() {
+                    return Some(token.end());
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semel_core::json::parse;
+
+    fn asks(document: &str) -> Option<bool> {
+        read(document, None).map(|read| read.only_asks)
+    }
+
+    #[test]
+    fn only_a_document_without_a_mutation_is_a_read() {
+        for question in [
+            "{ me { name } }",
+            "query { me }",
+            "query Q($a: [Int!] = [1, 2]) @live { me(a: $a, b: {c: \"mutation {\"}) { id } }",
+            "# mutation { x }\nquery { me }",
+            "query { text(s: \"\"\"mutation { \\\"\"\" } \"\"\") }",
+            "query A { a } query B { b } fragment F on T { mutation }",
+            "\u{feff}query { mutation }",
+            "query mutation { a }",
+            "query { a ...F ... on T @x { b } ... { c } }",
+        ] {
+            assert_eq!(asks(question), Some(true), "{question}");
+        }
+        for change in [
+            "mutation { pay }",
+            "query A { a } mutation B { b }",
+            "subscription { a }",
+            "{ a } mutation { b }",
+            "query { text(s: \"\"\"\"\"\") } mutation { b }",
+            "query { a(s: \"\\\"\") } mutation { b }",
+        ] {
+            assert_eq!(asks(change), Some(false), "{change}");
+        }
+        for unclear in [
+            "",
+            "mutations { a }",
+            "{ a",
+            "query { a(s: \"open) }",
+            "{ a } }",
+            "query ) {",
+            "cats",
+            "{ a(] }",
+        ] {
+            assert_eq!(asks(unclear), None, "{unclear}");
+        }
+    }
+
+    #[test]
+    fn the_named_operation_counts() {
+        let document = "query A { a } mutation B { b c }";
+        let read = |name| read(document, name);
+        assert!(read(Some("A")).unwrap().only_asks);
+        let change = read(Some("B")).unwrap();
+        assert!(!change.only_asks);
+        let names: Vec<&str> = change.fields.iter().map(|field| field.name.as_str()).collect();
+        assert_eq!((change.operation, names), (Operation::Mutation, vec!["b", "c"]));
+        assert_eq!(read(Some("C")), None);
+    }
+
+    #[test]
+    fn only_a_body_that_can_be_nothing_else_is_graphql() {
+        let of = |path: &str, query: Option<&str>, body: &str| super::of(path, query, &parse(body).unwrap());
+        let body = r#"{"query":"{ me }","variables":{}}"#;
+        assert!(of("/graphql", None, body).unwrap().only_asks);
+        assert!(of("/admin/api/2026-10/graphql.json", None, body).unwrap().only_asks);
+        assert_eq!(of("/v1/charges", None, body), None);
+        assert_eq!(of("/graphql", None, r#"{"query":"{ me }","amount":1}"#), None);
+        assert_eq!(of("/graphql", None, r#"[{"query":"{ me }"}]"#), None);
+        assert_eq!(of("/graphql", None, r#"{"query":"{ me }","operationName":1}"#), None);
+        assert!(!of("/graphql", Some("query=mutation{a}"), body).unwrap().only_asks);
+        assert!(
+            url_only_asks("/graphql", Some("query=%7Bme%7D")) && url_only_asks("/x", Some("query=mutation"))
+        );
+        assert!(!url_only_asks("/graphql", Some("query=mutation%7Ba%7D")));
+    }
+
+    #[test]
+    fn rules_see_what_a_document_does() {
+        let mut body = parse(r#"{"query":"mutation { a: issueCreate(input: {}) { id } }"}"#).unwrap();
+        super::of("/graphql", None, &body).unwrap().describe(&mut body);
+        assert_eq!(body.get("operation"), Some(&Json::str("mutation")));
+        assert_eq!(body.get("fields").unwrap().canonical(), r#"["issueCreate"]"#);
+    }
+
+    #[test]
+    fn a_key_goes_to_the_one_field_of_a_mutation() {
+        let edit =
+            |document: &str| read(document, None).and_then(|read| read.with_key(document, "idempotent", "k"));
+        let document = |text: &str| Some(Edit::Document(text.to_owned()));
+        assert_eq!(
+            edit("mutation M($i: I!) { refund(input: $i) @include(if: true) { id } }"),
+            document(
+                "mutation M($i: I!) { refund(input: $i) @idempotent(key: \"k\") @include(if: true) { id } }"
+            )
+        );
+        assert_eq!(
+            edit("mutation { r: refund @idempotent(scope: [1], key: \"old\") { id } }"),
+            document("mutation { r: refund @idempotent(scope: [1], key: \"k\") { id } }")
+        );
+        assert_eq!(edit("mutation { refund @idempotent(key: $v) }"), Some(Edit::Variable("v".into())));
+        for none in ["mutation { a b }", "query { a }", "mutation { ...F } fragment F on M { a }"] {
+            assert_eq!(edit(none), None, "{none}");
+        }
+        let read = read("mutation($v: S) { refund @idempotent(key: $v) }", None).unwrap();
+        let variables = Json::object([("v", Json::str("mine"))]);
+        assert_eq!(read.key("idempotent", variables.as_object()), Some("mine".to_owned()));
+        assert_eq!(read.key("other", variables.as_object()), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! A guarded request through the gate. Whoever asked may go away: it is finished and settled all the same.
+
+use super::delivery::Delivery;
+use super::intent::Understood;
+use super::offer::Offer;
+use super::render::{self, Receipt};
+use super::upstream::{Begun, HttpUpstream, Live, LiveBody};
+use crate::hall::Hall;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Uri};
+use semel_core::answer::{Answer, OutcomeWord, Trouble};
+use semel_core::intent::Intent;
+use semel_core::wording;
+use semel_gate::clock::Clock;
+use semel_gate::{GivenReply, Passed};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long after an attempt's deadline its caller looks again: the claim is a little younger than the request.
+const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+/// A request that goes through the gate.
+#[derive(Debug)]
+pub struct Guarded {
+    pub hall: Arc<Hall>,
+    pub offer: Arc<Offer>,
+    pub method: Method,
+    /// What the upstream is asked for, and what rules call it.
+    pub uri: Uri,
+    pub path: String,
+    /// As the upstream gets them.
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub understood: Understood,
+    pub intent: Intent,
+    /// When it came, on the monotonic clock.
+    pub came: Duration,
+}
+
+/// What a request came to.
+#[derive(Debug)]
+struct Ended {
+    passed: Passed,
+    live: Option<Live>,
+}
+
+/// In a task of its own. After the rule's timeout the caller looks again, while the first attempt goes on: its late
+/// answer is evidence.
+pub async fn guard(guarded: Guarded) -> Response {
+    let guarded = Arc::new(guarded);
+    loop {
+        let (begun, begins) = oneshot::channel();
+        let pass = tokio::spawn(pass(Arc::clone(&guarded), begun));
+        let patience = async {
+            match guarded.understood.rule.timeout {
+                Some(timeout) => guarded.hall.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            ended = pass => {
+                let ended = ended.unwrap_or_else(|_| Ended::trouble(&guarded, wording::lost_sight()));
+                return respond(&guarded, ended);
+            }
+            Ok(begun) = begins => return streaming(&guarded, begun),
+            () = patience => {}
+        }
+    }
+}
+
+async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>) -> Ended {
+    let Guarded { hall, understood, intent, .. } = &*guarded;
+    let _working = hall.busy.begin();
+    let gate = match &hall.gate {
+        Ok(gate) => gate,
+        Err(why) => return Ended::trouble(&guarded, wording::ledger_unavailable(why)),
+    };
+    // Whoever has read the answer of the request before means another one now.
+    hall.leaving.gone(intent.key).await;
+    let mut upstream = HttpUpstream { guarded: &guarded, prepared: None, begun: Some(begun), live: None };
+    let passed = gate.pass(intent, &understood.rule, &mut upstream).await;
+    let mut live = upstream.live;
+    let passed = match passed {
+        Ok(passed) => passed,
+        Err(error) => {
+            return Ended::trouble(&guarded, wording::ledger_unavailable(&error.to_string()));
+        }
+    };
+    if let Some(Live { body: LiveBody::Streamed { writer, end }, .. }) = &mut live
+        && let Some(writer) = writer.take()
+        && passed.reply == GivenReply::Live
+    {
+        // It is settled: now the client may have the end. Without this the answer stays without one.
+        let delivery = guarded.delivery(passed.delivery.clone());
+        let last = super::delivery::Part::Last(std::mem::take(end), delivery.map(Box::new));
+        let _client_is_gone = writer.send(last).await;
+    }
+    Ended { passed, live }
+}
+
+impl Guarded {
+    fn delivery(&self, found: Option<semel_ledger::Found>) -> Option<Delivery> {
+        Delivery::of(&self.hall, found, self.came, self.understood.rule.late_after)
+    }
+}
+
+impl Ended {
+    fn trouble(guarded: &Guarded, trouble: Trouble) -> Ended {
+        let answer = Answer::of_trouble(guarded.understood.rule.tier(), OutcomeWord::Refused, trouble);
+        Ended { passed: Passed { answer, reply: GivenReply::None, delivery: None }, live: None }
+    }
+}
+
+fn respond(guarded: &Guarded, ended: Ended) -> Response {
+    let Ended { passed: Passed { answer, reply, delivery }, live } = ended;
+    let delivery = guarded.delivery(delivery);
+    match (reply, live) {
+        (GivenReply::Live, Some(Live { status, headers, body: LiveBody::Whole(body) })) => {
+            let receipt = Receipt::of(&answer);
+            render::live(status, headers, &receipt, &guarded.offer, body, delivery)
+        }
+        (GivenReply::Recorded(bytes), _) => render::replay(&answer, bytes, delivery),
+        _ => render::answer(&answer, &guarded.offer, delivery),
+    }
+}
+
+/// An answer that goes out while it arrives. How it ends is seen to by whoever passes the request.
+fn streaming(guarded: &Guarded, begun: Begun) -> Response {
+    render::streaming(begun, &guarded.offer)
+}

@@ -1,0 +1,101 @@
+//! Which headers go up, which come back, and which of them a replay repeats.
+
+use super::offer::Offer;
+use crate::http::headers::end_to_end;
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use semel_core::policy::upstreams::CREDENTIALS;
+
+/// What is meant for semel, or said by it.
+const OWN: &str = "semel-";
+
+/// What a replay repeats of the upstream's headers. All else spoke of one connection, one moment or one client.
+const REPLAYED: [&str; 11] = [
+    "content-type",
+    "content-language",
+    "content-disposition",
+    "content-location",
+    "location",
+    "link",
+    "etag",
+    "last-modified",
+    // What a support desk asks for.
+    "request-id",
+    "x-request-id",
+    "x-github-request-id",
+];
+
+/// A header that is longer than this is not worth keeping.
+const REPLAYED_BYTES_MAX: usize = 4 * 1024;
+
+/// The headers of a request as its upstream gets them.
+pub fn upward(mut headers: HeaderMap, offer: &Offer) -> HeaderMap {
+    end_to_end(&mut headers);
+    remove_own(&mut headers);
+    headers.remove(header::EXPECT);
+    headers.insert(header::HOST, offer.host.clone());
+    if offer.injects_credentials {
+        for name in CREDENTIALS {
+            headers.remove(name);
+        }
+        headers.remove(header::COOKIE);
+    }
+    for (name, value) in &offer.headers {
+        headers.insert(name.clone(), value.clone());
+    }
+    headers
+}
+
+/// The headers of an answer as the client gets them.
+pub fn downward(mut headers: HeaderMap, status: StatusCode, offer: &Offer) -> HeaderMap {
+    end_to_end(&mut headers);
+    remove_own(&mut headers);
+    if status.is_redirection()
+        && let Some(inside) = headers.get(header::LOCATION).and_then(|told| location(told, offer))
+    {
+        headers.insert(header::LOCATION, inside);
+    }
+    headers
+}
+
+/// Whether a body is what its type says, and not a compressed form of it.
+pub fn is_read_as_it_is(headers: &HeaderMap) -> bool {
+    let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    headers.get_all(header::CONTENT_ENCODING).iter().all(plain)
+}
+
+fn remove_own(headers: &mut HeaderMap) {
+    let own: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with(OWN)).cloned().collect();
+    for name in own {
+        headers.remove(name);
+    }
+}
+
+/// What a replay repeats.
+pub fn kept(headers: &HeaderMap) -> impl Iterator<Item = (&'static str, &HeaderValue)> {
+    REPLAYED
+        .iter()
+        .flat_map(|name| headers.get_all(*name).iter().map(|value| (*name, value)))
+        .filter(|(_, value)| value.len() <= REPLAYED_BYTES_MAX)
+}
+
+/// Whether a name on record may be repeated: what was written by another version is looked at again.
+pub fn is_replayed(name: &str) -> bool {
+    REPLAYED.contains(&name)
+}
+
+/// A redirect within the upstream leads through semel. Any other stays what it is.
+fn location(location: &HeaderValue, offer: &Offer) -> Option<HeaderValue> {
+    let text = location.to_str().ok()?;
+    let uri = offer.client.target().uri();
+    let own = format!("{}://{}", uri.scheme_str()?, offer.client.target().authority());
+    let path = match text.strip_prefix(&own) {
+        Some("") => "/",
+        Some(rest) => rest,
+        None => text,
+    };
+    let inside = path.starts_with('/') && !path.starts_with("//");
+    let rest = path.strip_prefix(offer.base.as_str()).filter(|rest| inside && rest.starts_with('/'))?;
+    HeaderValue::from_str(&format!("/p/{}{rest}", offer.name)).ok()
+}

@@ -1,0 +1,74 @@
+//! A request that changes nothing: it passes as it came, and its answer as it comes.
+
+use super::headers;
+use super::offer::Offer;
+use crate::http::client::{Failed, Incoming, Payload};
+use crate::http::server::problem;
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use http_body::Body as _;
+
+/// What goes to the upstream.
+#[derive(Debug)]
+pub struct Outgoing {
+    pub method: Method,
+    pub uri: Uri,
+    /// As the upstream gets them.
+    pub headers: HeaderMap,
+    pub body: Payload,
+}
+
+pub async fn relay(offer: &Offer, outgoing: Outgoing) -> Response {
+    let Outgoing { method, uri, mut headers, body } = outgoing;
+    if !body.is_end_stream() && body.size_hint().exact().is_none() {
+        // A read has no body unless it says so.
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
+    // What has no body can be built a second time, if it certainly did not leave.
+    let twice = body.is_end_stream().then(|| headers.clone());
+    let request = |headers: HeaderMap, body: Payload| {
+        let mut request = Request::new(body);
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = headers;
+        request
+    };
+    let prepared = match offer.client.prepare().await {
+        Ok(prepared) => prepared,
+        Err(error) => return unreachable(&error.to_string()),
+    };
+    let mut sent = offer.client.send(prepared, request(headers, body)).await;
+    if let (Err(Failed::NeverSent(_)), Some(headers)) = (&sent, twice) {
+        // The connection had closed while it was idle.
+        sent = match offer.client.connect().await {
+            Ok(prepared) => {
+                offer.client.send(prepared, request(headers, Payload::from(bytes::Bytes::new()))).await
+            }
+            Err(error) => return unreachable(&error.to_string()),
+        };
+    }
+    match sent {
+        Ok(response) => given_on(response, &method, offer),
+        Err(Failed::NeverSent(why) | Failed::Lost(why)) => {
+            unreachable(&format!("{} gave no answer: {why}", offer.client.target()))
+        }
+    }
+}
+
+fn given_on(response: http::Response<Incoming>, method: &Method, offer: &Offer) -> Response {
+    let (mut head, body) = response.into_parts();
+    // Only where there is no body does a length say something that the body itself does not.
+    let bodiless = *method == Method::HEAD || head.status == StatusCode::NOT_MODIFIED;
+    let length = bodiless.then(|| head.headers.get(CONTENT_LENGTH).cloned()).flatten();
+    head.headers = headers::downward(head.headers, head.status, offer);
+    if let Some(length) = length {
+        head.headers.insert(CONTENT_LENGTH, length);
+    }
+    Response::from_parts(head, Body::new(body))
+}
+
+fn unreachable(why: &str) -> Response {
+    problem(StatusCode::BAD_GATEWAY, why)
+}

@@ -1,0 +1,219 @@
+//! From what a request came to, to a response.
+
+use super::delivery::{Delivery, Streamed, Whole};
+use super::headers;
+use super::offer::Offer;
+use super::reply::Kept;
+use super::upstream::Begun;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use semel_core::answer::{Answer, Code, OutcomeWord, Retry};
+use semel_core::effect::Evidence;
+use serde_json::{Value, json};
+
+const EFFECT_ID: HeaderName = HeaderName::from_static("semel-effect-id");
+const OUTCOME: HeaderName = HeaderName::from_static("semel-outcome");
+const EFFECT: HeaderName = HeaderName::from_static("semel-effect");
+const ATTEMPT: HeaderName = HeaderName::from_static("semel-attempt");
+const EVIDENCE: HeaderName = HeaderName::from_static("semel-evidence");
+const REASON: HeaderName = HeaderName::from_static("semel-reason");
+const POSSIBLE_REPEAT: HeaderName = HeaderName::from_static("semel-possible-repeat");
+/// The name that Stripe gave it, and others took over.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// What the SDKs of model APIs ask before they count statuses.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+/// The same for the SDKs of Stripe.
+const STRIPE_SHOULD_RETRY: HeaderName = HeaderName::from_static("stripe-should-retry");
+
+/// Where the page of each code is.
+const ERRORS: &str = "https://semel.dev/errors/";
+
+/// A twin has been waited for already; what still runs is worth a second.
+const RETRY_SECONDS: u32 = 1;
+
+/// What the caller keeps, in headers.
+#[derive(Debug)]
+pub struct Receipt<'a> {
+    answer: &'a Answer,
+}
+
+impl<'a> Receipt<'a> {
+    pub fn of(answer: &'a Answer) -> Receipt<'a> {
+        Receipt { answer }
+    }
+
+    fn write(&self, headers: &mut HeaderMap) {
+        let answer = self.answer;
+        if let Some(id) = answer.effect_id {
+            put(headers, EFFECT_ID, &id.to_string());
+        }
+        headers.insert(OUTCOME, HeaderValue::from_static(outcome(answer.outcome)));
+        headers.insert(EFFECT, HeaderValue::from_static(answer.effect.word()));
+        if let Some(attempt) = answer.attempt {
+            headers.insert(ATTEMPT, HeaderValue::from(attempt.0));
+        }
+        if let Some(evidence) = answer.evidence.filter(|evidence| *evidence != Evidence::Reported) {
+            headers.insert(EVIDENCE, HeaderValue::from_static(evidence.word()));
+        }
+        if let Some(reason) = &answer.reason {
+            put(headers, REASON, reason);
+        }
+        if answer.possible_repeat {
+            headers.insert(POSSIBLE_REPEAT, HeaderValue::from_static("true"));
+        }
+    }
+}
+
+/// Text as a header can hold it.
+fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+    let value = HeaderValue::from_str(text).or_else(|_| {
+        let text: String = text.chars().map(plain).collect();
+        HeaderValue::from_str(&text)
+    });
+    if let Ok(value) = value {
+        headers.insert(name, value);
+    }
+}
+
+fn outcome(word: OutcomeWord) -> &'static str {
+    match word {
+        OutcomeWord::Ran => "ran",
+        OutcomeWord::Replayed => "replayed",
+        OutcomeWord::Joined => "joined",
+        OutcomeWord::Held => "held",
+        OutcomeWord::Refused => "refused",
+        OutcomeWord::DryRun => "dry_run",
+    }
+}
+
+/// The upstream's own answer, as it came, with the receipt.
+pub fn live(
+    status: StatusCode,
+    headers: HeaderMap,
+    receipt: &Receipt<'_>,
+    offer: &Offer,
+    body: Bytes,
+    delivery: Option<Delivery>,
+) -> Response {
+    let mut headers = headers::downward(headers, status, offer);
+    receipt.write(&mut headers);
+    response(status, headers, Body::new(Whole::new(body, delivery)))
+}
+
+/// The same, while it arrives.
+pub fn streaming(begun: Begun, offer: &Offer) -> Response {
+    let Begun { status, headers, length, parts, effect, attempt } = begun;
+    let mut headers = headers::downward(headers, status, offer);
+    put(&mut headers, EFFECT_ID, &effect.to_string());
+    headers.insert(OUTCOME, HeaderValue::from_static(outcome(OutcomeWord::Ran)));
+    headers.insert(ATTEMPT, HeaderValue::from(attempt.0));
+    response(status, headers, Body::new(Streamed::new(parts, length)))
+}
+
+/// What is on record, to somebody who asks again.
+pub fn replay(answer: &Answer, recorded: Vec<u8>, delivery: Option<Delivery>) -> Response {
+    let Kept { status, mut headers, body } = Kept::of_any(recorded);
+    Receipt::of(answer).write(&mut headers);
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    response(status, headers, Body::new(Whole::new(body, delivery)))
+}
+
+/// The answer in semel's own words: a success whose reply is not known, a dry run, or why it is none.
+pub fn answer(answer: &Answer, offer: &Offer, delivery: Option<Delivery>) -> Response {
+    let mut headers = HeaderMap::new();
+    Receipt::of(answer).write(&mut headers);
+    let object = serde_json::to_value(answer).unwrap_or_default();
+    let (status, kind, document) = match &answer.trouble {
+        None => {
+            if matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined) {
+                headers.insert(REPLAYED, HeaderValue::from_static("true"));
+            }
+            (StatusCode::OK, "application/json", object)
+        }
+        Some(trouble) => {
+            let status = status(trouble.code, offer);
+            advise(trouble.code, offer, &mut headers);
+            (status, "application/problem+json", problem(status, trouble.code, object))
+        }
+    };
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    let body = Bytes::from(document.to_string());
+    response(status, headers, Body::new(Whole::new(body, delivery)))
+}
+
+/// RFC 9457, with the answer's members as its extensions.
+fn problem(status: StatusCode, code: Code, mut object: Value) -> Value {
+    let detail = object["what_happened"].clone();
+    let mut document = json!({
+        "type": format!("{ERRORS}{code}"),
+        "title": title(code),
+        "status": status.as_u16(),
+        "detail": detail,
+    });
+    if let (Some(document), Some(object)) = (document.as_object_mut(), object.as_object_mut()) {
+        document.append(object);
+    }
+    document
+}
+
+fn title(code: Code) -> &'static str {
+    match code {
+        Code::InFlight => "The same request is under way",
+        Code::Drift => "The key was used for another request",
+        Code::InDoubt => "It may have happened, and nobody knows",
+        Code::KeyRequired => "An idempotency key is needed",
+        Code::Cancelled => "The run was cancelled",
+        Code::BudgetSpent => "It was sent too often without a clear answer",
+        Code::Refuted => "It was reported as done and did not happen",
+        Code::HeldForPerson => "A person has to decide",
+        Code::CannotUndo => "It cannot be taken back",
+        Code::UpstreamRefused => "The upstream refused it",
+        Code::NotStarted => "Nothing was sent",
+        Code::LedgerUnavailable => "The ledger is not available",
+        Code::PolicyInvalid => "The policy cannot be used",
+    }
+}
+
+fn status(code: Code, offer: &Offer) -> StatusCode {
+    let of_api = |code| StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_REQUEST);
+    match code {
+        Code::InFlight => of_api(offer.keys.in_flight_status),
+        Code::Drift => of_api(offer.keys.drift_status),
+        Code::InDoubt => StatusCode::LOCKED,
+        Code::KeyRequired => StatusCode::BAD_REQUEST,
+        Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => StatusCode::FORBIDDEN,
+        Code::CannotUndo => StatusCode::CONFLICT,
+        Code::UpstreamRefused | Code::NotStarted => StatusCode::BAD_GATEWAY,
+        Code::LedgerUnavailable | Code::PolicyInvalid => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+/// Whether to try again, in the headers that clients obey.
+fn advise(code: Code, offer: &Offer, headers: &mut HeaderMap) {
+    match code.retry() {
+        Retry::No => {
+            let no = HeaderValue::from_static("false");
+            if offer.preset == Some("stripe") {
+                headers.insert(STRIPE_SHOULD_RETRY, no.clone());
+            }
+            headers.insert(SHOULD_RETRY, no);
+        }
+        Retry::Wait | Retry::Yes if matches!(code, Code::InFlight | Code::LedgerUnavailable) => {
+            headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+            headers.insert(RETRY_AFTER_MS, HeaderValue::from(RETRY_SECONDS * 1000));
+        }
+        Retry::Wait | Retry::Yes => {}
+    }
+}
+
+fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}

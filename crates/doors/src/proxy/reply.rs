@@ -1,0 +1,124 @@
+//! An upstream's answer as a reply in the ledger, and back.
+
+use super::headers;
+use crate::command::render::Output;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use semel_core::json::{self, Json};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// The part of an answer that is kept. A larger one is not, and the fact still is.
+pub const REPLY_BYTES_MAX: usize = crate::command::render::REPLY_BYTES_MAX;
+
+/// What a replay is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head<'a> {
+    status: u16,
+    #[serde(borrow)]
+    headers: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+/// One line of JSON, then the body as it was.
+pub fn encode<'a>(
+    status: StatusCode,
+    headers: impl Iterator<Item = (&'a str, Cow<'a, str>)>,
+    body: &[u8],
+) -> Vec<u8> {
+    let headers = headers.map(|(name, value)| (Cow::Borrowed(name), value)).collect();
+    let head = Head { status: status.as_u16(), headers };
+    let mut bytes = Vec::with_capacity(256 + body.len());
+    serde_json::to_writer(&mut bytes, &head).expect("a head is plain data, and memory takes it");
+    bytes.push(b'\n');
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+impl Kept {
+    /// `None`: it is not an answer over HTTP.
+    pub fn decode(bytes: impl Into<Bytes>) -> Option<Kept> {
+        let bytes: Bytes = bytes.into();
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        let head: Head<'_> = serde_json::from_slice(&bytes[..end]).ok()?;
+        let mut headers = HeaderMap::with_capacity(head.headers.len());
+        for (name, value) in &head.headers {
+            // Whatever wrote it, only what a replay may repeat is repeated.
+            let known =
+                headers::is_replayed(name).then(|| HeaderName::from_bytes(name.as_bytes()).ok()).flatten();
+            if let (Some(name), Ok(value)) = (known, HeaderValue::from_str(value)) {
+                headers.append(name, value);
+            }
+        }
+        let status = StatusCode::from_u16(head.status).ok()?;
+        Some(Kept { status, headers, body: bytes.slice(end + 1..) })
+    }
+
+    /// A reply of any kind: one over HTTP, or what a probe or a person brought.
+    pub fn of_any(bytes: Vec<u8>) -> Kept {
+        let bytes = Bytes::from(bytes);
+        if let Some(kept) = Kept::decode(bytes.clone()) {
+            return kept;
+        }
+        let body = Output::decode(&bytes).map_or(bytes, |output| Bytes::from(output.stdout));
+        Kept::of_body(body)
+    }
+
+    /// A body without its head.
+    fn of_body(body: Bytes) -> Kept {
+        let is_json = json::parse_bytes(&body).is_ok();
+        let kind = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
+        let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
+        Kept { status: StatusCode::OK, headers, body }
+    }
+
+    /// What expressions see of it.
+    pub fn value(&self) -> Json {
+        value(&self.body)
+    }
+}
+
+/// What expressions see of a body: JSON, else its text.
+pub fn value(body: &[u8]) -> Json {
+    match json::parse_bytes(body) {
+        Ok(value) => value,
+        Err(_) => Json::object([("text", Json::String(String::from_utf8_lossy(body).into_owned()))]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let body = b"{\"id\": 1.0}\n\xff";
+        let written = [("content-type", "application/json"), ("link", "<a>"), ("link", "<b>")];
+        let written = written.map(|(name, value)| (name, Cow::Borrowed(value)));
+        let kept = Kept::decode(encode(StatusCode::CREATED, written.into_iter(), body)).unwrap();
+        assert_eq!((kept.status, kept.body.as_ref()), (StatusCode::CREATED, &body[..]));
+        assert_eq!(kept.headers.get_all("link").iter().count(), 2);
+    }
+
+    #[test]
+    fn a_header_that_may_not_be_repeated_is_not_read_back() {
+        let written = [("set-cookie", "a=b"), ("location", "a\r\nx: y"), ("etag", "ok")];
+        let written = written.map(|(name, value)| (name, Cow::Borrowed(value)));
+        let kept = Kept::decode(encode(StatusCode::OK, written.into_iter(), b"")).unwrap();
+        assert_eq!(kept.headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["etag"]);
+    }
+
+    #[test]
+    fn what_a_person_brought_stands_for_the_body() {
+        let ruled = Kept::of_any(Output::of_stdout(b"{\"id\":1}".to_vec()).encode());
+        assert_eq!((ruled.status, ruled.body.as_ref()), (StatusCode::OK, &b"{\"id\":1}"[..]));
+        assert_eq!(ruled.headers[http::header::CONTENT_TYPE], "application/json");
+        assert_eq!(Kept::of_any(b"hello".to_vec()).body.as_ref(), b"hello");
+    }
+}

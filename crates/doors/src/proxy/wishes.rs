@@ -1,0 +1,79 @@
+//! What a request says to semel itself, in headers that go no further.
+
+use crate::mcp::call::run_in_baggage;
+use http::HeaderMap;
+use semel_core::ids::{BadName, Reason, Run};
+
+const AGAIN: &str = "semel-again";
+const DRY_RUN: &str = "semel-dry-run";
+const BAGGAGE: &str = "baggage";
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Why it should happen once more.
+    pub again: Option<Reason>,
+    pub dry_run: bool,
+    /// The run that travels with a trace.
+    pub baggage: Option<Run>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadWish {
+    #[error("Semel-Again: {0}")]
+    Again(BadName),
+    #[error("Semel-Again is no text, or came twice")]
+    AgainText,
+    #[error("Semel-Dry-Run is 1 or 0")]
+    DryRun,
+}
+
+impl Wishes {
+    pub fn of(headers: &HeaderMap) -> Result<Wishes, BadWish> {
+        let mut again = headers.get_all(AGAIN).iter();
+        let again = match (again.next(), again.next()) {
+            (None, _) => None,
+            (Some(reason), None) => {
+                let text = std::str::from_utf8(reason.as_bytes()).map_err(|_| BadWish::AgainText)?;
+                Some(Reason::parse(text).map_err(BadWish::Again)?)
+            }
+            _ => return Err(BadWish::AgainText),
+        };
+        // Whoever asks for a dry run in an odd way must not get the effect.
+        let mut dry_run = false;
+        for value in headers.get_all(DRY_RUN) {
+            match value.as_bytes() {
+                b"1" | b"true" => dry_run = true,
+                b"0" | b"false" => {}
+                _ => return Err(BadWish::DryRun),
+            }
+        }
+        let baggage = headers.get_all(BAGGAGE).iter().filter_map(|value| value.to_str().ok());
+        let run = baggage.into_iter().find_map(run_in_baggage);
+        Ok(Wishes { again, dry_run, baggage: run.and_then(|run| Run::named(&run).ok()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(headers: &[(&'static str, &str)]) -> Result<Wishes, BadWish> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        Wishes::of(&map)
+    }
+
+    #[test]
+    fn wishes_are_read_and_odd_ones_are_refused() {
+        let wishes =
+            of(&[(AGAIN, " second box "), (DRY_RUN, "1"), (BAGGAGE, "a=b,semel.run_id=r1")]).unwrap();
+        assert_eq!(wishes.again, Reason::parse("second box").ok());
+        assert_eq!((wishes.dry_run, wishes.baggage), (true, Run::named("r1").ok()));
+        assert_eq!(of(&[(DRY_RUN, "0")]), Ok(Wishes::default()));
+        assert_eq!(of(&[(DRY_RUN, "yes")]), Err(BadWish::DryRun));
+        assert_eq!(of(&[(AGAIN, "a"), (AGAIN, "b")]), Err(BadWish::AgainText));
+        assert!(matches!(of(&[(AGAIN, " ")]), Err(BadWish::Again(_))));
+    }
+}

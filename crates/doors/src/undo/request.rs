@@ -1,0 +1,280 @@
+//! An undo by an HTTP request: sent once, with the idempotency key of its effect.
+
+use crate::ask::http::{address, content, request};
+use crate::ask::origins::Origin;
+use crate::ask::{ANSWER_BYTES_MAX, Asker, Reply as Found, TAKES_MAX, Told};
+use crate::command::render::said;
+use crate::http::body::{self, Unreadable};
+use crate::http::client::{Client, Failed, Prepared};
+use crate::http::target::Target;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use semel_core::answer::EffectWord;
+use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
+use semel_core::identity::redact;
+use semel_core::json::{self, Json};
+use semel_core::outcome::Outcome;
+use semel_core::policy::Policy;
+use semel_core::policy::rule::{EffectWording, Failure, Form, InjectInto, Probe, Rule};
+use semel_core::policy::upstreams::KEY_HEADER;
+use semel_core::undo::UndoBody;
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Where the rule has no timeout: longer than any gateway waits.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
+
+#[derive(Debug)]
+pub struct RequestUpstream<'a> {
+    client: Client,
+    method: &'a str,
+    headers: HeaderMap,
+    body: Bytes,
+    rule: &'a Rule,
+    asker: Asker<'a>,
+    prepared: Option<Prepared>,
+    /// What it answered.
+    pub heard: Option<Json>,
+}
+
+impl<'a> RequestUpstream<'a> {
+    pub fn new(
+        (method, url, body): (&'a str, &str, Option<&UndoBody>),
+        rule: &'a Rule,
+        asker: Asker<'a>,
+    ) -> Result<Self, String> {
+        let (target, mut headers) = address(url, &asker)?;
+        let body = match body {
+            None => Bytes::new(),
+            Some(UndoBody { form: Form::Json, members }) => {
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                Bytes::from(members.clone())
+            }
+            Some(UndoBody { form: Form::Urlencoded, members }) => {
+                let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
+                headers.insert(header::CONTENT_TYPE, kind);
+                Bytes::from(urlencoded(members))
+            }
+        };
+        let client = Client::to(target).map_err(|error| error.to_string())?;
+        Ok(RequestUpstream { client, method, headers, body, rule, asker, prepared: None, heard: None })
+    }
+
+    async fn exchange(&mut self, key: Option<&str>) -> Result<(StatusCode, Result<Json, u64>), Lost> {
+        let mut headers = self.headers.clone();
+        if let Some(key) = key {
+            let name = match self.rule.inject.as_ref().map(|inject| &inject.into) {
+                Some(InjectInto::Header(name)) => name.as_str(),
+                _ => KEY_HEADER,
+            };
+            let never = |why: String| Lost::NeverSent(why);
+            let name: HeaderName = name.parse().map_err(|_| never(format!("{name} is no header")))?;
+            headers.insert(name, HeaderValue::from_str(key).map_err(|error| never(error.to_string()))?);
+        }
+        let request = request(self.method, self.client.target(), headers, self.body.clone())
+            .map_err(Lost::NeverSent)?;
+        // Prepared once for a call; a second attempt of it makes a connection of its own.
+        let prepared = match self.prepared.take().filter(Prepared::is_fresh) {
+            Some(prepared) => prepared,
+            None => self.client.prepare().await.map_err(|error| Lost::NeverSent(error.to_string()))?,
+        };
+        let response = self.client.send(prepared, request).await.map_err(|failed| match failed {
+            Failed::NeverSent(why) => Lost::NeverSent(why),
+            Failed::Lost(why) => Lost::Unanswered(why),
+        })?;
+        let (head, body) = response.into_parts();
+        let read = match body::read(body, ANSWER_BYTES_MAX, TAKES_MAX).await {
+            Ok(bytes) => Ok(content(&head.headers, &bytes).unwrap_or(Json::Null)),
+            Err(Unreadable::TooLarge(max)) => Err(max as u64),
+            Err(error) => return Err(Lost::Unanswered(format!("{}: {error}", head.status.as_u16()))),
+        };
+        Ok((head.status, read))
+    }
+
+    fn outcome(&self, status: StatusCode, read: &Result<Json, u64>) -> Outcome {
+        let reply = match read {
+            Ok(_) => Reply::Kept,
+            Err(bytes) => Reply::TooLarge(*bytes),
+        };
+        let body = read.as_ref().unwrap_or(&Json::Null);
+        let line = format!("HTTP {}", status.as_u16());
+        match status {
+            status if status.is_success() => {
+                let queued = said(body.canonical().as_bytes()).only_accepted;
+                let accepted = status == StatusCode::ACCEPTED || queued;
+                let evidence = if accepted { Evidence::Accepted } else { Evidence::Reported };
+                Outcome::Applied { evidence, word: self.word(status, body), reply }
+            }
+            status if refuses(status) && self.rule.failure != Failure::InDoubt => {
+                Outcome::NotApplied { why: NotAppliedWhy::Refused(line), reply }
+            }
+            _ => Outcome::InDoubt { why: format!("it answered {line}"), sender_gone: true },
+        }
+    }
+
+    fn word(&self, status: StatusCode, reply: &Json) -> EffectWord {
+        let by_rule = match &self.rule.effect {
+            Some(EffectWording::Word(word)) => Some(*word),
+            Some(EffectWording::Expression(expression)) => {
+                let said = expression.eval(&[("reply", reply)]).ok();
+                said.and_then(|said| EffectWord::parse(said.as_str()?))
+            }
+            None => None,
+        };
+        by_rule.unwrap_or(match self.method {
+            "DELETE" => EffectWord::Deleted,
+            _ if status == StatusCode::CREATED => EffectWord::Created,
+            _ => EffectWord::Updated,
+        })
+    }
+}
+
+enum Lost {
+    NeverSent(String),
+    Unanswered(String),
+}
+
+/// What certainly was turned away: 4xx but the three that leave it open, 307 and 308.
+fn refuses(status: StatusCode) -> bool {
+    let open = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_EARLY];
+    let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+    status.is_client_error() && !open.contains(&status) || moved.contains(&status)
+}
+
+impl Upstream for RequestUpstream<'_> {
+    async fn prepare(&mut self) -> Result<(), NotStarted> {
+        let prepared = self.client.prepare().await;
+        self.prepared =
+            Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);
+        Ok(())
+    }
+
+    async fn send(&mut self, sending: Sending<'_>) -> Sent {
+        let within = sending.timeout.unwrap_or(ANSWERS_WITHIN);
+        let key = sending.recorded.map(|recorded| recorded.idempotency_key.to_owned());
+        let lost = match tokio::time::timeout(within, self.exchange(key.as_deref())).await {
+            Ok(Ok((status, read))) => {
+                let outcome = self.outcome(status, &read);
+                let body = read.as_ref().map_or(Value::Null, Json::to_value);
+                let data = json!({"status": status.as_u16(), "body": body});
+                let kept = read.as_ref().ok().map(|body| recorded(Some(status), body));
+                self.heard = read.ok();
+                return Sent { outcome, reply: kept, data };
+            }
+            Ok(Err(lost)) => lost,
+            Err(_) => Lost::Unanswered(format!("it did not answer within {} s", within.as_secs())),
+        };
+        let outcome = match lost {
+            Lost::NeverSent(why) => {
+                Outcome::NotApplied { why: NotAppliedWhy::NeverSent(why), reply: Reply::Unknown }
+            }
+            // Its connection is gone, so nothing more of it can be sent.
+            Lost::Unanswered(why) => Outcome::InDoubt { why, sender_gone: true },
+        };
+        Sent { outcome, reply: None, data: Value::Null }
+    }
+
+    async fn probe(&mut self, probe: &Probe, _: Option<&Effect>) -> ProbeAnswer {
+        match self.asker.probe(probe).await {
+            Told::No => ProbeAnswer::No,
+            Told::Unknown(why) => ProbeAnswer::Unknown { why },
+            Told::Yes(found) => {
+                let found = found.map(|found| match found {
+                    Found::Value(value) => value,
+                    Found::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
+                });
+                ProbeAnswer::Yes { reply: found.map(|value| recorded(None, &value)), word: None }
+            }
+        }
+    }
+
+    fn sends_while_alive(&self) -> bool {
+        false
+    }
+
+    fn let_go(&mut self) {}
+}
+
+/// What the ledger keeps of an answer.
+fn recorded(status: Option<StatusCode>, body: &Json) -> Vec<u8> {
+    let status = status.map(|status| status.as_u16());
+    json!({"status": status, "body": redact(body, &[]).to_value()}).to_string().into_bytes()
+}
+
+/// The action as rules name it: with the service's name where the address is a configured API's.
+pub fn action(method: &str, url: &str, policy: &Policy) -> String {
+    let Ok(target) = Target::parse(url) else { return format!("http:{method} {url}") };
+    let origin = Origin::of(&target);
+    let same = |api: &str| Target::parse(api).is_ok_and(|api| Origin::of(&api) == origin);
+    let api = policy.upstreams.values().find(|api| same(&api.url));
+    let service = api.map_or_else(|| target.authority().to_owned(), |api| api.service.clone());
+    format!("http:{method} {service}{}", target.uri().path())
+}
+
+/// What rules see of the request.
+pub fn arguments(url: &str, body: Option<&UndoBody>) -> Json {
+    let (path, query) = match Target::parse(url) {
+        Ok(target) => (target.uri().path().to_owned(), target.uri().query().unwrap_or_default().to_owned()),
+        Err(_) => (url.to_owned(), String::new()),
+    };
+    let mut members = vec![("path".to_owned(), Json::str(&path))];
+    if !query.is_empty() {
+        members.push(("query".to_owned(), Json::str(&query)));
+    }
+    if let Some(body) = body.and_then(|body| json::parse(&body.members).ok()) {
+        members.push(("body".to_owned(), body));
+    }
+    Json::Object(members.into_iter().collect())
+}
+
+/// One object as the fields of a web form.
+fn urlencoded(members: &str) -> String {
+    let Ok(Json::Object(members)) = json::parse(members) else { return String::new() };
+    let encoded = |text: &str| {
+        let mut out = String::new();
+        for byte in text.bytes() {
+            match byte {
+                b' ' => out.push('+'),
+                b'-' | b'.' | b'_' | b'*' => out.push(char::from(byte)),
+                byte if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
+                byte => out.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        out
+    };
+    let fields = members.iter().map(|(name, value)| {
+        let value = value.as_str().map_or_else(|| value.canonical(), str::to_owned);
+        format!("{}={}", encoded(name), encoded(&value))
+    });
+    fields.collect::<Vec<_>>().join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_encoded_as_web_pages_do() {
+        assert_eq!(urlencoded(r#"{"charge": "ch 1&a=b", "amount": 7}"#), "charge=ch+1%26a%3Db&amount=7");
+    }
+
+    #[test]
+    fn the_action_has_the_name_of_the_service() {
+        let policy = Policy::default();
+        assert_eq!(
+            action("DELETE", "https://api.example.com/v1/x/1?a=b", &policy),
+            "http:DELETE api.example.com/v1/x/1"
+        );
+    }
+
+    #[test]
+    fn what_leaves_it_open_is_no_refusal() {
+        for status in [408, 409, 425, 500, 502, 503, 504, 301, 302] {
+            assert!(!refuses(StatusCode::from_u16(status).unwrap()), "{status}");
+        }
+        for status in [400, 401, 403, 404, 422, 429, 307, 308] {
+            assert!(refuses(StatusCode::from_u16(status).unwrap()), "{status}");
+        }
+    }
+}
