@@ -154,10 +154,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(Some(Passed::unrecorded(claim.effect(), sent, &error)));
         }
         let mut claim = claim;
+        let answered_at = self.clock.elapsed();
         if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, fill_in_undo(call)) {
             claim.keep_undo(undo);
         }
-        let answered_at = self.clock.elapsed();
         let patience_ends = answered_at + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);
         let changed = loop {

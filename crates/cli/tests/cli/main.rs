@@ -19,5 +19,6 @@ mod rulings;
 mod run;
 mod runs;
 mod serve;
+mod stats;
 mod streams;
 mod undo;

@@ -9,6 +9,7 @@ use super::render;
 use super::upstream::{Attached, Model};
 use crate::caller::Caller;
 use crate::hall::Hall;
+use crate::http::beside;
 use crate::http::server::problem;
 use crate::leaving::Left;
 use crate::proxy::{self, Offer};
@@ -17,6 +18,7 @@ use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
+use semel_core::beside::Beside;
 use semel_core::class::Class;
 use semel_core::policy::Rule;
 use semel_core::wording;
@@ -118,10 +120,13 @@ impl Call {
             }
             Err(why) => return alone(rule, wording::ledger_unavailable(why)),
         };
-        let intent = match intent::intent(asked, rule, offer, caller, gate.ledger.secret()) {
+        let mut intent = match intent::intent(asked, rule, offer, caller, gate.ledger.secret()) {
             Ok(intent) => intent,
             Err(missing) => return alone(rule, wording::key_required(&missing)),
         };
+        let args = asked.arguments.get("args");
+        let named = args.and_then(|args| args.get("model")?.as_str().map(str::to_owned));
+        intent.beside = Beside { model: named, ..beside(&asked.headers) };
         if asked.dry_run {
             return match gate.dry_run(&intent, rule).await {
                 Ok(answer) => Passed { answer, reply: GivenReply::None, delivery: None },

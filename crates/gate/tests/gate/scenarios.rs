@@ -401,7 +401,10 @@ fn after_a_refusal_the_upstream_gets_another_key_and_in_doubt_the_same() {
     assert!(house.pass(&gate, &wish, &script).answer.ok);
     let keys = script.keys();
     assert_eq!(keys.len(), 5);
-    assert_ne!(keys[0], keys[1], "an upstream that keeps its answers would refuse for as long as it keeps them");
+    assert_ne!(
+        keys[0], keys[1],
+        "an upstream that keeps its answers would refuse for as long as it keeps them"
+    );
     assert!(keys[1..].iter().all(|key| *key == keys[1]), "{keys:?}");
 }
 
