@@ -99,6 +99,9 @@ pub fn live(
 ) -> Response {
     let mut headers = headers::downward(headers, status, offer);
     receipt.write(&mut headers);
+    if let Some(elsewhere) = headers::keep_inside(&mut headers, status, offer) {
+        put(&mut headers, REASON, &format!("the upstream points to {elsewhere}, where nobody guards it"));
+    }
     response(status, headers, Body::new(Whole::new(body, delivery)))
 }
 
