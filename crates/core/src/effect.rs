@@ -112,6 +112,9 @@ pub struct Attempt {
     /// When its sender was proven unable to send any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone_at: Option<At>,
+    /// The caller's trace, so that a repeat can point to it. `None`: the effect's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<u128>,
 }
 
 /// Until when the holder of an attempt may still send.

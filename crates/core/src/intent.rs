@@ -1,5 +1,6 @@
 //! What a caller wants done: scope, action, arguments, occurrence; and the keys that make two of them the same.
 
+use crate::beside::Beside;
 use crate::digest::{Digest, Secret};
 use crate::effect::{Effect, Facts, Occurrence};
 use crate::identity::{self, IntentDigest, Marks};
@@ -77,6 +78,8 @@ pub struct Intent {
     pub replay_refusals: bool,
     /// It takes an effect back.
     pub undoes: Option<Undoes>,
+    /// What the door knows beside; nothing is decided by it.
+    pub beside: Beside,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,6 +182,7 @@ impl Intent {
             window,
             replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,
             undoes: None,
+            beside: Beside::default(),
         })
     }
 

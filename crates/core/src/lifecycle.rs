@@ -96,6 +96,7 @@ pub struct NewAttempt {
     /// What this attempt sends. After a refusal a caller may have corrected it.
     pub facts: Arc<Facts>,
     pub marks: Arc<Marks>,
+    pub trace: Option<u128>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -407,6 +408,7 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         run: new.run.clone(),
         epoch: new.epoch,
         gone_at: None,
+        trace: new.trace,
     });
     // An effect stays with the run that opened it; who made an attempt stands on the attempt.
     effect.facts = match effect.facts.run == new.facts.run {

@@ -3,16 +3,18 @@
 use crate::begin::Handed;
 use crate::clock::Clock;
 use crate::look::in_doubt;
+use crate::observe::{Answered, Told};
 use crate::reply::{
     Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, joined_answer,
 };
 use crate::upstream::{Sending, Sent, Upstream};
 use crate::{Error, Gate};
-use semel_core::answer::OutcomeWord;
+use semel_core::answer::{Answer, OutcomeWord};
+use semel_core::beside::Layer;
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Replay, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Doubt, Effect, NotApplied, NotAppliedWhy, State};
+use semel_core::effect::{Attempt, Doubt, Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::{AttemptNo, Nonce};
 use semel_core::intent::Intent;
 use semel_core::policy::Mode;
@@ -22,6 +24,7 @@ use semel_core::wording;
 use semel_ledger::claim::How;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
+use semel_ledger::record::Known;
 use semel_ledger::store::{Durability, Hint, Revision, Store};
 use semel_ledger::{Found, journal};
 use std::sync::Arc;
@@ -56,6 +59,10 @@ pub(crate) struct Call<'a, U> {
     pub(crate) away: Option<Nonce>,
     /// The claim for it, once it is won.
     pub(crate) handed: Option<Box<Handed>>,
+    /// The effect as it was last seen.
+    pub(crate) seen: Option<Arc<Known>>,
+    /// A transport sent the call again.
+    pub(crate) reissued: bool,
 }
 
 impl<'a, U> Call<'a, U> {
@@ -73,6 +80,8 @@ impl<'a, U> Call<'a, U> {
             own: None,
             away: None,
             handed: None,
+            seen: None,
+            reissued: false,
         }
     }
 
@@ -129,10 +138,19 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         rule: &Rule,
         upstream: &mut U,
     ) -> Result<Passed, Error> {
-        let key = intent.key;
+        let came = self.clock.now();
         let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
+        let passed = self.come_to_rest(&mut call).await;
+        match &passed {
+            Ok(passed) => self.tell_answered(&call, &passed.answer, came),
+            Err(_) => self.tell(&Told::Failed { intent }),
+        }
+        passed
+    }
+
+    async fn come_to_rest<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Passed, Error> {
         for _ in 0..ROUNDS_MAX {
-            match (self.round(&mut call).await, &call.own) {
+            match (self.round(call).await, &call.own) {
                 (Ok(Some(passed)), _) => return Ok(passed),
                 (Ok(None), _) => {}
                 // Once something was sent, the ledger's trouble must not be told as "nothing was sent".
@@ -143,8 +161,32 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
         }
         Err(Error::Ledger(semel_ledger::Error::NotWritten {
-            what: format!("record {key} does not come to rest"),
+            what: format!("record {} does not come to rest", call.key),
         }))
+    }
+
+    pub(crate) fn tell_answered<U>(&self, call: &Call<'_, U>, answer: &Answer, came: At) {
+        let seen = call.seen.as_ref().map(|known| &known.effect);
+        let original = seen.filter(|effect| answer.effect_id == Some(effect.id)).and_then(|effect| {
+            let by = match &effect.state {
+                State::Applied(applied) => applied.by,
+                _ => None,
+            };
+            let attempt = by.and_then(|by| effect.attempt(by)).or(effect.newest_attempt())?;
+            Some((effect, attempt))
+        });
+        let repeat =
+            matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held)
+                || answer.possible_repeat;
+        let elsewhere = |attempt: &Attempt| self.ledger.holders().me().is_ok_and(|me| me != attempt.owner);
+        let derived = || match (answer.outcome, original) {
+            _ if call.reissued => Layer::Transport,
+            (OutcomeWord::Joined, Some((_, attempt))) if elsewhere(attempt) => Layer::Process,
+            _ => Layer::Agent,
+        };
+        let layer = call.intent.beside.layer.or_else(|| repeat.then(derived));
+        let at = self.clock.now();
+        self.tell(&Told::Answered(&Answered { intent: call.intent, answer, came, at, layer, original }));
     }
 
     /// One look at the ledger and one step. `None`: look again.
@@ -156,6 +198,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let (fence, fenced) = self.fence(call.intent).await?;
         let found = self.ledger.observe(call.key, now).await?;
+        call.seen = found.newest.clone();
         let situation =
             Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
         if let Some(passed) = self.known_result(call, &found, now).await? {
@@ -195,7 +238,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             {
                 Ok(None)
             }
-            Decision::Replay(_) => {
+            Decision::Replay(replay) => {
+                call.reissued = replay == Replay::Reissue;
                 if let Some(alias) = call.intent.alias {
                     // A key that was answered for one intent cannot come with another.
                     self.ledger.remember_alias(alias, found.key).await?;
@@ -329,6 +373,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if self.mode == Mode::Observe {
             self.observed(intent, rule).await;
         }
+        self.tell(&Told::PassedThrough { intent });
         Ok(unrecorded(rule, upstream).await)
     }
 

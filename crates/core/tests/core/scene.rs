@@ -63,6 +63,7 @@ pub fn attempt(number: u32, verdict: Verdict) -> Attempt {
         run: None,
         epoch: 0,
         gone_at: None,
+        trace: None,
     }
 }
 
@@ -121,6 +122,7 @@ pub fn new_attempt() -> NewAttempt {
         run: None,
         epoch: 0,
         facts: facts(),
+        trace: None,
         marks: marks(1),
     }
 }

@@ -4,18 +4,17 @@ use super::guard::Guarded;
 use super::reply::{self, Kept};
 use super::secrets::{self, Secrets};
 use super::upstream::{Live, LiveBody};
+use crate::ask::following::{self, Question};
 use crate::ask::origins::Origin;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use http::{HeaderMap, StatusCode};
 use semel_core::effect::Effect;
 use semel_core::json::Json;
-use semel_core::policy::rule::{Confirm, Probe};
-use semel_gate::confirm::Witness;
+use semel_core::policy::rule::Probe;
 use semel_gate::upstream::ProbeAnswer;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// What a question about a request may use of it.
 struct About<'a> {
@@ -78,32 +77,16 @@ pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
 }
 
 /// Begins to ask whether a success is true, unless this process already does. The caller has its answer meanwhile.
-pub fn follow(guarded: &Arc<Guarded>, done: Found, reply: Json) {
-    let following = &guarded.offer.following;
-    let Some(id) = done.effect().map(|effect| effect.id).filter(|id| following.begin(*id)) else { return };
-    let guarded = Arc::clone(guarded);
-    tokio::spawn(async move {
-        if let (Ok(gate), Some(confirm)) = (&guarded.hall.gate, &guarded.understood.rule.confirm) {
-            let mut asks = Asks { about: About::of(&guarded), confirm, reply };
-            // What cannot be written stays as it was reported.
-            let _as_reported = gate.confirm(confirm, &done, &mut asks).await;
-        }
-        guarded.offer.following.end(id);
-    });
-}
-
-struct Asks<'a> {
-    about: About<'a>,
-    confirm: &'a Confirm,
-    reply: Json,
-}
-
-impl Witness for Asks<'_> {
-    async fn ask(&mut self) -> Result<bool, String> {
-        self.about.asker(None, Some(&self.reply)).confirms(self.confirm).await
-    }
-
-    fn name(&self) -> String {
-        self.confirm.call.name(&self.about.guarded.understood.action)
-    }
+pub fn follow(guarded: &Guarded, done: Found, reply: Json) {
+    let Guarded { hall, understood, .. } = guarded;
+    let Some(confirm) = understood.rule.confirm.clone() else { return };
+    let About { upstream, headers, .. } = About::of(guarded);
+    let question = Question {
+        confirm,
+        action: understood.action.clone(),
+        arguments: understood.arguments.json.clone(),
+        reply,
+        credential: Some((upstream, headers)),
+    };
+    following::follow(hall, done, question);
 }

@@ -290,7 +290,7 @@ fn attempt(value: Value<'_>) -> Read<Attempt> {
     let (mut number, mut nonce, mut owner, mut last_send, mut verdict) =
         (AttemptNo(0), None, None, None, None);
     let (mut claimed_at, mut deadline, mut epoch, mut gone_at) = (At(0), At(0), 0, None);
-    let (mut resend, mut call_id, mut run) = (false, None, None);
+    let (mut resend, mut call_id, mut run, mut trace) = (false, None, None, None);
     let mut fields = value.message()?;
     while let Some((field, value)) = fields.next()? {
         match field {
@@ -306,6 +306,7 @@ fn attempt(value: Value<'_>) -> Read<Attempt> {
             10 => run = Some(self::run(value)?),
             11 => epoch = value.number()?,
             12 => gone_at = Some(at(value)?),
+            13 => trace = Some(u128::from_be_bytes(value.array()?)),
             _ => {}
         }
     }
@@ -322,6 +323,7 @@ fn attempt(value: Value<'_>) -> Read<Attempt> {
         run,
         epoch,
         gone_at,
+        trace,
     })
 }
 

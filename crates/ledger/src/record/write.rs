@@ -159,6 +159,7 @@ fn attempt(out: &mut Out, attempt: &Attempt) {
         run,
         epoch,
         gone_at,
+        trace,
     } = attempt;
     out.number(1, u64::from(number.0));
     out.bytes(2, &nonce.0.to_be_bytes());
@@ -178,6 +179,9 @@ fn attempt(out: &mut Out, attempt: &Attempt) {
     out.number(11, *epoch);
     if let Some(at) = gone_at {
         out.number(12, at.0);
+    }
+    if let Some(trace) = trace {
+        out.bytes(13, &trace.to_be_bytes());
     }
 }
 
