@@ -384,6 +384,10 @@ fn a_keyed_effect_is_resent_with_the_same_key_while_the_key_lives() {
     let passed = house.pass(&house.gate(), &wish, &script);
     assert!(passed.answer.ok);
     assert_eq!((passed.answer.tier, passed.answer.attempt.map(|n| n.0)), (Tier::Keyed, Some(3)));
+    // What failed may still be at work there: each time a while passes before it is sent again.
+    let sent = house.effect().attempts.iter().map(|attempt| attempt.claimed_at).collect::<Vec<_>>();
+    let pauses: Vec<_> = sent.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+    assert!(pauses[0] >= Duration::from_millis(500) && pauses[1] >= Duration::from_secs(1), "{pauses:?}");
     let keys = script.keys();
     assert_eq!(keys.len(), 3);
     assert!(keys.iter().all(|key| *key == keys[0] && key.starts_with("semel_")));
