@@ -1,16 +1,17 @@
 //! Asking whether a request was carried out, and whether a reported success is true.
 
 use super::guard::Guarded;
+use super::intent::ACCOUNTS;
 use super::reply::{self, Kept};
 use super::secrets::{self, Secrets};
 use super::upstream::{Live, LiveBody};
+use crate::ask::asks::Asks;
 use crate::ask::origins::Origin;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use http::{HeaderMap, StatusCode};
 use semel_core::effect::Effect;
 use semel_core::json::Json;
-use semel_core::policy::rule::{Confirm, Probe};
-use semel_gate::confirm::Witness;
+use semel_core::policy::rule::Probe;
 use semel_gate::upstream::ProbeAnswer;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
@@ -21,13 +22,15 @@ use std::sync::Arc;
 struct About<'a> {
     guarded: &'a Guarded,
     upstream: Origin,
-    /// What its caller shows to the upstream; questions to the same upstream show it too.
+    /// What its caller shows to the upstream, and the account that it acts for: questions to the same upstream show it
+    /// too.
     headers: HeaderMap,
 }
 
 impl<'a> About<'a> {
     fn of(guarded: &'a Guarded) -> About<'a> {
-        let shown = guarded.headers.iter().filter(|(name, _)| secrets::is_credential(name.as_str()));
+        let tells = |name: &str| secrets::is_credential(name) || ACCOUNTS.contains(&name);
+        let shown = guarded.headers.iter().filter(|(name, _)| tells(name.as_str()));
         let headers = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
         About { guarded, upstream: Origin::of(guarded.offer.client.target()), headers }
     }
@@ -47,17 +50,21 @@ pub async fn probe(
     effect: Option<&Effect>,
     guarded: &Guarded,
     secrets: &Secrets,
-) -> ProbeAnswer {
+) -> (ProbeAnswer, Option<Json>) {
     let about = About::of(guarded);
     match about.asker(effect, None).probe(probe).await {
-        Told::No => ProbeAnswer::No,
-        Told::Unknown(why) => ProbeAnswer::Unknown { why },
+        Told::No => (ProbeAnswer::No, None),
+        Told::Unknown(why) => (ProbeAnswer::Unknown { why }, None),
         Told::Yes(reply) => {
+            let found = reply.as_ref().map(|reply| match reply {
+                Reply::Value(value) => value.clone(),
+                Reply::Printed(stdout) => reply::value(stdout),
+            });
             let reply = reply.map(|reply| match reply {
                 Reply::Value(value) => recorded("application/json", value.canonical().into_bytes(), secrets),
                 Reply::Printed(stdout) => recorded("text/plain; charset=utf-8", stdout, secrets),
             });
-            ProbeAnswer::Yes { reply, word: None }
+            (ProbeAnswer::Yes { reply, word: None }, found)
         }
     }
 }
@@ -84,26 +91,11 @@ pub fn follow(guarded: &Arc<Guarded>, done: Found, reply: Json) {
     let guarded = Arc::clone(guarded);
     tokio::spawn(async move {
         if let (Ok(gate), Some(confirm)) = (&guarded.hall.gate, &guarded.understood.rule.confirm) {
-            let mut asks = Asks { about: About::of(&guarded), confirm, reply };
+            let about = About::of(&guarded);
+            let mut asks = Asks { asker: about.asker(None, Some(&reply)), confirm };
             // What cannot be written stays as it was reported.
             let _as_reported = gate.confirm(confirm, &done, &mut asks).await;
         }
         guarded.offer.following.end(id);
     });
-}
-
-struct Asks<'a> {
-    about: About<'a>,
-    confirm: &'a Confirm,
-    reply: Json,
-}
-
-impl Witness for Asks<'_> {
-    async fn ask(&mut self) -> Result<bool, String> {
-        self.about.asker(None, Some(&self.reply)).confirms(self.confirm).await
-    }
-
-    fn name(&self) -> String {
-        self.confirm.call.name(&self.about.guarded.understood.action)
-    }
 }

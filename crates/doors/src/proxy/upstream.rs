@@ -6,8 +6,10 @@ use super::delivery::Part;
 use super::guard::Guarded;
 use super::headers;
 use super::inject;
+use super::intent::Understood;
 use super::reply::{self, REPLY_BYTES_MAX};
 use super::secrets::Secrets;
+use crate::ask::{Lent, Matter};
 use crate::http::body::{self, Unreadable};
 use crate::http::client::{Failed, Incoming, Prepared};
 use bytes::{Bytes, BytesMut};
@@ -17,10 +19,11 @@ use http_body::Body;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::intent::NamedBy;
+use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Probe;
 use semel_gate::clock::Clock;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Recorded, Sending, Sent, Upstream};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Recorded, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -69,14 +72,28 @@ pub struct Begun {
 
 #[derive(Debug)]
 pub struct HttpUpstream<'a> {
-    pub guarded: &'a Guarded,
-    pub prepared: Option<Prepared>,
+    guarded: &'a Guarded,
+    prepared: Option<Prepared>,
     /// Gets an answer that is too large to be held back, once.
-    pub begun: Option<oneshot::Sender<Begun>>,
-    pub live: Option<Live>,
+    begun: Option<oneshot::Sender<Begun>>,
+    live: Option<Live>,
+    /// What a probe brought back of a lost answer.
+    found: Option<Json>,
 }
 
-impl HttpUpstream<'_> {
+impl<'a> HttpUpstream<'a> {
+    pub fn of(guarded: &'a Guarded, begun: Option<oneshot::Sender<Begun>>) -> HttpUpstream<'a> {
+        HttpUpstream { guarded, prepared: None, begun, live: None, found: None }
+    }
+
+    /// The newest answer. A connection that was not used is given back.
+    pub fn finish(mut self) -> Option<Live> {
+        if let Some(prepared) = self.prepared.take() {
+            self.guarded.offer.client.keep(prepared);
+        }
+        self.live
+    }
+
     /// The request for the upstream, with its idempotency key where the rule says so.
     fn request(&self, recorded: Option<&Recorded<'_>>) -> Request<Bytes> {
         let Guarded { method, uri, headers, body, understood, intent, .. } = self.guarded;
@@ -332,7 +349,21 @@ impl Upstream for HttpUpstream<'_> {
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
-        ask::probe(probe, effect, self.guarded, &self.secrets()).await
+        let (answer, found) = ask::probe(probe, effect, self.guarded, &self.secrets()).await;
+        self.found = found.or(self.found.take());
+        answer
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        let live = match &self.live {
+            Some(Live { body: LiveBody::Whole(body), .. }) => Some(reply::value(body)),
+            _ => None,
+        };
+        let reply = self.found.clone().or(live);
+        let Guarded { hall, understood: Understood { action, arguments, .. }, .. } = self.guarded;
+        let (arguments, reply) = (&arguments.json, reply.as_ref());
+        let matter = Matter { action, arguments, effect: None, reply, lent: Lent::Nothing };
+        Some(Seen { places: matter.places(), cwd: hall.means.shell.cwd.to_string_lossy().into_owned() })
     }
 
     /// The upstream is not the sender: what it still does with a request is what `quiet` is for.

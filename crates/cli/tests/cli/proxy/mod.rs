@@ -5,6 +5,11 @@ mod stage;
 
 mod bodies;
 mod doubts;
+mod identity;
 mod keys;
+mod modes;
 mod passing;
 mod questions;
+mod repeats;
+mod secrets;
+mod smuggling;
