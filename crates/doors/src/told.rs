@@ -1,6 +1,7 @@
 //! What was done, in Markdown, for a model that has forgotten it.
 
 use crate::command::render::Output as CommandOutput;
+use crate::proxy::reply::Kept;
 use crate::{effect_json, neutral};
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
@@ -124,8 +125,10 @@ fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
 
 /// The first line that says something, for a person or a model to recognise a result by.
 pub fn first_line(bytes: &[u8]) -> Option<String> {
-    let output = CommandOutput::decode(bytes);
-    let text = String::from_utf8_lossy(output.as_ref().map_or(bytes, |output| &output.stdout));
+    let output = CommandOutput::decode(bytes).map(|output| output.stdout);
+    let answer = || Kept::decode(bytes.to_vec()).map(|kept| kept.body.to_vec());
+    let output = output.or_else(answer);
+    let text = String::from_utf8_lossy(output.as_deref().unwrap_or(bytes));
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 

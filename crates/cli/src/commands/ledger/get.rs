@@ -11,6 +11,7 @@ use semel_core::effect::Effect;
 use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key};
 use semel_core::ids::IdempotencyKey;
 use semel_doors::command::render::Output as CommandOutput;
+use semel_doors::proxy::reply::Kept;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -81,7 +82,9 @@ fn by_key(ledger: &LocalLedger, key: &IdempotencyKey) -> anyhow::Result<Option<(
 
 /// Data as it was: to the byte, each stream to its own. A reader that has gone is no error.
 fn write(reply: &[u8]) -> std::io::Result<()> {
-    let output = CommandOutput::decode(reply).unwrap_or_else(|| CommandOutput::of_stdout(reply.to_vec()));
+    let answer = || Kept::decode(reply.to_vec()).map(|kept| CommandOutput::of_stdout(kept.body.to_vec()));
+    let output = CommandOutput::decode(reply).or_else(answer);
+    let output = output.unwrap_or_else(|| CommandOutput::of_stdout(reply.to_vec()));
     let mut stdout = std::io::stdout().lock();
     let written = stdout.write_all(&output.stdout).and_then(|()| stdout.flush());
     let written = written.and_then(|()| std::io::stderr().write_all(&output.stderr));

@@ -58,7 +58,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
         .merge(api::router(Arc::new(Api { hall: Arc::clone(&hall) })))
-        .merge(proxy::router(Arc::new(proxy::Offers { hall: Arc::clone(&hall), by_name: apis })))
+        .merge(proxy::router(Arc::new(proxy::Offers::new(Arc::clone(&hall), apis))))
         .fallback(nothing_here);
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await;

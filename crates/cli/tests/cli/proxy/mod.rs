@@ -5,7 +5,12 @@ mod stage;
 
 mod bodies;
 mod doubts;
+mod identity;
 mod keys;
+mod modes;
 mod passing;
 mod presets;
 mod questions;
+mod repeats;
+mod secrets;
+mod smuggling;
