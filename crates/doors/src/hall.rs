@@ -1,6 +1,7 @@
 //! What every door opens into: the gate, the policy, and who is still at work.
 
 use crate::ask::Means;
+use crate::ask::following::Following;
 use crate::busy::Busy;
 use crate::leaving::Leaving;
 use crate::llm::Lives;
@@ -21,6 +22,8 @@ pub struct Hall {
     pub leaving: Leaving,
     /// What probes, confirms and undos reach.
     pub means: Arc<Means>,
+    /// Successes whose truth is being asked for.
+    pub following: Following,
     /// Answers of models that are coming.
     pub lives: Arc<Lives>,
 }
@@ -34,6 +37,7 @@ impl Hall {
             busy: Busy::default(),
             leaving: Leaving::default(),
             means: Arc::default(),
+            following: Following::default(),
             lives: Arc::default(),
         }
     }

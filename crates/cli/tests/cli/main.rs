@@ -3,6 +3,7 @@
 mod home;
 
 mod api;
+mod api_peers;
 mod asking;
 mod demo;
 mod docs;

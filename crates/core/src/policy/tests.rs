@@ -511,9 +511,11 @@ error[unknown_pack]: there is no pack \"pack:weather\"
 1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |                                 ^^^^^^^^^^^^^^
   |
-  = help: there are: pack:adyen, pack:anthropic, pack:aws, pack:filesystem, pack:gh, pack:git, pack:github, pack:jira, \
-          pack:kubectl, pack:kubernetes, pack:linear, pack:notion, pack:openai, pack:paypal, pack:playwright, \
-          pack:postgres, pack:resend, pack:shopify, pack:slack, pack:square, pack:stripe, pack:twilio, pack:zendesk"
+  = help: there are: pack:adyen, pack:anthropic, pack:aws, pack:checkout, pack:discord, pack:filesystem, \
+          pack:gh, pack:git, pack:github, pack:google, pack:jira, pack:kubectl, pack:kubernetes, pack:linear, \
+          pack:mercadopago, pack:mollie, pack:msgraph, pack:notion, pack:openai, pack:paypal, pack:plaid, \
+          pack:playwright, pack:postgres, pack:postmark, pack:razorpay, pack:resend, pack:sendgrid, \
+          pack:shopify, pack:slack, pack:square, pack:stripe, pack:twilio, pack:zendesk"
     );
 }
 
@@ -609,6 +611,19 @@ fn the_probe_of_a_release_answers_no_only_when_it_was_told_so() {
     assert_eq!(answer(r#"{"exit": 0, "stderr": ""}"#), Some(true));
     assert_eq!(answer(r#"{"exit": 1, "stderr": "release not found"}"#), Some(false));
     assert_eq!(answer(r#"{"exit": 1, "stderr": "error connecting to api.github.com"}"#), None);
+}
+
+#[test]
+fn a_condition_can_ask_for_a_part_that_a_request_does_not_have() {
+    let policy = loaded(
+        "[[rule]]\nmatch = \"{http,mcp}:*\"\nwhen = \"has(body.a) || has(query.b) || 'c' in headers\"\nclass = \"read\"\n",
+    );
+    let class = |action: &str, arguments: &str| {
+        policy.rule_for(&ActionFacts::new(action, &json::parse(arguments).unwrap())).class
+    };
+    assert_eq!(class("http:POST x/y", r#"{"path": "/y"}"#), Class::Act);
+    assert_eq!(class("http:POST x/y", r#"{"path": "/y", "query": {"b": "1"}}"#), Class::Read);
+    assert_eq!(class("mcp:x/poke", r#"{"args": {}}"#), Class::Consequential, "a tool has no body to ask for");
 }
 
 #[test]

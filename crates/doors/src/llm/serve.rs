@@ -10,10 +10,9 @@ use super::upstream::{Attached, Model};
 use crate::caller::Caller;
 use crate::hall::Hall;
 use crate::http::beside;
-use crate::http::body::{self, PAUSE_MAX, Unreadable};
-use crate::http::server::{Credential, problem};
+use crate::http::server::problem;
 use crate::leaving::Left;
-use crate::proxy::Offer;
+use crate::proxy::{self, Offer};
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
@@ -58,18 +57,10 @@ pub async fn answer(
     let Some(api) = Api::of(offer.speaks, &path) else {
         return problem(StatusCode::NOT_FOUND, "no model is asked there");
     };
-    let body = match body::read(body, BODY_BYTES_MAX, PAUSE_MAX).await {
+    let body = match proxy::serve::whole_body(&parts.headers, body, BODY_BYTES_MAX).await {
         Ok(body) => body,
-        Err(error) => {
-            let status = match error {
-                Unreadable::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-                Unreadable::Stalled => StatusCode::REQUEST_TIMEOUT,
-                Unreadable::Broken(_) => StatusCode::BAD_REQUEST,
-            };
-            return problem(status, &format!("nothing was sent: {error}"));
-        }
+        Err(refused) => return *refused,
     };
-    let caller = Caller { principal: principal(hall, &parts).unwrap_or(caller.principal), ..caller };
     let asked = match Asked::read(offer, api, &path, &caller, parts, body) {
         Ok(asked) => asked,
         Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
@@ -77,14 +68,6 @@ pub async fn answer(
     let rule = intent::rule(&hall.policy, &asked);
     let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
     Arc::new(Call { hall, offer, caller, asked, rule, came }).answer().await
-}
-
-/// Whose request it is, where nothing but the API's own key says so, and in that API's own header.
-fn principal(hall: &Hall, parts: &Parts) -> Option<String> {
-    const KEY: http::HeaderName = http::HeaderName::from_static("x-api-key");
-    let unnamed = matches!(parts.extensions.get::<Credential>(), None | Some(Credential::None));
-    let key = parts.headers.get(KEY).filter(|_| unnamed)?;
-    Some(hall.secret()?.mac("principal", &[key.as_bytes()]).to_string())
 }
 
 impl Call {

@@ -1,7 +1,7 @@
 //! The door: which messages pass as they are, and what happens to those that do not.
 
 use super::call::{BadCall, ToolCall};
-use super::confirm::{self, Following};
+use super::confirm;
 use super::connection::{Connection, Waiter};
 use super::frame::Frame;
 use super::intent;
@@ -36,8 +36,6 @@ pub type Servers = BTreeMap<String, Arc<Server>>;
 #[derive(Debug)]
 pub struct Door {
     pub hall: Arc<Hall>,
-    /// Successes whose truth this process is asking for.
-    pub(super) following: Following,
 }
 
 /// What happens to a `tools/call`.
@@ -102,7 +100,7 @@ const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Door {
     pub fn new(hall: Arc<Hall>) -> Door {
-        Door { hall, following: Following::default() }
+        Door { hall }
     }
 
     /// What becomes of a `tools/call`, given the tools that the server has. Within a runtime.

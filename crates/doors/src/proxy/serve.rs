@@ -30,7 +30,6 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
 use semel_core::class::Class;
 use semel_core::policy::Rule;
-use semel_core::policy::upstreams::CREDENTIALS;
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::counts;
@@ -72,7 +71,7 @@ async fn answer(offers: &Offers, request: Request<Body>) -> Result<Response, Ref
     let place = Place::at(&offer.base, rest).map_err(|bad| malformed(&bad))?;
     is_a_request(&parts)?;
     if llm::is_generation(offer, &parts.method, parts.uri.path()) {
-        let caller = who(&offers.hall, offer, &mut parts)?;
+        let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
         return Ok(llm::serve::answer(&offers.hall, offer, caller, parts, body).await);
     }
     let others = method::overrides(&parts.headers, parts.uri.query()).map_err(|bad| malformed(&bad))?;
@@ -88,8 +87,8 @@ async fn answer(offers: &Offers, request: Request<Body>) -> Result<Response, Ref
         return Ok(relay(offer, outgoing).await);
     }
     let came = offers.hall.clock.elapsed();
-    let caller = who(&offers.hall, offer, &mut parts)?;
-    let body = whole_body(&parts.headers, body).await?;
+    let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
+    let body = whole_body(&parts.headers, body, BODY_BYTES_MAX).await?;
     let arguments = Arguments::read(&place.path, parts.uri.query(), &parts.headers, &body);
     let arguments = arguments.map_err(|bad| malformed(&NotUnderstood::from(bad)))?;
     let asked =
@@ -193,26 +192,11 @@ fn is_a_request(parts: &Parts) -> Result<(), Refused> {
     }
 }
 
-/// Whose request it is. Without a token of semel's own, whatever credential is meant for the upstream tells.
-fn who(hall: &Hall, offer: &Offer, parts: &mut Parts) -> Result<Caller, Refused> {
-    let mut caller = caller(hall.secret(), offer.run.as_ref(), parts)?;
-    if let (Some(Credential::None), Some(secret)) = (parts.extensions.get::<Credential>(), hall.secret()) {
-        let shown: Vec<&[u8]> = CREDENTIALS
-            .iter()
-            .flat_map(|name| parts.headers.get_all(*name))
-            .map(|value| value.as_bytes())
-            .collect();
-        if !shown.is_empty() {
-            caller.principal = secret.mac("principal", &shown).to_string();
-        }
-    }
-    Ok(caller)
-}
-
-async fn whole_body(headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
+/// The body, if it has at most so many bytes.
+pub async fn whole_body(headers: &HeaderMap, body: Body, max: usize) -> Result<Bytes, Refused> {
     let waits_for_word = headers.contains_key(EXPECT);
     let mut body = body;
-    match body::read(&mut body, BODY_BYTES_MAX, PAUSE_MAX).await {
+    match body::read(&mut body, max, PAUSE_MAX).await {
         Ok(bytes) => Ok(bytes),
         Err(error @ Unreadable::TooLarge(_)) => {
             if !waits_for_word {

@@ -2,6 +2,7 @@
 
 mod begun;
 mod counted;
+mod generate;
 mod house;
 mod scenarios;
 mod simulation;
