@@ -37,6 +37,11 @@ pub(crate) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
 /// An answer that was not delivered this long after it was recorded was lost.
 const DELIVERY_TAKES: Duration = Duration::from_secs(2);
 
+/// What failed just now may still be at work upstream, where its key is then answered "in use": sent again at once, the
+/// whole budget would be gone within milliseconds. Twice as long each time.
+const RESEND_PAUSE: Duration = Duration::from_millis(500);
+const RESEND_PAUSE_MAX: Duration = Duration::from_secs(4);
+
 /// A call that loses this many races in a row gives up: something spins.
 pub(crate) const ROUNDS_MAX: usize = 10_000;
 
@@ -55,6 +60,8 @@ pub(crate) struct Call<'a, U> {
     pub(crate) joined: Option<(u32, AttemptNo)>,
     /// The attempt that this call made itself, if its answer was not final.
     pub(crate) own: Option<Own>,
+    /// The attempt after which this call has paused before sending again.
+    pub(crate) paused: Option<AttemptNo>,
     /// The sender is a client that takes the claim away; this is its nonce.
     pub(crate) away: Option<Nonce>,
     /// The claim for it, once it is won.
@@ -78,6 +85,7 @@ impl<'a, U> Call<'a, U> {
             asked_before: false,
             joined: None,
             own: None,
+            paused: None,
             away: None,
             handed: None,
             seen: None,
@@ -101,6 +109,19 @@ impl<'a, U> Call<'a, U> {
             self.joined == Some((effect.occurrence.number, attempt.number)) && !orphaned
         });
         self.rule.class == Class::Generate && (self.own.is_some() || seen)
+    }
+
+    /// How long to wait before sending again: once after each attempt, whatever the clock does meanwhile.
+    fn resend_pause(&mut self, found: &Found, now: At) -> Option<Duration> {
+        let effect = found.effect()?;
+        let newest = effect.newest_attempt()?.number;
+        if self.paused.replace(newest) == Some(newest) {
+            return None;
+        }
+        let doublings = u32::try_from(effect.attempts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let whole = RESEND_PAUSE.saturating_mul(2_u32.saturating_pow(doublings)).min(RESEND_PAUSE_MAX);
+        let left = whole.saturating_sub(now.since(effect.changed_at()));
+        (!left.is_zero()).then_some(left)
     }
 
     /// Whether the success before a repeat is so young that its answer may still be on its way.
@@ -215,7 +236,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await
             }
             Decision::Resend if call.leaves_resending(&found) => Ok(Some(in_doubt(call, &found, None))),
-            Decision::Resend => Box::pin(self.claim(call, &found, How::Resend, fence)).await,
+            Decision::Resend => match call.resend_pause(&found, now) {
+                Some(pause) => {
+                    self.clock.sleep(pause).await;
+                    Ok(None)
+                }
+                None => Box::pin(self.claim(call, &found, How::Resend, fence)).await,
+            },
             Decision::Join(attempt) => {
                 let effect = found.effect().expect("only a known effect is in flight");
                 let joined = Some((effect.occurrence.number, attempt));
