@@ -76,10 +76,10 @@ pub struct Intent {
     pub window: Option<Duration>,
     /// What the upstream refused is answered from the record, and not sent again.
     pub replay_refusals: bool,
-    /// It takes an effect back.
-    pub undoes: Option<Undoes>,
     /// What the door knows beside; nothing is decided by it.
     pub beside: Beside,
+    /// It takes an effect back.
+    pub undoes: Option<Undoes>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,8 +181,8 @@ impl Intent {
             born_at: caller_key.and_then(|key| uuid_v7_time(key.as_str())),
             window,
             replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,
-            undoes: None,
             beside: Beside::default(),
+            undoes: None,
         })
     }
 

@@ -143,7 +143,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Sent { outcome, reply: None, data: serde_json::Value::Null }
         } else {
             let effect = claim.effect();
-            let key = upstream_key(self.ledger.secret(), claim.key(), effect.occurrence.number, call.rule);
+            let key = upstream_key(self.ledger.secret(), claim.key(), effect, call.rule);
             let recorded = Recorded { effect, attempt, idempotency_key: &key };
             let sending = Sending { recorded: Some(recorded), timeout: call.rule.timeout };
             self.point("gate.before_send")?;
@@ -154,10 +154,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(Some(Passed::unrecorded(claim.effect(), sent, &error)));
         }
         let mut claim = claim;
+        let answered_at = self.clock.elapsed();
         if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, fill_in_undo(call)) {
             claim.keep_undo(undo);
         }
-        let answered_at = self.clock.elapsed();
         let patience_ends = answered_at + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);
         let changed = loop {

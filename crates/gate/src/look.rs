@@ -44,8 +44,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         match call.upstream.probe(probe, Some(effect)).await {
             ProbeAnswer::Yes { reply, word } => {
                 let word = word.unwrap_or(self.word_of(call.rule));
-                let undo = fill_in_undo(call);
-                let probed = Probed::Yes { word, reply, undo };
+                let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
                 let cleared = self.ledger.probed(found, probed, self.clock.now()).await?;
                 self.tell_cleared(cleared.as_ref());
                 Ok(None)

@@ -20,5 +20,6 @@ mod rulings;
 mod run;
 mod runs;
 mod serve;
+mod stats;
 mod streams;
 mod undo;

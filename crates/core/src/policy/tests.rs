@@ -686,6 +686,32 @@ window = "90m"
 }
 
 #[test]
+fn prices_and_where_messages_go_are_read_and_checked() {
+    let policy = load(
+        "[serve]\nmetrics = \"open\"\notlp = \"http://127.0.0.1:4318\"\n\
+         [serve.webhook]\nurl = \"https://example.com/hook\"\nsecret_env = \"HOOK\"\n\
+         [prices.\"gpt-5*\"]\ninput = 2.5\noutput = 10\n",
+    )
+    .expect("it holds together");
+    assert_eq!(policy.serve.metrics, Some(file::MetricsFor::Open));
+    assert_eq!(policy.serve.otlp.as_deref(), Some("http://127.0.0.1:4318"));
+    assert_eq!(policy.serve.webhook.as_ref().and_then(|hook| hook.secret_env.as_deref()), Some("HOOK"));
+    assert_eq!(policy.prices.of("gpt-5-mini").map(|price| (price.input, price.output)), Some((2.5, 10.0)));
+    for bad in [
+        "[serve]\notlp = \"localhost:4318\"\n",
+        "[serve]\nmetrics = \"closed\"\n",
+        "[serve.webhook]\nsecret_env = \"HOOK\"\n",
+        "[serve.webhook]\nurl = \"ftp://x\"\n",
+        "[prices.m]\ninput = -1\n",
+        "[prices.m]\ninput = \"2\"\n",
+        "[prices.m]\noutput = nan\n",
+        "[prices.m]\ncached = 1\n",
+    ] {
+        assert!(load(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
 fn every_key_of_the_example_is_in_the_schema() {
     fn names(schema: &serde_json::Value, into: &mut Vec<String>) {
         match schema {

@@ -3,10 +3,11 @@
 use super::api::{Api, Turn};
 use super::live::{Form, Head, Live};
 use crate::http::client::Incoming;
-use crate::http::headers::end_to_end;
 use crate::http::sse::Parser;
+use crate::proxy::Offer;
+use crate::proxy::headers::{downward, is_read_as_it_is};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
 use std::time::Duration;
@@ -40,12 +41,11 @@ pub enum Came {
 }
 
 /// How a response begins, made ready for the next connection.
-pub fn head(response: &Response<Incoming>) -> Head {
+pub fn head(response: &Response<Incoming>, offer: &Offer) -> Head {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let events = kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream");
-    let mut headers = response.headers().clone();
-    end_to_end(&mut headers);
-    let form = match events && response.status().is_success() && !headers.contains_key(CONTENT_ENCODING) {
+    let mut headers = downward(response.headers().clone(), response.status(), offer);
+    let form = match events && response.status().is_success() && is_read_as_it_is(&headers) {
         true => Form::Events,
         false => Form::Document,
     };

@@ -21,6 +21,7 @@ use semel_core::policy::rule::DryRun;
 use semel_core::policy::{Mode, Rule};
 use semel_core::wording;
 use semel_gate::clock::Clock;
+use semel_gate::counts;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use semel_ledger::pins::Pinned;
@@ -126,6 +127,7 @@ impl Door {
         }
         let rule = intent::rule(&self.hall.policy, server, &call, tools.get(&call.tool).map(AsRef::as_ref));
         if rule.class == Class::Read && !call.dry_run {
+            self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
             return Route::Pass;
         }
         let Some(waiter) = connection.begins(id, &call.tool, call.progress_token.clone()) else {
@@ -148,6 +150,7 @@ impl Door {
         connection: &Arc<Connection>,
         tools: &Tools,
     ) {
+        self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
         let definition = tools.get(&call.tool).cloned();
         let (this, working) = (Arc::clone(self), self.hall.busy.begin());
         let (server, connection) = (Arc::clone(server), Arc::clone(connection));

@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use semel_core::effect::Effect;
 use semel_core::json::Json;
 use semel_core::policy::rule::Probe;
-use semel_gate::upstream::ProbeAnswer;
+use semel_gate::upstream::{ProbeAnswer, Seen};
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use std::borrow::Cow;
@@ -40,23 +40,27 @@ impl<'a> About<'a> {
     }
 }
 
-/// Did it happen?
+/// Did it happen? With the reply that was found, as rules see it.
 pub async fn probe(
     probe: &Probe,
     effect: Option<&Effect>,
     guarded: &Guarded,
     secrets: &Secrets,
-) -> ProbeAnswer {
+) -> (ProbeAnswer, Option<Json>) {
     let about = About::of(guarded);
     match about.asker(effect, None).probe(probe).await {
-        Told::No => ProbeAnswer::No,
-        Told::Unknown(why) => ProbeAnswer::Unknown { why },
-        Told::Yes(reply) => {
-            let reply = reply.map(|reply| match reply {
+        Told::No => (ProbeAnswer::No, None),
+        Told::Unknown(why) => (ProbeAnswer::Unknown { why }, None),
+        Told::Yes(found) => {
+            let value = found.as_ref().map(|found| match found {
+                Reply::Value(value) => value.clone(),
+                Reply::Printed(stdout) => reply::value(stdout),
+            });
+            let reply = found.map(|reply| match reply {
                 Reply::Value(value) => recorded("application/json", value.canonical().into_bytes(), secrets),
                 Reply::Printed(stdout) => recorded("text/plain; charset=utf-8", stdout, secrets),
             });
-            ProbeAnswer::Yes { reply, word: None }
+            (ProbeAnswer::Yes { reply, word: None }, value)
         }
     }
 }
@@ -74,6 +78,18 @@ pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
         (GivenReply::Recorded(bytes), _) => Kept::of_any(bytes.clone()).value(),
         _ => Json::Null,
     }
+}
+
+/// What an undo is filled in from: the request, and what is known of its answer. What must not be kept of that is taken
+/// out first.
+pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secrets: &Secrets) -> Seen {
+    let answered = match live {
+        Some(Live { body: LiveBody::Whole(body), .. }) => Some(reply::value(&secrets.out_of_body(body))),
+        Some(Live { body: LiveBody::Streamed { .. }, .. }) | None => None,
+    };
+    let reply = found.or(answered.as_ref());
+    let places = About::of(guarded).asker(None, reply).matter.places();
+    Seen { places, cwd: guarded.hall.means.shell.cwd.to_string_lossy().into_owned() }
 }
 
 /// Begins to ask whether a success is true, unless this process already does. The caller has its answer meanwhile.

@@ -80,7 +80,8 @@ async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>) -> Ended {
     };
     // Whoever has read the answer of the request before means another one now.
     hall.leaving.gone(intent.key).await;
-    let mut upstream = HttpUpstream { guarded: &guarded, prepared: None, begun: Some(begun), live: None };
+    let mut upstream =
+        HttpUpstream { guarded: &guarded, prepared: None, begun: Some(begun), live: None, found: None };
     let passed = gate.pass(intent, &understood.rule, &mut upstream).await;
     let mut live = upstream.live;
     let mut passed = match passed {

@@ -13,9 +13,10 @@ use super::render;
 use super::wishes::Wishes;
 use crate::caller::Caller;
 use crate::hall::Hall;
+use crate::http::beside;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::client::Payload;
-use crate::http::server::{caller, problem};
+use crate::http::server::{Credential, caller, problem};
 use crate::llm;
 use axum::Router;
 use axum::body::Body;
@@ -31,6 +32,7 @@ use semel_core::class::Class;
 use semel_core::policy::Rule;
 use semel_core::wording;
 use semel_gate::clock::Clock;
+use semel_gate::counts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,13 +80,15 @@ async fn answer(offers: &Offers, request: Request<Body>) -> Result<Response, Ref
         && others.iter().all(is_safe)
         && graphql::url_only_asks(&place.path, parts.uri.query());
     if only_reads && !wishes.dry_run {
+        let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
+        offers.hall.passed_through(credential.tenant(), counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
         let outgoing = Outgoing { method: parts.method, uri: place.uri, headers, body: Payload::from(body) };
         return Ok(relay(offer, outgoing).await);
     }
     let came = offers.hall.clock.elapsed();
     let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
-    let body = whole_body(&parts.headers, body).await?;
+    let body = whole_body(&parts.headers, body, BODY_BYTES_MAX).await?;
     let arguments = Arguments::read(&place.path, parts.uri.query(), &parts.headers, &body);
     let arguments = arguments.map_err(|bad| malformed(&NotUnderstood::from(bad)))?;
     let asked =
@@ -113,6 +117,7 @@ async fn decide_way(hall: &Arc<Hall>, taken: Taken<'_>, understood: Understood) 
     let headers = headers::upward(headers, offer);
     let reads = understood.rule.class == Class::Read;
     if reads && !wishes.dry_run {
+        hall.passed_through(&caller.tenant, counts::Door::Http);
         let outgoing = Outgoing { method, uri: place.uri, headers, body: Payload::from(body) };
         return Ok(relay(offer, outgoing).await);
     }
@@ -129,7 +134,7 @@ async fn decide_way(hall: &Arc<Hall>, taken: Taken<'_>, understood: Understood) 
         return Err(trouble(&understood.rule, offer, wanted));
     }
     let intent = intent::intent(&understood, offer, &caller, &wishes, gate.ledger.secret());
-    let intent = match intent {
+    let mut intent = match intent {
         Ok(intent) => intent,
         Err(_) if hall.observes() && !wishes.dry_run => {
             let outgoing = Outgoing { method, uri: place.uri, headers, body: Payload::from(body) };
@@ -137,6 +142,7 @@ async fn decide_way(hall: &Arc<Hall>, taken: Taken<'_>, understood: Understood) 
         }
         Err(missing) => return Err(trouble(&understood.rule, offer, wording::key_required(&missing))),
     };
+    intent.beside = beside(&headers);
     // Whoever asks for a dry run must not get the effect, whatever the mode.
     if wishes.dry_run {
         let answered = gate.dry_run(&intent, &understood.rule).await;
@@ -146,6 +152,7 @@ async fn decide_way(hall: &Arc<Hall>, taken: Taken<'_>, understood: Understood) 
         return Ok(render::answer(&answer, offer, None));
     }
     if hall.observes() {
+        hall.passed_through(&caller.tenant, counts::Door::Http);
         let (hall, working) = (Arc::clone(hall), hall.busy.begin());
         // The request itself does not wait for it.
         tokio::spawn(async move {
@@ -185,10 +192,11 @@ fn is_a_request(parts: &Parts) -> Result<(), Refused> {
     }
 }
 
-async fn whole_body(headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
+/// The body, if it has at most so many bytes.
+pub async fn whole_body(headers: &HeaderMap, body: Body, max: usize) -> Result<Bytes, Refused> {
     let waits_for_word = headers.contains_key(EXPECT);
     let mut body = body;
-    match body::read(&mut body, BODY_BYTES_MAX, PAUSE_MAX).await {
+    match body::read(&mut body, max, PAUSE_MAX).await {
         Ok(bytes) => Ok(bytes),
         Err(error @ Unreadable::TooLarge(_)) => {
             if !waits_for_word {

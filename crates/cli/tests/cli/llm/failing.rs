@@ -163,3 +163,18 @@ fn of_two_answers_the_first_whole_one_is_the_answer_and_the_other_is_evidence() 
     assert_eq!(kinds.iter().filter(|kind| **kind == "settled_applied").count(), 2, "{kinds:?}");
     assert!(!kinds.contains(&"duplicate_detected") && stage.model.asked() == 2, "{kinds:?}");
 }
+
+#[test]
+fn a_credential_that_an_api_repeats_is_not_written_down() {
+    let stage = Stage::new();
+    let refused = stage.answer(Api::Chat, &request("echo-401"));
+    assert!(refused.status == 401 && refused.body.contains("Bearer sk-test"), "{refused:?}");
+    let id = stage.home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().expect("an id").to_owned();
+    let shown = stage.home.semel(["ledger", "show", &id]).stdout;
+    assert!(shown.contains("HTTP 401") && !shown.contains("sk-test"), "{shown}");
+    let files = stage.home.state_files();
+    for file in files.iter().filter(|file| file.is_file()) {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        assert!(!bytes.windows(7).any(|window| window == b"sk-test"), "{file:?}");
+    }
+}

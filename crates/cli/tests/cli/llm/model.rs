@@ -124,7 +124,11 @@ impl Model {
         let fails = !how.contains("once") || number == 1;
         for status in [400, 401, 429, 500, 503, 529] {
             if how.contains(&status.to_string()) && fails {
-                let error = json!({"error": {"type": "some_error", "message": format!("no, {number}")}});
+                let mut said = format!("no, {number}");
+                if how.contains("echo") {
+                    said.push_str(heard.header("authorization").unwrap_or_default());
+                }
+                let error = json!({"error": {"type": "some_error", "message": said}});
                 return reply(
                     stream,
                     status,
