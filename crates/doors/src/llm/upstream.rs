@@ -100,13 +100,12 @@ impl Model<'_> {
             None => self.offer.client.prepare().await.map_err(|error| never(error.to_string()))?,
         };
         let request = self.request(sending);
-        let silence = read::silence(sending.timeout);
-        match tokio::time::timeout(silence, self.offer.client.send(prepared, request)).await {
+        match tokio::time::timeout(read::SILENCE_MAX, self.offer.client.send(prepared, request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(Failed::NeverSent(why))) => Err(never(why)),
             Ok(Err(Failed::Lost(why))) => Err(Outcome::InDoubt { why, sender_gone: true }),
             Err(_) => {
-                let why = format!("no answer began within {} seconds", silence.as_secs());
+                let why = format!("no answer began within {} seconds", read::SILENCE_MAX.as_secs());
                 Err(Outcome::InDoubt { why, sender_gone: true })
             }
         }
@@ -120,10 +119,10 @@ impl Model<'_> {
         };
         let head = read::head(&response, self.offer);
         live.begin(head.clone());
-        let (api, silence) = (self.asked.api, read::silence(sending.timeout));
+        let api = self.asked.api;
         let came = match head.form {
-            Form::Document => read::document(live, response.into_body(), silence).await,
-            Form::Events => read::events(api, live, response.into_body(), silence).await,
+            Form::Document => read::document(live, response.into_body()).await,
+            Form::Events => read::events(api, live, response.into_body()).await,
         };
         let secrets = Secrets::of(&Json::Null, self.rule, &self.asked.headers);
         let read = classify::outcome(api, &head, live, &came, self.rule, &secrets);
