@@ -2,6 +2,7 @@
 
 mod answer;
 mod decide;
+mod generate;
 mod lifecycle;
 mod lifecycle_properties;
 mod packs;

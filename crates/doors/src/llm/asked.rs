@@ -3,21 +3,19 @@
 use super::api::Api;
 use super::live::Form;
 use crate::caller::Caller;
-use crate::http::headers::end_to_end;
-use crate::mcp::call::run_in_baggage;
 use crate::proxy::Offer;
+use crate::proxy::headers::{self, is_read_as_it_is};
+use crate::proxy::key::{self, BadKey};
+use crate::proxy::wishes::{BadWish, Wishes};
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, ORIGIN};
+use http::header::ACCEPT_ENCODING;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
+use semel_core::digest::Digest;
+use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json, Object};
 
 const STEP: HeaderName = HeaderName::from_static("semel-step");
-const AGAIN: HeaderName = HeaderName::from_static("semel-again");
-const DRY_RUN: HeaderName = HeaderName::from_static("semel-dry-run");
-/// The beginning of every header that is meant for semel alone.
-const OWN: &str = "semel-";
 
 /// Headers in which agents put a session of their own. It labels, and narrows nothing.
 const SESSIONS: [HeaderName; 2] =
@@ -67,10 +65,10 @@ pub enum BadRequest {
     Body(json::ParseError),
     #[error("the body must be an object")]
     NoObject,
-    #[error("{0}: {1}")]
-    Header(HeaderName, BadName),
-    #[error("{0} must be text")]
-    NotText(HeaderName),
+    #[error(transparent)]
+    Wish(#[from] BadWish),
+    #[error(transparent)]
+    Key(#[from] BadKey),
 }
 
 impl Asked {
@@ -82,28 +80,25 @@ impl Asked {
         parts: Parts,
         body: Bytes,
     ) -> Result<Asked, BadRequest> {
-        let mut headers = parts.headers;
-        if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        let headers = parts.headers;
+        if !is_read_as_it_is(&headers) {
             return Err(BadRequest::Encoded);
         }
         let Json::Object(object) = json::parse_bounded(&body).map_err(BadRequest::Body)? else {
             return Err(BadRequest::NoObject);
         };
-        let again = match text(&headers, &AGAIN)? {
-            None => None,
-            Some(why) => Some(Reason::parse(why).map_err(|bad| BadRequest::Header(AGAIN, bad))?),
-        };
-        let run = run(caller, &headers)?;
+        let wishes = Wishes::of(&headers)?;
+        let run = run(caller, &wishes, &headers);
         let key = key(offer, run.as_ref(), &headers)?;
         let query = parts.uri.query();
         let wants_events = object.get("stream").and_then(Json::as_bool) == Some(true);
         let options = object.get("stream_options");
         let usage = options.and_then(|options| options.get("include_usage")).and_then(Json::as_bool);
         let retry = headers.get(RETRY_COUNT).and_then(|count| count.to_str().ok()?.parse().ok());
-        let dry_run =
-            headers.get(DRY_RUN).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0" | b"false"));
         let arguments = arguments(path, query, &headers, object);
-        prepare(&mut headers, offer);
+        let mut headers = headers::upward(headers, offer);
+        // What is compressed could not be looked at while it comes.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         Ok(Asked {
             api,
             path: query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}")),
@@ -113,9 +108,9 @@ impl Asked {
             form: if wants_events { Form::Events } else { Form::Document },
             include_usage: usage == Some(true),
             key,
-            again,
+            again: wishes.again,
             run,
-            dry_run,
+            dry_run: wishes.dry_run,
             retry: retry.unwrap_or(0),
         })
     }
@@ -150,56 +145,19 @@ fn arguments(path: &str, query: Option<&str>, headers: &HeaderMap, body: Object)
 }
 
 /// The run, strongest first: what semel was told, what travels with the request, the agent's own session.
-fn run(caller: &Caller, headers: &HeaderMap) -> Result<Option<Run>, BadRequest> {
-    if let Some(run) = caller.run.as_ref().or(caller.surrounding_run.as_ref()) {
-        return Ok(Some(run.clone()));
-    }
-    const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
-    if let Some(run) = text(headers, &BAGGAGE).ok().flatten().and_then(run_in_baggage) {
-        return Run::named(&run).map(Some).map_err(|bad| BadRequest::Header(BAGGAGE, bad));
-    }
-    let session = SESSIONS.iter().find_map(|name| text(headers, name).ok().flatten());
-    Ok(session.and_then(|session| Run::inferred(session).ok()))
+fn run(caller: &Caller, wishes: &Wishes, headers: &HeaderMap) -> Option<Run> {
+    let told = caller.run.as_ref().or(caller.surrounding_run.as_ref()).or(wishes.baggage.as_ref());
+    told.cloned().or_else(|| {
+        let session = SESSIONS.iter().find_map(|name| headers.get(name))?;
+        Run::inferred(session.to_str().ok()?).ok()
+    })
 }
 
 /// The step that the caller names. Steps are counted anew in every run, so a step belongs to its run; a key is the
 /// caller's own everywhere.
-fn key(offer: &Offer, run: Option<&Run>, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, BadRequest> {
-    if let Some(step) = text(headers, &STEP)? {
-        IdempotencyKey::parse(step).map_err(|bad| BadRequest::Header(STEP, bad))?;
-        let run = run.filter(|run| run.named).map_or("", |run| &run.id);
-        let digest = semel_core::digest::Digest::of(&[b"step", run.as_bytes(), step.as_bytes()]);
-        return Ok(Some(IdempotencyKey::parse(&format!("step-{digest}")).expect("a digest is a key")));
-    }
-    let Ok(name) = offer.keys.header.parse::<HeaderName>() else { return Ok(None) };
-    match text(headers, &name)? {
-        None => Ok(None),
-        Some(key) => {
-            let bare = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
-            IdempotencyKey::parse(bare).map(Some).map_err(|bad| BadRequest::Header(name, bad))
-        }
-    }
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, BadRequest> {
-    match headers.get(name) {
-        None => Ok(None),
-        Some(value) => value.to_str().map(Some).map_err(|_| BadRequest::NotText(name.clone())),
-    }
-}
-
-/// What goes on to the upstream: nothing of this connection, nothing of semel's, the operator's headers in place of
-/// the client's.
-fn prepare(headers: &mut HeaderMap, offer: &Offer) {
-    end_to_end(headers);
-    let own: Vec<HeaderName> =
-        headers.keys().filter(|name| name.as_str().starts_with(OWN)).cloned().collect();
-    for name in own.iter().chain(&[HOST, ORIGIN]) {
-        headers.remove(name);
-    }
-    // What is compressed could not be looked at while it comes.
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    for (name, value) in &offer.headers {
-        headers.insert(name, value.clone());
-    }
+fn key(offer: &Offer, run: Option<&Run>, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, BadKey> {
+    let Some(step) = key::of_header(headers, &STEP)? else { return key::in_header(headers, offer) };
+    let run = run.filter(|run| run.named).map_or("", |run| &run.id);
+    let digest = Digest::of(&[b"step", run.as_bytes(), step.as_str().as_bytes()]);
+    Ok(Some(IdempotencyKey::parse(&format!("step-{digest}")).expect("a digest is a key")))
 }

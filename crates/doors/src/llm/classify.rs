@@ -4,6 +4,7 @@ use super::api::Api;
 use super::live::{Form, Head, Live};
 use super::read::Came;
 use super::recording;
+use crate::proxy::secrets::Secrets;
 use bytes::Bytes;
 use http::StatusCode;
 use semel_core::answer::EffectWord;
@@ -21,8 +22,13 @@ const SHOWN_CHARS_MAX: usize = 200;
 /// An outcome, with the reply to record.
 pub type Read = (Outcome, Option<Vec<u8>>);
 
-pub fn outcome(api: Api, head: &Head, live: &Live, came: &Came, rule: &Rule) -> Read {
-    let doubt = |why: String| (Outcome::InDoubt { why, sender_gone: true }, None);
+/// `secrets` are what the request held that must not be written down; an API may repeat them in a refusal. What a model
+/// says is kept to the byte.
+pub fn outcome(api: Api, head: &Head, live: &Live, came: &Came, rule: &Rule, secrets: &Secrets) -> Read {
+    let doubt = |why: String| {
+        let outcome = Outcome::InDoubt { why, sender_gone: true };
+        (secrets.out_of_outcome(outcome), None)
+    };
     match came {
         Came::Broken(why) => return doubt(why.clone()),
         Came::Failed => return doubt("the stream carried an error instead of its end".into()),
@@ -35,10 +41,12 @@ pub fn outcome(api: Api, head: &Head, live: &Live, came: &Came, rule: &Rule) -> 
         if !is_refusal(head.status) || rule.failure == Failure::InDoubt {
             return doubt(why);
         }
-        let size: usize = pieces.iter().map(Bytes::len).sum();
-        let reply = (size <= REFUSAL_BYTES_MAX).then(|| recording::written(head, &pieces));
-        let recorded = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
-        return (Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply: recorded }, reply);
+        let body = joined(&pieces);
+        let small = body.len() <= REFUSAL_BYTES_MAX;
+        let reply = small.then(|| recording::written(head, &[secrets.out_of_body(&body)]));
+        let recorded = if small { Reply::Kept } else { Reply::Unknown };
+        let refused = Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply: recorded };
+        return (secrets.out_of_outcome(refused), reply);
     }
     let evidence = match &kept {
         Ok(pieces) if head.form == Form::Document => match document(api, &joined(pieces)) {

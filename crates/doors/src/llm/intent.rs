@@ -3,9 +3,9 @@
 use super::asked::Asked;
 use crate::caller::Caller;
 use crate::proxy::Offer;
-use semel_core::digest::Secret;
+use semel_core::digest::{Digest, Secret};
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
-use semel_core::json::Path;
+use semel_core::json::{Json, Path};
 use semel_core::policy::rule::InjectInto;
 use semel_core::policy::{ActionFacts, Policy, Rule};
 use std::sync::LazyLock;
@@ -51,12 +51,17 @@ pub fn intent(
     caller: &Caller,
     secret: &Secret,
 ) -> Result<Intent, KeyMissing> {
+    let arguments = match rule.sorting.normalize.is_empty() {
+        true => &shortened(&asked.arguments),
+        // A rule that looks into texts gets them.
+        false => &asked.arguments,
+    };
     let ask = Ask {
         tenant: &caller.tenant,
         principal: &caller.principal,
         authority: &offer.authority,
         action: asked.api.action(),
-        arguments: &asked.arguments,
+        arguments,
         run: asked.run.clone(),
         key: asked.key.clone(),
         again: asked.again.clone(),
@@ -68,4 +73,40 @@ pub fn intent(
         replay_refusals: false,
     };
     Intent::of(&ask, rule, secret)
+}
+
+/// A longer text stands for itself as its digest: a conversation of megabytes is then read once, and not for each of
+/// the keys and marks that are made of it; and the ledger shows less of it.
+const TEXT_BYTES_MAX: usize = 1024;
+
+fn shortened(json: &Json) -> Json {
+    match json {
+        Json::String(text) if text.len() > TEXT_BYTES_MAX => {
+            Json::String(format!("sha256:{}:{}", Digest::of(&[text.as_bytes()]), text.len()))
+        }
+        Json::Array(elements) => Json::Array(elements.iter().map(shortened).collect()),
+        Json::Object(members) => {
+            Json::Object(members.iter().map(|(name, value)| (name.to_owned(), shortened(value))).collect())
+        }
+        short => short.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semel_core::json::parse;
+
+    fn shortened_text(json: &str) -> String {
+        shortened(&parse(json).expect("JSON")).canonical()
+    }
+
+    #[test]
+    fn a_long_text_stands_for_itself_and_for_no_other() {
+        let of = |text: &str| shortened_text(&format!(r#"{{"a":[{{"b":"{text}","c":1.0}}]}}"#));
+        assert_eq!(of("short"), r#"{"a":[{"b":"short","c":1}]}"#);
+        let (long, other) = ("x".repeat(TEXT_BYTES_MAX + 1), "x".repeat(TEXT_BYTES_MAX + 2));
+        assert!(of(&long).len() < 200 && of(&long) == of(&long) && of(&long) != of(&other));
+        assert!(of(&"x".repeat(TEXT_BYTES_MAX)).len() > TEXT_BYTES_MAX);
+    }
 }

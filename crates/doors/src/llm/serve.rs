@@ -9,15 +9,16 @@ use super::render;
 use super::upstream::{Attached, Model};
 use crate::caller::Caller;
 use crate::hall::Hall;
-use crate::http::body::{self, PAUSE_MAX, Unreadable};
-use crate::http::server::{Credential, problem};
+use crate::http::beside;
+use crate::http::server::problem;
 use crate::leaving::Left;
-use crate::proxy::Offer;
+use crate::proxy::{self, Offer};
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
+use semel_core::beside::Beside;
 use semel_core::class::Class;
 use semel_core::policy::Rule;
 use semel_core::wording;
@@ -56,18 +57,10 @@ pub async fn answer(
     let Some(api) = Api::of(offer.speaks, &path) else {
         return problem(StatusCode::NOT_FOUND, "no model is asked there");
     };
-    let body = match body::read(body, BODY_BYTES_MAX, PAUSE_MAX).await {
+    let body = match proxy::take::whole_body(&parts.headers, body, BODY_BYTES_MAX).await {
         Ok(body) => body,
-        Err(error) => {
-            let status = match error {
-                Unreadable::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-                Unreadable::Stalled => StatusCode::REQUEST_TIMEOUT,
-                Unreadable::Broken(_) => StatusCode::BAD_REQUEST,
-            };
-            return problem(status, &format!("nothing was sent: {error}"));
-        }
+        Err(refused) => return *refused,
     };
-    let caller = Caller { principal: principal(hall, &parts).unwrap_or(caller.principal), ..caller };
     let asked = match Asked::read(offer, api, &path, &caller, parts, body) {
         Ok(asked) => asked,
         Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
@@ -75,14 +68,6 @@ pub async fn answer(
     let rule = intent::rule(&hall.policy, &asked);
     let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
     Arc::new(Call { hall, offer, caller, asked, rule, came }).answer().await
-}
-
-/// Whose request it is, where nothing but the API's own key says so, and in that API's own header.
-fn principal(hall: &Hall, parts: &Parts) -> Option<String> {
-    const KEY: http::HeaderName = http::HeaderName::from_static("x-api-key");
-    let unnamed = matches!(parts.extensions.get::<Credential>(), None | Some(Credential::None));
-    let key = parts.headers.get(KEY).filter(|_| unnamed)?;
-    Some(hall.secret()?.mac("principal", &[key.as_bytes()]).to_string())
 }
 
 impl Call {
@@ -135,10 +120,13 @@ impl Call {
             }
             Err(why) => return alone(rule, wording::ledger_unavailable(why)),
         };
-        let intent = match intent::intent(asked, rule, offer, caller, gate.ledger.secret()) {
+        let mut intent = match intent::intent(asked, rule, offer, caller, gate.ledger.secret()) {
             Ok(intent) => intent,
             Err(missing) => return alone(rule, wording::key_required(&missing)),
         };
+        let args = asked.arguments.get("args");
+        let named = args.and_then(|args| args.get("model")?.as_str().map(str::to_owned));
+        intent.beside = Beside { model: named, ..beside(&asked.headers) };
         if asked.dry_run {
             return match gate.dry_run(&intent, rule).await {
                 Ok(answer) => Passed { answer, reply: GivenReply::None, delivery: None },

@@ -10,14 +10,15 @@ use crate::hall::Hall;
 use crate::http::client::{Failed, Incoming, Prepared};
 use crate::leaving::Left;
 use crate::proxy::Offer;
+use crate::proxy::secrets::Secrets;
 use bytes::Bytes;
-use http::header::HOST;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::Full;
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId};
+use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::clock::Clock;
@@ -76,15 +77,10 @@ impl Drop for Own {
 
 impl Model<'_> {
     fn request(&self, sending: &Sending<'_>) -> Request<Full<Bytes>> {
-        let target = self.offer.client.target();
         let mut request = Request::new(Full::new(self.asked.body.clone()));
         *request.method_mut() = Method::POST;
-        let base = target.uri().path().trim_end_matches('/');
-        *request.uri_mut() = format!("{base}{}", self.asked.path).parse().unwrap_or_default();
+        *request.uri_mut() = format!("{}{}", self.offer.base, self.asked.path).parse().unwrap_or_default();
         let mut headers = self.asked.headers.clone();
-        if let Ok(host) = HeaderValue::from_str(target.authority()) {
-            headers.insert(HOST, host);
-        }
         if let (Some(recorded), Some(InjectInto::Header(name))) =
             (&sending.recorded, self.rule.inject.as_ref().map(|inject| &inject.into))
             && let (Ok(name), Ok(key)) =
@@ -104,12 +100,13 @@ impl Model<'_> {
             None => self.offer.client.prepare().await.map_err(|error| never(error.to_string()))?,
         };
         let request = self.request(sending);
-        match tokio::time::timeout(read::SILENCE_MAX, self.offer.client.send(prepared, request)).await {
+        let silence = read::silence(sending.timeout);
+        match tokio::time::timeout(silence, self.offer.client.send(prepared, request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(Failed::NeverSent(why))) => Err(never(why)),
             Ok(Err(Failed::Lost(why))) => Err(Outcome::InDoubt { why, sender_gone: true }),
             Err(_) => {
-                let why = format!("no answer began within {} seconds", read::SILENCE_MAX.as_secs());
+                let why = format!("no answer began within {} seconds", silence.as_secs());
                 Err(Outcome::InDoubt { why, sender_gone: true })
             }
         }
@@ -121,14 +118,15 @@ impl Model<'_> {
             Ok(response) => response,
             Err(outcome) => return (outcome, None),
         };
-        let head = read::head(&response);
+        let head = read::head(&response, self.offer);
         live.begin(head.clone());
-        let api = self.asked.api;
+        let (api, silence) = (self.asked.api, read::silence(sending.timeout));
         let came = match head.form {
-            Form::Document => read::document(live, response.into_body()).await,
-            Form::Events => read::events(api, live, response.into_body()).await,
+            Form::Document => read::document(live, response.into_body(), silence).await,
+            Form::Events => read::events(api, live, response.into_body(), silence).await,
         };
-        let read = classify::outcome(api, &head, live, &came, self.rule);
+        let secrets = Secrets::of(&Json::Null, self.rule, &self.asked.headers);
+        let read = classify::outcome(api, &head, live, &came, self.rule, &secrets);
         let is_answer = matches!(read.0, Outcome::Applied { .. });
         let cost =
             live.whole().ok().filter(|_| is_answer).and_then(|pieces| usage::of(api, head.form, &pieces));

@@ -5,18 +5,17 @@ use super::intent::ACCOUNTS;
 use super::reply::{self, Kept};
 use super::secrets::{self, Secrets};
 use super::upstream::{Live, LiveBody};
-use crate::ask::asks::Asks;
+use crate::ask::following::{self, Question};
 use crate::ask::origins::Origin;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use http::{HeaderMap, StatusCode};
 use semel_core::effect::Effect;
 use semel_core::json::Json;
 use semel_core::policy::rule::Probe;
-use semel_gate::upstream::ProbeAnswer;
+use semel_gate::upstream::{ProbeAnswer, Seen};
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// What a question about a request may use of it.
 struct About<'a> {
@@ -44,7 +43,7 @@ impl<'a> About<'a> {
     }
 }
 
-/// Did it happen?
+/// Did it happen? With the reply that was found, as rules see it.
 pub async fn probe(
     probe: &Probe,
     effect: Option<&Effect>,
@@ -55,16 +54,16 @@ pub async fn probe(
     match about.asker(effect, None).probe(probe).await {
         Told::No => (ProbeAnswer::No, None),
         Told::Unknown(why) => (ProbeAnswer::Unknown { why }, None),
-        Told::Yes(reply) => {
-            let found = reply.as_ref().map(|reply| match reply {
+        Told::Yes(found) => {
+            let value = found.as_ref().map(|found| match found {
                 Reply::Value(value) => value.clone(),
                 Reply::Printed(stdout) => reply::value(stdout),
             });
-            let reply = reply.map(|reply| match reply {
+            let reply = found.map(|reply| match reply {
                 Reply::Value(value) => recorded("application/json", value.canonical().into_bytes(), secrets),
                 Reply::Printed(stdout) => recorded("text/plain; charset=utf-8", stdout, secrets),
             });
-            (ProbeAnswer::Yes { reply, word: None }, found)
+            (ProbeAnswer::Yes { reply, word: None }, value)
         }
     }
 }
@@ -84,18 +83,29 @@ pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
     }
 }
 
+/// What an undo is filled in from: the request, and what is known of its answer. What must not be kept of that is taken
+/// out first.
+pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secrets: &Secrets) -> Seen {
+    let answered = match live {
+        Some(Live { body: LiveBody::Whole(body), .. }) => Some(reply::value(&secrets.out_of_body(body))),
+        Some(Live { body: LiveBody::Streamed { .. }, .. }) | None => None,
+    };
+    let reply = found.or(answered.as_ref());
+    let places = About::of(guarded).asker(None, reply).matter.places();
+    Seen { places, cwd: guarded.hall.means.shell.cwd.to_string_lossy().into_owned() }
+}
+
 /// Begins to ask whether a success is true, unless this process already does. The caller has its answer meanwhile.
-pub fn follow(guarded: &Arc<Guarded>, done: Found, reply: Json) {
-    let following = &guarded.offer.following;
-    let Some(id) = done.effect().map(|effect| effect.id).filter(|id| following.begin(*id)) else { return };
-    let guarded = Arc::clone(guarded);
-    tokio::spawn(async move {
-        if let (Ok(gate), Some(confirm)) = (&guarded.hall.gate, &guarded.understood.rule.confirm) {
-            let about = About::of(&guarded);
-            let mut asks = Asks { asker: about.asker(None, Some(&reply)), confirm };
-            // What cannot be written stays as it was reported.
-            let _as_reported = gate.confirm(confirm, &done, &mut asks).await;
-        }
-        guarded.offer.following.end(id);
-    });
+pub fn follow(guarded: &Guarded, done: Found, reply: Json) {
+    let Guarded { hall, understood, .. } = guarded;
+    let Some(confirm) = understood.rule.confirm.clone() else { return };
+    let About { upstream, headers, .. } = About::of(guarded);
+    let question = Question {
+        confirm,
+        action: understood.action.clone(),
+        arguments: understood.arguments.json.clone(),
+        reply,
+        credential: Some((upstream, headers)),
+    };
+    following::follow(hall, done, question);
 }

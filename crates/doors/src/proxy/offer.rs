@@ -2,7 +2,6 @@
 
 use super::method::is_safe;
 use crate::http::client::Client;
-use crate::mcp::confirm::Following;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use regex::Regex;
 use semel_core::ids::Run;
@@ -35,8 +34,6 @@ pub struct Offer {
     pub key_header: HeaderName,
     /// Matches whole keys.
     pub key_pattern: Option<Regex>,
-    /// Successes whose truth this process is asking for.
-    pub following: Following,
     /// Some rule may be about a request whose method only reads.
     guards_reads: bool,
 }
@@ -80,7 +77,6 @@ impl Offer {
             run: with.run,
             preset: api.preset,
             injects_credentials: api.injects_credentials(),
-            following: Following::default(),
             guards_reads: false,
             client: with.client,
         };

@@ -99,6 +99,9 @@ pub fn live(
 ) -> Response {
     let mut headers = headers::downward(headers, status, offer);
     receipt.write(&mut headers);
+    if let Some(elsewhere) = headers::keep_inside(&mut headers, status, offer) {
+        put(&mut headers, REASON, &format!("the upstream points to {elsewhere}, where nobody guards it"));
+    }
     response(status, headers, Body::new(Whole::new(body, delivery)))
 }
 
@@ -143,11 +146,14 @@ pub fn answer(answer: &Answer, offer: &Offer, delivery: Option<Delivery>) -> Res
     response(status, headers, Body::new(Whole::new(body, delivery)))
 }
 
-/// RFC 9457, with the answer's members as its extensions.
+/// RFC 9457, with the answer's members as its extensions, and with `error`: some SDKs take whatever lacks that member
+/// for a success, whatever its status.
 fn problem(status: StatusCode, code: Code, mut object: Value) -> Value {
     let what_happened = object["what_happened"].as_str().unwrap_or_default();
     let detail = format!("semel: {what_happened}");
-    let mut document = json!({"title": code.word(), "status": status.as_u16(), "detail": detail});
+    let error = json!({"type": format!("semel_{code}"), "code": code, "message": detail});
+    let mut document =
+        json!({"title": code.word(), "status": status.as_u16(), "detail": detail, "error": error});
     if let (Some(document), Some(object)) = (document.as_object_mut(), object.as_object_mut()) {
         document.append(object);
     }

@@ -17,8 +17,9 @@ use super::take::{self, Intake, Whole};
 use super::wishes::Wishes;
 use crate::caller::Caller;
 use crate::hall::Hall;
+use crate::http::beside;
 use crate::http::client::Payload;
-use crate::http::server::caller;
+use crate::http::server::{Credential, caller};
 use crate::llm;
 use axum::Router;
 use axum::body::Body;
@@ -31,6 +32,7 @@ use http::{Method, Request, StatusCode};
 use semel_core::class::Class;
 use semel_core::wording;
 use semel_gate::clock::Clock;
+use semel_gate::counts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +92,8 @@ async fn answer(offers: &Offers, mut parts: Parts, body: &mut Body) -> Result<Re
     }
     let only_reads = offer.passes(&parts.method) && others.iter().all(is_safe);
     if only_reads && !wishes.dry_run {
+        let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
+        offers.hall.passed_through(credential.tenant(), counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
         let body = Payload::from(std::mem::take(body));
         return Ok(relay(offer, Outgoing { method: parts.method, uri: place.uri, headers, body }).await);
@@ -129,6 +133,7 @@ impl Taken<'_> {
         let Taken { hall, offer, place, caller, wishes, parts, whole, came } = self;
         let reads = understood.rule.class == Class::Read;
         if reads && !wishes.dry_run {
+            hall.passed_through(&caller.tenant, counts::Door::Http);
             let headers = headers::upward(parts.headers, offer);
             let body = Payload::from(whole.bytes);
             return Ok(relay(offer, Outgoing { method: parts.method, uri: place.uri, headers, body }).await);
@@ -141,7 +146,8 @@ impl Taken<'_> {
         }
         let secret = gate.ledger.secret();
         let intent = intent::intent(&understood, offer, &caller, &wishes, &parts.headers, secret);
-        let intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
+        let mut intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
+        intent.beside = beside(&parts.headers);
         let would = match wishes.dry_run {
             true => Some(gate.dry_run(&intent, &understood.rule).await),
             false => None,

@@ -6,10 +6,8 @@ use super::delivery::Part;
 use super::guard::Guarded;
 use super::headers;
 use super::inject;
-use super::intent::Understood;
 use super::reply::{self, REPLY_BYTES_MAX};
 use super::secrets::Secrets;
-use crate::ask::{Lent, Matter};
 use crate::http::body::{self, Unreadable};
 use crate::http::client::{Failed, Incoming, Prepared};
 use bytes::{Bytes, BytesMut};
@@ -33,7 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 const ANSWER_PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A client that takes nothing of an answer for this long is gone; the upstream's answer is then read without it.
-const READER_PAUSE_MAX: Duration = Duration::from_secs(30);
+const READER_PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// Parts of a large answer that wait to be taken.
 const PARTS_WAITING_MAX: usize = 8;
@@ -355,15 +353,7 @@ impl Upstream for HttpUpstream<'_> {
     }
 
     fn seen(&self) -> Option<Seen> {
-        let live = match &self.live {
-            Some(Live { body: LiveBody::Whole(body), .. }) => Some(reply::value(body)),
-            _ => None,
-        };
-        let reply = self.found.clone().or(live);
-        let Guarded { hall, understood: Understood { action, arguments, .. }, .. } = self.guarded;
-        let (arguments, reply) = (&arguments.json, reply.as_ref());
-        let matter = Matter { action, arguments, effect: None, reply, lent: Lent::Nothing };
-        Some(Seen { places: matter.places(), cwd: hall.means.shell.cwd.to_string_lossy().into_owned() })
+        Some(ask::seen(self.guarded, self.live.as_ref(), self.found.as_ref(), &self.secrets()))
     }
 
     /// The upstream is not the sender: what it still does with a request is what `quiet` is for.

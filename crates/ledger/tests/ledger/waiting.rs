@@ -79,3 +79,22 @@ fn reads_lazy_commits_and_conflicts_make_no_durable_commit() {
     }
     assert_eq!(store.durable_commits(), 1);
 }
+
+/// A ledger of generations alone has lazy commits only.
+#[test]
+fn lazy_commits_alone_do_not_let_the_log_grow_for_ever() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    let store = scene::open_blocking(&place).expect("it opens").store;
+    let mut log = place.database().as_os_str().to_owned();
+    log.push("-wal");
+    let mut largest = 0;
+    for n in 0..3_000_u64 {
+        let mut lazy = claim(named(&format!("k{n}")), index(u128::from(n) + 1, false));
+        lazy.durability = Durability::Lazy;
+        assert_eq!(now(store.commit(lazy)).expect("answered"), Committed::Done);
+        largest = largest.max(std::fs::metadata(&log).map_or(0, |log| log.len()));
+    }
+    assert!(largest < 32 << 20, "{largest} bytes");
+    assert!(store.durable_commits() < 100, "{}", store.durable_commits());
+}

@@ -1,7 +1,7 @@
 //! Answers that are none.
 
 use super::model::Api;
-use super::stage::{Stage, ask, request, streamed, wait};
+use super::stage::{Stage, ask, read_to_end, request, streamed, wait};
 use crate::serve::served::Asked;
 
 /// Reads what comes until the connection ends in the middle.
@@ -136,4 +136,45 @@ fn a_model_that_cannot_be_reached_leaves_nothing_behind() {
         stage.served.ask_raw("POST /p/nowhere/v1/responses HTTP/1.1", "", &request("m").to_string()).answer();
     assert_eq!((answer.status, answer.json()["code"].as_str()), (502, Some("not_started")));
     assert_eq!(stage.home.json(["ledger", "list"])["items"], serde_json::json!([]));
+}
+
+#[test]
+fn of_two_answers_the_first_whole_one_is_the_answer_and_the_other_is_evidence() {
+    let stage = Stage::with("[[rule]]\nmatch = \"llm:**\"\ntimeout = \"200ms\"\n");
+    let step = "Semel-Step: one\r\n";
+    let mut slow = ask(&stage.served, Api::Messages, step, &streamed("waits"));
+    slow.head();
+    slow.chunk();
+    wait(|| stage.count("in_doubt") == 1);
+    let retry = ask(&stage.served, Api::Messages, step, &request("waits"));
+    wait(|| stage.model.asked() == 2);
+    stage.model.release_first();
+    assert!(read_to_end(&mut slow).contains("message_stop"), "the late answer is the first whole one");
+    wait(|| stage.count("applied") == 1);
+    stage.model.release();
+    let retry = retry.answer();
+    assert_eq!(retry.json(), Api::Messages.document(1, "answer 1"), "and so it is everybody's");
+    let again = stage.answer_with(Api::Messages, step, &streamed("waits"));
+    assert_eq!(again.body, Api::Messages.events(1, "answer 1").concat());
+    let id = stage.home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().expect("an id").to_owned();
+    let shown = stage.home.json(["ledger", "show", &id]);
+    let kinds: Vec<&str> =
+        shown["journal"].as_array().expect("lines").iter().filter_map(|line| line["kind"].as_str()).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "settled_applied").count(), 2, "{kinds:?}");
+    assert!(!kinds.contains(&"duplicate_detected") && stage.model.asked() == 2, "{kinds:?}");
+}
+
+#[test]
+fn a_credential_that_an_api_repeats_is_not_written_down() {
+    let stage = Stage::new();
+    let refused = stage.answer(Api::Chat, &request("echo-401"));
+    assert!(refused.status == 401 && refused.body.contains("Bearer sk-test"), "{refused:?}");
+    let id = stage.home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().expect("an id").to_owned();
+    let shown = stage.home.semel(["ledger", "show", &id]).stdout;
+    assert!(shown.contains("HTTP 401") && !shown.contains("sk-test"), "{shown}");
+    let files = stage.home.state_files();
+    for file in files.iter().filter(|file| file.is_file()) {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        assert!(!bytes.windows(7).any(|window| window == b"sk-test"), "{file:?}");
+    }
 }

@@ -35,8 +35,8 @@ struct State {
     heard: Mutex<Vec<Heard>>,
     /// Answers that nobody took to their end.
     abandoned: AtomicUsize,
-    /// Models that wait go on once this is set.
-    released: Mutex<bool>,
+    /// Models that wait go on up to this number.
+    released: Mutex<usize>,
     changed: Condvar,
 }
 
@@ -74,13 +74,19 @@ impl Model {
 
     /// Lets whatever waits go on, and whatever will wait.
     pub fn release(&self) {
-        *self.state.released.lock().expect("nobody panicked") = true;
+        *self.state.released.lock().expect("nobody panicked") = usize::MAX;
         self.state.changed.notify_all();
     }
 
-    fn wait(&self) {
+    /// Lets the first one go on, and no other.
+    pub fn release_first(&self) {
+        *self.state.released.lock().expect("nobody panicked") = 1;
+        self.state.changed.notify_all();
+    }
+
+    fn wait(&self, number: usize) {
         let released = self.state.released.lock().expect("nobody panicked");
-        drop(self.state.changed.wait_while(released, |released| !*released));
+        drop(self.state.changed.wait_while(released, |released| *released < number));
     }
 
     /// A client that goes away in the middle is noted, and else none of its business.
@@ -118,7 +124,11 @@ impl Model {
         let fails = !how.contains("once") || number == 1;
         for status in [400, 401, 429, 500, 503, 529] {
             if how.contains(&status.to_string()) && fails {
-                let error = json!({"error": {"type": "some_error", "message": format!("no, {number}")}});
+                let mut said = format!("no, {number}");
+                if how.contains("echo") {
+                    said.push_str(heard.header("authorization").unwrap_or_default());
+                }
+                let error = json!({"error": {"type": "some_error", "message": said}});
                 return reply(
                     stream,
                     status,
@@ -138,7 +148,7 @@ impl Model {
         };
         if heard.body["stream"] != true {
             if how.contains("waits") {
-                self.wait();
+                self.wait(number);
             }
             if how.contains("cut") && fails {
                 write(
@@ -159,7 +169,7 @@ impl Model {
         let half = events.len() / 2;
         for (index, event) in events.iter().enumerate() {
             if index == half && how.contains("waits") {
-                self.wait();
+                self.wait(number);
             }
             if index == half && how.contains("error") && fails {
                 chunk(stream, api.error())?;

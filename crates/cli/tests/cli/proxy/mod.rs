@@ -9,6 +9,7 @@ mod identity;
 mod keys;
 mod modes;
 mod passing;
+mod presets;
 mod questions;
 mod repeats;
 mod secrets;

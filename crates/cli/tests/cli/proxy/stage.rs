@@ -38,6 +38,14 @@ impl Stage {
         Stage { home, api, served, policy }
     }
 
+    /// An API that a preset knows.
+    pub fn known(preset: &str) -> Stage {
+        let (home, api) = (Home::new(), Api::start());
+        let policy = format!("[upstream.api]\nurl = \"{}\"\npreset = \"{preset}\"\n", api.url());
+        let served = Served::start(&home, &policy);
+        Stage { home, api, served, policy }
+    }
+
     pub fn plain() -> Stage {
         Stage::with("")
     }
