@@ -9,9 +9,15 @@ use http::header::{self, HeaderName};
 use semel_core::digest::Digest;
 use semel_core::json::{self, Json, Object};
 
-/// Headers that say on which state of the world, or on which part of it, a request acts: with another value it is another
-/// request. A rule's `key` may name further ones.
-const TELLING: [&str; 3] = ["if-match", "if-none-match", "content-range"];
+/// Headers that say what is done, or on which state or part of the world: with another value it is another request. A
+/// rule's `key` may name further ones.
+const TELLING: [&str; 4] = [
+    "if-match",
+    "if-none-match",
+    "content-range",
+    // Names the operation, where one address takes all of them.
+    "x-amz-target",
+];
 
 /// Why a request cannot be understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -160,7 +166,8 @@ fn kind_of(headers: &HeaderMap) -> &str {
 
 fn is_json(kind: &str) -> bool {
     matches!(kind, "application/json" | "text/json")
-        || kind.starts_with("application/") && kind.ends_with("+json")
+        || kind.starts_with("application/")
+            && (kind.ends_with("+json") || kind.starts_with("application/x-amz-json-"))
 }
 
 /// `; name=value` behind a type, quotes taken off.
