@@ -11,10 +11,9 @@ use super::upstream::Model;
 use crate::caller::Caller;
 use crate::hall::Hall;
 use crate::http::beside;
-use crate::http::body::{self, PAUSE_MAX};
 use crate::http::server::problem;
 use crate::leaving::Left;
-use crate::proxy::{Offer, take};
+use crate::proxy::{self, Offer};
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
@@ -58,13 +57,9 @@ pub async fn answer(
     let Some(api) = Api::of(offer.speaks, &path) else {
         return problem(StatusCode::NOT_FOUND, "no model is asked there");
     };
-    let mut body = body;
-    let body = match body::read(&mut body, BODY_BYTES_MAX, PAUSE_MAX).await {
-        Ok(whole) => whole,
-        Err(why) => {
-            take::drain(body);
-            return *take::not_whole(&why);
-        }
+    let body = match proxy::take::whole_body(&parts.headers, body, BODY_BYTES_MAX).await {
+        Ok(body) => body,
+        Err(refused) => return *refused,
     };
     let Read { asked, arguments, outgoing } = match asked::read(offer, api, &path, &caller, parts, body) {
         Ok(read) => read,

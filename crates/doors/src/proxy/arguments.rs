@@ -9,8 +9,8 @@ use http::header::{self, HeaderName};
 use semel_core::digest::Digest;
 use semel_core::json::{self, Json, Object};
 
-/// Headers that say on which state of the world, or on which part of it, a request acts: with another value it is another
-/// request. A rule's `key` may name further ones.
+/// Headers that say what is done, or on which state or part of the world: with another value it is another request. A
+/// rule's `key` may name further ones.
 const TELLING: [&str; 4] = [
     "if-match",
     "if-none-match",

@@ -18,6 +18,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
+use semel_gate::counts;
 use std::sync::Arc;
 
 /// A request that is looked at while it passes.
@@ -47,7 +48,8 @@ impl Observed<'_> {
             }
             Err(Part { why, .. }) => return Err(not_whole(&why)),
         };
-        let Observed { offer, place, parts, .. } = self;
+        let Observed { hall, caller, offer, place, parts, .. } = self;
+        hall.passed_through(&caller.tenant, counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
         let outgoing = Outgoing { method: parts.method, uri: place.uri, headers, body: payload };
         let response = relay(offer, outgoing).await;

@@ -4,7 +4,8 @@ use super::refused::{Refused, malformed, refuse};
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use http::header::EXPECT;
+use http::{HeaderMap, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -91,6 +92,17 @@ pub fn not_whole(why: &Unreadable) -> Refused {
         Unreadable::Stalled => refuse(StatusCode::REQUEST_TIMEOUT, &said),
         Unreadable::Broken(_) => malformed(why),
     }
+}
+
+/// The body of a request, if it has at most so many bytes.
+pub async fn whole_body(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Bytes, Refused> {
+    body::read(&mut body, max, PAUSE_MAX).await.map_err(|why| {
+        // Whoever waits for a word before it sends its body is not made to send it in vain.
+        if !headers.contains_key(EXPECT) {
+            drain(body);
+        }
+        not_whole(&why)
+    })
 }
 
 /// Takes what a client still sends after it was refused: it reads its refusal only then. Within a runtime.

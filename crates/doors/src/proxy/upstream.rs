@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 const ANSWER_PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A client that takes nothing of an answer for this long is gone; the upstream's answer is then read without it.
-const READER_PAUSE_MAX: Duration = Duration::from_secs(30);
+const READER_PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// Parts of a large answer that wait to be taken.
 const PARTS_WAITING_MAX: usize = 8;

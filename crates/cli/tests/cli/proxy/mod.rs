@@ -4,6 +4,7 @@ mod api;
 mod stage;
 
 mod bodies;
+mod document;
 mod doubts;
 mod identity;
 mod keys;
