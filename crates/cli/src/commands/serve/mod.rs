@@ -18,12 +18,13 @@ use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::api::{self, Api};
 use semel_doors::hall::Hall;
-use semel_doors::http::server::{self, Served, Token};
+use semel_doors::http::server::{self, Load, Served, Token};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
 use semel_doors::proxy;
 use semel_doors::runtime::RuntimeClock;
+use semel_doors::telemetry::{self, Operation};
 use semel_ledger::place::Place;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -54,8 +55,10 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     runtime.spawn(served::keep_counts(Arc::clone(&hall)));
     let front = front::front(&hall, token, address);
     let door = Arc::new(Door::new(Arc::clone(&hall)));
+    let load = Load::default();
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
+        .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&hall), load.clone()))))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
         .merge(api::router(Arc::new(Api { hall: Arc::clone(&hall) })))
         .merge(proxy::router(Arc::new(proxy::Offers { hall: Arc::clone(&hall), by_name: apis })))
@@ -67,7 +70,8 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         // Whoever reads this may ask it to end at once.
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
-        server::serve(listener, Served { front: Arc::new(front), router }, stop, hall.busy.rest()).await;
+        server::serve(listener, Served { front: Arc::new(front), router, load }, stop, hall.busy.rest())
+            .await;
         served::write_counts(&hall).await;
         for server in &all {
             if let Link::Child(child) = &server.link {
