@@ -181,7 +181,6 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         (State::NotApplied(NotApplied { why, .. }), Event::Claimed(new))
             if !matches!(why, NotAppliedWhy::Refuted(_)) =>
         {
-            next.refusals += u32::from(matches!(why, NotAppliedWhy::Refused(_)));
             start(&mut next, new, false);
         }
         (State::InDoubt(_), Event::Resent(new)) => start(&mut next, new, true),
@@ -337,7 +336,6 @@ impl Effect {
             epoch: new.epoch,
             delivered_at: None,
             undo: None,
-            refusals: 0,
             undone: None,
         };
         start(&mut effect, new, false);
@@ -357,7 +355,6 @@ impl Effect {
             epoch,
             delivered_at: None,
             undo: None,
-            refusals: 0,
             undone: None,
         }
     }

@@ -159,7 +159,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             nonce: attempt.nonce,
             deadline: attempt.deadline,
             tier: effect.facts.tier,
-            idempotency_key: upstream_key(self.ledger.secret(), key, effect, rule),
+            idempotency_key: upstream_key(self.ledger.secret(), key, effect.occurrence.number, rule),
             possible_repeat: false,
         }
     }

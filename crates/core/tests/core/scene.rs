@@ -95,7 +95,6 @@ pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {
         epoch: 0,
         delivered_at: None,
         undo: None,
-        refusals: 0,
         undone: None,
     }
 }

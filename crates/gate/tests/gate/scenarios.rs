@@ -394,25 +394,6 @@ fn a_keyed_effect_is_resent_with_the_same_key_while_the_key_lives() {
 }
 
 #[test]
-fn after_a_refusal_the_upstream_gets_another_key_and_in_doubt_the_same() {
-    let (house, mut wish) = (House::new(), Wish::keyed(seconds(600)));
-    wish.rule.budget = 5;
-    let gate = house.gate();
-    let script = Script::answers([refusal(), unclear(), refusal(), unclear(), success()]);
-    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::UpstreamRefused));
-    // The doubt of the second attempt outlives the refusal of the third, so all after it share one key.
-    house.pass(&gate, &wish, &script);
-    assert!(house.pass(&gate, &wish, &script).answer.ok);
-    let keys = script.keys();
-    assert_eq!(keys.len(), 5);
-    assert_ne!(
-        keys[0], keys[1],
-        "an upstream that keeps its answers would refuse for as long as it keeps them"
-    );
-    assert!(keys[1..].iter().all(|key| *key == keys[1]), "{keys:?}");
-}
-
-#[test]
 fn a_keyed_effect_is_held_once_its_key_may_be_forgotten() {
     let (house, wish) = (House::new(), Wish::keyed(seconds(600)));
     let script = Script::after(seconds(541), unclear());

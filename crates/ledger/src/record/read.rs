@@ -31,7 +31,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
     let (mut id, mut occurrence, mut facts, mut marks, mut state) = (None, None, None, None, None);
     let mut attempts = Ok(Vec::new());
     let (mut opened_at, mut epoch, mut delivered_at) = (At(0), 0, None);
-    let (mut undo, mut undone, mut refusals) = (Ok(None), None, 0);
+    let (mut undo, mut undone) = (Ok(None), None);
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => id = Some(EffectId(u128::from_be_bytes(value.array()?))),
@@ -52,7 +52,6 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
                 Err(unread) => undo = Err(known(unread)?),
             },
             11 => undone = Some(self::undone(value)?),
-            12 => refusals = value.small()?,
             _ => {}
         }
     }
@@ -73,7 +72,6 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
         epoch,
         delivered_at,
         undo: undo.unwrap_or_default(),
-        refusals,
         undone,
     };
     Ok(Readable { effect, newer })

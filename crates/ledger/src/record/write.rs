@@ -25,7 +25,6 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
         epoch,
         delivered_at,
         undo,
-        refusals,
         undone,
     } = effect;
     let mut out = Out::with_capacity(BYTES_USUAL);
@@ -49,9 +48,6 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
             out.bytes(1, &by.0.to_be_bytes());
             out.number(2, at.0);
         });
-    }
-    if *refusals != 0 {
-        out.number(12, u64::from(*refusals));
     }
     // Last, so that no record that was cut off passes for a whole one.
     out.message(6, |out| self::state(out, state));
