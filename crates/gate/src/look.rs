@@ -10,6 +10,7 @@ use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
 use semel_core::effect::{Doubt, State};
+use semel_core::identity::Marks;
 use semel_core::intent::NamedBy;
 use semel_core::policy::rule::{Probe, Rule};
 use semel_core::wording;
@@ -106,7 +107,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let neighbours = self.ledger.doubtful_neighbours(call.intent.neighbourhood, LOOKALIKES_MAX).await?;
         for (key, known) in neighbours.into_iter().filter(|(key, _)| *key != found.key) {
             let now = self.clock.now();
-            let looks_like = known.effect.marks.looks_like(&call.intent.marks);
+            let looks_like = is_lookalike(call, &known.effect.marks);
             let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential)
             else {
                 continue;
@@ -130,9 +131,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 }
 
-/// A caller's key or a rule's fields say what is the same; only whole arguments can be the same in other words.
 fn may_have_lookalikes<U>(call: &Call<'_, U>) -> bool {
-    call.rule.class == Class::Consequential && call.intent.named_by == NamedBy::Arguments
+    call.rule.class == Class::Consequential
+}
+
+/// A caller's key or a rule's fields say what is the same, so only whole arguments can be the same in other words. But
+/// SDKs make up a key for each call: under another key the very same call is held as long as nobody knows about the
+/// first.
+fn is_lookalike<U>(call: &Call<'_, U>, of: &Marks) -> Option<Vec<String>> {
+    let differing = of.looks_like(&call.intent.marks)?;
+    let same = of.fingerprint == call.intent.marks.fingerprint;
+    (same || call.intent.named_by == NamedBy::Arguments).then_some(differing)
 }
 
 fn probes_before<'a, U>(call: &Call<'a, U>) -> Option<&'a Probe> {

@@ -115,7 +115,7 @@ fn redact_embedded(text: &str) -> Option<String> {
 }
 
 /// Words that make a name secret. Singular on purpose: `max_tokens` is a setting.
-const WORDS: [&str; 15] = [
+const WORDS: [&str; 20] = [
     "authorization",
     "cookie",
     "cookies",
@@ -131,6 +131,11 @@ const WORDS: [&str; 15] = [
     "credentials",
     "accesskey",
     "privatekey",
+    "cvc",
+    "cvv",
+    "cvc2",
+    "cvv2",
+    "signature",
 ];
 const PAIRS: [(&str, &str); 3] = [("api", "key"), ("access", "key"), ("private", "key")];
 
@@ -149,10 +154,12 @@ pub fn may_name_a_secret(text: &str) -> bool {
     let begins = |from: &[u8]| {
         let word: &[u8] = match from[0].to_ascii_lowercase() {
             b'a' => b"auth",
-            b'c' => return begins_with(from, b"cook") || begins_with(from, b"cred"),
+            b'c' => {
+                return [&b"cook"[..], b"cred", b"cvc", b"cvv"].iter().any(|word| begins_with(from, word));
+            }
             b'k' => b"key",
             b'p' => b"pass",
-            b's' => b"secr",
+            b's' => return begins_with(from, b"secr") || begins_with(from, b"sign"),
             b't' => b"toke",
             _ => return false,
         };

@@ -27,18 +27,15 @@ pub struct HttpApi {
 }
 
 impl HttpApi {
-    /// Whether semel itself puts a credential into requests, rather than giving on the client's.
+    /// Whether semel itself may put a credential into requests, rather than giving on the client's. Which header holds
+    /// one is the API's to say, so any that the operator wrote may.
     pub fn injects_credentials(&self) -> bool {
-        !self.headers_env.is_empty() || self.headers.iter().any(|(name, _)| is_credential(name))
+        !self.headers_env.is_empty() || !self.headers.is_empty()
     }
 }
 
 /// Headers in which APIs take a credential.
 pub const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
-
-fn is_credential(header: &str) -> bool {
-    CREDENTIALS.iter().any(|name| header.eq_ignore_ascii_case(name))
-}
 
 /// What a client gets for its idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]

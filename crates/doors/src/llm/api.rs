@@ -86,14 +86,19 @@ fn kind(data: &[u8]) -> String {
     struct Typed<'a> {
         #[serde(borrow, rename = "type")]
         kind: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        object: Option<Cow<'a, str>>,
         error: Option<serde::de::IgnoredAny>,
     }
     if data.trim_ascii() == DONE.as_bytes() {
         return DONE.to_owned();
     }
     match serde_json::from_slice::<Typed<'_>>(data) {
-        Ok(Typed { kind: Some(kind), .. }) => kind.into_owned(),
+        // Types of responses tell their errors themselves, and hold them in a member of that name.
+        Ok(Typed { kind: Some(kind), .. }) if kind.starts_with("response.") => kind.into_owned(),
         Ok(Typed { error: Some(_), .. }) => "error".to_owned(),
+        Ok(Typed { object: Some(object), .. }) if object == "error" => "error".to_owned(),
+        Ok(Typed { kind: Some(kind), .. }) => kind.into_owned(),
         _ => String::new(),
     }
 }

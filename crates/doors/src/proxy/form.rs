@@ -10,7 +10,25 @@ pub const PAIRS_MAX: usize = 10_000;
 #[error("more than {PAIRS_MAX} parameters")]
 pub struct TooMany;
 
-/// Names and values, decoded. What is not valid UTF-8 is read with replacement characters, as servers do.
+/// Bytes as text. What is not valid UTF-8 stays percent-encoded, so that two texts of another encoding stay two.
+pub fn text_of(bytes: Vec<u8>) -> String {
+    use std::fmt::Write as _;
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return text,
+        Err(error) => error.into_bytes(),
+    };
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        match byte {
+            // A literal percent sign must not look like one of those below.
+            b' '..=b'~' if byte != b'%' => text.push(char::from(byte)),
+            _ => write!(text, "%{byte:02X}").expect("a text takes whatever is written"),
+        }
+    }
+    text
+}
+
+/// Names and values, decoded.
 pub fn pairs(text: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
     text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -79,10 +97,7 @@ pub fn decoded(text: &str) -> Cow<'_, str> {
             (byte, _) => bytes.push(byte),
         }
     }
-    Cow::Owned(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
+    Cow::Owned(text_of(bytes))
 }
 
 pub fn encoded(text: &str) -> String {

@@ -91,7 +91,7 @@ fn decode_segment(segment: &str) -> Result<String, BadPath> {
         bytes.push(byte);
         rest = after;
     }
-    Ok(String::from_utf8(bytes).unwrap_or_else(|_| segment.to_ascii_uppercase()))
+    Ok(super::form::text_of(bytes))
 }
 
 fn hex(digit: u8) -> Result<u8, BadPath> {

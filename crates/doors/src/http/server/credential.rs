@@ -1,8 +1,9 @@
 //! What a request was let in by, and whose it therefore is.
 
-use http::HeaderMap;
 use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue};
 use semel_core::digest::Secret;
+use semel_core::identity::is_secret_name;
 use semel_core::policy::upstreams::CREDENTIALS;
 use semel_ledger::tokens::Scope;
 use std::fmt;
@@ -17,6 +18,13 @@ pub(super) const UPSTREAM_CREDENTIALS: [HeaderName; 4] = [
     HeaderName::from_static(CREDENTIALS[2]),
     HeaderName::from_static(CREDENTIALS[3]),
 ];
+
+/// Cookies change from answer to answer (load balancers, sessions), and a caller must stay who it is; keys of requests
+/// and tokens against forgery are made anew for each call.
+fn is_no_credential(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name == "cookie" || name.contains("csrf") || name.contains("xsrf") || name.contains("idempotency")
+}
 
 /// Whose token it is, and what it may do at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +61,19 @@ impl Credential {
         }
         if bytes.is_empty() {
             return None;
+        }
+        // Beside a key that many share, other headers may say whose call it is: `X-Auth-Token`, `Private-Token`, …
+        let mut others: Vec<(&HeaderName, &HeaderValue)> = headers
+            .iter()
+            .filter(|(name, _)| !UPSTREAM_CREDENTIALS.contains(name) && !is_no_credential(name))
+            .filter(|(name, _)| is_secret_name(name.as_str()))
+            .collect();
+        others.sort_by(|a, b| (a.0.as_str(), a.1.as_bytes()).cmp(&(b.0.as_str(), b.1.as_bytes())));
+        for (name, value) in others {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.push(b':');
+            bytes.extend_from_slice(value.as_bytes());
         }
         Some(Credential::Passed(bytes))
     }
@@ -103,6 +124,10 @@ mod tests {
         assert_ne!(passed(&[("x-api-key", "a")]), passed(&[("api-key", "a")]));
         assert_ne!(passed(&[("x-api-key", "a")]), passed(&[("authorization", "a")]));
         assert_eq!(passed(&[("authorization", ""), ("cookie", "a")]), None);
+        let key = ("x-api-key", "public-app");
+        assert_ne!(passed(&[key, ("x-auth-token", "alice")]), passed(&[key, ("x-auth-token", "bob")]));
+        assert_eq!(passed(&[key, ("cookie", "lb=1")]), passed(&[key, ("cookie", "lb=2")]));
+        assert_eq!(passed(&[key, ("x-csrf-token", "1")]), passed(&[key, ("x-csrf-token", "2")]));
     }
 
     #[test]
