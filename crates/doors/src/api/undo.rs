@@ -19,7 +19,6 @@ use std::time::Duration;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "UndoWish")]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "UndoAsked")]
 pub struct Undo {
     /// Why.
     #[schemars(length(min = 1, max = 500))]
