@@ -18,7 +18,7 @@ use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::api::{self, Api};
 use semel_doors::hall::Hall;
-use semel_doors::http::server::{self, Served, Token};
+use semel_doors::http::server::{self, Room, Served, Token};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
@@ -58,7 +58,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
         .merge(api::router(Arc::new(Api { hall: Arc::clone(&hall) })))
-        .merge(proxy::router(Arc::new(proxy::Offers { hall: Arc::clone(&hall), by_name: apis })))
+        .merge(proxy::router(Arc::new(proxy::Offers::new(Arc::clone(&hall), apis))))
         .fallback(nothing_here);
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await;
@@ -67,7 +67,9 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         // Whoever reads this may ask it to end at once.
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
-        server::serve(listener, Served { front: Arc::new(front), router }, stop, hall.busy.rest()).await;
+        let room = Room::for_files(served::open_files());
+        server::serve(listener, Served { front: Arc::new(front), router, room }, stop, hall.busy.rest())
+            .await;
         served::write_counts(&hall).await;
         for server in &all {
             if let Link::Child(child) = &server.link {

@@ -8,12 +8,14 @@ mod cross_origin;
 mod front;
 mod keyring;
 mod problem;
+mod room;
 
 pub use caller::caller;
 pub use credential::{Credential, Holder, LOCAL};
 pub use front::{Front, OWN_TOKEN};
 pub use keyring::{Keyring, ReadTokens, Token};
 pub use problem::problem;
+pub use room::Room;
 
 use crate::http::body::Held;
 use axum::Router;
@@ -44,12 +46,6 @@ const BUFFER_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX;
 /// A client sends its headers at once, or it is not a client; an idle connection is kept as long.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Clients of one machine, each with a stream or two. Beyond it new ones wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 1_024;
-
-/// Requests at once, streams included.
-const REQUESTS_MAX: usize = 2_048;
-
 /// After a failed accept (no descriptors left, usually) the others get time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -64,6 +60,7 @@ const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
 pub struct Served {
     pub front: Arc<Front>,
     pub router: Router,
+    pub room: Room,
 }
 
 /// Serves until told to stop, and then until what was sent has `settled`.
@@ -73,8 +70,8 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
     settled: impl Future<Output = ()>,
 ) {
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let requests = Arc::new(Semaphore::new(REQUESTS_MAX));
+    let connections = Arc::new(Semaphore::new(served.room.connections));
+    let requests = Arc::new(Semaphore::new(served.room.requests));
     let (stopping, stopped) = watch::channel(false);
     let mut open = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
