@@ -6,6 +6,7 @@ use super::begin::word_of;
 use super::problem::Problem;
 use super::respond::{self, Delivery};
 use super::rulings::kept;
+use crate::ask::following::{self, Question};
 use crate::command::render::REPLY_BYTES_MAX;
 use axum::response::Response;
 use http::StatusCode;
@@ -102,6 +103,7 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         Outcome::Applied { .. } => undo_of(&rule, &known.effect.facts.action, sent.reply.as_deref()),
         Outcome::NotApplied { .. } | Outcome::InDoubt { .. } => None,
     };
+    let reply = reply_of(sent.reply.as_deref());
     // A client that goes away in the middle has settled all the same.
     let working = api.hall.busy.begin();
     let settling = Arc::clone(&api);
@@ -124,7 +126,14 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             );
             Err(Problem::new(StatusCode::CONFLICT, detail).with("effect_id", effect.id.to_string()))
         }
-        Settled::Recorded(passed) => {
+        Settled::Recorded(mut passed) => {
+            if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
+                let (confirm, action) = (confirm.clone(), known.effect.facts.action.clone());
+                // Its arguments are not kept; a question that needs them stays unanswered.
+                let arguments = Json::object::<&str, 0>([]);
+                let question = Question { confirm, action, arguments, reply, credential: None };
+                following::follow(&api.hall, done, question);
+            }
             let text = respond::answer(&passed.answer, &GivenReply::None)?;
             let delivery = Delivery { found: passed.delivery, came, late_after: rule.late_after };
             Ok(respond::delivering(api, text, delivery))
@@ -168,10 +177,14 @@ impl Settle {
 /// How what a client did itself can be taken back. Its arguments are not kept, so only its reply can be filled in.
 pub fn undo_of(rule: &Rule, action: &str, reply: Option<&[u8]>) -> Option<Undo> {
     let undo = rule.undo.as_ref()?;
-    let reply = reply.and_then(|reply| json::parse_bytes(reply).ok()).unwrap_or(Json::Null);
-    let places = Json::object([("reply", reply)]);
+    let places = Json::object([("reply", reply_of(reply))]);
     let secret = &rule.sorting.secret;
     Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: "/" }))
+}
+
+/// What a client says that it was answered, as rules see it.
+fn reply_of(reply: Option<&[u8]>) -> Json {
+    reply.and_then(|reply| json::parse_bytes(reply).ok()).unwrap_or(Json::Null)
 }
 
 /// What a client takes away: it names the attempt, and is of use to its own principal alone.

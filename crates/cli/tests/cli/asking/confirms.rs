@@ -1,8 +1,10 @@
 //! A command said that it did it: is it true?
 
 use super::api::{Api, Says};
+use crate::api::client::Client;
 use crate::home::{Home, Ran};
 use crate::run::TOUCH;
+use crate::serve::served::{Served, TOKEN};
 use std::process::Stdio;
 
 fn paid() -> Says {
@@ -144,6 +146,24 @@ fn a_queued_answer_can_be_confirmed() {
     let ran = home.run(&["--json"], "echo x >> world; echo '{\"status\": \"queued\", \"id\": \"ch_7\"}'");
     assert_eq!((ran.code, &ran.json()["evidence"]), (Some(0), &"confirmed".into()), "{ran:?}");
     assert_eq!((home.effects(), api.heard().len()), (1, 2));
+}
+
+#[test]
+fn what_a_client_says_that_it_did_is_asked_about_too() {
+    let (home, bank) = (Home::new(), Api::start());
+    bank.tell("GET /charges/ch_7", [unpaid(), paid()]);
+    let policy = format!(
+        "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\n[rule.confirm]\n\
+         http = \"GET {}/charges/{{reply.id}}\"\nok = \"resp.status == 'succeeded'\"\nwithin = \"20s\"\n",
+        bank.url()
+    );
+    let served = Served::start(&home, &policy);
+    let admin = Client::new(&served, TOKEN);
+    let claim = admin.claim(crate::api::client::charge("ann"));
+    let settled = admin.settle(&claim, "applied", serde_json::json!({"id": "ch_7"})).json();
+    assert_eq!(settled["reason"], "reported, not confirmed yet", "{settled}");
+    home.wait_until("it is confirmed", || state(&home).1.as_deref() == Some("confirmed"));
+    assert_eq!(bank.heard().len(), 2);
 }
 
 /// A person who presses Ctrl-C is not kept until the rule's time is over.
