@@ -8,12 +8,14 @@ mod cross_origin;
 mod front;
 mod keyring;
 mod problem;
+mod room;
 
 pub use caller::caller;
 pub use credential::{Credential, Holder, LOCAL};
 pub use front::{Front, OWN_TOKEN};
 pub use keyring::{Keyring, ReadTokens, Token};
 pub use problem::problem;
+pub use room::Room;
 
 use crate::http::body::Held;
 use axum::Router;
@@ -45,12 +47,6 @@ const BUFFER_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX;
 /// A client sends its headers at once, or it is not a client; an idle connection is kept as long.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Clients of one machine, each with a stream or two. Beyond it new ones wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 1_024;
-
-/// Requests at once, streams included.
-const REQUESTS_MAX: usize = 2_048;
-
 /// After a failed accept (no descriptors left, usually) the others get time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -73,6 +69,7 @@ pub struct Served {
 pub struct Load {
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
+    room: Room,
     /// Connections that are open; of the places above, one is always kept for the next.
     open: Arc<AtomicUsize>,
 }
@@ -86,17 +83,16 @@ impl Drop for Open {
     }
 }
 
-impl Default for Load {
-    fn default() -> Self {
+impl Load {
+    pub fn within(room: Room) -> Load {
         Load {
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-            requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
+            connections: Arc::new(Semaphore::new(room.connections)),
+            requests: Arc::new(Semaphore::new(room.requests)),
+            room,
             open: Arc::default(),
         }
     }
-}
 
-impl Load {
     pub fn connections(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
@@ -107,7 +103,7 @@ impl Load {
     }
 
     pub fn requests(&self) -> usize {
-        REQUESTS_MAX.saturating_sub(self.requests.available_permits())
+        self.room.requests.saturating_sub(self.requests.available_permits())
     }
 }
 
