@@ -23,11 +23,22 @@ pub struct Environment {
     pub failpoints: Option<String>,
     /// The token that clients of `semel serve` show, instead of the one in the state directory.
     pub serve_token: Option<String>,
+    /// What OpenTelemetry's own variables say.
+    pub otel: Otel,
     pub allow_network_fs: bool,
     pub search: OsString,
     pub cwd: PathBuf,
     /// The login name, as the session has it.
     pub login: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Otel {
+    pub disabled: bool,
+    pub endpoint: Option<String>,
+    pub traces_endpoint: Option<String>,
+    pub headers: Option<String>,
+    pub service: Option<String>,
 }
 
 #[allow(clippy::disallowed_methods, reason = "the one home of the environment")]
@@ -55,6 +66,14 @@ impl Environment {
             baggage: text("BAGGAGE")?,
             failpoints: text("SEMEL_FAILPOINTS")?,
             serve_token: text("SEMEL_SERVE_TOKEN")?,
+            otel: Otel {
+                disabled: text("OTEL_SDK_DISABLED")?.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+                    || text("OTEL_TRACES_EXPORTER")?.is_some_and(|exporter| exporter == "none"),
+                endpoint: text("OTEL_EXPORTER_OTLP_ENDPOINT")?,
+                traces_endpoint: text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")?,
+                headers: text("OTEL_EXPORTER_OTLP_HEADERS")?,
+                service: text("OTEL_SERVICE_NAME")?,
+            },
             allow_network_fs: text("SEMEL_ALLOW_NETWORK_FS")?.is_some_and(|value| value != "0"),
             search: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
             login: text("USER")?.or(text("LOGNAME")?),

@@ -10,6 +10,7 @@ mod output;
 mod policy_files;
 mod served;
 mod table;
+mod traces;
 
 use args::{Cli, Command};
 use clap::Parser;

@@ -2,5 +2,9 @@
 
 mod health;
 mod metrics;
+mod post;
+mod span;
+mod traces;
 
 pub use health::{Operation, router};
+pub use traces::{Collector, Exporting, Traces};

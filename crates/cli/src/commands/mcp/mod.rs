@@ -10,7 +10,7 @@ use crate::args::Mcp as Args;
 use crate::house::TENANT;
 use crate::means;
 use crate::policy_files;
-use crate::served;
+use crate::{served, traces};
 use anyhow::{Context as _, bail};
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
@@ -36,7 +36,12 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let clock = RuntimeClock::start();
     let runtime = served::runtime()?;
     let _in_runtime = runtime.enter();
+    let traces = traces::started(context, &policy);
     let gate = served::gate(context, &clock, &policy);
+    let gate = match &traces {
+        Some((traces, _)) => gate.map(|gate| gate.with_observer(Arc::clone(traces) as _)),
+        None => gate,
+    };
     if let Err(why) = &gate {
         // Rule 16: reads pass without a ledger; whoever looks at the log should know.
         context
@@ -57,7 +62,13 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let connection = Arc::new(Connection::new(caller));
     let session = Session { door, server: Arc::new(server), connection };
     let code = runtime.block_on(session.run(hears))?;
-    runtime.block_on(served::write_counts(&hall));
+    runtime.block_on(async {
+        served::write_counts(&hall).await;
+        if let Some((_, exporting)) = traces {
+            // Standard error is the client's log; a collector that is away is not its concern.
+            let _lost = exporting.finish().await;
+        }
+    });
     runtime.shutdown_background();
     Ok(ExitCode::from(code))
 }

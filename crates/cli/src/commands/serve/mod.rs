@@ -9,7 +9,7 @@ use super::Context;
 use crate::args::Serve as Args;
 use crate::means;
 use crate::output::Hinted;
-use crate::served;
+use crate::{served, traces};
 use anyhow::Context as _;
 use axum::Router;
 use axum::response::Response;
@@ -39,7 +39,12 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = served::runtime()?;
     let _in_runtime = runtime.enter();
     // The ledger's place is made and checked here, before a token is put beside it.
+    let traces = traces::started(context, &policy);
     let gate = served::gate(context, &clock, &policy);
+    let gate = match &traces {
+        Some((traces, _)) => gate.map(|gate| gate.with_observer(Arc::clone(traces) as _)),
+        None => gate,
+    };
     if let Err(why) = &gate {
         let said = format_args!("semel: the ledger is not available, so effects will be refused: {why}");
         context.output.warn(said);
@@ -76,6 +81,12 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         server::serve(listener, Served { front: Arc::new(front), router, load }, stop, hall.busy.rest())
             .await;
         served::write_counts(&hall).await;
+        if let Some((_, exporting)) = traces {
+            let lost = exporting.finish().await;
+            if lost > 0 {
+                context.output.warn(format_args!("semel: {lost} spans did not reach the collector"));
+            }
+        }
         for server in &all {
             if let Link::Child(child) = &server.link {
                 child.close();

@@ -1,0 +1,153 @@
+//! Spans on their way to a collector, as OTLP over HTTP with JSON. Nobody waits for them, and a collector that is away
+//! costs spans and nothing else.
+
+use super::post::post;
+use super::span::Span;
+use crate::http::client::Client;
+use bytes::Bytes;
+use http::HeaderMap;
+use semel_gate::observe::{Observer, Told};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// Spans that wait to be sent. More are dropped: memory is worth more than they are.
+const WAITING_MAX: usize = 4_096;
+
+/// Spans in one request.
+const BATCH_MAX: usize = 512;
+
+/// How long the first of a batch waits for others.
+const GATHERS: Duration = Duration::from_secs(1);
+
+/// A collector that restarts is away for seconds.
+const TRIES: u32 = 3;
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a program that ends waits for its last spans.
+const FINISHES: Duration = Duration::from_secs(3);
+
+/// Where spans go.
+#[derive(Debug)]
+pub struct Collector {
+    pub client: Client,
+    pub headers: HeaderMap,
+    pub service: String,
+}
+
+/// Takes spans from the gate.
+#[derive(Debug)]
+pub struct Traces {
+    spans: mpsc::Sender<Span>,
+    lost: Arc<AtomicU64>,
+}
+
+/// Takes them to the collector, in a task of its own.
+#[derive(Debug)]
+pub struct Exporting {
+    end: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+    lost: Arc<AtomicU64>,
+}
+
+/// What the task has.
+struct Exporter {
+    waiting: mpsc::Receiver<Span>,
+    collector: Collector,
+    lost: Arc<AtomicU64>,
+}
+
+impl Traces {
+    /// Within a runtime.
+    pub fn start(collector: Collector) -> (Arc<Traces>, Exporting) {
+        let (spans, waiting) = mpsc::channel(WAITING_MAX);
+        let (end, ended) = oneshot::channel();
+        let lost = Arc::<AtomicU64>::default();
+        let exporter = Exporter { waiting, collector, lost: Arc::clone(&lost) };
+        let task = tokio::spawn(exporter.export(ended));
+        (Arc::new(Traces { spans, lost: Arc::clone(&lost) }), Exporting { end, task, lost })
+    }
+}
+
+impl Exporting {
+    /// Sends what is left, before a program ends. Returns how many spans never reached the collector.
+    pub async fn finish(self) -> u64 {
+        let _gone = self.end.send(());
+        let _slow = tokio::time::timeout(FINISHES, self.task).await;
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Exporter {
+    async fn export(mut self, mut ended: oneshot::Receiver<()>) {
+        let mut batch = Vec::new();
+        loop {
+            let first = tokio::select! {
+                span = self.waiting.recv() => span,
+                _ = &mut ended => None,
+            };
+            let Some(first) = first else { break };
+            batch.push(first);
+            let gathered = async {
+                while batch.len() < BATCH_MAX
+                    && let Some(span) = self.waiting.recv().await
+                {
+                    batch.push(span);
+                }
+            };
+            tokio::select! {
+                () = gathered => {}
+                () = tokio::time::sleep(GATHERS) => {}
+                _ = &mut ended => break,
+            }
+            self.send(&std::mem::take(&mut batch)).await;
+        }
+        while let Ok(span) = self.waiting.try_recv() {
+            batch.push(span);
+        }
+        for part in batch.chunks(BATCH_MAX) {
+            self.send(part).await;
+        }
+    }
+
+    async fn send(&self, batch: &[Span]) {
+        let spans: Vec<_> = batch.iter().map(Span::json).collect();
+        let resource = json!({"attributes": [
+            {"key": "service.name", "value": {"stringValue": self.collector.service}},
+            {"key": "service.version", "value": {"stringValue": env!("CARGO_PKG_VERSION")}},
+        ]});
+        let scope = json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
+        let scoped = json!([{"scope": scope, "spans": spans}]);
+        let document = json!({"resourceSpans": [{"resource": resource, "scopeSpans": scoped}]});
+        let body = Bytes::from(document.to_string());
+        for attempt in 1..=TRIES {
+            match post(&self.collector.client, &self.collector.headers, body.clone()).await {
+                Ok(status) if status.is_success() => return,
+                // It has them and does not want them.
+                Ok(status) if !matches!(status.as_u16(), 429 | 502 | 503 | 504) => break,
+                // A span that comes twice is the same span.
+                _ if attempt < TRIES => tokio::time::sleep(TRY_AGAIN_AFTER * attempt).await,
+                _ => {}
+            }
+        }
+        self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
+    }
+}
+
+impl Observer for Traces {
+    fn tell(&self, told: &Told<'_>) {
+        let span = match told {
+            Told::Settled(settling) => Span::of_attempt(settling),
+            Told::Answered(answered) => Span::of_duplicate(answered),
+            _ => None,
+        };
+        if let Some(span) = span
+            && self.spans.try_send(span).is_err()
+        {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
