@@ -2,7 +2,7 @@
 
 use crate::commands::Context;
 use anyhow::Context as _;
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use semel_core::policy::Policy;
 use semel_doors::hall::Hall;
 use semel_doors::mcp::link::child::ChildLink;
@@ -26,6 +26,16 @@ const THREADS: usize = 2;
 
 pub fn runtime() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()
+}
+
+/// How many files this process may have open from now on: all that the system lets it have. What many shells start with
+/// is meant for programs that open a few.
+pub fn open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    let current = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    // Without a limit there are as many as anybody wants.
+    current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
 /// The gate, or why there is none: reads pass without one.

@@ -22,6 +22,9 @@ def call(plan, step, attempts):
             types.append(getattr(event, "type", "chunk"))
             if len(events) == step.get("abandon_after"):
                 return {"abandoned": True, "types": types}
+    # Of a response, this SDK hands an error on as one more event.
+    if types[-1:] == ["error"]:
+        raise RuntimeError(events[-1].message)
     value = chunks(events) if step["do"] == "chat" else response(getattr(events[-1], "response", None))
     return {**value, "types": types}
 

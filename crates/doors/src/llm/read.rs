@@ -3,6 +3,7 @@
 use super::api::{Api, Turn};
 use super::live::{Form, Head, Live};
 use crate::http::client::Incoming;
+use crate::http::headers::unshare;
 use crate::http::sse::Parser;
 use crate::proxy::Offer;
 use crate::proxy::headers::{downward, is_read_as_it_is};
@@ -13,12 +14,7 @@ use http_body_util::BodyExt;
 use std::time::Duration;
 
 /// An upstream that says nothing for this long says nothing more: as long as the SDKs of these APIs wait.
-const SILENCE_MAX: Duration = Duration::from_secs(600);
-
-/// How long silence is borne where a rule says how long an attempt may take.
-pub fn silence(timeout: Option<Duration>) -> Duration {
-    timeout.map_or(SILENCE_MAX, |timeout| timeout.min(SILENCE_MAX))
-}
+pub const SILENCE_MAX: Duration = Duration::from_secs(600);
 
 /// After its end a stream closes at once. One that stays open is not waited for.
 const CLOSING_TAKES_MAX: Duration = Duration::from_millis(20);
@@ -53,12 +49,13 @@ pub fn head(response: &Response<Incoming>, offer: &Offer) -> Head {
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, no-transform"));
         headers.entry(UNBUFFERED).or_insert(HeaderValue::from_static("no"));
     }
+    unshare(&mut headers);
     Head { status: response.status(), headers, form }
 }
 
-pub async fn document(live: &Live, mut body: Incoming, silence: Duration) -> Came {
+pub async fn document(live: &Live, mut body: Incoming) -> Came {
     loop {
-        match next(live, &mut body, silence).await {
+        match next(live, &mut body, SILENCE_MAX).await {
             Ok(Some(data)) => live.push(data, false),
             Ok(None) => return Came::Whole,
             Err(why) => return Came::Broken(why),
@@ -68,11 +65,11 @@ pub async fn document(live: &Live, mut body: Incoming, silence: Duration) -> Cam
 
 /// Events are given on one by one. The one that ends the answer is held back until it is settled, and whatever comes
 /// behind it.
-pub async fn events(api: Api, live: &Live, mut body: Incoming, silence: Duration) -> Came {
+pub async fn events(api: Api, live: &Live, mut body: Incoming) -> Came {
     let mut parser = Parser::with_limit(EVENT_BYTES_MAX);
     let mut came: Option<Came> = None;
     loop {
-        let patience = if came.is_some() { CLOSING_TAKES_MAX } else { silence };
+        let patience = if came.is_some() { CLOSING_TAKES_MAX } else { SILENCE_MAX };
         let data = match (next(live, &mut body, patience).await, &came) {
             (Ok(Some(data)), _) => data,
             (Ok(None) | Err(_), Some(came)) => return came.clone(),

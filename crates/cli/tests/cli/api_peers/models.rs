@@ -3,7 +3,7 @@
 
 use super::faults::{self, Fault, Leaves};
 use super::findings::Findings;
-use super::sdk::{ANTHROPIC_NODE, ANTHROPIC_PYTHON, Api, Brought, OPENAI_NODE, OPENAI_PYTHON, Sdk};
+use super::sdk::{ANTHROPIC_NODE, ANTHROPIC_PYTHON, Api, Brought, Language, OPENAI_NODE, OPENAI_PYTHON, Sdk};
 use super::stage::{CASE, Stage, token};
 use super::world::World;
 use serde_json::{Value, json};
@@ -65,7 +65,10 @@ fn one_answer_whatever_goes_wrong(sdk: Sdk, faults: &[Fault], form: fn(Value) ->
     let steps: Vec<Value> = faults.iter().map(|fault| form(named(sdk, fault.name))).collect();
     let base = sdk.api.guarded(&stage.semel.address);
     let mut findings = Findings::default();
-    let first = sdk.together(&stage.home, &base, &steps, &token());
+    // What the model does not answer is given up by the SDK, after semel has begun to doubt it.
+    let mut given_up = token();
+    given_up["timeout_s"] = 6.into();
+    let first = sdk.together(&stage.home, &base, &steps, &given_up);
     for (fault, brought) in faults.iter().zip(&first) {
         findings.expect(is_whole(brought), fault.name, brought);
         no_more_than_needed(fault, brought, &stage.world, &mut findings);
@@ -120,24 +123,30 @@ fn whatever_goes_wrong_a_step_has_one_answer_behind_the_anthropic_sdk_for_node()
     one_answer_whatever_goes_wrong(ANTHROPIC_NODE, &faults::all(), whole);
 }
 
+/// The SDKs for Node wait for ever for the rest of a stream, with or without semel.
+fn of_streams(sdk: Sdk) -> Vec<Fault> {
+    let ends = |fault: &Fault| sdk.language == Language::Python || !fault.name.starts_with("silence");
+    faults::of_streams().into_iter().filter(ends).collect()
+}
+
 #[test]
 fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_openai_sdk_for_python() {
-    one_answer_whatever_goes_wrong(OPENAI_PYTHON, &faults::of_streams(), streamed);
+    one_answer_whatever_goes_wrong(OPENAI_PYTHON, &of_streams(OPENAI_PYTHON), streamed);
 }
 
 #[test]
 fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_openai_sdk_for_node() {
-    one_answer_whatever_goes_wrong(OPENAI_NODE, &faults::of_streams(), streamed);
+    one_answer_whatever_goes_wrong(OPENAI_NODE, &of_streams(OPENAI_NODE), streamed);
 }
 
 #[test]
 fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_anthropic_sdk_for_python() {
-    one_answer_whatever_goes_wrong(ANTHROPIC_PYTHON, &faults::of_streams(), streamed);
+    one_answer_whatever_goes_wrong(ANTHROPIC_PYTHON, &of_streams(ANTHROPIC_PYTHON), streamed);
 }
 
 #[test]
 fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_anthropic_sdk_for_node() {
-    one_answer_whatever_goes_wrong(ANTHROPIC_NODE, &faults::of_streams(), streamed);
+    one_answer_whatever_goes_wrong(ANTHROPIC_NODE, &of_streams(ANTHROPIC_NODE), streamed);
 }
 
 /// Without a name a delivered answer is not reused: the caller wants another sample.

@@ -162,7 +162,7 @@ match = "http:POST lying.example/v1/charges"
 class = "consequential"
 [rule.confirm]
 http = "GET WORLD/v1/charges/{reply.id}"
-ok = "resp.status == 'succeeded'"
+ok = "status == 200 && resp.status == 'succeeded'"
 within = "3s"
 "#,
     );

@@ -8,12 +8,14 @@ mod cross_origin;
 mod front;
 mod keyring;
 mod problem;
+mod room;
 
 pub use caller::caller;
 pub use credential::{Credential, Holder, LOCAL};
 pub use front::{Front, OWN_TOKEN};
 pub use keyring::{Keyring, ReadTokens, Token};
 pub use problem::problem;
+pub use room::Room;
 
 use crate::http::body::Held;
 use axum::Router;
@@ -28,6 +30,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -44,12 +47,6 @@ const BUFFER_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX;
 /// A client sends its headers at once, or it is not a client; an idle connection is kept as long.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Clients of one machine, each with a stream or two. Beyond it new ones wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 1_024;
-
-/// Requests at once, streams included.
-const REQUESTS_MAX: usize = 2_048;
-
 /// After a failed accept (no descriptors left, usually) the others get time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -64,6 +61,50 @@ const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
 pub struct Served {
     pub front: Arc<Front>,
     pub router: Router,
+    pub load: Load,
+}
+
+/// How much a server carries, and how much it may.
+#[derive(Debug, Clone)]
+pub struct Load {
+    connections: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
+    room: Room,
+    /// Connections that are open; of the places above, one is always kept for the next.
+    open: Arc<AtomicUsize>,
+}
+
+/// An open connection, as long as it is counted.
+struct Open(Arc<AtomicUsize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Load {
+    pub fn within(room: Room) -> Load {
+        Load {
+            connections: Arc::new(Semaphore::new(room.connections)),
+            requests: Arc::new(Semaphore::new(room.requests)),
+            room,
+            open: Arc::default(),
+        }
+    }
+
+    pub fn connections(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    fn opens(&self) -> Open {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Open(Arc::clone(&self.open))
+    }
+
+    pub fn requests(&self) -> usize {
+        self.room.requests.saturating_sub(self.requests.available_permits())
+    }
 }
 
 /// Serves until told to stop, and then until what was sent has `settled`.
@@ -73,14 +114,14 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
     settled: impl Future<Output = ()>,
 ) {
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let requests = Arc::new(Semaphore::new(REQUESTS_MAX));
+    let load = served.load.clone();
+    let (connections, requests) = (&load.connections, &load.requests);
     let (stopping, stopped) = watch::channel(false);
     let mut open = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = async {
-            let permit = Arc::clone(&connections).acquire_owned().await.expect("it is never closed");
+            let permit = Arc::clone(connections).acquire_owned().await.expect("it is never closed");
             (listener.accept().await, permit)
         };
         tokio::select! {
@@ -88,10 +129,11 @@ pub async fn serve(
             Some(_) = open.join_next() => {}
             (accepted, permit) = accepted => match accepted {
                 Ok((stream, _)) => {
-                    let (served, requests, stopped) = (served.clone(), Arc::clone(&requests), stopped.clone());
+                    let (served, requests, stopped) = (served.clone(), Arc::clone(requests), stopped.clone());
+                    let counted = load.opens();
                     open.spawn(async move {
                         connection(stream, served, requests, stopped).await;
-                        drop(permit);
+                        drop((permit, counted));
                     });
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
