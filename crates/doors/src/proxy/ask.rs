@@ -88,7 +88,7 @@ pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
 pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secrets: &Secrets) -> Seen {
     let answered = match live {
         Some(Live { body: LiveBody::Whole(body), .. }) => Some(reply::value(&secrets.out_of_body(body))),
-        Some(Live { body: LiveBody::Streamed { .. }, .. }) | None => None,
+        Some(Live { body: LiveBody::Streamed(_), .. }) | None => None,
     };
     let reply = found.or(answered.as_ref());
     let places = About::of(guarded).asker(None, reply).matter.places();

@@ -9,9 +9,8 @@ use semel_ledger::Found;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// What is marked once an answer has left.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ impl Delivery {
     }
 
     /// Marks it, unless it was late: whoever had asked may have gone by then.
-    fn mark(self) {
+    pub fn mark(self) {
         let Delivery { hall, found, left, came, late_after } = self;
         if hall.clock.elapsed().saturating_sub(came) > late_after {
             return;
@@ -104,77 +103,6 @@ impl Drop for Whole {
     fn drop(&mut self) {
         if let Some(delivery) = self.delivery.take().filter(|_| self.rest.is_empty() && self.looked_at.get())
         {
-            delivery.mark();
-        }
-    }
-}
-
-/// An answer too large to be held back: it goes out while it arrives, and only its end waits for the settlement.
-#[derive(Debug)]
-pub struct Streamed {
-    parts: mpsc::Receiver<Part>,
-    /// What is still to come, where the upstream said how much it is.
-    length: Option<u64>,
-    ended: bool,
-    delivery: Option<Delivery>,
-}
-
-#[derive(Debug)]
-pub enum Part {
-    Some(Bytes),
-    /// It is settled; nothing follows.
-    Last(Bytes, Option<Box<Delivery>>),
-}
-
-/// The answer broke off, or could not be settled: its end is never sent.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the answer has no end")]
-pub struct Endless;
-
-impl Streamed {
-    /// `length`: how many bytes the upstream promised.
-    pub fn new(parts: mpsc::Receiver<Part>, length: Option<u64>) -> Streamed {
-        Streamed { parts, length, ended: false, delivery: None }
-    }
-}
-
-impl Body for Streamed {
-    type Data = Bytes;
-    type Error = Endless;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Endless>>> {
-        if self.ended {
-            return Poll::Ready(None);
-        }
-        let bytes = match ready!(self.parts.poll_recv(context)) {
-            Some(Part::Some(bytes)) => bytes,
-            Some(Part::Last(bytes, delivery)) => {
-                self.ended = true;
-                self.delivery = delivery.map(|delivery| *delivery);
-                bytes
-            }
-            None => return Poll::Ready(Some(Err(Endless))),
-        };
-        self.length = self.length.map(|length| length.saturating_sub(bytes.len() as u64));
-        Poll::Ready(Some(Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.ended
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
-    }
-}
-
-impl Drop for Streamed {
-    fn drop(&mut self) {
-        // It is there once the last part was taken.
-        if let Some(delivery) = self.delivery.take() {
             delivery.mark();
         }
     }

@@ -5,7 +5,8 @@ use super::delivery::Delivery;
 use super::intent::Understood;
 use super::offer::Offer;
 use super::render::{self, Receipt};
-use super::upstream::{Begun, HttpUpstream, Live, LiveBody};
+use super::streamed::Begun;
+use super::upstream::{HttpUpstream, Live, LiveBody};
 use crate::hall::Hall;
 use axum::response::Response;
 use bytes::Bytes;
@@ -84,7 +85,7 @@ async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>) -> Ended {
     hall.leaving.gone(intent.key).await;
     let mut upstream = HttpUpstream::of(&guarded, Some(begun));
     let passed = gate.pass(intent, &understood.rule, &mut upstream).await;
-    let mut live = upstream.finish();
+    let live = upstream.finish();
     let mut passed = match passed {
         Ok(passed) => passed,
         Err(error) => {
@@ -94,15 +95,15 @@ async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>) -> Ended {
     if let Some(done) = gate.unconfirmed(&understood.rule, &mut passed) {
         ask::follow(&guarded, done, ask::reply(&passed, live.as_ref()));
     }
-    if let Some(Live { body: LiveBody::Streamed { writer, end }, .. }) = &mut live
-        && let Some(writer) = writer.take()
-        && passed.reply == GivenReply::Live
-    {
-        // It is settled: now the client may have the end. Without this the answer stays without one.
-        let delivery = guarded.delivery(passed.delivery.clone());
-        let last = super::delivery::Part::Last(std::mem::take(end), delivery.map(Box::new));
-        let _client_is_gone = writer.send(last).await;
-    }
+    let live = match live {
+        Some(Live { body: LiveBody::Streamed(giving), .. }) => {
+            if passed.reply == GivenReply::Live {
+                giving.end(guarded.delivery(passed.delivery.clone())).await;
+            }
+            None
+        }
+        live => live,
+    };
     Ended { passed, live }
 }
 

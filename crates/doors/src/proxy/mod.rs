@@ -27,6 +27,7 @@ pub mod render;
 pub mod reply;
 pub mod secrets;
 pub mod serve;
+pub mod streamed;
 pub mod take;
 pub mod upstream;
 pub mod wishes;

@@ -2,7 +2,7 @@
 
 use super::headers;
 use super::offer::Offer;
-use crate::http::client::{Failed, Incoming, Payload};
+use crate::http::client::{Incoming, Payload, Unanswered};
 use crate::http::server::problem;
 use axum::body::Body;
 use axum::response::Response;
@@ -26,33 +26,27 @@ pub async fn relay(offer: &Offer, outgoing: Outgoing) -> Response {
         // A read has no body unless it says so.
         headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
-    // What has no body can be built a second time, if it certainly did not leave.
-    let twice = body.is_end_stream().then(|| headers.clone());
-    let request = |headers: HeaderMap, body: Payload| {
-        let mut request = Request::new(body);
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = uri.clone();
-        *request.headers_mut() = headers;
-        request
-    };
-    let prepared = match offer.client.prepare().await {
+    let mut request = Request::new(body);
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    let client = &offer.client;
+    let prepared = match client.prepare().await {
         Ok(prepared) => prepared,
         Err(error) => return unreachable(&error.to_string()),
     };
-    let mut sent = offer.client.send(prepared, request(headers, body)).await;
-    if let (Err(Failed::NeverSent(_)), Some(headers)) = (&sent, twice) {
+    let mut sent = client.try_send(prepared, request).await;
+    if let Err(Unanswered::NeverSent(request, _)) = sent {
         // The connection had closed while it was idle.
-        sent = match offer.client.connect().await {
-            Ok(prepared) => {
-                offer.client.send(prepared, request(headers, Payload::from(bytes::Bytes::new()))).await
-            }
+        sent = match client.connect().await {
+            Ok(prepared) => client.try_send(prepared, *request).await,
             Err(error) => return unreachable(&error.to_string()),
         };
     }
     match sent {
         Ok(response) => given_on(response, &method, offer),
-        Err(Failed::NeverSent(why) | Failed::Lost(why)) => {
-            unreachable(&format!("{} gave no answer: {why}", offer.client.target()))
+        Err(Unanswered::NeverSent(_, why) | Unanswered::Lost(why)) => {
+            unreachable(&format!("{} gave no answer: {why}", client.target()))
         }
     }
 }

@@ -1,10 +1,10 @@
 //! From what a request came to, to a response.
 
-use super::delivery::{Delivery, Streamed, Whole};
+use super::delivery::{Delivery, Whole};
 use super::headers;
 use super::offer::Offer;
 use super::reply::Kept;
-use super::upstream::Begun;
+use super::streamed::{Begun, Streamed};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;

@@ -2,20 +2,20 @@
 
 use super::ask;
 use super::classify::{self, Meaning};
-use super::delivery::Part;
 use super::guard::Guarded;
 use super::headers;
 use super::inject;
 use super::reply::{self, REPLY_BYTES_MAX};
 use super::secrets::Secrets;
-use crate::http::body::{self, Unreadable};
-use crate::http::client::{Failed, Incoming, Prepared};
+use super::streamed::{Begun, Collected, Giving, collect};
+use crate::http::body;
+use crate::http::client::{Failed, Incoming, NotReached, Payload, Prepared, Unanswered};
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH};
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::response::Parts as Head;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
-use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::intent::NamedBy;
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
@@ -23,18 +23,8 @@ use semel_core::policy::rule::Probe;
 use semel_gate::clock::Clock;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Recorded, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
-use std::pin::{Pin, pin};
-use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
-
-/// An answer may take as long as the upstream works.
-const ANSWER_PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
-
-/// A client that takes nothing of an answer for this long is gone; the upstream's answer is then read without it.
-const READER_PAUSE_MAX: Duration = Duration::from_secs(10);
-
-/// Parts of a large answer that wait to be taken.
-const PARTS_WAITING_MAX: usize = 8;
+use std::pin::pin;
+use tokio::sync::oneshot;
 
 /// What of an unclear answer is shown: enough to see what it was.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
@@ -50,22 +40,8 @@ pub struct Live {
 #[derive(Debug)]
 pub enum LiveBody {
     Whole(Bytes),
-    /// It is on its way to the client already; this is what is held back of it.
-    Streamed {
-        writer: Option<mpsc::Sender<Part>>,
-        end: Bytes,
-    },
-}
-
-/// An answer that begins to go out before its end is there.
-#[derive(Debug)]
-pub struct Begun {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub length: Option<u64>,
-    pub parts: mpsc::Receiver<Part>,
-    pub effect: EffectId,
-    pub attempt: AttemptNo,
+    /// It is on its way to the client already, but for its end.
+    Streamed(Giving),
 }
 
 #[derive(Debug)]
@@ -127,135 +103,87 @@ impl<'a> HttpUpstream<'a> {
             Some(LastSend::By(last)) => self.guarded.hall.clock.now() > last,
             Some(LastSend::WhileAlive) | None => false,
         };
-        let connected = |connected: Result<Prepared, crate::http::client::NotReached>| {
+        let connected = |connected: Result<Prepared, NotReached>| {
             connected.map_err(|error| Failed::NeverSent(error.to_string()))
         };
         let mut prepared = match self.prepared.take().filter(Prepared::is_fresh) {
             Some(prepared) => prepared,
             None => connected(client.prepare().await)?,
         };
+        let mut request = self.request(recorded).map(Payload::from);
         for again in [true, false] {
             if is_late() {
-                return Err(Failed::NeverSent("the last moment for sending has passed".into()));
+                break;
             }
-            match client.send(prepared, self.request(recorded)).await {
-                Err(Failed::NeverSent(_)) if again => prepared = connected(client.connect().await)?,
-                sent => return sent,
+            match client.try_send(prepared, request).await {
+                Ok(response) => return Ok(response),
+                Err(Unanswered::Lost(why)) => return Err(Failed::Lost(why)),
+                Err(Unanswered::NeverSent(unsent, _)) if again => {
+                    request = *unsent;
+                    prepared = connected(client.connect().await)?;
+                }
+                Err(Unanswered::NeverSent(_, why)) => return Err(Failed::NeverSent(why)),
             }
         }
-        Err(Failed::NeverSent("the connection closed before anything was sent".into()))
+        Err(Failed::NeverSent("the last moment for sending has passed".into()))
     }
 
     /// Reads an answer to its end, and says what it means.
     async fn read(&mut self, recorded: Option<&Recorded<'_>>, response: Response<Incoming>) -> Sent {
         let (head, body) = response.into_parts();
-        let Guarded { understood, offer, .. } = self.guarded;
-        let meaning = classify::meaning(head.status, &understood.rule, &offer.keys);
-        let keep = headers::is_read_as_it_is(&head.headers);
-        let mut body = pin!(body);
+        let Guarded { understood, offer, method, path, .. } = self.guarded;
+        let rule = &understood.rule;
+        let meaning = classify::meaning(head.status, rule, &offer.keys);
         if meaning == Meaning::Ambiguous {
             // Its end would not make it any clearer.
-            let shown = begins_with(&mut body).await;
-            let words = classify::line(head.status, &shown);
-            return self.unclear(words, shown_as(head.status, &shown));
+            let shown = begins_with(body).await;
+            return self.unclear(classify::line(head.status, &shown), shown_as(head.status, &shown));
         }
-        let mut whole = BytesMut::new();
-        let mut first = Bytes::new();
-        let mut stream: Option<Stream> = None;
-        let mut length = 0_u64;
-        while !body.is_end_stream() {
-            let data = match body::next(&mut body, ANSWER_PAUSE_MAX).await {
-                Ok(Some(data)) => data,
-                Ok(None) => break,
-                Err(error) => {
-                    let words =
-                        format!("{}; its answer broke off: {error}", classify::line(head.status, b""));
-                    return self.unclear(words, Value::Null);
-                }
-            };
-            length += data.len() as u64;
-            match &mut stream {
-                Some(stream) => stream.give(data).await,
-                None if length <= REPLY_BYTES_MAX as u64 && first.is_empty() && whole.is_empty() => {
-                    first = data
-                }
-                None if length <= REPLY_BYTES_MAX as u64 => {
-                    if whole.is_empty() {
-                        whole.extend_from_slice(&std::mem::take(&mut first));
-                    }
-                    whole.extend_from_slice(&data);
-                }
-                None => {
-                    let mut begun = self.begin(&head, body.size_hint(), length, recorded);
-                    begun.give(std::mem::take(&mut first)).await;
-                    begun.give(std::mem::take(&mut whole).freeze()).await;
-                    begun.give(data).await;
-                    stream = Some(begun);
-                }
+        let begun = self.begun.take();
+        let collected = collect(body, REPLY_BYTES_MAX, |length| begin(&head, length, begun, recorded)).await;
+        let (whole, giving, length) = match collected {
+            Ok(Collected::Whole(whole)) if !is_cut(&head, &whole) => {
+                let length = whole.len() as u64;
+                (whole, None, length)
             }
-        }
-        let whole = if whole.is_empty() { first } else { whole.freeze() };
-        let too_large = stream.is_some() || !keep;
-        let meaning = match classify::within(meaning, &understood.rule, || reply::value(&whole)) {
+            Ok(Collected::Streamed(giving, length)) => (Bytes::new(), Some(giving), length),
+            Ok(Collected::Whole(_)) => return self.unclear(broke_off(&head, "it is not whole"), Value::Null),
+            Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
+        };
+        let meaning = match classify::within(meaning, rule, || reply::value(&whole)) {
             Ok(meaning) => meaning,
             Err(why) => {
-                return self
-                    .unclear(format!("the answer does not say: {why}"), shown_as(head.status, &whole));
+                let why = format!("the answer does not say: {why}");
+                return self.unclear(why, shown_as(head.status, &whole));
             }
         };
-        let secrets = self.secrets();
-        let reply = (!too_large).then(|| kept(head.status, &head.headers, &whole, &secrets));
-        let recorded_as = if too_large { Reply::TooLarge(length) } else { Reply::Kept };
+        let kept = match giving.is_none() && headers::is_read_as_it_is(&head.headers) {
+            true => Reply::Kept,
+            false => Reply::TooLarge(length),
+        };
         let outcome = match meaning {
             Meaning::Refused { answers_repeats } => {
                 let why = NotAppliedWhy::Refused(classify::line(head.status, &whole));
                 // Without a reply on record it answers nobody else.
-                let reply = if answers_repeats { recorded_as } else { Reply::Unknown };
-                Outcome::NotApplied { why, reply }
+                Outcome::NotApplied { why, reply: if answers_repeats { kept } else { Reply::Unknown } }
             }
             applied => {
                 let evidence =
                     if applied == Meaning::Accepted { Evidence::Accepted } else { Evidence::Reported };
-                let Guarded { method, path, .. } = self.guarded;
-                let word = classify::effect_word(head.status, method, path, &understood.rule, || {
-                    reply::value(&whole)
-                });
-                Outcome::Applied { evidence, word, reply: recorded_as }
+                let word = classify::effect_word(head.status, method, path, rule, || reply::value(&whole));
+                Outcome::Applied { evidence, word, reply: kept }
             }
         };
-        let reply = reply.filter(|_| {
-            matches!(&outcome, Outcome::Applied { .. } | Outcome::NotApplied { reply: Reply::Kept, .. })
-        });
-        let body = match stream {
-            Some(stream) => LiveBody::Streamed { writer: stream.writer, end: stream.held },
-            None => LiveBody::Whole(whole),
+        let secrets = self.secrets();
+        let reply = match &outcome {
+            Outcome::Applied { reply: Reply::Kept, .. } | Outcome::NotApplied { reply: Reply::Kept, .. } => {
+                Some(recordable(&head, &whole, &secrets))
+            }
+            _ => None,
         };
+        let body = giving.map_or(LiveBody::Whole(whole), LiveBody::Streamed);
         self.live = Some(Live { status: head.status, headers: head.headers, body });
         Sent { outcome: secrets.out_of_outcome(outcome), reply, data: Value::Null }
-    }
-
-    /// Begins to give an answer on that is too large to be kept.
-    fn begin(
-        &mut self,
-        head: &http::response::Parts,
-        rest: http_body::SizeHint,
-        so_far: u64,
-        recorded: Option<&Recorded<'_>>,
-    ) -> Stream {
-        let (writer, parts) = mpsc::channel(PARTS_WAITING_MAX);
-        let length = rest.exact().map(|rest| rest + so_far);
-        let told = self.begun.take().zip(recorded).is_some_and(|(begun, recorded)| {
-            let begin = Begun {
-                status: head.status,
-                headers: head.headers.clone(),
-                length,
-                parts,
-                effect: recorded.effect.id,
-                attempt: recorded.attempt,
-            };
-            begun.send(begin).is_ok()
-        });
-        Stream { writer: told.then_some(writer), held: Bytes::new() }
     }
 
     fn unclear(&self, why: String, data: Value) -> Sent {
@@ -270,42 +198,48 @@ impl<'a> HttpUpstream<'a> {
     }
 }
 
-/// A large answer on its way out. Its newest part is held back: with it the client would have everything.
-struct Stream {
-    /// `None`: nobody takes it any more.
-    writer: Option<mpsc::Sender<Part>>,
-    held: Bytes,
+/// Begins to give an answer on that is too large to be kept.
+fn begin(
+    head: &Head,
+    length: Option<u64>,
+    begun: Option<oneshot::Sender<Begun>>,
+    recorded: Option<&Recorded<'_>>,
+) -> Giving {
+    let (Some(begun), Some(recorded)) = (begun, recorded) else { return Giving::to_nobody() };
+    let (giving, parts) = Giving::new();
+    let (status, headers) = (head.status, head.headers.clone());
+    let (effect, attempt) = (recorded.effect.id, recorded.attempt);
+    // Whoever asked may have gone; then there is nobody to give it to.
+    let _asked = begun.send(Begun { status, headers, length, parts, effect, attempt });
+    giving
 }
 
-impl Stream {
-    async fn give(&mut self, data: Bytes) {
-        if data.is_empty() {
-            return;
-        }
-        let before = std::mem::replace(&mut self.held, data);
-        let Some(writer) = self.writer.as_ref().filter(|_| !before.is_empty()) else { return };
-        let taken = tokio::time::timeout(READER_PAUSE_MAX, writer.send(Part::Some(before))).await;
-        if !matches!(taken, Ok(Ok(()))) {
-            // Rule 12: the answer is read to its end all the same.
-            self.writer = None;
-        }
-    }
+/// Whether a body that ends with its connection ends too early. Only JSON can be seen to be whole.
+fn is_cut(head: &Head, body: &[u8]) -> bool {
+    let has_end = head.headers.contains_key(CONTENT_LENGTH) || head.headers.contains_key(TRANSFER_ENCODING);
+    let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    !has_end && kind.contains("json") && !body.is_empty() && semel_core::json::parse_bytes(body).is_err()
+}
+
+fn broke_off(head: &Head, why: &str) -> String {
+    format!("{}; its answer broke off: {why}", classify::line(head.status, b""))
 }
 
 /// What the ledger keeps of an answer.
-fn kept(status: StatusCode, headers: &HeaderMap, body: &Bytes, secrets: &Secrets) -> Vec<u8> {
-    let headers = headers::kept(headers).filter_map(|(name, value)| Some((name, value.to_str().ok()?)));
+fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Vec<u8> {
+    let headers = headers::kept(&head.headers).filter_map(|(name, value)| Some((name, value.to_str().ok()?)));
     let headers = headers.map(|(name, value)| (name, secrets.out_of_line(value)));
-    reply::encode(status, headers, &secrets.out_of_body(body))
+    reply::encode(head.status, headers, &secrets.out_of_body(body))
 }
 
 /// The beginning of a body that is not read to its end.
-async fn begins_with(body: &mut Pin<&mut Incoming>) -> Bytes {
+async fn begins_with(body: Incoming) -> Bytes {
+    let mut body = pin!(body);
     let mut shown = BytesMut::new();
     while shown.len() < SHOWN_BYTES_MAX && !body.is_end_stream() {
-        match body::next(body, body::PAUSE_MAX).await {
+        match body::next(&mut body, body::PAUSE_MAX).await {
             Ok(Some(data)) => shown.extend_from_slice(&data),
-            Ok(None) | Err(Unreadable::Broken(_) | Unreadable::Stalled | Unreadable::TooLarge(_)) => break,
+            Ok(None) | Err(_) => break,
         }
     }
     shown.truncate(SHOWN_BYTES_MAX);

@@ -67,6 +67,7 @@ struct Inner {
     effects: usize,
     heard: Vec<Heard>,
     connections: usize,
+    closed: usize,
     script: VecDeque<Act>,
     shown: HashMap<String, String>,
     released: bool,
@@ -81,7 +82,11 @@ impl Api {
             for stream in listener.incoming().flatten() {
                 serving.lock().connections += 1;
                 let serving = serving.clone();
-                std::thread::spawn(move || serving.serve(stream));
+                std::thread::spawn(move || {
+                    serving.serve(stream);
+                    serving.lock().closed += 1;
+                    serving.state.changed.notify_all();
+                });
             }
         });
         api
@@ -133,6 +138,11 @@ impl Api {
     /// Waits until so many requests have come.
     pub fn has_heard(&self, count: usize) {
         drop(self.state.changed.wait_while(self.lock(), |inner| inner.heard.len() < count));
+    }
+
+    /// Waits until it has closed so many connections.
+    pub fn has_closed(&self, count: usize) {
+        drop(self.state.changed.wait_while(self.lock(), |inner| inner.closed < count));
     }
 
     fn held(&self) {

@@ -128,3 +128,26 @@ fn a_client_that_leaves_after_sending_stops_nothing() {
     assert_ne!(became(&again).1, "ran");
     assert_eq!(stage.api.effects(), 1);
 }
+
+#[test]
+fn an_answer_that_ends_with_its_connection_is_whole_only_if_it_can_be_read() {
+    let stage = Stage::plain();
+    let head = "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n";
+    stage.api.next(Act::Raw(format!("{head}{{\"id\":1}}")));
+    assert_eq!(stage.charge("whole", "{}").body, "{\"id\":1}");
+    stage.api.next(Act::Raw(format!("{head}{{\"id\":")));
+    assert_eq!(became(&stage.charge("cut", "{}")).2, "in_doubt");
+    assert_eq!(became(&stage.charge("whole", "{}")).1, "replayed");
+}
+
+#[test]
+fn a_connection_that_closed_while_it_was_idle_leaves_no_doubt() {
+    let stage = Stage::plain();
+    for i in 1..=20 {
+        // The API closes after each of these answers without a word of warning.
+        stage.api.next(Act::Raw("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}".into()));
+        assert_eq!(stage.charge(&format!("key-{i}"), "{}").status, 201, "{i}");
+        stage.api.has_closed(i);
+    }
+    assert_eq!((stage.api.effects(), stage.api.connections()), (20, 20));
+}

@@ -57,6 +57,13 @@ pub enum Failed {
     Lost(String),
 }
 
+/// The same, with what can be sent again without a doubt.
+#[derive(Debug)]
+pub enum Unanswered {
+    NeverSent(Box<Request<Payload>>, String),
+    Lost(String),
+}
+
 /// One upstream.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -134,13 +141,25 @@ impl Client {
         prepared: Prepared,
         request: Request<impl Into<Payload>>,
     ) -> Result<Response<Incoming>, Failed> {
+        self.try_send(prepared, request.map(Into::into)).await.map_err(|unanswered| match unanswered {
+            Unanswered::NeverSent(_, why) => Failed::NeverSent(why),
+            Unanswered::Lost(why) => Failed::Lost(why),
+        })
+    }
+
+    /// The same, with the request back if none of it was written.
+    pub async fn try_send(
+        &self,
+        prepared: Prepared,
+        request: Request<Payload>,
+    ) -> Result<Response<Incoming>, Unanswered> {
         let Prepared { mut sender, .. } = prepared;
-        match sender.try_send_request(request.map(Into::into)).await {
+        match sender.try_send_request(request).await {
             Ok(response) => Ok(response.map(|body| Incoming::new(body, sender, self.idle.clone()))),
             // The request comes back only if the connection closed before any of it was written.
             Err(mut error) => match error.take_message() {
-                Some(_) => Err(Failed::NeverSent(plain(error.error()))),
-                None => Err(Failed::Lost(plain(error.error()))),
+                Some(request) => Err(Unanswered::NeverSent(Box::new(request), plain(error.error()))),
+                None => Err(Unanswered::Lost(plain(error.error()))),
             },
         }
     }

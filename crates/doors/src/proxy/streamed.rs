@@ -1,0 +1,244 @@
+//! Answers that are too large to be held back: they go out while they arrive, and only their end waits for the settlement.
+
+use super::delivery::Delivery;
+use crate::http::body::{self, Unreadable};
+use crate::http::client::Incoming;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use semel_core::ids::{AttemptNo, EffectId};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// An answer may take as long as the upstream works.
+const ANSWER_PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// A client that takes nothing of an answer for this long is gone: shorter than a twin waits for what is under way.
+const READER_PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// Parts of a large answer that wait to be taken.
+const PARTS_WAITING_MAX: usize = 8;
+
+/// An answer that begins to go out before its end is there.
+#[derive(Debug)]
+pub struct Begun {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    /// How many bytes the upstream promised.
+    pub length: Option<u64>,
+    pub parts: mpsc::Receiver<Part>,
+    pub effect: EffectId,
+    pub attempt: AttemptNo,
+}
+
+#[derive(Debug)]
+pub enum Part {
+    Some(Bytes),
+    /// It is settled; nothing follows.
+    Last(Bytes, Option<Box<Delivery>>),
+}
+
+/// A body that was read to its end.
+#[derive(Debug)]
+pub enum Collected {
+    Whole(Bytes),
+    /// With its length: all of it but what is held back was given on.
+    Streamed(Giving, u64),
+}
+
+/// Reads a body to its end. One of more than `max` bytes is given on through what `begin` opens, told how long it is.
+pub async fn collect(
+    incoming: Incoming,
+    max: usize,
+    begin: impl FnOnce(Option<u64>) -> Giving,
+) -> Result<Collected, Unreadable> {
+    let mut incoming = std::pin::pin!(incoming);
+    let promised = incoming.size_hint().exact();
+    // Most bodies come in one piece, which is then not copied.
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while !incoming.is_end_stream() {
+        let Some(data) = body::next(&mut incoming, ANSWER_PAUSE_MAX).await? else { break };
+        if first.len() + rest.len() + data.len() > max {
+            let mut giving = begin(promised);
+            let mut length = 0;
+            for part in [first, rest.freeze(), data] {
+                length += part.len() as u64;
+                giving.give(part).await;
+            }
+            while !incoming.is_end_stream() {
+                let Some(data) = body::next(&mut incoming, ANSWER_PAUSE_MAX).await? else { break };
+                length += data.len() as u64;
+                giving.give(data).await;
+            }
+            return Ok(Collected::Streamed(giving, length));
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.extend_from_slice(&std::mem::take(&mut first));
+        }
+        rest.extend_from_slice(&data);
+    }
+    Ok(Collected::Whole(if rest.is_empty() { first } else { rest.freeze() }))
+}
+
+/// The giving side. Its newest part is held back: with it the client would have everything.
+#[derive(Debug)]
+pub struct Giving {
+    /// `None`: nobody takes it any more.
+    writer: Option<mpsc::Sender<Part>>,
+    held: Bytes,
+}
+
+impl Giving {
+    pub fn new() -> (Giving, mpsc::Receiver<Part>) {
+        let (writer, parts) = mpsc::channel(PARTS_WAITING_MAX);
+        (Giving { writer: Some(writer), held: Bytes::new() }, parts)
+    }
+
+    /// Reads on for nobody: the answer is wanted by the ledger alone.
+    pub fn to_nobody() -> Giving {
+        Giving { writer: None, held: Bytes::new() }
+    }
+
+    async fn give(&mut self, data: Bytes) {
+        if data.is_empty() {
+            return;
+        }
+        let before = std::mem::replace(&mut self.held, data);
+        if !before.is_empty() {
+            self.send(Part::Some(before)).await;
+        }
+    }
+
+    /// It is settled: now the client may have the end. Without this the answer stays without one.
+    pub async fn end(mut self, delivery: Option<Delivery>) {
+        let held = std::mem::take(&mut self.held);
+        self.send(Part::Last(held, delivery.map(Box::new))).await;
+    }
+
+    async fn send(&mut self, part: Part) {
+        let Some(writer) = &self.writer else { return };
+        let taken = tokio::time::timeout(READER_PAUSE_MAX, writer.send(part)).await;
+        if !matches!(taken, Ok(Ok(()))) {
+            // Rule 12: the answer is read to its end all the same.
+            self.writer = None;
+        }
+    }
+}
+
+/// The body that the client gets.
+#[derive(Debug)]
+pub struct Streamed {
+    parts: mpsc::Receiver<Part>,
+    /// What is still to come, where the upstream said how much it is.
+    length: Option<u64>,
+    ended: bool,
+    delivery: Option<Delivery>,
+}
+
+/// The answer broke off, or could not be settled: its end is never sent.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the answer has no end")]
+pub struct Endless;
+
+impl Streamed {
+    /// `length`: how many bytes the upstream promised.
+    pub fn new(parts: mpsc::Receiver<Part>, length: Option<u64>) -> Streamed {
+        Streamed { parts, length, ended: false, delivery: None }
+    }
+}
+
+impl Body for Streamed {
+    type Data = Bytes;
+    type Error = Endless;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Endless>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let bytes = match ready!(self.parts.poll_recv(context)) {
+            Some(Part::Some(bytes)) => bytes,
+            Some(Part::Last(bytes, delivery)) => {
+                self.ended = true;
+                self.delivery = delivery.map(|delivery| *delivery);
+                bytes
+            }
+            None => return Poll::Ready(Some(Err(Endless))),
+        };
+        self.length = self.length.map(|length| length.saturating_sub(bytes.len() as u64));
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        // It is there once the last part was taken.
+        if let Some(delivery) = self.delivery.take() {
+            delivery.mark();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn giving() -> (Giving, Streamed) {
+        let (giving, parts) = Giving::new();
+        (giving, Streamed::new(parts, Some(4)))
+    }
+
+    async fn taken(body: &mut Streamed) -> Option<Result<Bytes, Endless>> {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await;
+        frame.map(|frame| frame.map(|frame| frame.into_data().expect("data")))
+    }
+
+    #[tokio::test]
+    async fn the_newest_part_waits_and_the_last_one_for_the_settlement() {
+        let (mut giving, mut body) = giving();
+        giving.give(Bytes::from_static(b"ab")).await;
+        assert!(body.parts.try_recv().is_err(), "the newest part is held back");
+        giving.give(Bytes::from_static(b"cd")).await;
+        assert_eq!(taken(&mut body).await.unwrap().unwrap(), "ab");
+        assert!(body.parts.try_recv().is_err());
+        giving.end(None).await;
+        assert_eq!(taken(&mut body).await.unwrap().unwrap(), "cd");
+        assert!(body.is_end_stream() && taken(&mut body).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn without_a_settlement_there_is_no_end() {
+        let (mut giving, mut body) = giving();
+        giving.give(Bytes::from_static(b"abcd")).await;
+        drop(giving);
+        assert!(matches!(taken(&mut body).await, Some(Err(Endless))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_given_up() {
+        let (mut giving, body) = giving();
+        for _ in 0..PARTS_WAITING_MAX + 2 {
+            giving.give(Bytes::from_static(b"x")).await;
+        }
+        assert!(giving.writer.is_none(), "it was waited for, and not for ever");
+        giving.give(Bytes::from_static(b"x")).await;
+        drop(body);
+    }
+}
