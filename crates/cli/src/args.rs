@@ -68,6 +68,8 @@ pub enum Command {
     Key(Key),
     /// Make, list and revoke tokens for `semel serve`.
     Token(Token),
+    /// Show what was asked, sent, done and saved.
+    Stats(Stats),
     /// Check and explain the policy.
     Policy(Policy),
     /// Explain an error code.
@@ -425,6 +427,16 @@ pub struct Key {
     /// Its arguments, as one JSON value; `-` reads stdin.
     #[arg(long, value_name = "JSON")]
     pub args: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Stats {
+    /// How far back, in whole days.
+    #[arg(long, value_name = "TIME", default_value = "7d")]
+    pub since: String,
+    /// Only this tenant.
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<String>,
 }
 
 #[derive(Debug, Args)]

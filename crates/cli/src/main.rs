@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Init(init) => commands::init::run(&house, &init),
         Command::Cancel(cancel) => commands::cancel::run(&house, &cancel),
         Command::Key(key) => commands::key::run(&house, &key),
+        Command::Stats(stats) => commands::stats::run(&house, &stats),
         Command::Token(token) => commands::token::run(&house, &token),
         Command::Policy(policy) => commands::policy::run(&house, &policy),
         Command::Explain(explain) => commands::explain::run(&house, &explain),

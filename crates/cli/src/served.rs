@@ -57,6 +57,26 @@ pub async fn keep_retention(hall: Arc<Hall>) {
     }
 }
 
+/// How often what was counted goes to the ledger.
+const COUNTS_EVERY: Duration = Duration::from_secs(5);
+
+/// Counts of all processes add up in the ledger.
+pub async fn keep_counts(hall: Arc<Hall>) {
+    let Ok(gate) = &hall.gate else { return };
+    loop {
+        hall.clock.sleep(COUNTS_EVERY).await;
+        // What could not be written now is written the next time.
+        let _next_time = gate.write_counts().await;
+    }
+}
+
+/// The last of them, before a program ends.
+pub async fn write_counts(hall: &Hall) {
+    if let Ok(gate) = &hall.gate {
+        let _lost = gate.write_counts().await;
+    }
+}
+
 /// A name for this process among all that ever spoke to a server.
 pub fn instance() -> String {
     format!("{:012x}", OsEntropy.bits() >> 80)

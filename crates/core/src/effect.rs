@@ -31,9 +31,17 @@ pub struct Effect {
     /// How it can be taken back, since it was known to have happened; `None` where its rule does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
+    /// How often the upstream has refused it and it was claimed again. An upstream that keeps what it answered under a
+    /// key would repeat its refusal for as long as it keeps keys, so each of these began a new one.
+    #[serde(default, skip_serializing_if = "is_none_refused")]
+    pub refusals: u32,
     /// It was taken back. It happened all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<Undone>,
+}
+
+fn is_none_refused(refusals: &u32) -> bool {
+    *refusals == 0
 }
 
 fn is_zero(epoch: &u64) -> bool {
@@ -112,6 +120,9 @@ pub struct Attempt {
     /// When its sender was proven unable to send any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone_at: Option<At>,
+    /// The caller's trace, so that a repeat can point to it. `None`: the effect's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<u128>,
 }
 
 /// Until when the holder of an attempt may still send.

@@ -15,7 +15,7 @@ use redact::redacted;
 pub use redact::{REDACTED, is_secret_name, may_name_a_secret, redact, secret_values};
 pub use subject::{SUBJECT_CHARACTERS_MAX, subject};
 
-use crate::json::{Json, Object, Path};
+use crate::json::{Json, Object, Path, Step};
 use crate::normalise::Normaliser;
 use std::borrow::Cow;
 
@@ -98,11 +98,12 @@ fn without_inner<'a>(path: &Path, all: &'a Json, sorting: &Sorting) -> Cow<'a, J
     })
 }
 
-/// A null names nothing: `{"invoice": null}` twice is no evidence that both mean one invoice.
+/// A null names nothing: `{"invoice": null}` twice is no evidence that both mean one invoice. A root is the exception: a
+/// request without a body says all that it has to say.
 fn value_at(path: &Path, arguments: &Json) -> Option<Json> {
     let mut found: Vec<Json> = path.find(arguments).into_iter().map(|(_, value)| value.clone()).collect();
     if found.iter().all(|value| *value == Json::Null) {
-        return None;
+        return matches!(path.steps(), [Step::Member(_)]).then_some(Json::Null);
     }
     if path.has_wildcard() { Some(Json::Array(found)) } else { found.pop() }
 }
@@ -177,6 +178,15 @@ mod tests {
         assert_eq!(identity(&["args.lines[*]"]), r#"{"args.lines[*]":[{"id":7}]}"#);
         assert_eq!(identity(&["args.*"]), r#"{"args.*":[1,"12:00","d",[{"id":7}],null]}"#, "named by itself");
         assert_eq!(identity(&["args.description"]), r#"{"args.description":"d"}"#, "named by itself");
+    }
+
+    #[test]
+    fn a_root_that_is_not_there_is_not_missing() {
+        let sorting = Sorting { key: paths(&["path", "body"]), ..Sorting::default() };
+        let arguments = parse(r#"{"path":"/refunds"}"#).unwrap();
+        let sorted = sort(&arguments, &sorting);
+        assert_eq!(sorted.identity.canonical(), r#"{"body":null,"path":"/refunds"}"#);
+        assert!(sorted.missing_key_paths.is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a caller wants done: scope, action, arguments, occurrence; and the keys that make two of them the same.
 
+use crate::beside::Beside;
 use crate::digest::{Digest, Secret};
 use crate::effect::{Effect, Facts, Occurrence};
 use crate::identity::{self, IntentDigest, Marks};
@@ -75,6 +76,8 @@ pub struct Intent {
     pub window: Option<Duration>,
     /// What the upstream refused is answered from the record, and not sent again.
     pub replay_refusals: bool,
+    /// What the door knows beside; nothing is decided by it.
+    pub beside: Beside,
     /// It takes an effect back.
     pub undoes: Option<Undoes>,
 }
@@ -178,6 +181,7 @@ impl Intent {
             born_at: caller_key.and_then(|key| uuid_v7_time(key.as_str())),
             window,
             replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,
+            beside: Beside::default(),
             undoes: None,
         })
     }

@@ -96,6 +96,7 @@ pub struct NewAttempt {
     /// What this attempt sends. After a refusal a caller may have corrected it.
     pub facts: Arc<Facts>,
     pub marks: Arc<Marks>,
+    pub trace: Option<u128>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,6 +181,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         (State::NotApplied(NotApplied { why, .. }), Event::Claimed(new))
             if !matches!(why, NotAppliedWhy::Refuted(_)) =>
         {
+            next.refusals += u32::from(matches!(why, NotAppliedWhy::Refused(_)));
             start(&mut next, new, false);
         }
         (State::InDoubt(_), Event::Resent(new)) => start(&mut next, new, true),
@@ -335,6 +337,7 @@ impl Effect {
             epoch: new.epoch,
             delivered_at: None,
             undo: None,
+            refusals: 0,
             undone: None,
         };
         start(&mut effect, new, false);
@@ -354,6 +357,7 @@ impl Effect {
             epoch,
             delivered_at: None,
             undo: None,
+            refusals: 0,
             undone: None,
         }
     }
@@ -407,6 +411,7 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         run: new.run.clone(),
         epoch: new.epoch,
         gone_at: None,
+        trace: new.trace,
     });
     // An effect stays with the run that opened it; who made an attempt stands on the attempt.
     effect.facts = match effect.facts.run == new.facts.run {

@@ -3,7 +3,7 @@
 //! An undo is filled in when its effect is known to have happened, because that is when arguments and reply are both at
 //! hand. What is kept of it holds no secret: an undo that would need one cannot be made later.
 
-use crate::identity::{redact, secret_values};
+use crate::identity::{REDACTED, redact, secret_values};
 use crate::ids::{EffectId, Reason};
 use crate::json::{Json, Path};
 use crate::policy::rule::{Body, Call, Form, server_and_tool};
@@ -89,6 +89,7 @@ impl Undo {
         let shown = redact(filling.places, filling.secret);
         let needs_secret = UndoCall::filled(call, filling, &shown).as_ref() != Ok(&plain)
             || plain.repeats(&secret_values(filling.places, filling.secret))
+            || plain.to_string().contains(REDACTED)
             || redact(&plain.as_json(), &[]) != plain.as_json();
         if needs_secret {
             return Undo::Not("it needs a secret, and secrets are not kept".into());
@@ -257,6 +258,8 @@ mod tests {
         let marked = r#"{"args": {"pin": "hunter22"}, "reply": {"id": "ch_1", "said": "pin hunter22"}}"#;
         assert_eq!(fill(&refund("{args.pin}"), marked, &["args.pin"]), secret);
         assert_eq!(fill(&refund("{reply.said}"), marked, &["args.pin"]), secret, "an echo of it");
+        let cleaned = r#"{"args": {}, "reply": {"id": "[redacted]"}}"#;
+        assert_eq!(fill(&refund("{reply.id}"), cleaned, &[]), secret, "one that was taken out before");
         assert!(matches!(fill(&refund("{reply.id}"), marked, &["args.pin"]), Undo::By(_)));
         let literal = Call::Mcp { tool: "./refund".into(), args: vec![("token".into(), text("abcdef"))] };
         assert_eq!(fill(&literal, r#"{"args": {}}"#, &[]), secret, "one that the rule spells out");

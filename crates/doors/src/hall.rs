@@ -1,12 +1,14 @@
 //! What every door opens into: the gate, the policy, and who is still at work.
 
 use crate::ask::Means;
+use crate::ask::following::Following;
 use crate::busy::Busy;
 use crate::leaving::Leaving;
 use crate::llm::Lives;
 use crate::runtime::{RuntimeClock, ServedGate};
 use semel_core::digest::Secret;
 use semel_core::policy::{Mode, Policy};
+use semel_gate::counts;
 use std::sync::Arc;
 
 /// Shared by all doors of one process.
@@ -20,6 +22,8 @@ pub struct Hall {
     pub leaving: Leaving,
     /// What probes, confirms and undos reach.
     pub means: Arc<Means>,
+    /// Successes whose truth is being asked for.
+    pub following: Following,
     /// Answers of models that are coming.
     pub lives: Arc<Lives>,
 }
@@ -33,6 +37,7 @@ impl Hall {
             busy: Busy::default(),
             leaving: Leaving::default(),
             means: Arc::default(),
+            following: Following::default(),
             lives: Arc::default(),
         }
     }
@@ -45,6 +50,13 @@ impl Hall {
     /// The ledger's secret, if there is a ledger.
     pub fn secret(&self) -> Option<&Secret> {
         self.gate.as_ref().ok().map(|gate| gate.ledger.secret())
+    }
+
+    /// A call that passes without asking the gate is counted all the same.
+    pub fn passed_through(&self, tenant: &str, door: counts::Door) {
+        if let Ok(gate) = &self.gate {
+            gate.counts.passed_through(tenant, door);
+        }
     }
 
     /// Decisions go to the journal alone, and nobody sees a difference.

@@ -16,5 +16,6 @@ pub mod mcp;
 pub mod neutral;
 pub mod proxy;
 pub mod runtime;
+pub mod stats;
 pub mod told;
 pub mod undo;

@@ -2,15 +2,18 @@
 
 use crate::begin::Handed;
 use crate::clock::Clock;
+use crate::observe::{Settling, Told};
 use crate::pass::{Call, Own};
 use crate::reply::{Passed, answer_of_record, answer_ran, held};
 use crate::upstream::{Recorded, Seen, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
+use semel_core::beside::Beside;
 use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
+use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
 use semel_core::time::At;
@@ -20,7 +23,7 @@ use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Want
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Revision, Store};
-use semel_ledger::{Found, Late};
+use semel_ledger::{Changed, Found, Late};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,7 +104,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             sender: call.away.map_or(Sender::Here, Sender::Away),
         };
         self.point("gate.before_claim")?;
-        match self.ledger.claim(wanted).await? {
+        let claimed = self.ledger.claim(wanted).await?;
+        if let Claimed::Won(_) = &claimed {
+            self.tell(&Told::Claimed { took: self.clock.elapsed().saturating_sub(claimed_from) });
+        }
+        match claimed {
             Claimed::Moved => Ok(None),
             Claimed::Family(other) => Box::pin(self.family_open(call, other, now)).await,
             Claimed::Won(claim) if call.away.is_some() => {
@@ -142,20 +149,22 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Sent { outcome, reply: None, data: serde_json::Value::Null }
         } else {
             let effect = claim.effect();
-            let key = upstream_key(self.ledger.secret(), claim.key(), effect.occurrence.number, call.rule);
+            let key = upstream_key(self.ledger.secret(), claim.key(), effect, call.rule);
             let recorded = Recorded { effect, attempt, idempotency_key: &key };
             let sending = Sending { recorded: Some(recorded), timeout: call.rule.timeout };
             self.point("gate.before_send")?;
+            self.tell(&Told::Sent { intent: call.intent });
             call.upstream.send(sending).await
         };
         if let Err(error) = self.point("gate.after_send") {
             return Ok(Some(Passed::unrecorded(claim.effect(), sent, &error)));
         }
         let mut claim = claim;
+        let answered_at = self.clock.elapsed();
         if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, fill_in_undo(call)) {
             claim.keep_undo(undo);
         }
-        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
+        let patience_ends = answered_at + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);
         let changed = loop {
             let settled = match self.point("gate.before_settle") {
@@ -178,6 +187,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(Some(Passed::unrecorded(effect, sent, &error)));
         }
         let now = self.clock.now();
+        let took = self.clock.elapsed().saturating_sub(answered_at);
+        self.tell_settled(&changed, attempt, &sent.outcome, took, Some(&call.intent.beside));
         if changed.alarm == Some(Alarm::DuplicateDetected) {
             let mut passed = answer_ran(changed.found, sent, now);
             passed.answer.reason = Some(DUPLICATE.into());
@@ -205,6 +216,21 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             _ => Ok(Some(answer_ran(changed.found, sent, now))),
         }
+    }
+
+    pub(crate) fn tell_settled(
+        &self,
+        changed: &Changed,
+        attempt: AttemptNo,
+        outcome: &Outcome,
+        took: Duration,
+        beside: Option<&Beside>,
+    ) {
+        let Some(effect) = changed.found.effect() else { return };
+        let Some(attempt) = effect.attempt(attempt) else { return };
+        let duplicate = changed.alarm == Some(Alarm::DuplicateDetected);
+        let at = self.clock.now();
+        self.tell(&Told::Settled(&Settling { effect, attempt, outcome, at, duplicate, took, beside }));
     }
 
     /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.

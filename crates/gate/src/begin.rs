@@ -2,6 +2,7 @@
 
 use crate::attempt::{DUPLICATE, SETTLE_PATIENCE};
 use crate::clock::Clock;
+use crate::observe::Told;
 use crate::pass::{Call, ROUNDS_MAX};
 use crate::reply::{Passed, answer_ran, held};
 use crate::upstream::{Sent, Upstream, upstream_key};
@@ -92,24 +93,35 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             if self.mode == Mode::Observe {
                 self.observed(intent, rule).await;
             }
+            self.tell(&Told::PassedThrough { intent });
             return Ok(Begun::Unrecorded);
         }
+        let came = self.clock.now();
         let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
         call.away = Some(nonce);
         for _ in 0..ROUNDS_MAX {
             if let Some(taken) = self.taken_before(intent, rule, nonce).await? {
+                self.tell(&Told::Begun { intent, again: true });
                 return Ok(Begun::Run(Box::new(taken)));
             }
-            let passed = self.round(&mut call).await?;
+            let passed = match self.round(&mut call).await {
+                Ok(passed) => passed,
+                Err(error) => {
+                    self.tell(&Told::Failed { intent });
+                    return Err(error);
+                }
+            };
             if let Some(handed) = call.handed.take() {
                 let Handed { claim, possible_repeat } = *handed;
                 let attempt = claim.effect().attempt(claim.attempt()).cloned();
                 let attempt = attempt.expect("a claimed effect has its attempt");
                 // The claim itself ends here: it lives on in the client's hands, and comes back by its nonce.
                 let taken = self.taken(claim.key(), claim.effect(), &attempt, rule);
+                self.tell(&Told::Begun { intent, again: false });
                 return Ok(Begun::Run(Box::new(Taken { possible_repeat, ..taken })));
             }
             if let Some(passed) = passed {
+                self.tell_answered(&call, &passed.answer, came);
                 return Ok(Begun::Answered(Box::new(passed)));
             }
         }
@@ -147,7 +159,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             nonce: attempt.nonce,
             deadline: attempt.deadline,
             tier: effect.facts.tier,
-            idempotency_key: upstream_key(self.ledger.secret(), key, effect.occurrence.number, rule),
+            idempotency_key: upstream_key(self.ledger.secret(), key, effect, rule),
             possible_repeat: false,
         }
     }
@@ -174,7 +186,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if let Some(undo) = undo {
             claim.keep_undo(undo);
         }
-        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
+        let brought_at = self.clock.elapsed();
+        let patience_ends = brought_at + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);
         let changed = loop {
             match self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await {
@@ -187,6 +200,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             self.clock.sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(500));
         };
+        let took = self.clock.elapsed().saturating_sub(brought_at);
+        self.tell_settled(&changed, attempt, &sent.outcome, took, None);
         let Changed { found, alarm, late } = changed;
         let mut passed = match late {
             Some(Late::Lost) => Passed::superseded(known.effect().expect("it was claimed"), sent),

@@ -7,8 +7,10 @@ mod attempt;
 mod begin;
 pub mod clock;
 pub mod confirm;
+pub mod counts;
 mod error;
 mod look;
+pub mod observe;
 mod pass;
 mod reply;
 pub mod undo;
@@ -21,11 +23,15 @@ pub use pass::unrecorded;
 pub use reply::{GivenReply, Passed};
 
 use clock::Clock;
+use counts::Counts;
+use observe::{Observer, Told};
 use semel_core::policy::Mode;
+use semel_ledger::counts::Day;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
 use semel_ledger::{Found, Ledger, failpoint};
+use std::sync::Arc;
 
 /// The engine: a ledger, a clock, and the one path between them.
 #[derive(Debug)]
@@ -33,11 +39,31 @@ pub struct Gate<S, H, E, C> {
     pub ledger: Ledger<S, H, E>,
     pub clock: C,
     pub mode: Mode,
+    pub counts: Arc<Counts>,
+    /// Whoever else is told what happens.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
-        Gate { ledger, clock, mode }
+        Gate { ledger, clock, mode, counts: Arc::default(), observer: None }
+    }
+
+    #[must_use]
+    pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
+        Gate { observer: Some(observer), ..self }
+    }
+
+    /// Adds what was counted since the last time to the ledger's own counts.
+    pub async fn write_counts(&self) -> Result<(), Error> {
+        Ok(self.counts.write(&self.ledger, Day::of(self.clock.now())).await?)
+    }
+
+    pub(crate) fn tell(&self, told: &Told<'_>) {
+        self.counts.tell(told);
+        if let Some(observer) = &self.observer {
+            observer.tell(told);
+        }
     }
 
     /// Marks an answer as having reached its caller.

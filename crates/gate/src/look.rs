@@ -2,6 +2,7 @@
 
 use crate::attempt::{DEADLINE_DEFAULT, fill_in_undo};
 use crate::clock::Clock;
+use crate::observe::Told;
 use crate::pass::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
 use crate::reply::{Passed, held};
 use crate::upstream::{ProbeAnswer, Upstream};
@@ -12,11 +13,11 @@ use semel_core::effect::{Doubt, State};
 use semel_core::intent::NamedBy;
 use semel_core::policy::rule::{Probe, Rule};
 use semel_core::wording;
-use semel_ledger::Found;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::rulings::Probed;
 use semel_ledger::store::Store;
+use semel_ledger::{Changed, Found};
 
 /// Neighbours in doubt are few; a scope with more has other troubles.
 const LOOKALIKES_MAX: usize = 100;
@@ -43,12 +44,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         match call.upstream.probe(probe, Some(effect)).await {
             ProbeAnswer::Yes { reply, word } => {
                 let word = word.unwrap_or(self.word_of(call.rule));
-                let undo = fill_in_undo(call);
-                self.ledger.probed(found, Probed::Yes { word, reply, undo }, self.clock.now()).await?;
+                let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
+                let cleared = self.ledger.probed(found, probed, self.clock.now()).await?;
+                self.tell_cleared(cleared.as_ref());
                 Ok(None)
             }
             ProbeAnswer::No => {
-                if self.ledger.probed(found, Probed::No { quiet }, asked_at).await?.is_some() {
+                if let Some(cleared) = self.ledger.probed(found, Probed::No { quiet }, asked_at).await? {
+                    self.tell_cleared(Some(&cleared));
                     return Ok(None);
                 }
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
@@ -62,6 +65,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             ProbeAnswer::Unknown { why } => {
                 Ok(Some(in_doubt(call, found, Some(format!("the probe could not tell: {why}")))))
             }
+        }
+    }
+
+    fn tell_cleared(&self, cleared: Option<&Changed>) {
+        if let Some(effect) = cleared.and_then(|changed| changed.found.effect()) {
+            self.tell(&Told::Cleared { effect });
         }
     }
 

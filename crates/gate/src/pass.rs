@@ -3,16 +3,18 @@
 use crate::begin::Handed;
 use crate::clock::Clock;
 use crate::look::in_doubt;
+use crate::observe::{Answered, Told};
 use crate::reply::{
     Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, joined_answer,
 };
 use crate::upstream::{Sending, Sent, Upstream};
 use crate::{Error, Gate};
-use semel_core::answer::OutcomeWord;
+use semel_core::answer::{Answer, OutcomeWord};
+use semel_core::beside::Layer;
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Replay, Situation, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::{Doubt, Effect, NotApplied, NotAppliedWhy, State};
+use semel_core::effect::{Attempt, Doubt, Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::{AttemptNo, Nonce};
 use semel_core::intent::Intent;
 use semel_core::policy::Mode;
@@ -22,6 +24,7 @@ use semel_core::wording;
 use semel_ledger::claim::How;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
+use semel_ledger::record::Known;
 use semel_ledger::store::{Durability, Hint, Revision, Store};
 use semel_ledger::{Found, journal};
 use std::sync::Arc;
@@ -33,6 +36,11 @@ pub(crate) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
 
 /// An answer that was not delivered this long after it was recorded was lost.
 const DELIVERY_TAKES: Duration = Duration::from_secs(2);
+
+/// What failed just now may still be at work upstream, where its key is then answered "in use": sent again at once, the
+/// whole budget would be gone within milliseconds. Twice as long each time.
+const RESEND_PAUSE: Duration = Duration::from_millis(500);
+const RESEND_PAUSE_MAX: Duration = Duration::from_secs(4);
 
 /// A call that loses this many races in a row gives up: something spins.
 pub(crate) const ROUNDS_MAX: usize = 10_000;
@@ -52,10 +60,16 @@ pub(crate) struct Call<'a, U> {
     pub(crate) joined: Option<(u32, AttemptNo)>,
     /// The attempt that this call made itself, if its answer was not final.
     pub(crate) own: Option<Own>,
+    /// The attempt after which this call has paused before sending again.
+    pub(crate) paused: Option<AttemptNo>,
     /// The sender is a client that takes the claim away; this is its nonce.
     pub(crate) away: Option<Nonce>,
     /// The claim for it, once it is won.
     pub(crate) handed: Option<Box<Handed>>,
+    /// The effect as it was last seen.
+    pub(crate) seen: Option<Arc<Known>>,
+    /// A transport sent the call again.
+    pub(crate) reissued: bool,
 }
 
 impl<'a, U> Call<'a, U> {
@@ -71,8 +85,11 @@ impl<'a, U> Call<'a, U> {
             asked_before: false,
             joined: None,
             own: None,
+            paused: None,
             away: None,
             handed: None,
+            seen: None,
+            reissued: false,
         }
     }
 
@@ -92,6 +109,19 @@ impl<'a, U> Call<'a, U> {
             self.joined == Some((effect.occurrence.number, attempt.number)) && !orphaned
         });
         self.rule.class == Class::Generate && (self.own.is_some() || seen)
+    }
+
+    /// How long to wait before sending again: once after each attempt, whatever the clock does meanwhile.
+    fn resend_pause(&mut self, found: &Found, now: At) -> Option<Duration> {
+        let effect = found.effect()?;
+        let newest = effect.newest_attempt()?.number;
+        if self.paused.replace(newest) == Some(newest) {
+            return None;
+        }
+        let doublings = u32::try_from(effect.attempts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let whole = RESEND_PAUSE.saturating_mul(2_u32.saturating_pow(doublings)).min(RESEND_PAUSE_MAX);
+        let left = whole.saturating_sub(now.since(effect.changed_at()));
+        (!left.is_zero()).then_some(left)
     }
 
     /// Whether the success before a repeat is so young that its answer may still be on its way.
@@ -129,10 +159,19 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         rule: &Rule,
         upstream: &mut U,
     ) -> Result<Passed, Error> {
-        let key = intent.key;
+        let came = self.clock.now();
         let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
+        let passed = self.come_to_rest(&mut call).await;
+        match &passed {
+            Ok(passed) => self.tell_answered(&call, &passed.answer, came),
+            Err(_) => self.tell(&Told::Failed { intent }),
+        }
+        passed
+    }
+
+    async fn come_to_rest<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Passed, Error> {
         for _ in 0..ROUNDS_MAX {
-            match (self.round(&mut call).await, &call.own) {
+            match (self.round(call).await, &call.own) {
                 (Ok(Some(passed)), _) => return Ok(passed),
                 (Ok(None), _) => {}
                 // Once something was sent, the ledger's trouble must not be told as "nothing was sent".
@@ -143,8 +182,32 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
         }
         Err(Error::Ledger(semel_ledger::Error::NotWritten {
-            what: format!("record {key} does not come to rest"),
+            what: format!("record {} does not come to rest", call.key),
         }))
+    }
+
+    pub(crate) fn tell_answered<U>(&self, call: &Call<'_, U>, answer: &Answer, came: At) {
+        let seen = call.seen.as_ref().map(|known| &known.effect);
+        let original = seen.filter(|effect| answer.effect_id == Some(effect.id)).and_then(|effect| {
+            let by = match &effect.state {
+                State::Applied(applied) => applied.by,
+                _ => None,
+            };
+            let attempt = by.and_then(|by| effect.attempt(by)).or(effect.newest_attempt())?;
+            Some((effect, attempt))
+        });
+        let repeat =
+            matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held)
+                || answer.possible_repeat;
+        let elsewhere = |attempt: &Attempt| self.ledger.holders().me().is_ok_and(|me| me != attempt.owner);
+        let derived = || match (answer.outcome, original) {
+            _ if call.reissued => Layer::Transport,
+            (OutcomeWord::Joined, Some((_, attempt))) if elsewhere(attempt) => Layer::Process,
+            _ => Layer::Agent,
+        };
+        let layer = call.intent.beside.layer.or_else(|| repeat.then(derived));
+        let at = self.clock.now();
+        self.tell(&Told::Answered(&Answered { intent: call.intent, answer, came, at, layer, original }));
     }
 
     /// One look at the ledger and one step. `None`: look again.
@@ -156,6 +219,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let (fence, fenced) = self.fence(call.intent).await?;
         let found = self.ledger.observe(call.key, now).await?;
+        call.seen = found.newest.clone();
         let situation =
             Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
         if let Some(passed) = self.known_result(call, &found, now).await? {
@@ -172,7 +236,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await
             }
             Decision::Resend if call.leaves_resending(&found) => Ok(Some(in_doubt(call, &found, None))),
-            Decision::Resend => Box::pin(self.claim(call, &found, How::Resend, fence)).await,
+            Decision::Resend => match call.resend_pause(&found, now) {
+                Some(pause) => {
+                    self.clock.sleep(pause).await;
+                    Ok(None)
+                }
+                None => Box::pin(self.claim(call, &found, How::Resend, fence)).await,
+            },
             Decision::Join(attempt) => {
                 let effect = found.effect().expect("only a known effect is in flight");
                 let joined = Some((effect.occurrence.number, attempt));
@@ -195,7 +265,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             {
                 Ok(None)
             }
-            Decision::Replay(_) => {
+            Decision::Replay(replay) => {
+                call.reissued = replay == Replay::Reissue;
                 if let Some(alias) = call.intent.alias {
                     // A key that was answered for one intent cannot come with another.
                     self.ledger.remember_alias(alias, found.key).await?;
@@ -329,6 +400,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if self.mode == Mode::Observe {
             self.observed(intent, rule).await;
         }
+        self.tell(&Told::PassedThrough { intent });
         Ok(unrecorded(rule, upstream).await)
     }
 

@@ -97,10 +97,14 @@ pub enum ProbeAnswer {
     },
 }
 
-/// The idempotency key that goes upstream, as the rule wants it written. It depends on the intent and the occurrence
-/// alone, so that it outlives attempts, restarts and even a lost ledger, as long as the secret is there.
-pub fn upstream_key(secret: &Secret, intent_key: Digest, occurrence: u32, rule: &Rule) -> String {
-    let effect = secret.mac("upstream", &[&intent_key.0, &occurrence.to_be_bytes()]);
+/// The idempotency key that goes upstream, as the rule wants it written. It depends on the intent, the occurrence and
+/// the refusals before alone, so that it outlives doubtful attempts and restarts, as long as the secret is there.
+pub fn upstream_key(secret: &Secret, intent_key: Digest, effect: &Effect, rule: &Rule) -> String {
+    let (occurrence, refusals) = (effect.occurrence.number.to_be_bytes(), effect.refusals.to_be_bytes());
+    let effect = match effect.refusals {
+        0 => secret.mac("upstream", &[&intent_key.0, &occurrence]),
+        _ => secret.mac("upstream", &[&intent_key.0, &occurrence, &refusals]),
+    };
     match &rule.inject {
         Some(inject) => inject.key(effect),
         None => KeyForm::Text.write(effect),

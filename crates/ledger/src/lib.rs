@@ -5,6 +5,7 @@
 pub mod cancel;
 pub mod cells;
 pub mod claim;
+pub mod counts;
 pub mod entropy;
 pub mod error;
 pub mod failpoint;
@@ -20,6 +21,7 @@ pub mod record;
 pub mod rulings;
 pub mod sqlite;
 pub mod store;
+pub mod times;
 pub mod tokens;
 mod undo;
 

@@ -117,6 +117,7 @@ mod tests {
             epoch: 0,
             facts: intent.facts(&rule),
             marks: intent.marks.clone(),
+            trace: None,
         };
         let effect = Effect::claimed(intent.seed(EffectId(7), occurrence, &rule), &new);
         let index = index_of_first(&intent, &effect);

@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
+import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
 const installed = createRequire(process.env.SEMEL_APIS + "/package.json");
@@ -18,9 +19,11 @@ function told(error) {
 
 async function take(call, plan, step) {
   if (Array.isArray(step)) return Promise.all(step.map((one) => take(call, plan, one)));
+  if (step.in_turn) return takeInTurn(call, plan, step.in_turn);
   const attempts = [];
   let failure;
   for (let turn = 0; turn < (step.outer ?? 1); turn++) {
+    if (turn > 0) await pause((step.pause_s ?? 0) * 1000);
     try {
       return { ok: true, value: await call(plan, step, attempts), attempts };
     } catch (error) {
@@ -30,10 +33,15 @@ async function take(call, plan, step) {
   return { ok: false, error: told(failure), attempts };
 }
 
+async function takeInTurn(call, plan, steps) {
+  const results = [];
+  for (const step of steps) results.push(await take(call, plan, step));
+  return results;
+}
+
 export async function drive(call) {
   const plan = JSON.parse(process.argv[2]);
-  const results = [];
-  for (const step of plan.steps) results.push(await take(call, plan, step));
+  const results = await takeInTurn(call, plan, plan.steps);
   process.stdout.write(JSON.stringify(results) + "\n", () => process.exit(0));
 }
 

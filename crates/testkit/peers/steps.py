@@ -1,10 +1,11 @@
 """Takes the steps of a plan, and prints what came of them as one document.
 
 A plan is {"base_url": "…", "headers": {…}, "retries": null or a count, "timeout_s": seconds, "steps": […]}. Each step has
-a client of its own, as each call of a tool has; a list of steps is taken all at once. What a step does is the driver's
-matter; these members are understood by all of them:
+a client of its own, as each call of a tool has; a list of steps is taken all at once, and {"in_turn": […]} one after the
+other. What a step does is the driver's matter; these members are understood by all of them:
 
-    outer   so often is the whole call made before it is given up, as frameworks do above their SDK
+    outer   so often is the whole call made before it is given up, as frameworks do above their SDK, with a pause of
+            pause_s before each but the first
     key     the idempotency key that the caller names
 
 For each step there is {"ok": …, "value" or "error": …, "attempts": […]}: what the caller saw, and every answer that the
@@ -15,6 +16,7 @@ import hashlib
 import json
 import sys
 import threading
+import time
 
 
 class Attempts(list):
@@ -52,8 +54,11 @@ def take(call, plan, step):
         for thread in threads:
             thread.join()
         return results
+    if "in_turn" in step:
+        return [take(call, plan, one) for one in step["in_turn"]]
     attempts = Attempts()
     for turn in range(step.get("outer", 1)):
+        time.sleep(step.get("pause_s", 0) if turn else 0)
         try:
             return {"ok": True, "value": call(plan, step, attempts), "attempts": attempts}
         except Exception as error:

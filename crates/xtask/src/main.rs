@@ -24,7 +24,8 @@ bench   prints one table of ratios, each with its goal and its aim
           --quick  once instead of three times, and no ledger of ten million effects
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
-          NAME…    only these: alone busy slow-disk replay processes command mcp size memory
+          NAME…    only these: alone busy slow-disk replay processes command mcp http llm size
+                   memory
 bench peers   compares with DBOS, Restate and agent-ledger, installed into target/bench/peers
 packs   asks the MCP servers that the packs are for, from npm, whether the packs' fixture still holds
           --write  make it hold";

@@ -12,6 +12,7 @@ pub mod mcp;
 pub mod policy;
 pub mod run;
 pub mod serve;
+pub mod stats;
 pub mod token;
 
 use crate::args::Global;

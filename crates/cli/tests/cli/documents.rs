@@ -10,6 +10,7 @@ fn every_command_prints_exactly_one_document() {
         &["ledger", "prune"],
         &["ledger", "epoch"],
         &["token", "list"],
+        &["stats"],
         &["doctor"],
         &["init"],
         &["init", "--undo", "--write"],

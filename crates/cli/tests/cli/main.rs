@@ -3,6 +3,7 @@
 mod home;
 
 mod api;
+mod api_peers;
 mod asking;
 mod demo;
 mod docs;
@@ -19,5 +20,6 @@ mod rulings;
 mod run;
 mod runs;
 mod serve;
+mod stats;
 mod streams;
 mod undo;

@@ -44,6 +44,34 @@ pub struct File {
     /// How `semel serve` listens.
     #[serde(default)]
     pub serve: ServeTable,
+    /// What models cost, by name; a name may end in `*`.
+    #[serde(default)]
+    pub prices: Entries<Spot<PriceTable>>,
+}
+
+/// For a million tokens each, in whatever currency.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table such as { input = 2.5, output = 10 }")]
+pub struct PriceTable {
+    pub input: Option<Spot<Amount>>,
+    pub output: Option<Spot<Amount>>,
+}
+
+/// A number, whole or not.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a number")]
+pub enum Amount {
+    Whole(i64),
+    Decimal(f64),
+}
+
+impl Amount {
+    pub fn value(self) -> f64 {
+        match self {
+            Amount::Whole(number) => number as f64,
+            Amount::Decimal(number) => number,
+        }
+    }
 }
 
 /// One MCP server: exactly one of `command` and `url`.
@@ -96,6 +124,32 @@ pub struct ServeTable {
     pub allowed_hosts: Vec<Spot<String>>,
     /// Clients show semel's token: true unless given. Only a local server can do without.
     pub require_token: Option<bool>,
+    /// Who may read `/metrics`: an operator unless given.
+    pub metrics: Option<MetricsFor>,
+    /// Where spans go: an OTLP collector, such as `http://127.0.0.1:4318`.
+    pub otlp: Option<Spot<String>>,
+    /// Who is told of every new doubt.
+    pub webhook: Option<Spot<WebhookTable>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricsFor {
+    /// Whoever shows a token of scope operator.
+    Operator,
+    /// Anybody who can reach the server.
+    Open,
+}
+
+/// Where messages go, and what signs them.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table such as { url = \"https://example.com/hook\" }")]
+pub struct WebhookTable {
+    pub url: Option<Spot<String>>,
+    /// The environment variable that holds the secret, `whsec_` and base 64 or any text.
+    pub secret_env: Option<Spot<String>>,
+    /// The host of `url` may lead to a private address.
+    pub private: Option<bool>,
 }
 
 /// One HTTP API.

@@ -10,6 +10,7 @@ pub mod file;
 pub mod glob;
 pub mod nearest;
 pub mod pack;
+pub mod prices;
 pub mod recognise;
 pub mod rule;
 pub mod schema;
@@ -47,6 +48,7 @@ pub struct Policy {
     /// MCP servers by name, of the first file that has each.
     pub mcp: BTreeMap<String, servers::McpServer>,
     pub serve: servers::Serve,
+    pub prices: prices::Prices,
     /// In the order in which they are tried: local files first, then packs.
     rules: Vec<Written>,
     defaults: Choices,
@@ -140,6 +142,9 @@ impl Policy {
                 policy.mcp.entry(name).or_insert(server);
             }
             policy.serve = policy.serve.or(build::serve(input, &file.serve, &mut found));
+            for (model, price) in build::prices(input, &file.prices, &mut found) {
+                policy.prices.0.entry(model).or_insert(price);
+            }
             for (name, api) in build::upstreams(input, &file.upstream, &mut found) {
                 policy.upstreams.entry(name).or_insert(api);
             }

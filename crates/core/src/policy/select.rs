@@ -4,7 +4,7 @@ use super::build::{Choices, Condition, Written};
 use super::rule::{Origin, Rule};
 use super::{ActionFacts, Mode, Policy, recognise};
 use crate::class::Class;
-use crate::json::Json;
+use crate::json::{Json, Object};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ const LATE_AFTER_GENERATE: Duration = Duration::from_secs(600);
 
 /// Two re-sends are what the SDKs of the large APIs do.
 const BUDGET_DEFAULT: u32 = 2;
+
+/// The parts that a request may or may not have.
+const PARTS: [&str; 3] = ["query", "body", "headers"];
 
 /// How one rule fared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +161,12 @@ impl Written {
                 let action = Json::String(facts.action.to_owned());
                 let mut variables = vec![("action", &action)];
                 variables.extend(facts.arguments.as_object().into_iter().flat_map(|object| object.iter()));
+                // What a request does not have is empty, so that a condition can ask for it.
+                let empty = Json::Object(Object::new());
+                if facts.action.starts_with("http:") {
+                    let absent = PARTS.iter().filter(|part| facts.arguments.get(part).is_none());
+                    variables.extend(absent.map(|part| (*part, &empty)));
+                }
                 match expression.eval_bool(&variables) {
                     Ok(true) => Tried::Matched,
                     Ok(false) => Tried::OtherArguments { condition: expression.source().to_owned() },

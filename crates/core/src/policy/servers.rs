@@ -1,5 +1,6 @@
 //! What the operator says about servers: those behind semel, and semel itself as one.
 
+use super::file::MetricsFor;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -49,6 +50,18 @@ pub struct Serve {
     pub allowed_origins: Vec<String>,
     pub allowed_hosts: Vec<String>,
     pub require_token: Option<bool>,
+    pub metrics: Option<MetricsFor>,
+    /// As it is written; whether it may be asked is the client's matter.
+    pub otlp: Option<String>,
+    pub webhook: Option<Webhook>,
+}
+
+/// `[serve.webhook]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    pub url: String,
+    pub secret_env: Option<String>,
+    pub private: bool,
 }
 
 impl Serve {
@@ -61,6 +74,9 @@ impl Serve {
             allowed_origins: or(self.allowed_origins, others.allowed_origins),
             allowed_hosts: or(self.allowed_hosts, others.allowed_hosts),
             require_token: self.require_token.or(others.require_token),
+            metrics: self.metrics.or(others.metrics),
+            otlp: self.otlp.or(others.otlp),
+            webhook: self.webhook.or(others.webhook),
         }
     }
 }

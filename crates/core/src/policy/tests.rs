@@ -511,9 +511,11 @@ error[unknown_pack]: there is no pack \"pack:weather\"
 1 | include = [\"pack:kubctl\", \"gh\", \"pack:weather\"]
   |                                 ^^^^^^^^^^^^^^
   |
-  = help: there are: pack:adyen, pack:anthropic, pack:aws, pack:filesystem, pack:gh, pack:git, pack:github, pack:jira, \
-          pack:kubectl, pack:kubernetes, pack:linear, pack:notion, pack:openai, pack:paypal, pack:playwright, \
-          pack:postgres, pack:resend, pack:shopify, pack:slack, pack:square, pack:stripe, pack:twilio, pack:zendesk"
+  = help: there are: pack:adyen, pack:anthropic, pack:aws, pack:checkout, pack:discord, pack:filesystem, \
+          pack:gh, pack:git, pack:github, pack:google, pack:jira, pack:kubectl, pack:kubernetes, pack:linear, \
+          pack:mercadopago, pack:mollie, pack:msgraph, pack:notion, pack:openai, pack:paypal, pack:plaid, \
+          pack:playwright, pack:postgres, pack:postmark, pack:razorpay, pack:resend, pack:sendgrid, \
+          pack:shopify, pack:slack, pack:square, pack:stripe, pack:twilio, pack:zendesk"
     );
 }
 
@@ -612,6 +614,19 @@ fn the_probe_of_a_release_answers_no_only_when_it_was_told_so() {
 }
 
 #[test]
+fn a_condition_can_ask_for_a_part_that_a_request_does_not_have() {
+    let policy = loaded(
+        "[[rule]]\nmatch = \"{http,mcp}:*\"\nwhen = \"has(body.a) || has(query.b) || 'c' in headers\"\nclass = \"read\"\n",
+    );
+    let class = |action: &str, arguments: &str| {
+        policy.rule_for(&ActionFacts::new(action, &json::parse(arguments).unwrap())).class
+    };
+    assert_eq!(class("http:POST x/y", r#"{"path": "/y"}"#), Class::Act);
+    assert_eq!(class("http:POST x/y", r#"{"path": "/y", "query": {"b": "1"}}"#), Class::Read);
+    assert_eq!(class("mcp:x/poke", r#"{"args": {}}"#), Class::Consequential, "a tool has no body to ask for");
+}
+
+#[test]
 fn an_explanation_says_which_rule_and_why_not_the_others() {
     let policy = loaded(
         r#"
@@ -668,6 +683,32 @@ window = "90m"
             "undo": null,
         })
     );
+}
+
+#[test]
+fn prices_and_where_messages_go_are_read_and_checked() {
+    let policy = load(
+        "[serve]\nmetrics = \"open\"\notlp = \"http://127.0.0.1:4318\"\n\
+         [serve.webhook]\nurl = \"https://example.com/hook\"\nsecret_env = \"HOOK\"\n\
+         [prices.\"gpt-5*\"]\ninput = 2.5\noutput = 10\n",
+    )
+    .expect("it holds together");
+    assert_eq!(policy.serve.metrics, Some(file::MetricsFor::Open));
+    assert_eq!(policy.serve.otlp.as_deref(), Some("http://127.0.0.1:4318"));
+    assert_eq!(policy.serve.webhook.as_ref().and_then(|hook| hook.secret_env.as_deref()), Some("HOOK"));
+    assert_eq!(policy.prices.of("gpt-5-mini").map(|price| (price.input, price.output)), Some((2.5, 10.0)));
+    for bad in [
+        "[serve]\notlp = \"localhost:4318\"\n",
+        "[serve]\nmetrics = \"closed\"\n",
+        "[serve.webhook]\nsecret_env = \"HOOK\"\n",
+        "[serve.webhook]\nurl = \"ftp://x\"\n",
+        "[prices.m]\ninput = -1\n",
+        "[prices.m]\ninput = \"2\"\n",
+        "[prices.m]\noutput = nan\n",
+        "[prices.m]\ncached = 1\n",
+    ] {
+        assert!(load(bad).is_err(), "{bad}");
+    }
 }
 
 #[test]

@@ -63,6 +63,7 @@ pub fn attempt(number: u32, verdict: Verdict) -> Attempt {
         run: None,
         epoch: 0,
         gone_at: None,
+        trace: None,
     }
 }
 
@@ -94,6 +95,7 @@ pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {
         epoch: 0,
         delivered_at: None,
         undo: None,
+        refusals: 0,
         undone: None,
     }
 }
@@ -121,6 +123,7 @@ pub fn new_attempt() -> NewAttempt {
         run: None,
         epoch: 0,
         facts: facts(),
+        trace: None,
         marks: marks(1),
     }
 }

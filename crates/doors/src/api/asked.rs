@@ -3,6 +3,7 @@
 use super::problem::Problem;
 use super::routes::Route;
 use crate::hall::Hall;
+use crate::http::beside;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::server::caller;
 use axum::body::Body;
@@ -11,6 +12,7 @@ use axum::response::Response;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Request, StatusCode};
+use semel_core::beside::Beside;
 use semel_core::effect::Effect;
 use semel_core::ids::Run;
 use semel_core::intent::principal_mark;
@@ -29,6 +31,7 @@ pub struct Asked {
     pub run: Option<Run>,
     /// When it came, on the monotonic clock.
     pub came: Duration,
+    pub beside: Beside,
     params: Vec<(String, String)>,
     parts: Parts,
     body: Body,
@@ -77,7 +80,8 @@ impl Asked {
         let mark = hall.secret().map(|secret| principal_mark(secret, &tenant, &principal));
         let who = Who { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Ok(Asked { who, run: caller.run, came: hall.clock.elapsed(), params, parts, body })
+        let beside = beside(&parts.headers);
+        Ok(Asked { who, run: caller.run, came: hall.clock.elapsed(), beside, params, parts, body })
     }
 
     /// A part of the path. The table says that it is there.

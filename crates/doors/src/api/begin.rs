@@ -111,13 +111,15 @@ enum RunWord {
 }
 
 pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let beside = asked.beside.clone();
     let (who, header_run, came, wish) = asked.json::<Begin>().await?;
     let gate = api.gate()?;
     let wish = Wish::read(wish, header_run)?;
     let rule = wish.rule(&api.hall.policy)?;
     let ask = wish.ask(&who);
-    let intent = Intent::of(&ask, &rule, gate.ledger.secret())
+    let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
         .map_err(|missing| Problem::of_trouble(wording::key_required(&missing)))?;
+    intent.beside = beside;
     if wish.dry_run {
         return respond::json(&gate.dry_run(&intent, &rule).await?);
     }

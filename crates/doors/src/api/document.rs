@@ -34,7 +34,10 @@ fn make() -> Value {
         path[route.method.as_str().to_ascii_lowercase()] = operation(&route, &mut schemas);
     }
     let mut definitions = schemas.taken.take_definitions(true);
-    definitions.extend(schemas.given.take_definitions(true));
+    for (name, form) in schemas.given.take_definitions(true) {
+        let known = definitions.insert(name.clone(), form.clone());
+        assert!(known.is_none_or(|known| known == form), "two forms are called {name}");
+    }
     json!({
         "openapi": "3.1.0",
         "info": {

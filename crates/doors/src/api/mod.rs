@@ -15,6 +15,7 @@ mod routes;
 mod rulings;
 mod runs;
 mod settle;
+mod stats;
 mod tokens;
 mod undo;
 

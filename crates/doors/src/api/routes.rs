@@ -3,8 +3,9 @@
 use super::asked::{Answering, Asked};
 use super::problem::Problem;
 use super::respond::List;
-use super::{Api, begin, document, effects, probe, rulings, runs, settle, tokens, undo};
+use super::{Api, begin, document, effects, probe, rulings, runs, settle, stats, tokens, undo};
 use crate::effect_json::EffectJson;
+use crate::stats::Stats;
 use axum::response::Response;
 use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -193,6 +194,17 @@ pub fn routes() -> Vec<Route> {
             form::<Answer>,
             answering!(settle::settle),
         ),
+        Route {
+            query: Some(form::<stats::StatsFilter>),
+            ..get(
+                "/stats",
+                Operator,
+                "getStats",
+                "What was asked, sent, done and saved.",
+                form::<Stats>,
+                answering!(stats::told),
+            )
+        },
         get(
             "/tokens",
             Admin,

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "UndoWish")]
 #[serde(deny_unknown_fields)]
 pub struct Undo {
     /// Why.

@@ -4,6 +4,7 @@
 //! and `command` ask; `heard` is what came back, as expressions see it; `told` is what that says.
 pub mod asks;
 mod command;
+pub mod following;
 pub mod heard;
 pub mod http;
 pub mod matter;

@@ -4,7 +4,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
 
 /// Headers that speak about one connection (RFC 9110, section 7.6.1), and those that a connection writes itself.
-const HOP_BY_HOP: [HeaderName; 9] = [
+const HOP_BY_HOP: [HeaderName; 10] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
@@ -14,6 +14,8 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     header::UPGRADE,
     header::CONTENT_LENGTH,
     HeaderName::from_static("keep-alive"),
+    // No standard has it, and old clients send it to what they take for a proxy.
+    HeaderName::from_static("proxy-connection"),
 ];
 
 /// Takes out what must not be given on: the above, and whatever `Connection` names.

@@ -14,7 +14,12 @@ use http_body_util::BodyExt;
 use std::time::Duration;
 
 /// An upstream that says nothing for this long says nothing more: as long as the SDKs of these APIs wait.
-pub const SILENCE_MAX: Duration = Duration::from_secs(600);
+const SILENCE_MAX: Duration = Duration::from_secs(600);
+
+/// How long silence is borne where a rule says how long an attempt may take.
+pub fn silence(timeout: Option<Duration>) -> Duration {
+    timeout.map_or(SILENCE_MAX, |timeout| timeout.min(SILENCE_MAX))
+}
 
 /// After its end a stream closes at once. One that stays open is not waited for.
 const CLOSING_TAKES_MAX: Duration = Duration::from_millis(20);
@@ -53,9 +58,9 @@ pub fn head(response: &Response<Incoming>, offer: &Offer) -> Head {
     Head { status: response.status(), headers, form }
 }
 
-pub async fn document(live: &Live, mut body: Incoming) -> Came {
+pub async fn document(live: &Live, mut body: Incoming, silence: Duration) -> Came {
     loop {
-        match next(live, &mut body, SILENCE_MAX).await {
+        match next(live, &mut body, silence).await {
             Ok(Some(data)) => live.push(data, false),
             Ok(None) => return Came::Whole,
             Err(why) => return Came::Broken(why),
@@ -65,11 +70,11 @@ pub async fn document(live: &Live, mut body: Incoming) -> Came {
 
 /// Events are given on one by one. The one that ends the answer is held back until it is settled, and whatever comes
 /// behind it.
-pub async fn events(api: Api, live: &Live, mut body: Incoming) -> Came {
+pub async fn events(api: Api, live: &Live, mut body: Incoming, silence: Duration) -> Came {
     let mut parser = Parser::with_limit(EVENT_BYTES_MAX);
     let mut came: Option<Came> = None;
     loop {
-        let patience = if came.is_some() { CLOSING_TAKES_MAX } else { SILENCE_MAX };
+        let patience = if came.is_some() { CLOSING_TAKES_MAX } else { silence };
         let data = match (next(live, &mut body, patience).await, &came) {
             (Ok(Some(data)), _) => data,
             (Ok(None) | Err(_), Some(came)) => return came.clone(),

@@ -5,6 +5,7 @@ use super::asked::Outgoing;
 use super::attached::{Attached, Tell};
 use super::classify;
 use super::live::{Ended, Form, Live};
+use super::meter::Meter;
 use super::read::{self, Came};
 use super::stop::{Stop, stops};
 use super::usage::{self, Tokens};
@@ -36,6 +37,7 @@ pub struct Model<'a> {
     pub api: Api,
     pub rule: &'a Rule,
     pub hall: &'a Hall,
+    pub meter: &'a Meter,
     /// Where the run's fence is found, if the request belongs to a run.
     pub run: Option<Digest>,
     /// What is sent, until it is; a generation is sent once by one call.
@@ -100,12 +102,13 @@ impl Model<'_> {
             }
         };
         let request = self.request(sending).ok_or_else(|| never("it was sent by this call before".into()))?;
-        match tokio::time::timeout(read::SILENCE_MAX, self.offer.client.send(prepared, request)).await {
+        let silence = read::silence(sending.timeout);
+        match tokio::time::timeout(silence, self.offer.client.send(prepared, request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(Failed::NeverSent(why))) => Err(never(why)),
             Ok(Err(Failed::Lost(why))) => Err(Outcome::InDoubt { why, sender_gone: true }),
             Err(_) => {
-                let why = format!("no answer began within {} seconds", read::SILENCE_MAX.as_secs());
+                let why = format!("no answer began within {} seconds", silence.as_secs());
                 Err(Outcome::InDoubt { why, sender_gone: true })
             }
         }
@@ -122,15 +125,16 @@ impl Model<'_> {
         };
         let head = Arc::new(read::head(&response, self.offer));
         live.begin(Arc::clone(&head));
+        let silence = read::silence(sending.timeout);
         let came = match head.form {
-            Form::Document => read::document(live, response.into_body()).await,
-            Form::Events => read::events(api, live, response.into_body()).await,
+            Form::Document => read::document(live, response.into_body(), silence).await,
+            Form::Events => read::events(api, live, response.into_body(), silence).await,
         };
         let read = classify::outcome(api, &head, live, &came, self.rule, secrets.as_ref());
         let is_answer = matches!(read.0, Outcome::Applied { .. });
         let cost =
             live.whole().ok().filter(|_| is_answer).and_then(|pieces| usage::of(api, head.form, &pieces));
-        self.hall.lives.counts.change(api.action(), |totals| totals.used.add(cost.unwrap_or_default()));
+        self.meter.used(self.hall, cost.unwrap_or_default());
         if let Some(own) = &mut self.own {
             own.cost = cost;
             if !is_answer && !matches!(came, Came::Broken(_)) {
@@ -144,8 +148,7 @@ impl Model<'_> {
     async fn stopped(&self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
         let (form, pieces) = live.so_far();
         let Tokens { input, output } = usage::so_far(self.api, form, &pieces);
-        let action = self.api.action();
-        self.hall.lives.counts.change(action, |totals| totals.used.add(Tokens { input, output }));
+        self.meter.used(self.hall, Tokens { input, output });
         let why = match stop {
             Stop::Cancelled => "its run was cancelled",
             Stop::Abandoned => "nobody was there to read it",
@@ -183,8 +186,6 @@ impl Upstream for Model<'_> {
         };
         self.tell.follow(Attached { reader: live.reader(), effect, joined: false });
         self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut, cost: None });
-        let action = self.api.action();
-        self.hall.lives.counts.change(action, |totals| totals.sent += 1);
         let stops = stops(self.hall, self.rule, self.run, &live);
         let (outcome, reply) = tokio::select! {
             biased;

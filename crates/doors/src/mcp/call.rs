@@ -3,6 +3,7 @@
 use super::members::{Members, quoted};
 use super::message::{Id, Message, like_one_of, text};
 use super::tools::Definition;
+use semel_core::beside::TraceParent;
 use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json};
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub struct ToolCall {
     pub again: Option<Reason>,
     pub runs: Runs,
     pub call_id: Option<String>,
+    /// The caller's span, which travels in `_meta` as it would in a header.
+    pub trace: Option<TraceParent>,
     pub dry_run: bool,
     pub progress_token: Option<String>,
     /// The client asked for a task (2025-11-25) rather than for a result.
@@ -134,6 +137,7 @@ impl ToolCall {
             key,
             again,
             runs: runs(&meta)?,
+            trace: meta.text("traceparent").and_then(|text| TraceParent::parse(&text)),
             call_id: call_id.filter(|id| !id.is_empty() && id.chars().count() <= CALL_ID_CHARS_MAX),
             dry_run: asked || meta.get(META_DRY_RUN).is_some_and(asks),
             progress_token: meta.get("progressToken").map(str::to_owned),

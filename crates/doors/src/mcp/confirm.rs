@@ -6,28 +6,11 @@ use super::message::{Message, text};
 use super::probe;
 use super::word;
 use bytes::Bytes;
-use semel_core::ids::EffectId;
 use semel_core::json::Json;
 use semel_gate::confirm::Witness;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Effects that are being asked about: a replay need not ask beside the call that it repeats.
-#[derive(Debug, Clone, Default)]
-pub struct Following(Arc<Mutex<HashSet<EffectId>>>);
-
-impl Following {
-    /// `false`: somebody else does.
-    fn begin(&self, id: EffectId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
-    }
-
-    fn end(&self, id: EffectId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-    }
-}
+use std::sync::Arc;
 
 /// What the tool answered, now or when it was done, as rules see it.
 pub fn reply(passed: &Passed, live: Option<&Message>) -> Json {
@@ -42,9 +25,7 @@ pub fn reply(passed: &Passed, live: Option<&Message>) -> Json {
 
 /// Begins to ask, unless this process already does.
 pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: Found, reply: Json) {
-    let Some(id) = done.effect().map(|effect| effect.id).filter(|id| door.following.begin(*id)) else {
-        return;
-    };
+    let Some(followed) = door.hall.following.begin(&done) else { return };
     let (door, guarded) = (Arc::clone(door), Arc::clone(guarded));
     tokio::spawn(async move {
         if let (Ok(gate), Some(confirm)) = (&door.hall.gate, &guarded.rule.confirm) {
@@ -52,10 +33,11 @@ pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: Found, reply: Json
             // What cannot be written stays as it was reported.
             let _as_reported = gate.confirm(confirm, &done, &mut asks).await;
         }
-        door.following.end(id);
+        drop(followed);
     });
 }
 
+/// Asks by the way that the call itself came.
 struct Asks<'a> {
     door: &'a Door,
     guarded: &'a Guarded,

@@ -1,7 +1,7 @@
 //! The door: which messages pass as they are, and what happens to those that do not.
 
 use super::call::{BadCall, ToolCall};
-use super::confirm::{self, Following};
+use super::confirm;
 use super::connection::{Connection, Waiter};
 use super::frame::Frame;
 use super::intent;
@@ -21,6 +21,7 @@ use semel_core::policy::rule::DryRun;
 use semel_core::policy::{Mode, Rule};
 use semel_core::wording;
 use semel_gate::clock::Clock;
+use semel_gate::counts;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use semel_ledger::pins::Pinned;
@@ -35,8 +36,6 @@ pub type Servers = BTreeMap<String, Arc<Server>>;
 #[derive(Debug)]
 pub struct Door {
     pub hall: Arc<Hall>,
-    /// Successes whose truth this process is asking for.
-    pub(super) following: Following,
 }
 
 /// What happens to a `tools/call`.
@@ -101,7 +100,7 @@ const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Door {
     pub fn new(hall: Arc<Hall>) -> Door {
-        Door { hall, following: Following::default() }
+        Door { hall }
     }
 
     /// What becomes of a `tools/call`, given the tools that the server has. Within a runtime.
@@ -128,6 +127,7 @@ impl Door {
         }
         let rule = intent::rule(&self.hall.policy, server, &call, tools.get(&call.tool).map(AsRef::as_ref));
         if rule.class == Class::Read && !call.dry_run {
+            self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
             return Route::Pass;
         }
         let Some(waiter) = connection.begins(id, &call.tool, call.progress_token.clone()) else {
@@ -150,6 +150,7 @@ impl Door {
         connection: &Arc<Connection>,
         tools: &Tools,
     ) {
+        self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
         let definition = tools.get(&call.tool).cloned();
         let (this, working) = (Arc::clone(self), self.hall.busy.begin());
         let (server, connection) = (Arc::clone(server), Arc::clone(connection));

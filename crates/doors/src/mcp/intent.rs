@@ -59,5 +59,7 @@ pub fn intent(
         // SEP-3182: a completed call is answered with its result, success or error.
         replay_refusals: call.key.is_some(),
     };
-    Intent::of(&ask, rule, secret)
+    let mut intent = Intent::of(&ask, rule, secret)?;
+    intent.beside.trace = call.trace;
+    Ok(intent)
 }

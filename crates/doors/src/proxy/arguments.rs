@@ -11,7 +11,7 @@ use semel_core::json::{self, Json, Object};
 
 /// Headers that say for whom, or on which state of the world, a request acts: with another value it is another request.
 /// A rule's `key` may name further ones.
-const TELLING: [&str; 10] = [
+const TELLING: [&str; 11] = [
     "if-match",
     "if-none-match",
     "content-range",
@@ -22,6 +22,8 @@ const TELLING: [&str; 10] = [
     "x-goog-user-project",
     "xero-tenant-id",
     "harvest-account-id",
+    // Names the operation, where one address takes all of them.
+    "x-amz-target",
 ];
 
 /// Why a request cannot be understood. Nothing was sent.
@@ -171,7 +173,8 @@ fn kind_of(headers: &HeaderMap) -> &str {
 
 fn is_json(kind: &str) -> bool {
     matches!(kind, "application/json" | "text/json")
-        || kind.starts_with("application/") && kind.ends_with("+json")
+        || kind.starts_with("application/")
+            && (kind.ends_with("+json") || kind.starts_with("application/x-amz-json-"))
 }
 
 /// `; name=value` behind a type, quotes taken off.

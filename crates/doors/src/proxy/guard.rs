@@ -1,5 +1,6 @@
 //! A guarded request through the gate. Whoever asked may go away: it is finished and settled all the same.
 
+use super::ask;
 use super::delivery::Delivery;
 use super::intent::Understood;
 use super::offer::Offer;
@@ -79,15 +80,19 @@ async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>) -> Ended {
     };
     // Whoever has read the answer of the request before means another one now.
     hall.leaving.gone(intent.key).await;
-    let mut upstream = HttpUpstream { guarded: &guarded, prepared: None, begun: Some(begun), live: None };
+    let mut upstream =
+        HttpUpstream { guarded: &guarded, prepared: None, begun: Some(begun), live: None, found: None };
     let passed = gate.pass(intent, &understood.rule, &mut upstream).await;
     let mut live = upstream.live;
-    let passed = match passed {
+    let mut passed = match passed {
         Ok(passed) => passed,
         Err(error) => {
             return Ended::trouble(&guarded, wording::ledger_unavailable(&error.to_string()));
         }
     };
+    if let Some(done) = gate.unconfirmed(&understood.rule, &mut passed) {
+        ask::follow(&guarded, done, ask::reply(&passed, live.as_ref()));
+    }
     if let Some(Live { body: LiveBody::Streamed { writer, end }, .. }) = &mut live
         && let Some(writer) = writer.take()
         && passed.reply == GivenReply::Live

@@ -58,6 +58,18 @@ pub fn downward(mut headers: HeaderMap, status: StatusCode, offer: &Offer) -> He
     headers
 }
 
+/// Takes away where a redirect leads, if it leads around semel: many clients send the same request there at once, with
+/// all of its headers.
+pub fn keep_inside(headers: &mut HeaderMap, status: StatusCode, offer: &Offer) -> Option<String> {
+    let own = format!("/p/{}/", offer.name);
+    let leads_out = |told: &HeaderValue| !told.as_bytes().starts_with(own.as_bytes());
+    if !status.is_redirection() || !headers.get(header::LOCATION).is_some_and(leads_out) {
+        return None;
+    }
+    let told = headers.remove(header::LOCATION)?;
+    Some(String::from_utf8_lossy(told.as_bytes()).into_owned())
+}
+
 /// Whether a body is what its type says, and not a compressed form of it.
 pub fn is_read_as_it_is(headers: &HeaderMap) -> bool {
     let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");

@@ -5,6 +5,7 @@
 //! `classify` reads the answer, `reply` keeps it, `render` gives it.
 
 pub mod arguments;
+pub mod ask;
 pub mod classify;
 pub mod delivery;
 pub mod form;

@@ -29,9 +29,6 @@ const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// The same for the SDKs of Stripe.
 const STRIPE_SHOULD_RETRY: HeaderName = HeaderName::from_static("stripe-should-retry");
 
-/// Where the page of each code is.
-const ERRORS: &str = "https://semel.dev/errors/";
-
 /// A twin has been waited for already; what still runs is worth a second.
 const RETRY_SECONDS: u32 = 1;
 
@@ -102,6 +99,9 @@ pub fn live(
 ) -> Response {
     let mut headers = headers::downward(headers, status, offer);
     receipt.write(&mut headers);
+    if let Some(elsewhere) = headers::keep_inside(&mut headers, status, offer) {
+        put(&mut headers, REASON, &format!("the upstream points to {elsewhere}, where nobody guards it"));
+    }
     response(status, headers, Body::new(Whole::new(body, delivery)))
 }
 
@@ -146,37 +146,18 @@ pub fn answer(answer: &Answer, offer: &Offer, delivery: Option<Delivery>) -> Res
     response(status, headers, Body::new(Whole::new(body, delivery)))
 }
 
-/// RFC 9457, with the answer's members as its extensions.
+/// RFC 9457, with the answer's members as its extensions, and with `error`: some SDKs take whatever lacks that member
+/// for a success, whatever its status.
 fn problem(status: StatusCode, code: Code, mut object: Value) -> Value {
-    let detail = object["what_happened"].clone();
-    let mut document = json!({
-        "type": format!("{ERRORS}{code}"),
-        "title": title(code),
-        "status": status.as_u16(),
-        "detail": detail,
-    });
+    let what_happened = object["what_happened"].as_str().unwrap_or_default();
+    let detail = format!("semel: {what_happened}");
+    let error = json!({"type": format!("semel_{code}"), "code": code, "message": detail});
+    let mut document =
+        json!({"title": code.word(), "status": status.as_u16(), "detail": detail, "error": error});
     if let (Some(document), Some(object)) = (document.as_object_mut(), object.as_object_mut()) {
         document.append(object);
     }
     document
-}
-
-fn title(code: Code) -> &'static str {
-    match code {
-        Code::InFlight => "The same request is under way",
-        Code::Drift => "The key was used for another request",
-        Code::InDoubt => "It may have happened, and nobody knows",
-        Code::KeyRequired => "An idempotency key is needed",
-        Code::Cancelled => "The run was cancelled",
-        Code::BudgetSpent => "It was sent too often without a clear answer",
-        Code::Refuted => "It was reported as done and did not happen",
-        Code::HeldForPerson => "A person has to decide",
-        Code::CannotUndo => "It cannot be taken back",
-        Code::UpstreamRefused => "The upstream refused it",
-        Code::NotStarted => "Nothing was sent",
-        Code::LedgerUnavailable => "The ledger is not available",
-        Code::PolicyInvalid => "The policy cannot be used",
-    }
 }
 
 fn status(code: Code, offer: &Offer) -> StatusCode {
@@ -187,8 +168,10 @@ fn status(code: Code, offer: &Offer) -> StatusCode {
         Code::InDoubt => StatusCode::LOCKED,
         Code::KeyRequired => StatusCode::BAD_REQUEST,
         Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => StatusCode::FORBIDDEN,
+        // Somebody else's attempt was refused, of which nothing was kept.
+        Code::UpstreamRefused => StatusCode::FAILED_DEPENDENCY,
+        Code::NotStarted => StatusCode::BAD_GATEWAY,
         Code::CannotUndo => StatusCode::CONFLICT,
-        Code::UpstreamRefused | Code::NotStarted => StatusCode::BAD_GATEWAY,
         Code::LedgerUnavailable | Code::PolicyInvalid => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

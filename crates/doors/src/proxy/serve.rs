@@ -13,6 +13,7 @@ use super::render;
 use super::wishes::Wishes;
 use crate::caller::Caller;
 use crate::hall::Hall;
+use crate::http::beside;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::client::Payload;
 use crate::http::server::{Credential, caller, problem};
@@ -29,9 +30,9 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
 use semel_core::class::Class;
 use semel_core::policy::Rule;
-use semel_core::policy::upstreams::CREDENTIALS;
 use semel_core::wording;
 use semel_gate::clock::Clock;
+use semel_gate::counts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +71,7 @@ async fn answer(offers: &Offers, request: Request<Body>) -> Result<Response, Ref
     let place = Place::at(&offer.base, rest).map_err(|bad| malformed(&bad))?;
     is_a_request(&parts)?;
     if llm::is_generation(offer, &parts.method, parts.uri.path()) {
-        let caller = who(&offers.hall, offer, &mut parts)?;
+        let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
         return Ok(llm::serve::answer(&offers.hall, offer, caller, parts, body).await);
     }
     let others = method::overrides(&parts.headers, parts.uri.query()).map_err(|bad| malformed(&bad))?;
@@ -79,12 +80,14 @@ async fn answer(offers: &Offers, request: Request<Body>) -> Result<Response, Ref
         && others.iter().all(is_safe)
         && graphql::url_only_asks(&place.path, parts.uri.query());
     if only_reads && !wishes.dry_run {
+        let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
+        offers.hall.passed_through(credential.tenant(), counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
         let outgoing = Outgoing { method: parts.method, uri: place.uri, headers, body: Payload::from(body) };
         return Ok(relay(offer, outgoing).await);
     }
     let came = offers.hall.clock.elapsed();
-    let caller = who(&offers.hall, offer, &mut parts)?;
+    let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
     let body = whole_body(&parts.headers, body, BODY_BYTES_MAX).await?;
     let arguments = Arguments::read(&place.path, parts.uri.query(), &parts.headers, &body);
     let arguments = arguments.map_err(|bad| malformed(&NotUnderstood::from(bad)))?;
@@ -114,6 +117,7 @@ async fn decide_way(hall: &Arc<Hall>, taken: Taken<'_>, understood: Understood) 
     let headers = headers::upward(headers, offer);
     let reads = understood.rule.class == Class::Read;
     if reads && !wishes.dry_run {
+        hall.passed_through(&caller.tenant, counts::Door::Http);
         let outgoing = Outgoing { method, uri: place.uri, headers, body: Payload::from(body) };
         return Ok(relay(offer, outgoing).await);
     }
@@ -130,7 +134,7 @@ async fn decide_way(hall: &Arc<Hall>, taken: Taken<'_>, understood: Understood) 
         return Err(trouble(&understood.rule, offer, wanted));
     }
     let intent = intent::intent(&understood, offer, &caller, &wishes, gate.ledger.secret());
-    let intent = match intent {
+    let mut intent = match intent {
         Ok(intent) => intent,
         Err(_) if hall.observes() && !wishes.dry_run => {
             let outgoing = Outgoing { method, uri: place.uri, headers, body: Payload::from(body) };
@@ -138,6 +142,7 @@ async fn decide_way(hall: &Arc<Hall>, taken: Taken<'_>, understood: Understood) 
         }
         Err(missing) => return Err(trouble(&understood.rule, offer, wording::key_required(&missing))),
     };
+    intent.beside = beside(&headers);
     // Whoever asks for a dry run must not get the effect, whatever the mode.
     if wishes.dry_run {
         let answered = gate.dry_run(&intent, &understood.rule).await;
@@ -147,6 +152,7 @@ async fn decide_way(hall: &Arc<Hall>, taken: Taken<'_>, understood: Understood) 
         return Ok(render::answer(&answer, offer, None));
     }
     if hall.observes() {
+        hall.passed_through(&caller.tenant, counts::Door::Http);
         let (hall, working) = (Arc::clone(hall), hall.busy.begin());
         // The request itself does not wait for it.
         tokio::spawn(async move {
@@ -184,22 +190,6 @@ fn is_a_request(parts: &Parts) -> Result<(), Refused> {
         true => Ok(()),
         false => Err(refuse(StatusCode::BAD_REQUEST, "connections are not upgraded")),
     }
-}
-
-/// Whose request it is. Without a token of semel's own, whatever credential is meant for the upstream tells.
-fn who(hall: &Hall, offer: &Offer, parts: &mut Parts) -> Result<Caller, Refused> {
-    let mut caller = caller(hall.secret(), offer.run.as_ref(), parts)?;
-    if let (Some(Credential::None), Some(secret)) = (parts.extensions.get::<Credential>(), hall.secret()) {
-        let shown: Vec<&[u8]> = CREDENTIALS
-            .iter()
-            .flat_map(|name| parts.headers.get_all(*name))
-            .map(|value| value.as_bytes())
-            .collect();
-        if !shown.is_empty() {
-            caller.principal = secret.mac("principal", &shown).to_string();
-        }
-    }
-    Ok(caller)
 }
 
 /// The body, if it has at most so many bytes.

@@ -1,5 +1,6 @@
 //! One API, as the gate sees it: one request out, one answer read.
 
+use super::ask;
 use super::classify::{self, Meaning};
 use super::delivery::Part;
 use super::guard::Guarded;
@@ -16,10 +17,11 @@ use http_body::Body;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::intent::NamedBy;
+use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Probe;
 use semel_gate::clock::Clock;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Recorded, Sending, Sent, Upstream};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Recorded, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -73,6 +75,8 @@ pub struct HttpUpstream<'a> {
     /// Gets an answer that is too large to be held back, once.
     pub begun: Option<oneshot::Sender<Begun>>,
     pub live: Option<Live>,
+    /// What a probe found of its reply.
+    pub found: Option<Json>,
 }
 
 impl HttpUpstream<'_> {
@@ -330,8 +334,14 @@ impl Upstream for HttpUpstream<'_> {
         }
     }
 
-    async fn probe(&mut self, _: &Probe, _: Option<&Effect>) -> ProbeAnswer {
-        ProbeAnswer::Unknown { why: "requests over HTTP cannot be asked about yet".into() }
+    async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
+        let (answer, found) = ask::probe(probe, effect, self.guarded, &self.secrets()).await;
+        self.found = found.or(self.found.take());
+        answer
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        Some(ask::seen(self.guarded, self.live.as_ref(), self.found.as_ref(), &self.secrets()))
     }
 
     /// The upstream is not the sender: what it still does with a request is what `quiet` is for.

@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_form_is_encoded_as_web_pages_do() {
-        assert_eq!(urlencoded(r#"{"charge": "ch 1&a=b", "amount": 7}"#), "charge=ch+1%26a%3Db&amount=7");
+        assert_eq!(urlencoded(r#"{"charge": "ch 1&a=b", "amount": 7}"#), "amount=7&charge=ch+1%26a%3Db");
     }
 
     #[test]

@@ -176,6 +176,11 @@ pub fn call(
     }
 }
 
+/// An upstream that follows the script.
+pub fn actor(script: &Script, clock: &ManualClock) -> impl Upstream + use<> {
+    Actor { script: script.clone(), clock: clock.clone() }
+}
+
 /// A client's wish to send by itself.
 pub fn begin(
     gate: &Arc<TestGate>,

@@ -1,6 +1,7 @@
 //! The one integration binary of this crate.
 
 mod begun;
+mod counted;
 mod generate;
 mod house;
 mod scenarios;

@@ -384,9 +384,32 @@ fn a_keyed_effect_is_resent_with_the_same_key_while_the_key_lives() {
     let passed = house.pass(&house.gate(), &wish, &script);
     assert!(passed.answer.ok);
     assert_eq!((passed.answer.tier, passed.answer.attempt.map(|n| n.0)), (Tier::Keyed, Some(3)));
+    // What failed may still be at work there: each time a while passes before it is sent again.
+    let sent = house.effect().attempts.iter().map(|attempt| attempt.claimed_at).collect::<Vec<_>>();
+    let pauses: Vec<_> = sent.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+    assert!(pauses[0] >= Duration::from_millis(500) && pauses[1] >= Duration::from_secs(1), "{pauses:?}");
     let keys = script.keys();
     assert_eq!(keys.len(), 3);
     assert!(keys.iter().all(|key| *key == keys[0] && key.starts_with("semel_")));
+}
+
+#[test]
+fn after_a_refusal_the_upstream_gets_another_key_and_in_doubt_the_same() {
+    let (house, mut wish) = (House::new(), Wish::keyed(seconds(600)));
+    wish.rule.budget = 5;
+    let gate = house.gate();
+    let script = Script::answers([refusal(), unclear(), refusal(), unclear(), success()]);
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::UpstreamRefused));
+    // The doubt of the second attempt outlives the refusal of the third, so all after it share one key.
+    house.pass(&gate, &wish, &script);
+    assert!(house.pass(&gate, &wish, &script).answer.ok);
+    let keys = script.keys();
+    assert_eq!(keys.len(), 5);
+    assert_ne!(
+        keys[0], keys[1],
+        "an upstream that keeps its answers would refuse for as long as it keeps them"
+    );
+    assert!(keys[1..].iter().all(|key| *key == keys[1]), "{keys:?}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
     let (mut id, mut occurrence, mut facts, mut marks, mut state) = (None, None, None, None, None);
     let mut attempts = Ok(Vec::new());
     let (mut opened_at, mut epoch, mut delivered_at) = (At(0), 0, None);
-    let (mut undo, mut undone) = (Ok(None), None);
+    let (mut undo, mut undone, mut refusals) = (Ok(None), None, 0);
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => id = Some(EffectId(u128::from_be_bytes(value.array()?))),
@@ -52,6 +52,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
                 Err(unread) => undo = Err(known(unread)?),
             },
             11 => undone = Some(self::undone(value)?),
+            12 => refusals = value.small()?,
             _ => {}
         }
     }
@@ -72,6 +73,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
         epoch,
         delivered_at,
         undo: undo.unwrap_or_default(),
+        refusals,
         undone,
     };
     Ok(Readable { effect, newer })
@@ -290,7 +292,7 @@ fn attempt(value: Value<'_>) -> Read<Attempt> {
     let (mut number, mut nonce, mut owner, mut last_send, mut verdict) =
         (AttemptNo(0), None, None, None, None);
     let (mut claimed_at, mut deadline, mut epoch, mut gone_at) = (At(0), At(0), 0, None);
-    let (mut resend, mut call_id, mut run) = (false, None, None);
+    let (mut resend, mut call_id, mut run, mut trace) = (false, None, None, None);
     let mut fields = value.message()?;
     while let Some((field, value)) = fields.next()? {
         match field {
@@ -306,6 +308,7 @@ fn attempt(value: Value<'_>) -> Read<Attempt> {
             10 => run = Some(self::run(value)?),
             11 => epoch = value.number()?,
             12 => gone_at = Some(at(value)?),
+            13 => trace = Some(u128::from_be_bytes(value.array()?)),
             _ => {}
         }
     }
@@ -322,6 +325,7 @@ fn attempt(value: Value<'_>) -> Read<Attempt> {
         run,
         epoch,
         gone_at,
+        trace,
     })
 }
 

@@ -25,6 +25,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
         epoch,
         delivered_at,
         undo,
+        refusals,
         undone,
     } = effect;
     let mut out = Out::with_capacity(BYTES_USUAL);
@@ -48,6 +49,9 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
             out.bytes(1, &by.0.to_be_bytes());
             out.number(2, at.0);
         });
+    }
+    if *refusals != 0 {
+        out.number(12, u64::from(*refusals));
     }
     // Last, so that no record that was cut off passes for a whole one.
     out.message(6, |out| self::state(out, state));
@@ -159,6 +163,7 @@ fn attempt(out: &mut Out, attempt: &Attempt) {
         run,
         epoch,
         gone_at,
+        trace,
     } = attempt;
     out.number(1, u64::from(number.0));
     out.bytes(2, &nonce.0.to_be_bytes());
@@ -178,6 +183,9 @@ fn attempt(out: &mut Out, attempt: &Attempt) {
     out.number(11, *epoch);
     if let Some(at) = gone_at {
         out.number(12, at.0);
+    }
+    if let Some(trace) = trace {
+        out.bytes(13, &trace.to_be_bytes());
     }
 }
 

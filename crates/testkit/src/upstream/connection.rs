@@ -1,7 +1,7 @@
 //! One connection: read, look at the plan, change the world, answer as told.
 
 use super::keys::{self, Known};
-use super::plan::{Fault, How, When};
+use super::plan::{CASE, Fault, How, When, byte_at};
 use super::reply::Reply;
 use super::request::{Head, Request, Source};
 use super::respond::{self, Next};
@@ -20,11 +20,13 @@ pub fn serve(stream: &TcpStream, state: &Arc<State>, place: Place) -> io::Result
     let mut source = Source::new(stream);
     while let Some(head) = source.head()? {
         let mut fault = fault_for(state, &head, place);
-        let cut_at = fault.cut_request.filter(|bytes| head.total().is_some_and(|total| *bytes < total));
-        if let Some(bytes) = cut_at {
+        let cut_at = fault.cut_request.zip(head.total()).map(|(told, total)| (byte_at(told, total), total));
+        if let Some((bytes, _)) = cut_at.filter(|(bytes, total)| bytes < total) {
             source.until(bytes)?;
-            let (method, path) = (&head.method, &head.path);
-            let seen = json!({"method": method, "path": path, "request_bytes": bytes, "bytes": head.total()});
+            let (method, path, case) = (&head.method, &head.path, head.header(CASE));
+            let (all, read) = (head.total(), bytes);
+            let seen =
+                json!({"method": method, "path": path, "case": case, "request_bytes": read, "bytes": all});
             state.say(state.number(), "cut", seen)?;
             return cut(stream, How::Reset);
         }
@@ -47,7 +49,7 @@ fn fault_for(state: &State, head: &Head, place: Place) -> Fault {
     if head.path.starts_with("/__") || place == Place::Elsewhere {
         return Fault::default();
     }
-    state.inner().plan.next(&head.method, &head.path).unwrap_or_default()
+    state.inner().plan.next(head).unwrap_or_default()
 }
 
 fn exchange(
@@ -75,7 +77,9 @@ fn exchange(
     let work = Work { number, key, change: performed.change, reply };
     match &fault.effect {
         When::Now => work.done(state)?,
-        When::Never if fault.status.is_some_and(|status| status >= 400) => work.turned_away(state),
+        When::Never if fault.redirect.is_some() || fault.status.is_some_and(|status| status >= 400) => {
+            work.turned_away(state)
+        }
         When::Never => work.claimed_to_be_done(state),
         When::Late(_) | When::LateMs(_) => {
             let (when, state) = (fault.effect.clone(), Arc::clone(state));
@@ -126,7 +130,7 @@ fn seen(request: &Request, place: Place) -> Value {
     let Request { head, body, bytes } = request;
     json!({
         "place": if place == Place::Here { "here" } else { "elsewhere" },
-        "method": head.method, "path": head.path, "query": head.query, "version": head.version,
+        "method": head.method, "path": head.path, "case": head.header(CASE), "query": head.query, "version": head.version,
         "headers": head.headers, "bytes": bytes, "body_sha256": request.digest(), "body_bytes": body.len(),
         "body": String::from_utf8(body.clone()).ok().filter(|text| text.len() <= BODY_SHOWN_BYTES_MAX),
     })

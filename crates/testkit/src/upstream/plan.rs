@@ -1,7 +1,11 @@
 //! What goes wrong next, as told by `POST /__plan`.
 
+use super::request::Head;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+
+/// Tells the requests of one case of a test from all others.
+pub const CASE: &str = "x-case";
 
 /// The body of `POST /__plan`. A word that nobody knows is refused: a fault that silently never happens would make a
 /// test that cannot fail.
@@ -31,12 +35,14 @@ pub struct Fault {
     pub method: Option<String>,
     /// The path begins so.
     pub path: String,
+    /// The request says `X-Case: …` with this: many cases can then be tried at once.
+    pub case: Option<String>,
     /// How many requests it meets; 0 for all of them.
     pub times: u64,
 
-    /// The connection is reset once so many bytes of the request were read. Only a request that was read as a whole has
-    /// its effect.
-    pub cut_request: Option<usize>,
+    /// The connection is reset once so many bytes of the request were read; below zero, so many before its end. Only a
+    /// request that was read as a whole has its effect.
+    pub cut_request: Option<isize>,
     pub effect: When,
     /// Nothing is answered until this is released; never released, it is a black hole.
     pub hold: Option<String>,
@@ -57,8 +63,8 @@ pub struct Fault {
     pub framing: Framing,
     pub stream: StreamFault,
 
-    /// Only so many bytes of the response go out. 0: the reply is lost.
-    pub cut_response: Option<usize>,
+    /// Only so many bytes of the response go out, or all but so many. 0: the reply is lost.
+    pub cut_response: Option<isize>,
     /// How a connection ends that is cut.
     pub how: How,
     /// What becomes of the connection after a whole answer.
@@ -70,6 +76,7 @@ impl Default for Fault {
         Fault {
             method: None,
             path: String::new(),
+            case: None,
             times: 1,
             cut_request: None,
             effect: When::Now,
@@ -88,6 +95,11 @@ impl Default for Fault {
             close: Close::Kept,
         }
     }
+}
+
+/// How many bytes of a whole a plan means.
+pub fn byte_at(told: isize, whole: usize) -> usize {
+    if told < 0 { whole.saturating_sub(told.unsigned_abs()) } else { told.unsigned_abs() }
 }
 
 /// When the world changes.
@@ -162,9 +174,13 @@ impl Plan {
         self.waiting.len()
     }
 
-    pub fn next(&mut self, method: &str, path: &str) -> Option<Fault> {
+    pub fn next(&mut self, head: &Head) -> Option<Fault> {
+        let is =
+            |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
         let met = |fault: &Fault| {
-            path.starts_with(&fault.path) && fault.method.as_deref().is_none_or(|wanted| wanted == method)
+            head.path.starts_with(&fault.path)
+                && is(&fault.method, Some(&head.method))
+                && is(&fault.case, head.header(CASE))
         };
         let at = self.waiting.iter().position(met)?;
         let fault = self.waiting[at].clone();

@@ -49,6 +49,17 @@ impl Reply {
         }
     }
 
+    /// How many bytes it has on the wire.
+    pub fn length(&self, framing: Framing) -> usize {
+        let body: usize = match &self.body {
+            Body::Whole(body) => framed(body, framing).len(),
+            Body::Events { events, .. } => {
+                events.iter().map(|event| framed(event.as_bytes(), framing).len()).sum()
+            }
+        };
+        self.head(framing).len() + body + end(framing).len()
+    }
+
     /// Status line and headers, with the empty line.
     pub fn head(&self, framing: Framing) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason(self.status));

@@ -1,7 +1,7 @@
 //! The answer, as far as the plan lets it out.
 
 use super::connection::pause;
-use super::plan::{Close, Fault, Framing, How};
+use super::plan::{Close, Fault, Framing, How, byte_at};
 use super::reply::{self, Body, Reply};
 use super::state::{State, gone};
 use super::wire::{Went, Wire, cut};
@@ -19,7 +19,8 @@ pub enum Next {
 /// The answer that the plan wants instead.
 pub fn altered(mut reply: Reply, fault: &Fault, path: &str, elsewhere: SocketAddr) -> Reply {
     if let Some(status) = fault.redirect {
-        reply = Reply::json(status, &json!({})).with("Location", &format!("http://{elsewhere}{path}"));
+        let error = json!({"error": {"type": "redirect", "message": "it is elsewhere"}});
+        reply = Reply::json(status, &error).with("Location", &format!("http://{elsewhere}{path}"));
     }
     if let Some(status) = fault.status {
         let error = json!({"error": {"type": "api_error", "message": format!("told to answer {status}")}});
@@ -91,7 +92,8 @@ fn let_out(stream: &TcpStream, state: &State, reply: &Reply, fault: &Fault) -> i
     if fault.cut_response == Some(0) {
         return Ok(End::Cut);
     }
-    let mut wire = Wire::new(stream, fault.cut_response);
+    let framing = reply.framing(fault.framing);
+    let mut wire = Wire::new(stream, fault.cut_response.map(|told| byte_at(told, reply.length(framing))));
     for status in &fault.interim {
         if wire.write(format!("HTTP/1.1 {status} Interim\r\n\r\n").as_bytes())? == Went::Cut {
             return Ok(End::Cut);
@@ -101,7 +103,6 @@ fn let_out(stream: &TcpStream, state: &State, reply: &Reply, fault: &Fault) -> i
         wire.write(&bytes(raw))?;
         return Ok(if fault.how == How::Reset { End::Cut } else { End::Whole });
     }
-    let framing = reply.framing(fault.framing);
     match &reply.body {
         Body::Whole(_) => {
             Ok(if write(&mut wire, reply, framing)? == Went::Cut { End::Cut } else { End::Whole })

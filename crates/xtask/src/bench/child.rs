@@ -2,7 +2,7 @@
 //!
 //! A child says `ready`, waits for a line on its input, and ends by printing its result as one line of JSON.
 
-use super::{memory, processes, slow_disk};
+use super::{memory, processes, slow_disk, upstream};
 use crate::project::Result;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -87,6 +87,7 @@ pub fn run(words: &[&str]) -> Result<ExitCode> {
             slow_disk::in_child(directory, rest)
         }
         "processes" => processes::in_child(directory, rest),
+        upstream::PART => upstream::in_child(),
         "idle" => memory::idle_in_child(directory),
         "waiters" => memory::waiters_in_child(directory, rest),
         other => Err(format!("there is no part `{other}`").into()),

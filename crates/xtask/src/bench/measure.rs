@@ -107,7 +107,22 @@ fn own_ticks() -> Option<u64> {
 
 /// Resident memory of this process, in megabytes.
 pub fn resident() -> Option<f64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    resident_of(std::process::id())
+}
+
+/// The same of another process.
+pub fn resident_of(process: u32) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse::<f64>().ok().map(|kib| kib / 1024.0)
+}
+
+/// Processor time that other processes have used so far, in seconds.
+pub fn seconds_of(processes: &[u32]) -> f64 {
+    let ticks = |process: &u32| -> Option<u64> {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let after_name = stat.rsplit_once(") ")?.1;
+        Some(after_name.split(' ').skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum())
+    };
+    processes.iter().filter_map(ticks).sum::<u64>() as f64 / TICKS_PER_SECOND
 }

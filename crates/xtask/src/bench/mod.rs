@@ -9,12 +9,17 @@ mod floor;
 mod house;
 mod load;
 mod measure;
+mod nginx;
 mod peers;
 mod report;
+mod served;
+mod upstream;
+mod wire;
 
 mod alone;
 mod busy;
 mod command;
+mod http;
 mod mcp;
 mod memory;
 mod processes;
@@ -57,7 +62,7 @@ struct Bench {
     repetitions: usize,
 }
 
-const BENCHES: [Bench; 9] = [
+const BENCHES: [Bench; 10] = [
     Bench { name: "alone", run: alone::run, repetitions: REPETITIONS },
     Bench { name: "busy", run: busy::run, repetitions: REPETITIONS },
     Bench { name: "slow-disk", run: slow_disk::run, repetitions: REPETITIONS },
@@ -65,6 +70,7 @@ const BENCHES: [Bench; 9] = [
     Bench { name: "processes", run: processes::run, repetitions: REPETITIONS },
     Bench { name: "command", run: command::run, repetitions: REPETITIONS },
     Bench { name: "mcp", run: mcp::run, repetitions: REPETITIONS },
+    Bench { name: "http", run: http::run, repetitions: REPETITIONS },
     // Filling takes minutes, and the small ledger is measured again beside each larger one.
     Bench { name: "size", run: size::run, repetitions: 1 },
     Bench { name: "memory", run: memory::run, repetitions: 1 },

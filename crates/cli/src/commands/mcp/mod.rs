@@ -52,10 +52,12 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let means = means::serving(context, &policy, servers);
     let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
     runtime.spawn(served::keep_retention(Arc::clone(&hall)));
-    let door = Arc::new(Door::new(hall));
+    runtime.spawn(served::keep_counts(Arc::clone(&hall)));
+    let door = Arc::new(Door::new(Arc::clone(&hall)));
     let connection = Arc::new(Connection::new(caller));
     let session = Session { door, server: Arc::new(server), connection };
     let code = runtime.block_on(session.run(hears))?;
+    runtime.block_on(served::write_counts(&hall));
     runtime.shutdown_background();
     Ok(ExitCode::from(code))
 }

@@ -104,6 +104,8 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     {
         context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
     }
+    // A count that is lost is no reason to say anything.
+    let _uncounted = block_on(gate.write_counts());
     // Its name goes with the lock, unless something that the command left behind still holds on to it.
     gate.ledger.holders().let_go();
     keep_house(context, &gate, &policy);

@@ -51,6 +51,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let means = means::serving(context, &policy, servers);
     let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
     runtime.spawn(served::keep_retention(Arc::clone(&hall)));
+    runtime.spawn(served::keep_counts(Arc::clone(&hall)));
     let front = front::front(&hall, token, address);
     let door = Arc::new(Door::new(Arc::clone(&hall)));
     let router = Router::new()
@@ -67,6 +68,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
         server::serve(listener, Served { front: Arc::new(front), router }, stop, hall.busy.rest()).await;
+        served::write_counts(&hall).await;
         for server in &all {
             if let Link::Child(child) = &server.link {
                 child.close();

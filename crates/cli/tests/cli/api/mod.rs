@@ -1,6 +1,6 @@
 //! `/api/v1` of `semel serve`: for programs that look, decide, and call tools themselves.
 
-mod client;
+pub mod client;
 
 mod access;
 mod begin;

@@ -1,6 +1,6 @@
 //! An HTTP API that records every request, counts how often it changed the world, and fails as it is told.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -68,6 +68,7 @@ struct Inner {
     heard: Vec<Heard>,
     connections: usize,
     script: VecDeque<Act>,
+    shown: HashMap<String, String>,
     released: bool,
 }
 
@@ -119,6 +120,11 @@ impl Api {
         self.lock().script.push_back(act);
     }
 
+    /// What it shows to whoever looks there.
+    pub fn shows(&self, path: &str, body: &str) {
+        self.lock().shown.insert(path.to_owned(), body.to_owned());
+    }
+
     pub fn release(&self) {
         self.lock().released = true;
         self.state.changed.notify_all();
@@ -160,6 +166,10 @@ impl Api {
 
     fn look(&self, stream: &mut TcpStream, method: &str, path: &str) -> Option<()> {
         let body = if method == "HEAD" { "" } else { "hello world" };
+        let shown = self.lock().shown.get(path).cloned();
+        if let Some(shown) = shown {
+            return reply(stream, 200, "", &shown);
+        }
         match path {
             "/moved" => {
                 write(stream, "HTTP/1.1 302 Found\r\nLocation: /there?x=1\r\nContent-Length: 0\r\n\r\n")

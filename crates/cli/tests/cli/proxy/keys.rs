@@ -41,7 +41,7 @@ fn the_same_key_for_something_else_is_refused() {
     assert_eq!(header(&other, "content-type"), Some("application/problem+json"));
     assert_eq!(header(&other, "x-should-retry"), Some("false"));
     let document = other.json();
-    assert_eq!(document["type"], "https://semel.dev/errors/drift");
+    assert_eq!(document["title"], "drift");
     assert_eq!(document["differing"], serde_json::json!(["body.amount"]));
     let elsewhere =
         stage.send("POST", "/refunds", &format!("{JSON}Idempotency-Key: k\r\n"), r#"{"amount":1}"#);

@@ -7,3 +7,5 @@ mod bodies;
 mod doubts;
 mod keys;
 mod passing;
+mod presets;
+mod questions;

@@ -23,7 +23,16 @@ impl Stage {
         let (own, rules) = settings
             .split_once("[[rule]]")
             .map_or((settings, String::new()), |(own, rules)| (own, format!("[[rule]]{rules}")));
+        let rules = rules.replace("{API}", &api.url());
         let policy = format!("[upstream.api]\nurl = \"{}\"\nservice = \"bank\"\n{own}\n{rules}", api.url());
+        let served = Served::start(&home, &policy);
+        Stage { home, api, served, policy }
+    }
+
+    /// An API that a preset knows.
+    pub fn known(preset: &str) -> Stage {
+        let (home, api) = (Home::new(), Api::start());
+        let policy = format!("[upstream.api]\nurl = \"{}\"\npreset = \"{preset}\"\n", api.url());
         let served = Served::start(&home, &policy);
         Stage { home, api, served, policy }
     }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Longer than anything here takes.
@@ -16,6 +17,7 @@ pub const TOKEN: &str = "a-token-of-this-test";
 pub struct Served {
     child: Child,
     pub address: String,
+    said: Arc<Mutex<String>>,
 }
 
 impl Served {
@@ -27,15 +29,32 @@ impl Served {
     /// The same, with further variables in its environment.
     pub fn start_with(home: &Home, policy: &str, variables: &[(&str, &str)]) -> Served {
         home.file("semel.toml", policy);
+        Served::again_with(home, variables)
+    }
+
+    /// Another process with the policy and the ledger that are there.
+    pub fn again(home: &Home) -> Served {
+        Served::again_with(home, &[])
+    }
+
+    fn again_with(home: &Home, variables: &[(&str, &str)]) -> Served {
         let mut command = home.command(["--json", "serve", "--listen", "127.0.0.1:0"]);
         command.env("SEMEL_SERVE_TOKEN", TOKEN).env("UPSTREAM_TOKEN", "Bearer operator");
         command.envs(variables.iter().copied());
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("semel starts");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts");
+        let (talk, said) = (child.stderr.take().expect("its talk is a pipe"), Arc::default());
+        let heard: Arc<Mutex<String>> = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for line in BufReader::new(talk).lines().map_while(Result::ok) {
+                heard.lock().expect("nobody panicked").push_str(&format!("{line}\n"));
+            }
+        });
         let mut line = String::new();
         let output = child.stdout.take().expect("its output is a pipe");
         BufReader::new(output).read_line(&mut line).expect("it says where it listens");
-        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
-        Served { child, address: said["listen"].as_str().expect("an address").to_owned() }
+        let told: Value =
+            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?} {said:?}"));
+        Served { child, address: told["listen"].as_str().expect("an address").to_owned(), said }
     }
 
     pub fn before(home: &Home, url: &str) -> Served {
@@ -72,6 +91,11 @@ impl Served {
 
     pub fn call(&self, tool: &str, arguments: Value) -> Answer {
         self.post(&calling(1, tool, arguments))
+    }
+
+    /// What it said on stderr so far.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("nobody panicked").clone()
     }
 
     /// Ends it without a word.

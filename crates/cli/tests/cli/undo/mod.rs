@@ -1,6 +1,7 @@
 //! `semel ledger undo`, judged by what happened in the world: each charge and each refund is a line, or a request.
 
 mod answers;
+mod api;
 mod crashes;
 mod links;
 mod ways;

@@ -6,6 +6,7 @@ use crate::home::Home;
 use crate::mcp::door::stage::greeted;
 use crate::mcp::line::Line;
 use crate::mcp::peers::script;
+use crate::serve::served::{Served, TOKEN};
 use serde_json::{Value, json};
 
 fn till(api: &Api, undo: &str, more: &str) -> Till {
@@ -132,6 +133,41 @@ fn the_truth_of_an_undo_is_asked_for_where_its_rule_says_how() {
     let undone = till.undo(&till.charged("7"));
     assert_eq!((undone.code, &undone.json()["evidence"]), (Some(0), &"confirmed".into()), "{undone:?}");
     assert_eq!((api.effects(), api.count("GET /charges/ch_7")), (1, 2));
+}
+
+#[test]
+fn a_request_through_the_http_door_is_taken_back() {
+    let (home, bank) = (Home::new(), Api::start());
+    bank.tell("POST /charges", [Says::json(201, r#"{"id": "ch_7"}"#)]);
+    bank.tell("DELETE /charges/ch_7", [Says::json(204, "")]);
+    let policy = format!(
+        "[upstream.bank]\nurl = \"{0}\"\nservice = \"bank\"\nheaders_env = {{ Authorization = \"UPSTREAM_TOKEN\" }}\n\
+         [[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\n\
+         [rule.undo]\nhttp = \"DELETE {0}/charges/{{reply.id}}?order={{body.order}}\"\n",
+        bank.url()
+    );
+    let served = Served::start(&home, &policy);
+    let charge = || {
+        let headers = format!("Semel-Token: {TOKEN}\r\nContent-Type: application/json\r\n");
+        served.ask_raw("POST /p/bank/charges HTTP/1.1", &headers, r#"{"order": "1001"}"#).answer()
+    };
+    let charged = charge();
+    assert_eq!((charged.status, charged.body.as_str()), (201, r#"{"id": "ch_7"}"#), "{charged:?}");
+    let listed = home.json(["ledger", "list"])["items"][0].take();
+    let effect = id(&listed);
+    let mut undo = home.command(["--json", "ledger", "undo", &effect, "--reason", "wrong order"]);
+    let undone = undo.env("UPSTREAM_TOKEN", "Bearer operator").output().expect("semel starts");
+    let answer: Value = serde_json::from_slice(&undone.stdout).expect("one document");
+    assert_eq!((undone.status.code(), &answer["effect"]), (Some(0), &"deleted".into()), "{answer}");
+    let deleted = bank.heard().into_iter().last().expect("it was asked");
+    assert_eq!(deleted.what(), "DELETE /charges/ch_7?order=1001");
+    assert_eq!(deleted.header("authorization"), Some("Bearer operator"));
+    let repeat = charge();
+    assert!(
+        repeat.head.contains(&format!("undone 0 s ago by {}", id(&answer)).to_ascii_lowercase()),
+        "{repeat:?}"
+    );
+    assert_eq!(bank.effects(), 2, "one charge and one refund");
 }
 
 /// A server on stdio with a tool that charges and one that takes back; the world is a file.

@@ -2,6 +2,7 @@
 
 mod call;
 mod check;
+mod prices;
 mod servers;
 mod upstreams;
 
@@ -21,6 +22,7 @@ use crate::identity::Sorting;
 use crate::json::{Json, Path};
 use check::Check;
 pub use check::{ARGUMENTS, Input};
+pub use prices::prices;
 pub use servers::{mcp_servers, serve};
 use std::ops::Range;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use super::check::{Check, Input};
 use crate::ids::Run;
 use crate::policy::diagnostic::{Code, Diagnostics};
-use crate::policy::file::{Entries, McpTable, ServeTable, Spot};
-use crate::policy::servers::{McpServer, Reach, Serve};
+use crate::policy::file::{Entries, McpTable, ServeTable, Spot, WebhookTable};
+use crate::policy::servers::{McpServer, Reach, Serve, Webhook};
 use std::ops::Range;
 
 /// A name is part of every action of its server, and of the path at which it is offered.
@@ -61,12 +61,38 @@ pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> S
         allowed_origins: texts(&table.allowed_origins),
         allowed_hosts: texts(&table.allowed_hosts),
         require_token: table.require_token,
+        metrics: table.metrics,
+        otlp: table.otlp.as_ref().and_then(|url| check.web_address(url)),
+        webhook: table.webhook.as_ref().and_then(|table| check.webhook(table)),
     }
 }
 
 impl Check<'_> {
     fn bad(&mut self, span: Range<usize>, what: impl Into<String>, help: &str) {
         self.error(span, Code::BadServer, what, help);
+    }
+
+    fn web_address(&mut self, url: &Spot<String>) -> Option<String> {
+        let rest = url.value.strip_prefix("https://").or_else(|| url.value.strip_prefix("http://"));
+        if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
+            let what = format!("`{}` is no address", url.value);
+            self.bad(url.span.clone(), what, "such as https://example.com/path");
+            return None;
+        }
+        Some(url.value.clone())
+    }
+
+    fn webhook(&mut self, table: &Spot<WebhookTable>) -> Option<Webhook> {
+        let WebhookTable { url, secret_env, private } = &table.value;
+        let Some(url) = url else {
+            self.absent(table.span.clone(), Code::BadServer, "a webhook has no `url`", "url = \"https://…\"");
+            return None;
+        };
+        Some(Webhook {
+            url: self.web_address(url)?,
+            secret_env: secret_env.as_ref().map(|variable| variable.value.clone()),
+            private: private.unwrap_or(false),
+        })
     }
 
     fn mcp_server(&mut self, name: &Spot<String>, table: &Spot<McpTable>) -> Option<McpServer> {

@@ -33,6 +33,13 @@ const INJECTED: &[Placed] = &[
     ("resend", "POST /emails", r#"{"to": ["a@x.example"], "subject": "Hello"}"#, "header Idempotency-Key", "[ -~]{1,256}", Some(24)),
     ("resend", "POST /emails/batch", "[]", "header Idempotency-Key", "[ -~]{1,256}", Some(24)),
     ("zendesk", "POST /api/v2/tickets.json", r#"{"ticket": {"subject": "s"}}"#, "header Idempotency-Key", "[ -~]{1,255}", Some(2)),
+    ("checkout", "POST /payments", "{}", "header Cko-Idempotency-Key", UUID, Some(24)),
+    ("mollie", "POST /v2/payments", "{}", "header Idempotency-Key", UUID, Some(1)),
+    ("razorpay", "POST /v1/payouts", "{}", "header X-Payout-Idempotency", "[A-Za-z0-9_-]{4,36}", Some(1)),
+    ("mercadopago", "POST /v1/payments", "{}", "header X-Idempotency-Key", UUID, Some(1)),
+    ("plaid", "POST /transfer/authorization/create", "{}", "body idempotency_key", "[ -~]{1,50}", Some(48)),
+    ("google", "POST /calendar/v3/calendars/primary/events", "{}", "body id", "[a-v0-9]{5,1024}", None),
+    ("msgraph", "POST /v1.0/me/events", "{}", "body transactionId", "[ -~]{1,64}", Some(1)),
     ("linear", "POST /graphql", r#"{"query": "mutation { issueCreate(input: $input) { success } }", "variables": {"input": {}}}"#, "body variables.input.id", UUID, None),
 ];
 
@@ -59,6 +66,15 @@ fn a_key_goes_where_the_api_looks_for_it_in_a_form_that_it_takes_for_as_long_as_
     }
 }
 
+#[test]
+fn a_nonce_for_discord_is_sent_only_where_it_is_enforced() {
+    let line = "POST /api/v10/channels/1/messages";
+    let (explained, inject) = injected("discord", line, r#"{"content": "x", "enforce_nonce": true}"#);
+    assert_eq!(explained.as_deref(), Some("body nonce"));
+    assert_eq!(inject.expect("a nonce").key(Digest::of(&[b"one"])).len(), 25);
+    assert_eq!(injected("discord", line, r#"{"content": "x", "enforce_nonce": false}"#).1, None);
+}
+
 /// What AWS takes is fixed by each service; these are the narrowest.
 #[test]
 fn a_token_for_aws_fits_the_narrowest_of_its_services() {
@@ -77,6 +93,8 @@ fn a_token_for_aws_fits_the_narrowest_of_its_services() {
         // (DynamoDB); at least 36 (IoT).
         assert!(Regex::new(&format!("^{UUID}$")).expect("a pattern").is_match(&key), "{key}");
     }
+    let (request_id, _) = injected("google", "DELETE /compute/v1/projects/p/zones/z/instances/web", "");
+    assert_eq!(request_id.as_deref(), Some("query requestId"));
     let (explained, _) = injected("aws", "DELETE /things/1?clientToken=k", "");
     assert_eq!(explained.as_deref(), Some("query clientToken"));
     assert_eq!(injected("aws", "POST /", "Action=Publish&Message=x").1, None, "SNS takes none");

@@ -41,23 +41,20 @@ impl Api {
     pub fn request(&self, line: &str, body: &str, header: &str) -> Request {
         let (method, target) = line.split_once(' ').expect(line);
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut parts = vec![("path", Json::str(path))];
         let body = match body.as_bytes().first() {
-            None => form(""),
-            Some(b'{' | b'[') => parse(body).unwrap_or_else(|error| panic!("{body}: {error}")),
-            Some(_) => form(body),
+            None => None,
+            Some(b'{' | b'[') => Some(parse(body).unwrap_or_else(|error| panic!("{body}: {error}"))),
+            Some(_) => Some(form(body)),
         };
-        let headers = match header.split_once(": ") {
-            Some((name, value)) => Json::object([(name, Json::str(value))]),
-            None => form(""),
-        };
+        // The door leaves out what a request does not have.
+        parts.extend(body.map(|body| ("body", described(path, body))));
+        parts.extend((!query.is_empty()).then(|| ("query", form(query))));
+        let header = header.split_once(": ");
+        parts.extend(header.map(|(name, value)| ("headers", Json::object([(name, Json::str(value))]))));
         Request {
             action: format!("http:{method} {}{path}", self.policy.upstreams["it"].service),
-            arguments: Json::object([
-                ("path", Json::str(path)),
-                ("query", form(query)),
-                ("body", body),
-                ("headers", headers),
-            ]),
+            arguments: Json::Object(parts.into_iter().map(|(name, part)| (name.to_owned(), part)).collect()),
         }
     }
 
@@ -102,6 +99,20 @@ fn form(text: &str) -> Json {
             })
             .collect(),
     )
+}
+
+/// The door tells rules what a GraphQL document does: its operation, and the fields that it begins with. The documents
+/// of these tests have one.
+fn described(path: &str, mut body: Json) -> Json {
+    let document = body.get("query").and_then(Json::as_str).unwrap_or_default().to_owned();
+    if let (true, Json::Object(members)) = (path.contains("/graphql"), &mut body) {
+        let operation = if document.starts_with("mutation") { "mutation" } else { "query" };
+        let inside = document.split_once('{').map_or("", |(_, inside)| inside).trim_start();
+        let field: String = inside.chars().take_while(char::is_ascii_alphanumeric).collect();
+        members.insert("operation", Json::str(operation));
+        members.insert("fields", Json::Array(vec![Json::String(field)]));
+    }
+    body
 }
 
 /// The APIs of the fixture, by the name of their preset.

@@ -226,6 +226,24 @@ fn notion_says_no_of_what_is_not_there_at_all() {
 }
 
 #[test]
+fn discord_is_asked_for_the_newest_messages_of_the_channel() {
+    for body in [r#"{"content": "deployed 1.2"}"#, r#"{"content": "deployed 1.2", "enforce_nonce": true}"#] {
+        let asked = Asked::about(api("discord"), "POST /api/v10/channels/1/messages", body);
+        assert_eq!(asked.url(), "https://discord.com/api/v10/channels/1/messages?limit=100");
+        let one = |content: &str, time: &str| format!(r#"{{"content": "{content}", "timestamp": "{time}"}}"#);
+        let page = |entry: String| format!("[{}]", vec![entry; 100].join(","));
+        let (before, since) = ("2026-05-04T09:00:00.000000+00:00", "2026-05-04T10:00:31.123000+00:00");
+        assert_eq!(asked.told(&format!("[{}]", one("deployed 1.2", since))), Some(true));
+        assert_eq!(asked.told(&format!("[{}]", one("deployed 1.2", before))), None, "an older one");
+        assert_eq!(asked.told("[]"), Some(false));
+        assert_eq!(asked.told(&page(one("x", before))), Some(false));
+        assert_eq!(asked.told(&page(one("x", since))), None, "a full page of newer ones");
+    }
+    let odd = Asked::about(api("discord"), "POST /api/v10/channels/1/messages", r#"{"content": " hi"}"#);
+    assert_eq!(odd.told("[]"), None, "it may be written otherwise");
+}
+
+#[test]
 fn kubernetes_is_asked_for_the_name() {
     let job = Asked::about(
         api("kubernetes"),

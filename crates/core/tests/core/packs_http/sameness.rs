@@ -331,6 +331,115 @@ const PAIRS: &[Held] = &[
         ],
     ),
     (
+        "checkout",
+        "POST /payments",
+        r#"{"source": {"id": "s"}, "amount": 100, "currency": "EUR", "reference": "o1", "description": "a"}"#,
+        &[
+            (
+                Same,
+                r#"{"source": {"id": "s"}, "amount": 100, "currency": "EUR", "reference": "o1", "description": "b"}"#,
+            ),
+            (Two, r#"{"source": {"id": "s"}, "amount": 101, "currency": "EUR", "reference": "o1"}"#),
+            (Two, r#"{"source": {"id": "s"}, "amount": 100, "currency": "EUR", "reference": "o2"}"#),
+        ],
+    ),
+    (
+        "mollie",
+        "POST /v2/payments",
+        r#"{"amount": {"value": "1.00"}, "sequenceType": "recurring", "customerId": "c", "description": "a"}"#,
+        &[
+            (
+                Same,
+                r#"{"amount": {"value": "1.00"}, "sequenceType": "recurring", "customerId": "c", "description": "b"}"#,
+            ),
+            (Two, r#"{"amount": {"value": "2.00"}, "sequenceType": "recurring", "customerId": "c"}"#),
+        ],
+    ),
+    (
+        "razorpay",
+        "POST /v1/payouts",
+        r#"{"fund_account_id": "f", "amount": 100, "reference_id": "r1", "narration": "a"}"#,
+        &[
+            (Same, r#"{"fund_account_id": "f", "amount": 100, "reference_id": "r1", "narration": "b"}"#),
+            (Two, r#"{"fund_account_id": "f", "amount": 200, "reference_id": "r1"}"#),
+        ],
+    ),
+    (
+        "mercadopago",
+        "POST /v1/payments",
+        r#"{"transaction_amount": 10, "token": "t1", "external_reference": "o1"}"#,
+        &[
+            (
+                Same,
+                r#"{"transaction_amount": 10.0, "token": "t2", "external_reference": "o1", "description": "b"}"#,
+            ),
+            (Two, r#"{"transaction_amount": 11, "token": "t1", "external_reference": "o1"}"#),
+        ],
+    ),
+    (
+        "mercadopago",
+        "POST /v1/payments",
+        r#"{"transaction_amount": 10, "token": "t1"}"#,
+        &[(Two, r#"{"transaction_amount": 10, "token": "t2"}"#)],
+    ),
+    (
+        "plaid",
+        "POST /transfer/create",
+        r#"{"authorization_id": "a", "description": "x", "secret": "s1"}"#,
+        &[
+            (Same, r#"{"authorization_id": "a", "description": "y", "secret": "s2"}"#),
+            (Two, r#"{"authorization_id": "b"}"#),
+        ],
+    ),
+    (
+        "discord",
+        "POST /api/v10/channels/1/messages",
+        r#"{"content": "deployed 1.2", "nonce": "1"}"#,
+        &[(Same, r#"{"content": "deployed 1.2", "nonce": "2"}"#), (Two, r#"{"content": "deployed 1.3"}"#)],
+    ),
+    (
+        "sendgrid",
+        "POST /v3/mail/send",
+        r#"{"personalizations": [{"to": [{"email": "a@x.example"}], "custom_args": {"n": "1"}}], "subject": "Hello", "content": [{"value": "a"}]}"#,
+        &[
+            (
+                Same,
+                r#"{"personalizations": [{"to": [{"email": "a@x.example"}], "custom_args": {"n": "2"}}], "subject": "Hello", "content": [{"value": "b"}]}"#,
+            ),
+            (Two, r#"{"personalizations": [{"to": [{"email": "b@x.example"}]}], "subject": "Hello"}"#),
+        ],
+    ),
+    (
+        "postmark",
+        "POST /email",
+        r#"{"To": "A@x.example", "Subject": "Hello", "TextBody": "a"}"#,
+        &[
+            (Same, r#"{"To": "a@x.example", "Subject": "Hello", "TextBody": "b"}"#),
+            (Two, r#"{"To": "b@x.example", "Subject": "Hello", "TextBody": "a"}"#),
+        ],
+    ),
+    (
+        "google",
+        "POST /calendar/v3/calendars/primary/events",
+        r#"{"summary": "Standup", "start": {"dateTime": "1"}, "description": "a", "id": "abcde"}"#,
+        &[
+            (
+                Same,
+                r#"{"summary": "Standup", "start": {"dateTime": "1"}, "description": "b", "attendees": []}"#,
+            ),
+            (Two, r#"{"summary": "Standup", "start": {"dateTime": "2"}}"#),
+        ],
+    ),
+    (
+        "msgraph",
+        "POST /v1.0/me/events",
+        r#"{"subject": "Standup", "start": {"dateTime": "1"}, "body": {"content": "a"}}"#,
+        &[
+            (Same, r#"{"subject": "Standup", "start": {"dateTime": "1"}, "transactionId": "t"}"#),
+            (Two, r#"{"subject": "Retro", "start": {"dateTime": "1"}}"#),
+        ],
+    ),
+    (
         "openai",
         "POST /v1/batches",
         r#"{"input_file_id": "f", "endpoint": "/v1/responses", "metadata": {"at": "1"}}"#,
@@ -373,6 +482,12 @@ const MINTED: &[(&str, &str, &str)] = &[
     ("paypal", "POST /v2/payments/captures/C1/refund", r#"{"amount": {"value": "1"}}"#),
     ("adyen", "POST /v72/payments", r#"{"merchantAccount": "m", "reference": "r", "amount": {"value": 1}}"#),
     ("adyen", "POST /v72/payments/P/refunds", r#"{"merchantAccount": "m", "amount": {"value": 1}}"#),
+    ("checkout", "POST /payments", r#"{"amount": 1}"#),
+    ("mollie", "POST /v2/payments/tr_1/refunds", r#"{"amount": {"value": "1.00"}}"#),
+    ("razorpay", "POST /v1/payouts", r#"{"amount": 1}"#),
+    ("mercadopago", "POST /v1/payments", r#"{"transaction_amount": 1}"#),
+    ("plaid", "POST /transfer/authorization/create", r#"{"amount": "1.00"}"#),
+    ("paypal", "POST /v2/payments/captures/C1/refund", ""),
     ("aws", "POST /", "Action=RunInstances&ImageId=ami-1"),
 ];
 

@@ -141,6 +141,12 @@ async fn answer(
         return Ok(response);
     };
     let (mut parts, body) = request.into_parts();
+    if !is_read_as_sent(&parts.headers) {
+        let mut refused = problem(StatusCode::BAD_REQUEST, "only chunked is known as a transfer coding");
+        // Two readers could disagree about where it ends.
+        refused.headers_mut().insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
+        return Ok(refused);
+    }
     let page = CrossOrigin::of(&parts);
     let mut response = match served.front.admit(&mut parts).await {
         Ok(()) if page.asks_permission() => page.permission(),
@@ -157,6 +163,13 @@ async fn answer(
     no_sniffing(response.headers_mut());
     page.may_read(response.headers_mut());
     Ok(response.map(|body| Body::new(Held::new(body, permit))))
+}
+
+/// Whether the body is what was put into the chunks, with no other coding around it.
+fn is_read_as_sent(headers: &http::HeaderMap) -> bool {
+    let mut codings = headers.get_all(http::header::TRANSFER_ENCODING).iter();
+    let chunked = |coding: &http::HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    codings.next().is_none_or(chunked) && codings.next().is_none()
 }
 
 fn no_sniffing(headers: &mut http::HeaderMap) {

@@ -4,10 +4,12 @@ use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 
+/// `error` is no member of such a document, but some SDKs take whatever lacks it for a success.
 pub fn problem(status: StatusCode, detail: &str) -> Response {
-    let title = status.canonical_reason().unwrap_or_default();
+    let (title, detail) = (status.canonical_reason().unwrap_or_default(), format!("semel: {detail}"));
+    let error = serde_json::json!({"type": "semel_refused", "message": detail});
     let document =
-        serde_json::json!({"title": title, "status": status.as_u16(), "detail": format!("semel: {detail}")});
+        serde_json::json!({"title": title, "status": status.as_u16(), "detail": detail, "error": error});
     let mut response = Response::new(Body::from(document.to_string()));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("application/problem+json");

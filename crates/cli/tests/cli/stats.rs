@@ -1,0 +1,76 @@
+//! `semel stats`: over all processes and doors, beside the world's own count.
+
+use crate::home::Home;
+use crate::serve::served::{SESSION, Served, TOKEN, calling};
+use crate::serve::upstream::Upstream;
+use serde_json::{Value, json};
+
+fn stats(home: &Home) -> Value {
+    home.json(["stats"])
+}
+
+#[test]
+fn what_commands_asked_and_did_adds_up() {
+    let home = Home::new();
+    assert_eq!(stats(&home)["total"]["asked"], json!(0));
+    assert!(!home.state().exists(), "looking founds no ledger");
+    let script = home.file("charge.sh", "echo charged >> world\n");
+    let script = script.to_str().expect("a path");
+    for _ in 0..3 {
+        home.semel(["run", "--key", "k", "--", "sh", script]);
+    }
+    home.doubt("d");
+    home.semel(["run", "--key", "d", "--", "sh", "-c", "kill -9 $$"]);
+    home.semel(["run", "--class", "read", "--", "true"]);
+    let cli = stats(&home)["doors"]["cli"].clone();
+    let count = |name: &str| cli[name].as_u64().expect("a number");
+    assert_eq!((count("asked"), count("sent"), count("passed_through")), (6, 3, 1), "{cli}");
+    assert_eq!(
+        (count("applied"), count("replayed"), count("in_doubt"), count("held")),
+        (1, 2, 1, 1),
+        "{cli}"
+    );
+    let world = std::fs::read_to_string(home.work().join("world")).expect("it happened");
+    assert_eq!(world.lines().count(), 1);
+    assert_eq!(cli["repeated"]["agent"], json!(3));
+    let text = home.semel(["stats", "--since", "1d"]);
+    assert!(text.stdout.contains("cli") && text.stdout.contains("HAPPENED"), "{text:?}");
+    assert!(text.stderr.contains("1 in doubt now"), "{text:?}");
+    assert_eq!(home.json(["stats", "--tenant", "other"])["total"]["asked"], json!(0));
+}
+
+#[test]
+fn servers_count_for_their_tenants_and_write_it_down_at_the_latest_when_they_end() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let mut served = Served::before(&home, &upstream.url());
+    for _ in 0..3 {
+        served.call("charge", json!({"amount": 1}));
+    }
+    served.call("get_balance", json!({}));
+    let acme = home.json(["token", "create", "--scope", "operator", "--tenant", "acme"]);
+    let token = acme["token"].as_str().expect("a token");
+    let headers = format!("Semel-Token: {token}\r\n{SESSION}");
+    let body = calling(1, "charge", json!({"amount": 1})).to_string();
+    served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &body).answer();
+    let told = |token: &str| {
+        let headers = format!("Authorization: Bearer {token}\r\n");
+        served.ask_raw("GET /api/v1/stats HTTP/1.1", &headers, "").answer().json()["total"].clone()
+    };
+    let (ours, theirs) = (told(TOKEN), told(token));
+    assert_eq!(
+        (&ours["asked"], &ours["sent"], &ours["replayed"]),
+        (&json!(4), &json!(2), &json!(2)),
+        "{ours}"
+    );
+    assert_eq!((&theirs["asked"], &theirs["sent"]), (&json!(1), &json!(1)), "{theirs}");
+    assert_eq!(upstream.effects(), 2);
+    served.call("charge", json!({"amount": 1}));
+    assert!(served.stop().success());
+    let all = stats(&home);
+    assert_eq!(
+        (&all["doors"]["mcp"]["asked"], &all["doors"]["mcp"]["applied"]),
+        (&json!(6), &json!(2)),
+        "{all}"
+    );
+}

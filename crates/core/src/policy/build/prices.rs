@@ -1,0 +1,38 @@
+//! `[prices.MODEL]`.
+
+use super::check::{Check, Input};
+use crate::policy::diagnostic::{Code, Diagnostics};
+use crate::policy::file::{Amount, Entries, PriceTable, Spot};
+use crate::policy::prices::Price;
+
+/// Far beyond what any model costs: more is a price for one token, or a slip of the pen.
+const PRICE_MAX: f64 = 100_000.0;
+
+pub fn prices(
+    input: Input<'_>,
+    tables: &Entries<Spot<PriceTable>>,
+    found: &mut Diagnostics,
+) -> Vec<(String, Price)> {
+    let mut check = Check { input, found };
+    let tables = tables.0.iter();
+    tables
+        .map(|(model, table)| {
+            let PriceTable { input, output } = &table.value;
+            let price = Price { input: check.amount(input.as_ref()), output: check.amount(output.as_ref()) };
+            (model.value.clone(), price)
+        })
+        .collect()
+}
+
+impl Check<'_> {
+    fn amount(&mut self, amount: Option<&Spot<Amount>>) -> f64 {
+        let Some(amount) = amount else { return 0.0 };
+        let value = amount.value.value();
+        if !(0.0..=PRICE_MAX).contains(&value) {
+            let what = format!("`{value}` is no price for a million tokens");
+            self.error(amount.span.clone(), Code::BadServer, what, "such as 2.5");
+            return 0.0;
+        }
+        value
+    }
+}

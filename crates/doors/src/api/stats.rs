@@ -1,0 +1,35 @@
+//! What was asked, sent, done and saved.
+
+use super::Api;
+use super::asked::Asked;
+use super::problem::Problem;
+use super::respond;
+use crate::stats;
+use axum::response::Response;
+use schemars::JsonSchema;
+use semel_core::policy::duration;
+use semel_gate::clock::Clock;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SINCE: Duration = Duration::from_secs(7 * 86_400);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatsFilter {
+    /// How far back, in whole days of UTC; 7d unless given.
+    #[schemars(regex(pattern = r"^[0-9]{1,3}(s|m|h|d)$"))]
+    since: Option<String>,
+}
+
+pub async fn told(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let StatsFilter { since } = asked.query()?;
+    let since = since.as_deref().map(duration::parse).transpose();
+    let since = since.map_err(|error| Problem::bad(format!("since: {error}")))?.unwrap_or(SINCE);
+    let gate = api.gate()?;
+    // What this process has counted and not yet written belongs to it too.
+    gate.write_counts().await?;
+    let told = stats::stats(&gate.ledger, Some(&asked.who.tenant), since, gate.clock.now()).await?;
+    respond::json(&told)
+}

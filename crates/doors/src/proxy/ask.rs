@@ -1,0 +1,108 @@
+//! Asking whether a request was carried out, and whether a reported success is true.
+
+use super::guard::Guarded;
+use super::reply::{self, Kept};
+use super::secrets::{self, Secrets};
+use super::upstream::{Live, LiveBody};
+use crate::ask::following::{self, Question};
+use crate::ask::origins::Origin;
+use crate::ask::{Asker, Lent, Matter, Reply, Told};
+use http::{HeaderMap, StatusCode};
+use semel_core::effect::Effect;
+use semel_core::json::Json;
+use semel_core::policy::rule::Probe;
+use semel_gate::upstream::{ProbeAnswer, Seen};
+use semel_gate::{GivenReply, Passed};
+use semel_ledger::Found;
+use std::borrow::Cow;
+
+/// What a question about a request may use of it.
+struct About<'a> {
+    guarded: &'a Guarded,
+    upstream: Origin,
+    /// What its caller shows to the upstream; questions to the same upstream show it too.
+    headers: HeaderMap,
+}
+
+impl<'a> About<'a> {
+    fn of(guarded: &'a Guarded) -> About<'a> {
+        let shown = guarded.headers.iter().filter(|(name, _)| secrets::is_credential(name.as_str()));
+        let headers = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
+        About { guarded, upstream: Origin::of(guarded.offer.client.target()), headers }
+    }
+
+    fn asker(&'a self, effect: Option<&'a Effect>, reply: Option<&'a Json>) -> Asker<'a> {
+        let Guarded { hall, understood, .. } = self.guarded;
+        let lent = Lent::Credential { upstream: &self.upstream, headers: &self.headers };
+        let arguments = &understood.arguments.json;
+        let matter = Matter { action: &understood.action, arguments, effect, reply, lent };
+        Asker { means: &hall.means, policy: &hall.policy, matter, signals: None }
+    }
+}
+
+/// Did it happen? With the reply that was found, as rules see it.
+pub async fn probe(
+    probe: &Probe,
+    effect: Option<&Effect>,
+    guarded: &Guarded,
+    secrets: &Secrets,
+) -> (ProbeAnswer, Option<Json>) {
+    let about = About::of(guarded);
+    match about.asker(effect, None).probe(probe).await {
+        Told::No => (ProbeAnswer::No, None),
+        Told::Unknown(why) => (ProbeAnswer::Unknown { why }, None),
+        Told::Yes(found) => {
+            let value = found.as_ref().map(|found| match found {
+                Reply::Value(value) => value.clone(),
+                Reply::Printed(stdout) => reply::value(stdout),
+            });
+            let reply = found.map(|reply| match reply {
+                Reply::Value(value) => recorded("application/json", value.canonical().into_bytes(), secrets),
+                Reply::Printed(stdout) => recorded("text/plain; charset=utf-8", stdout, secrets),
+            });
+            (ProbeAnswer::Yes { reply, word: None }, value)
+        }
+    }
+}
+
+/// A reply that a question brought back, in the form of an answer.
+fn recorded(kind: &'static str, body: Vec<u8>, secrets: &Secrets) -> Vec<u8> {
+    let headers = [("content-type", Cow::Borrowed(kind))].into_iter();
+    reply::encode(StatusCode::OK, headers, &secrets.out_of_body(&body.into()))
+}
+
+/// What the upstream answered, now or when it was done, as rules see it.
+pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
+    match (&passed.reply, live) {
+        (GivenReply::Live, Some(Live { body: LiveBody::Whole(body), .. })) => reply::value(body),
+        (GivenReply::Recorded(bytes), _) => Kept::of_any(bytes.clone()).value(),
+        _ => Json::Null,
+    }
+}
+
+/// What an undo is filled in from: the request, and what is known of its answer. What must not be kept of that is taken
+/// out first.
+pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secrets: &Secrets) -> Seen {
+    let answered = match live {
+        Some(Live { body: LiveBody::Whole(body), .. }) => Some(reply::value(&secrets.out_of_body(body))),
+        Some(Live { body: LiveBody::Streamed { .. }, .. }) | None => None,
+    };
+    let reply = found.or(answered.as_ref());
+    let places = About::of(guarded).asker(None, reply).matter.places();
+    Seen { places, cwd: guarded.hall.means.shell.cwd.to_string_lossy().into_owned() }
+}
+
+/// Begins to ask whether a success is true, unless this process already does. The caller has its answer meanwhile.
+pub fn follow(guarded: &Guarded, done: Found, reply: Json) {
+    let Guarded { hall, understood, .. } = guarded;
+    let Some(confirm) = understood.rule.confirm.clone() else { return };
+    let About { upstream, headers, .. } = About::of(guarded);
+    let question = Question {
+        confirm,
+        action: understood.action.clone(),
+        arguments: understood.arguments.json.clone(),
+        reply,
+        credential: Some((upstream, headers)),
+    };
+    following::follow(hall, done, question);
+}

@@ -1,0 +1,295 @@
+//! What was asked, sent, answered and saved, per tenant and door. Counting is an atomic addition.
+
+use crate::observe::{Answered, Observer, Settling, Told};
+use semel_core::answer::OutcomeWord;
+use semel_core::beside::Layer;
+use semel_core::effect::{Effect, State};
+use semel_core::intent::Intent;
+use semel_ledger::counts::{Day, Tally, Under};
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::store::Store;
+use semel_ledger::times::Times;
+use semel_ledger::{Error, Ledger};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A way in, as the names of actions begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Door {
+    Cli,
+    Mcp,
+    Http,
+    Llm,
+    Fn,
+}
+
+impl Door {
+    pub const ALL: [Door; 5] = [Door::Cli, Door::Mcp, Door::Http, Door::Llm, Door::Fn];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Door::Cli => "cli",
+            Door::Mcp => "mcp",
+            Door::Http => "http",
+            Door::Llm => "llm",
+            Door::Fn => "fn",
+        }
+    }
+
+    /// `mcp:github/create_issue` came through the MCP door. A command may be called anything.
+    pub fn of(action: &str) -> Door {
+        let prefix = action.split(':').next().unwrap_or_default();
+        Door::ALL.into_iter().find(|door| door.word() == prefix).unwrap_or(Door::Cli)
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$about:meta])* $name:ident = $word:literal,)*) => {
+        /// What is counted. The words are what the ledger and the API call it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Counter { $($(#[$about])* $name,)* }
+
+        impl Counter {
+            pub const ALL: &[Counter] = &[$(Counter::$name,)*];
+
+            pub fn word(self) -> &'static str {
+                match self { $(Counter::$name => $word,)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Calls that came.
+    Asked = "asked",
+    /// Attempts that went to the upstream, what was not recorded included.
+    Sent = "sent",
+    /// Of these, what passed through unrecorded: reads, and everything in observe mode.
+    PassedThrough = "passed_through",
+    /// Effects that happened, as far as their attempts say.
+    Applied = "applied",
+    NotApplied = "not_applied",
+    InDoubt = "in_doubt",
+    /// Calls that made an attempt.
+    Ran = "ran",
+    /// Calls that were answered without one.
+    Replayed = "replayed",
+    Joined = "joined",
+    Held = "held",
+    Refused = "refused",
+    /// Repeats, by who repeated.
+    Transport = "repeated_by_transport",
+    Sdk = "repeated_by_sdk",
+    Agent = "repeated_by_agent",
+    Process = "repeated_by_process",
+    /// Two attempts of one effect succeeded.
+    Duplicates = "duplicates_detected",
+    InputTokens = "input_tokens",
+    OutputTokens = "output_tokens",
+    SavedInputTokens = "saved_input_tokens",
+    SavedOutputTokens = "saved_output_tokens",
+    /// In billionths of whatever the price table counts in.
+    Cost = "cost_nanos",
+    SavedCost = "saved_cost_nanos",
+}
+
+const COUNTERS: usize = Counter::ALL.len();
+const DOORS: usize = Door::ALL.len();
+
+/// Tenants are few; of more than this the rest is counted together.
+const TENANTS_MAX: usize = 1_000;
+const OTHERS: &str = "others";
+
+/// What one tenant did.
+#[derive(Debug)]
+struct Counted {
+    now: [[AtomicU64; COUNTERS]; DOORS],
+    /// What of it the ledger has.
+    written: [[AtomicU64; COUNTERS]; DOORS],
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        let zeros = || std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0)));
+        Counted { now: zeros(), written: zeros() }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Counts {
+    tenants: RwLock<HashMap<String, Arc<Counted>>>,
+    pub claims: Times,
+    pub settlements: Times,
+}
+
+/// Tokens that a model call used, or did not have to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// In billionths of whatever the price table counts in; 0 without a price.
+    pub cost_nanos: u64,
+}
+
+impl Counts {
+    pub fn add(&self, tenant: &str, door: Door, counter: Counter, more: u64) {
+        self.of(tenant).now[door as usize][counter as usize].fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// A call that a door passed on without asking the gate.
+    pub fn passed_through(&self, tenant: &str, door: Door) {
+        let counted = self.of(tenant);
+        for counter in [Counter::Asked, Counter::Sent, Counter::PassedThrough] {
+            counted.now[door as usize][counter as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Tokens that went over the wire.
+    pub fn used(&self, tenant: &str, usage: Usage) {
+        self.tokens(tenant, usage, [Counter::InputTokens, Counter::OutputTokens, Counter::Cost]);
+    }
+
+    /// Tokens that an answer from the record, or a joined one, did not need again.
+    pub fn saved(&self, tenant: &str, usage: Usage) {
+        self.tokens(
+            tenant,
+            usage,
+            [Counter::SavedInputTokens, Counter::SavedOutputTokens, Counter::SavedCost],
+        );
+    }
+
+    fn tokens(&self, tenant: &str, usage: Usage, counters: [Counter; 3]) {
+        let counted = self.of(tenant);
+        let amounts = [usage.input_tokens, usage.output_tokens, usage.cost_nanos];
+        for (counter, amount) in counters.into_iter().zip(amounts) {
+            counted.now[Door::Llm as usize][counter as usize].fetch_add(amount, Ordering::Relaxed);
+        }
+    }
+
+    /// What all tenants together did, since this process began.
+    pub fn total(&self, door: Door, counter: Counter) -> u64 {
+        let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
+        let of =
+            |counted: &Arc<Counted>| counted.now[door as usize][counter as usize].load(Ordering::Relaxed);
+        tenants.values().map(of).sum()
+    }
+
+    /// Adds what is new to the ledger's own counts. What cannot be written now is written the next time.
+    pub async fn write<S: Store, H: Holders, E: Entropy>(
+        &self,
+        ledger: &Ledger<S, H, E>,
+        day: Day,
+    ) -> Result<(), Error> {
+        let tenants: Vec<(String, Arc<Counted>)> = {
+            let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
+            tenants.iter().map(|(tenant, counted)| (tenant.clone(), Arc::clone(counted))).collect()
+        };
+        for (tenant, counted) in &tenants {
+            for door in Door::ALL {
+                let (now, written) = (&counted.now[door as usize], &counted.written[door as usize]);
+                let new = Counter::ALL.iter().map(|counter| {
+                    let place = *counter as usize;
+                    let now = now[place].load(Ordering::Relaxed);
+                    (*counter, now.saturating_sub(written[place].load(Ordering::Relaxed)))
+                });
+                let new: Vec<(Counter, u64)> = new.filter(|(_, more)| *more > 0).collect();
+                if new.is_empty() {
+                    continue;
+                }
+                let tally: Tally =
+                    new.iter().map(|(counter, more)| (counter.word().to_owned(), *more)).collect();
+                ledger.add_counts(Under { tenant, door: door.word(), day }, &tally).await?;
+                for (counter, more) in new {
+                    written[counter as usize].fetch_add(more, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn of(&self, tenant: &str) -> Arc<Counted> {
+        let known = self.tenants.read().unwrap_or_else(PoisonError::into_inner).get(tenant).cloned();
+        known.unwrap_or_else(|| {
+            let mut tenants = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
+            let tenant = if tenants.len() < TENANTS_MAX { tenant } else { OTHERS };
+            Arc::clone(tenants.entry(tenant.to_owned()).or_default())
+        })
+    }
+
+    fn settled(&self, settling: &Settling<'_>) {
+        self.settlements.add(settling.took);
+        self.became(settling.effect);
+        if settling.duplicate {
+            let facts = &settling.effect.facts;
+            self.add(&facts.tenant, Door::of(&facts.action), Counter::Duplicates, 1);
+        }
+    }
+
+    fn became(&self, effect: &Effect) {
+        let counter = match effect.state {
+            State::Applied(_) => Counter::Applied,
+            State::NotApplied(_) => Counter::NotApplied,
+            State::InDoubt(_) | State::InFlight { .. } => Counter::InDoubt,
+        };
+        self.add(&effect.facts.tenant, Door::of(&effect.facts.action), counter, 1);
+    }
+
+    fn answered(&self, answered: &Answered<'_>) {
+        let Answered { intent, answer, layer, .. } = answered;
+        self.count(intent, Counter::Asked);
+        self.count(
+            intent,
+            match answer.outcome {
+                OutcomeWord::Ran => Counter::Ran,
+                OutcomeWord::Replayed => Counter::Replayed,
+                OutcomeWord::Joined => Counter::Joined,
+                OutcomeWord::Held => Counter::Held,
+                OutcomeWord::Refused => Counter::Refused,
+                OutcomeWord::DryRun => return,
+            },
+        );
+        if let Some(layer) = layer {
+            self.count(
+                intent,
+                match layer {
+                    Layer::Transport => Counter::Transport,
+                    Layer::Sdk => Counter::Sdk,
+                    Layer::Agent => Counter::Agent,
+                    Layer::Process => Counter::Process,
+                },
+            );
+        }
+    }
+
+    fn count_all<const N: usize>(&self, intent: &Intent, counters: [Counter; N]) {
+        for counter in counters {
+            self.count(intent, counter);
+        }
+    }
+
+    fn count(&self, intent: &Intent, counter: Counter) {
+        self.add(&intent.tenant, Door::of(&intent.action), counter, 1);
+    }
+}
+
+impl Observer for Counts {
+    fn tell(&self, told: &Told<'_>) {
+        match told {
+            Told::Claimed { took } => self.claims.add(*took),
+            Told::Sent { intent } => self.count(intent, Counter::Sent),
+            Told::Settled(settling) => self.settled(settling),
+            Told::Cleared { effect } => self.became(effect),
+            Told::Answered(answered) => self.answered(answered),
+            Told::Begun { intent, again: false } => {
+                self.count_all(intent, [Counter::Asked, Counter::Ran, Counter::Sent]);
+            }
+            Told::Begun { intent, again: true } => {
+                self.count_all(intent, [Counter::Asked, Counter::Replayed, Counter::Transport]);
+            }
+            Told::Failed { intent } => self.count_all(intent, [Counter::Asked, Counter::Refused]),
+            Told::PassedThrough { intent } => self.passed_through(&intent.tenant, Door::of(&intent.action)),
+        }
+    }
+}

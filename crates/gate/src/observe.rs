@@ -1,0 +1,64 @@
+//! What happened, told as it happens to whoever counts or traces. Nobody who is told can change anything.
+
+use semel_core::answer::Answer;
+use semel_core::beside::{Beside, Layer};
+use semel_core::effect::{Attempt, Effect};
+use semel_core::intent::Intent;
+use semel_core::outcome::Outcome;
+use semel_core::time::At;
+use std::fmt;
+use std::time::Duration;
+
+/// Told on the path of every call, so it must be quick and must not wait.
+pub trait Observer: Send + Sync + fmt::Debug {
+    fn tell(&self, told: &Told<'_>);
+}
+
+/// One thing that happened.
+#[derive(Debug)]
+pub enum Told<'a> {
+    /// The right to make an attempt was taken, durably; that took this long.
+    Claimed { took: Duration },
+    /// An attempt goes out.
+    Sent { intent: &'a Intent },
+    /// An attempt has its answer, and it is recorded.
+    Settled(&'a Settling<'a>),
+    /// A probe has cleared a doubt.
+    Cleared { effect: &'a Effect },
+    /// A call has its answer.
+    Answered(&'a Answered<'a>),
+    /// A client took a claim away; `again` if it had it before.
+    Begun { intent: &'a Intent, again: bool },
+    /// A call got no answer, because the ledger could not be asked. Nothing was sent.
+    Failed { intent: &'a Intent },
+    /// A read, or a call in observe mode: it was sent and is not recorded.
+    PassedThrough { intent: &'a Intent },
+}
+
+#[derive(Debug)]
+pub struct Settling<'a> {
+    /// After the settlement.
+    pub effect: &'a Effect,
+    pub attempt: &'a Attempt,
+    pub outcome: &'a Outcome,
+    pub at: At,
+    /// Two attempts of one effect succeeded.
+    pub duplicate: bool,
+    /// How long recording took.
+    pub took: Duration,
+    /// Of the call that made the attempt, unless a client took the claim away.
+    pub beside: Option<&'a Beside>,
+}
+
+#[derive(Debug)]
+pub struct Answered<'a> {
+    pub intent: &'a Intent,
+    pub answer: &'a Answer,
+    /// When the call came.
+    pub came: At,
+    pub at: At,
+    /// Who repeated it, if it is a repeat.
+    pub layer: Option<Layer>,
+    /// The attempt whose answer it got, or that keeps it waiting.
+    pub original: Option<(&'a Effect, &'a Attempt)>,
+}

@@ -1,0 +1,115 @@
+//! What was asked, sent and saved, day by day, added up over all processes of a ledger.
+//!
+//! Counts are told, not promised: they are written lazily, and a machine that loses power may lose the last of them.
+
+use crate::Error;
+use crate::entropy::{Entropy, nonce};
+use crate::holders::Holders;
+use crate::ledger::{Ledger, RACES_MAX};
+use crate::store::{Commit, Committed, Durability, Put, Require, Store};
+use semel_core::digest::Digest;
+use semel_core::time::At;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Counts by name.
+pub type Tally = BTreeMap<String, u64>;
+
+/// A day in UTC, counted from 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Day(pub u32);
+
+impl Day {
+    pub fn of(at: At) -> Day {
+        const DAY_US: u64 = 86_400 * 1_000_000;
+        Day(u32::try_from(at.0 / DAY_US).unwrap_or(u32::MAX))
+    }
+}
+
+/// What a count is filed under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Under<'a> {
+    pub tenant: &'a str,
+    /// `cli`, `mcp`, `http`, `llm` or `fn`.
+    pub door: &'a str,
+    pub day: Day,
+}
+
+/// Tenants and doors that were ever counted, so that all of it can be added up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Counted(BTreeSet<(String, String)>);
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    pub async fn add_counts(&self, under: Under<'_>, more: &Tally) -> Result<(), Error> {
+        let key = self.counts_key(under);
+        for _ in 0..RACES_MAX {
+            let (revision, tally) = self.cell::<Tally>(key).await?;
+            if tally.is_none() {
+                self.list_counted(under).await?;
+            }
+            let mut tally = tally.unwrap_or_default();
+            for (name, count) in more {
+                let so_far = tally.entry(name.clone()).or_default();
+                *so_far = so_far.saturating_add(*count);
+            }
+            let commit = Commit {
+                nonce: nonce(&self.entropy),
+                puts: vec![Put::Cell { key, expected: revision, body: body(&tally) }],
+                require: Require::default(),
+                journal: Vec::new(),
+                durability: Durability::Lazy,
+            };
+            match self.store.commit(commit).await? {
+                // Nobody knows whether it landed; to add it again could count it twice, which is the worse mistake.
+                Committed::Done | Committed::Unknown => return Ok(()),
+                Committed::Conflict(_) => {}
+            }
+        }
+        Err(Error::NotWritten { what: "the counts do not come to rest".into() })
+    }
+
+    pub async fn counts(&self, under: Under<'_>) -> Result<Tally, Error> {
+        Ok(self.cell(self.counts_key(under)).await?.1.unwrap_or_default())
+    }
+
+    /// Tenants with the doors that were counted for them.
+    pub async fn counted(&self) -> Result<Vec<(String, String)>, Error> {
+        let (_, counted) = self.cell::<Counted>(self.counted_key()).await?;
+        Ok(counted.unwrap_or_default().0.into_iter().collect())
+    }
+
+    async fn list_counted(&self, under: Under<'_>) -> Result<(), Error> {
+        let key = self.counted_key();
+        for _ in 0..RACES_MAX {
+            let (revision, counted) = self.cell::<Counted>(key).await?;
+            let mut counted = counted.unwrap_or_default();
+            if !counted.0.insert((under.tenant.to_owned(), under.door.to_owned())) {
+                return Ok(());
+            }
+            let commit = Commit {
+                nonce: nonce(&self.entropy),
+                puts: vec![Put::Cell { key, expected: revision, body: body(&counted) }],
+                require: Require::default(),
+                journal: Vec::new(),
+                durability: Durability::Lazy,
+            };
+            if !matches!(self.store.commit(commit).await?, Committed::Conflict(_)) {
+                return Ok(());
+            }
+        }
+        Err(Error::NotWritten { what: "the list of what is counted does not come to rest".into() })
+    }
+
+    fn counts_key(&self, under: Under<'_>) -> Digest {
+        let parts = [under.tenant.as_bytes(), under.door.as_bytes(), &under.day.0.to_be_bytes()];
+        self.secret().mac("counts", &parts)
+    }
+
+    fn counted_key(&self) -> Digest {
+        self.secret().mac("counted", &[])
+    }
+}
+
+fn body(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("a cell has only string keys")
+}
