@@ -3,6 +3,7 @@
 use super::api::Api;
 use super::live::Form;
 use crate::caller::Caller;
+use crate::http::beside;
 use crate::http::headers::unshare;
 use crate::proxy::Offer;
 use crate::proxy::headers::{self, is_read_as_it_is};
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use http::header::ACCEPT_ENCODING;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use semel_core::beside::Beside;
 use semel_core::digest::Digest;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json, Object};
@@ -31,9 +33,6 @@ const TELLING: [HeaderName; 5] = [
     HeaderName::from_static("openai-project"),
 ];
 
-/// How often the SDK says it has sent this before.
-const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
-
 /// What a client asked for.
 #[derive(Debug)]
 pub struct Asked {
@@ -46,8 +45,6 @@ pub struct Asked {
     pub again: Option<Reason>,
     pub run: Option<Run>,
     pub dry_run: bool,
-    /// The SDK's own count of its retries.
-    pub retry: u32,
 }
 
 /// What goes upstream.
@@ -64,6 +61,7 @@ pub struct Outgoing {
 pub struct Read {
     pub asked: Asked,
     pub arguments: Json,
+    pub beside: Beside,
     pub outgoing: Outgoing,
 }
 
@@ -104,7 +102,8 @@ pub fn read(
     let wants_events = object.get("stream").and_then(Json::as_bool) == Some(true);
     let options = object.get("stream_options");
     let usage = options.and_then(|options| options.get("include_usage")).and_then(Json::as_bool);
-    let retry = headers.get(RETRY_COUNT).and_then(|count| count.to_str().ok()?.parse().ok());
+    let model = object.get("model").and_then(Json::as_str).map(str::to_owned);
+    let beside = Beside { model, ..beside(&headers) };
     let asked = Asked {
         api,
         form: if wants_events { Form::Events } else { Form::Document },
@@ -113,7 +112,6 @@ pub fn read(
         again: wishes.again,
         run,
         dry_run: wishes.dry_run,
-        retry: retry.unwrap_or(0),
     };
     let query = parts.uri.query();
     let arguments = arguments(path, query, &headers, object);
@@ -123,7 +121,7 @@ pub fn read(
     unshare(&mut headers);
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
     let uri = format!("{}{path}{query}", offer.base).parse().map_err(|_| BadRequest::Path)?;
-    Ok(Read { asked, arguments, outgoing: Outgoing { uri, headers, body } })
+    Ok(Read { asked, arguments, beside, outgoing: Outgoing { uri, headers, body } })
 }
 
 /// As large as the largest request that these APIs take.

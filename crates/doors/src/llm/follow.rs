@@ -1,6 +1,7 @@
 //! The body of a response that follows an answer while it comes, and knows when its last byte was taken.
 
 use super::live::{Ended, Next, Reader};
+use super::meter::Meter;
 use crate::hall::Hall;
 use crate::leaving::Left;
 use bytes::Bytes;
@@ -47,8 +48,8 @@ pub struct Following {
 
 #[derive(Debug)]
 enum From {
-    /// With the action whose tokens a joined answer saves.
-    Live(Reader, Arc<Hall>, Option<&'static str>),
+    /// With the account of one who joined, and saves.
+    Live(Reader, Arc<Hall>, Option<Box<Meter>>),
     Whole(Option<Bytes>, Option<Delivery>),
 }
 
@@ -77,8 +78,8 @@ enum Step {
 pub struct BrokenOff;
 
 impl Following {
-    pub fn live(reader: Reader, hall: Arc<Hall>, saves: Option<&'static str>) -> Following {
-        Following { from: From::Live(reader, hall, saves), last: Last::NotYet }
+    pub fn live(reader: Reader, hall: Arc<Hall>, saves: Option<Meter>) -> Following {
+        Following { from: From::Live(reader, hall, saves.map(Box::new)), last: Last::NotYet }
     }
 
     pub fn whole(body: Bytes, delivery: Option<Delivery>) -> Following {
@@ -95,8 +96,8 @@ impl Following {
         Poll::Ready(match ready!(reader.poll_next(context)) {
             Next::Piece(piece) => Step::Piece(piece),
             Next::End(Ended::Answer { delivery: found, leaving, cost }) => {
-                if let (Some(action), Some(cost)) = (saves.take(), cost) {
-                    hall.lives.counts.change(action, |totals| totals.saved.add(cost));
+                if let (Some(meter), Some(cost)) = (saves.take(), cost) {
+                    meter.saved(hall, cost);
                 }
                 // Whoever has taken a stream so far is there to take its end.
                 Step::End(Some(Delivery { hall: Arc::clone(hall), found, leaving, late_from: None }))

@@ -1,6 +1,5 @@
 //! An answer while it comes: all of it from its first byte, for as many readers as want it, each at its own pace.
 
-use super::counts::Counts;
 use super::usage::Tokens;
 use crate::leaving::Left;
 use bytes::Bytes;
@@ -29,7 +28,6 @@ pub struct Lives {
     buffered: AtomicUsize,
     /// Requests that are under way, those included that nobody waits for any more.
     under_way: AtomicUsize,
-    pub counts: Counts,
 }
 
 /// As many requests at once as one process can follow; more are turned away before anything is claimed.

@@ -32,7 +32,7 @@ const JOIN_AGAIN_MS: u64 = 1_000;
 pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
     let Attached { reader, effect, joined } = attached;
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
-    let saves = joined.then_some(call.asked.api.action());
+    let saves = joined.then(|| call.meter.clone());
     let body = Following::live(reader, Arc::clone(&call.hall), saves);
     let mut response = Response::new(Body::new(body));
     *response.status_mut() = head.status;
@@ -74,7 +74,7 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
     let wanted = call.asked.form;
     let api = call.asked.api;
     if let Some(cost) = usage::of_whole(api, head.form, &body).filter(|_| head.status.is_success()) {
-        call.hall.lives.counts.change(api.action(), |totals| totals.saved.add(cost));
+        call.meter.saved(&call.hall, cost);
     }
     let (body, form) = match head.status.is_success() && head.form != wanted {
         false => (body, head.form),

@@ -3,14 +3,13 @@
 use super::api::{Api, path_behind};
 use super::asked::{self, Asked, BODY_BYTES_MAX, Outgoing, Read};
 use super::attached::{self, Attached, Tell};
-use super::counts::Request;
 use super::intent;
 use super::live::{Form, Head, UnderWay};
+use super::meter::Meter;
 use super::render;
 use super::upstream::Model;
 use crate::caller::Caller;
 use crate::hall::Hall;
-use crate::http::beside;
 use crate::http::server::problem;
 use crate::leaving::Left;
 use crate::proxy::{self, Offer};
@@ -19,7 +18,6 @@ use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
-use semel_core::beside::Beside;
 use semel_core::class::Class;
 use semel_core::intent::Intent;
 use semel_core::policy::Rule;
@@ -42,6 +40,7 @@ pub struct Call {
     pub rule: Rule,
     /// When it came, on the monotonic clock.
     pub came: Duration,
+    pub meter: Meter,
 }
 
 /// Answers a request for a generation.
@@ -61,10 +60,11 @@ pub async fn answer(
         Ok(body) => body,
         Err(refused) => return *refused,
     };
-    let Read { asked, arguments, outgoing } = match asked::read(offer, api, &path, &caller, parts, body) {
-        Ok(read) => read,
-        Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
-    };
+    let Read { asked, arguments, beside, outgoing } =
+        match asked::read(offer, api, &path, &caller, parts, body) {
+            Ok(read) => read,
+            Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
+        };
     let rule = intent::rule(&hall.policy, &asked, &arguments);
     let mut intent =
         hall.secret().map(|secret| intent::intent(&asked, &arguments, &rule, offer, &caller, secret));
@@ -73,9 +73,14 @@ pub async fn answer(
         intent.beside = Beside { model: named, ..beside(&outgoing.headers) };
     }
     drop(arguments);
-    let call = Arc::new(Call { hall: Arc::clone(hall), offer: Arc::clone(offer), asked, rule, came });
+    let meter = Meter { tenant: caller.tenant, model: beside.model.clone().unwrap_or_default() };
+    let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
+    let call = Arc::new(Call { hall, offer, asked, rule, came, meter });
     match intent.transpose() {
-        Ok(intent) => call.answer(intent, outgoing).await,
+        Ok(intent) => {
+            let intent = intent.map(|intent| Intent { beside, ..intent });
+            call.answer(intent, outgoing).await
+        }
         Err(missing) => render::response(&call, alone(&call.rule, wording::key_required(&missing)), None),
     }
 }
@@ -98,14 +103,11 @@ impl Call {
                 newer = told.newer() => attached = Some(newer),
                 head = begins(&mut attached, self.asked.form) => {
                     let attached = attached.expect("it has begun");
-                    let joins = u64::from(attached.joined);
-                    self.hall.lives.counts.change(self.asked.api.action(), |totals| totals.joined += joins);
                     return render::following(&self, attached, &head);
                 }
                 passed = &mut pass => {
                     attached = told.newest().or(attached);
                     let passed = passed.unwrap_or_else(|_| alone(&self.rule, wording::lost_sight()));
-                    self.count(&passed);
                     if let Some(Attached { reader, joined: true, .. }) = &mut attached {
                         // The ledger may be faster than whoever ends the answer that this call has joined.
                         let _still_coming = tokio::time::timeout(ENDING_TAKES_MAX, reader.ended()).await;
@@ -123,11 +125,12 @@ impl Call {
         tell: Tell,
         _under_way: UnderWay,
     ) -> Passed {
-        let Call { hall, offer, asked, rule, .. } = &*self;
+        let Call { hall, offer, asked, rule, meter, .. } = &*self;
         let _working = hall.busy.begin();
         let run = intent.as_ref().and_then(|intent| intent.run_key);
         let (outgoing, api) = (Some(outgoing), asked.api);
-        let mut model = Model { offer, api, rule, hall, run, outgoing, tell, prepared: None, own: None };
+        let mut model =
+            Model { offer, api, rule, hall, meter, run, outgoing, tell, prepared: None, own: None };
         // What few requests need is boxed: it would have its room in all of them.
         let (gate, intent) = match (&hall.gate, intent) {
             (Ok(gate), Some(intent)) => (gate, intent),
@@ -146,21 +149,10 @@ impl Call {
             let would = |answer| Passed { answer, reply: GivenReply::None, delivery: None };
             return answered.map_or_else(unavailable, would);
         }
-        let request =
-            Request { intent: intent.key, retry: asked.retry, named: asked.key.is_some(), now: self.came };
-        hall.lives.counts.asked(asked.api.action(), request);
         // Whoever has read the answer of the request before means another one now.
         Box::pin(hall.leaving.gone(intent.key)).await;
         let passed = gate.pass(&intent, rule, &mut model).await.unwrap_or_else(unavailable);
         finish(&self, model, passed)
-    }
-
-    fn count(&self, passed: &Passed) {
-        self.hall.lives.counts.change(self.asked.api.action(), |totals| match passed.answer.outcome {
-            OutcomeWord::Joined => totals.joined += 1,
-            OutcomeWord::Replayed => totals.replayed += 1,
-            _ => {}
-        });
     }
 
     /// Until an answer is marked, whoever comes next with the same request waits for the mark.

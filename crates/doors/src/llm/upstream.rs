@@ -5,6 +5,7 @@ use super::asked::Outgoing;
 use super::attached::{Attached, Tell};
 use super::classify;
 use super::live::{Ended, Form, Live};
+use super::meter::Meter;
 use super::read::{self, Came};
 use super::stop::{Stop, stops};
 use super::usage::{self, Tokens};
@@ -36,6 +37,7 @@ pub struct Model<'a> {
     pub api: Api,
     pub rule: &'a Rule,
     pub hall: &'a Hall,
+    pub meter: &'a Meter,
     /// Where the run's fence is found, if the request belongs to a run.
     pub run: Option<Digest>,
     /// What is sent, until it is; a generation is sent once by one call.
@@ -130,7 +132,7 @@ impl Model<'_> {
         let is_answer = matches!(read.0, Outcome::Applied { .. });
         let cost =
             live.whole().ok().filter(|_| is_answer).and_then(|pieces| usage::of(api, head.form, &pieces));
-        self.hall.lives.counts.change(api.action(), |totals| totals.used.add(cost.unwrap_or_default()));
+        self.meter.used(self.hall, cost.unwrap_or_default());
         if let Some(own) = &mut self.own {
             own.cost = cost;
             if !is_answer && !matches!(came, Came::Broken(_)) {
@@ -144,8 +146,7 @@ impl Model<'_> {
     async fn stopped(&self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
         let (form, pieces) = live.so_far();
         let Tokens { input, output } = usage::so_far(self.api, form, &pieces);
-        let action = self.api.action();
-        self.hall.lives.counts.change(action, |totals| totals.used.add(Tokens { input, output }));
+        self.meter.used(self.hall, Tokens { input, output });
         let why = match stop {
             Stop::Cancelled => "its run was cancelled",
             Stop::Abandoned => "nobody was there to read it",
@@ -183,8 +184,6 @@ impl Upstream for Model<'_> {
         };
         self.tell.follow(Attached { reader: live.reader(), effect, joined: false });
         self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut, cost: None });
-        let action = self.api.action();
-        self.hall.lives.counts.change(action, |totals| totals.sent += 1);
         let stops = stops(self.hall, self.rule, self.run, &live);
         let (outcome, reply) = tokio::select! {
             biased;

@@ -4,6 +4,7 @@ mod model;
 mod stage;
 
 mod cancelling;
+mod counting;
 mod failing;
 mod forms;
 mod joining;

@@ -84,6 +84,10 @@ impl Model {
         self.state.changed.notify_all();
     }
 
+    fn is_released(&self, number: usize) -> bool {
+        *self.state.released.lock().expect("nobody panicked") >= number
+    }
+
     fn wait(&self, number: usize) {
         let released = self.state.released.lock().expect("nobody panicked");
         drop(self.state.changed.wait_while(released, |released| *released < number));
@@ -147,7 +151,7 @@ impl Model {
             None => format!("answer {number}"),
         };
         if heard.body["stream"] != true {
-            if how.contains("waits") {
+            if how.contains("waits") || how.contains("drips") {
                 self.wait(number);
             }
             if how.contains("cut") && fails {
@@ -170,6 +174,11 @@ impl Model {
         for (index, event) in events.iter().enumerate() {
             if index == half && how.contains("waits") {
                 self.wait(number);
+            }
+            // It waits too, and does not fall silent meanwhile.
+            while index == half && how.contains("drips") && !self.is_released(number) {
+                chunk(stream, ": still here\n\n")?;
+                std::thread::park_timeout(std::time::Duration::from_millis(20));
             }
             if index == half && how.contains("error") && fails {
                 chunk(stream, api.error())?;
