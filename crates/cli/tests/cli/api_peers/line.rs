@@ -1,6 +1,5 @@
 //! A client without an SDK: every byte that it sends is the test's own, and every byte that comes back is seen.
 
-use super::stage::CASE;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -152,9 +151,4 @@ impl Answer {
         assert_eq!(self.header("idempotent-replayed"), Some("true"), "{self:?}");
         assert_eq!((self.status, &self.body), (first.status, &first.body), "{self:?}");
     }
-}
-
-/// The header that tells the requests of one case from all others.
-pub fn case(name: &str) -> (&str, &str) {
-    (CASE, name)
 }
