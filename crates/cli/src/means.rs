@@ -52,16 +52,21 @@ fn shell(context: &Context) -> Shell {
 
 fn origins(context: &Context, policy: &Policy) -> Origins {
     let mut origins = Origins::default();
-    let apis = policy.upstreams.values().map(|api| (&api.url, api.private, &api.headers, &api.headers_env));
+    let apis = policy
+        .upstreams
+        .values()
+        .map(|api| (&api.url, Some(api.service.as_str()), api.private, &api.headers, &api.headers_env));
     let servers = policy.mcp.values().filter_map(|server| match &server.reach {
-        Reach::Url { url, private, headers, headers_env } => Some((url, *private, headers, headers_env)),
+        Reach::Url { url, private, headers, headers_env } => {
+            Some((url, None, *private, headers, headers_env))
+        }
         Reach::Command { .. } => None,
     });
-    for (url, private, fixed, from_env) in apis.chain(servers) {
+    for (url, service, private, fixed, from_env) in apis.chain(servers) {
         // An address that is none is found where it is offered.
         let Ok(target) = Target::parse(url) else { continue };
         let headers = offers::headers(context, fixed, from_env).map_err(|error| format!("{error:#}"));
-        origins.add(&target, private, headers);
+        origins.add(&target, service, private, headers);
     }
     origins
 }

@@ -22,6 +22,11 @@ impl Busy {
         Working(self.0.clone())
     }
 
+    /// How much is under way.
+    pub fn count(&self) -> usize {
+        *self.0.borrow()
+    }
+
     /// Waits until nothing is under way.
     pub async fn rest(&self) {
         let mut count = self.0.subscribe();

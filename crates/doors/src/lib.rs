@@ -17,5 +17,6 @@ pub mod neutral;
 pub mod proxy;
 pub mod runtime;
 pub mod stats;
+pub mod telemetry;
 pub mod told;
 pub mod undo;

@@ -1,9 +1,10 @@
 //! What was done, in Markdown, for a model that has forgotten it.
 
 use crate::command::render::Output as CommandOutput;
+use crate::proxy::reply::Kept;
 use crate::{effect_json, neutral};
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, State};
+use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
@@ -22,6 +23,7 @@ pub struct Sorted {
     applied: Vec<(Digest, Effect)>,
     in_doubt: Vec<(Digest, Effect)>,
     in_flight: Vec<(Digest, Effect)>,
+    refuted: Vec<(Digest, Effect)>,
     not_applied: Vec<(Digest, Effect)>,
 }
 
@@ -31,6 +33,7 @@ impl Sorted {
             State::Applied(_) => &mut self.applied,
             State::InDoubt(_) => &mut self.in_doubt,
             State::InFlight { .. } => &mut self.in_flight,
+            State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => &mut self.refuted,
             State::NotApplied(_) => &mut self.not_applied,
         };
         group.push((key, effect));
@@ -55,6 +58,12 @@ pub async fn markdown<S: Store, H: Holders, E: Entropy>(
              another way. Check by reading only, and tell the user the effect id.",
         ),
         (&sorted.in_flight, "In flight", "These are still running. Do not repeat these; wait for them."),
+        (
+            &sorted.refuted,
+            "Refuted",
+            "These were reported as done, and when looked for they were not there. Do not repeat these; tell the user \
+             the effect id.",
+        ),
         (
             &sorted.not_applied,
             "Not applied",
@@ -124,8 +133,10 @@ fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
 
 /// The first line that says something, for a person or a model to recognise a result by.
 pub fn first_line(bytes: &[u8]) -> Option<String> {
-    let output = CommandOutput::decode(bytes);
-    let text = String::from_utf8_lossy(output.as_ref().map_or(bytes, |output| &output.stdout));
+    let output = CommandOutput::decode(bytes).map(|output| output.stdout);
+    let answer = || Kept::decode(bytes.to_vec()).map(|kept| kept.body.to_vec());
+    let output = output.or_else(answer);
+    let text = String::from_utf8_lossy(output.as_deref().unwrap_or(bytes));
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 

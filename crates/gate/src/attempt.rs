@@ -30,6 +30,9 @@ use std::time::Duration;
 /// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
 pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
+/// The longest answers of models take less. What could not be settled is generated again after it, at the latest.
+const DEADLINE_GENERATE: Duration = Duration::from_secs(3600);
+
 /// The loudest alarm there is.
 pub(crate) const DUPLICATE: &str =
     "duplicate_detected: two attempts of this effect succeeded, so it happened twice";
@@ -78,7 +81,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         let now = self.clock.now();
         let claimed_from = self.clock.elapsed();
-        let deadline = now.plus(call.rule.timeout.unwrap_or(DEADLINE_DEFAULT));
+        let deadline = now.plus(call.rule.timeout.unwrap_or(match call.rule.class {
+            Class::Generate => DEADLINE_GENERATE,
+            _ => DEADLINE_DEFAULT,
+        }));
         let wanted = Wanted {
             intent: call.intent,
             rule: call.rule,

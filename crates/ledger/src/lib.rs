@@ -17,6 +17,7 @@ pub mod owner;
 pub mod pins;
 pub mod place;
 pub mod prune;
+pub mod ready;
 pub mod record;
 pub mod rulings;
 pub mod sqlite;

@@ -38,7 +38,8 @@ const APIS: Set = Set {
 };
 
 /// What asks the API everything that its document allows, and much that it does not.
-const OPENAPI: Set = Set { name: "openapi", python: &["schemathesis==4.32.5"], node: &[] };
+const OPENAPI: Set =
+    Set { name: "openapi", python: &["schemathesis==4.32.5", "prometheus-client==0.26.0"], node: &[] };
 
 /// Agents whose habits the scripted clients repeat. Large, so that only the long tests ask for them.
 const AGENTS: Set = Set {

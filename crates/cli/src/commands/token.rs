@@ -90,7 +90,7 @@ fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<()> {
         let until = match (&token.expires_at, token.expired) {
             (Some(at), true) => format!("over since {at}"),
             (Some(at), false) => at.clone(),
-            (None, _) => "revoked".to_owned(),
+            (None, _) => "no end".to_owned(),
         };
         let name = token.name.as_deref().map(neutral::line).unwrap_or_default();
         vec![

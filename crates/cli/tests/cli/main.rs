@@ -14,6 +14,7 @@ mod init;
 mod ledger;
 mod llm;
 mod mcp;
+mod operation;
 mod policy;
 mod proxy;
 mod rulings;

@@ -4,6 +4,7 @@ use super::Api;
 use super::problem::Problem;
 use crate::command::render::Output as CommandOutput;
 use crate::http::body::Piped;
+use crate::proxy::reply::Kept;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -60,9 +61,10 @@ fn document(body: Body, kind: &'static str) -> Response {
 pub fn data(reply: &[u8]) -> Box<RawValue> {
     let raw = |text: String| RawValue::from_string(text).ok();
     let output = || CommandOutput::decode(reply).and_then(|output| raw(output.data().to_string()));
+    let answer = || raw(Kept::decode(reply.to_vec())?.data());
     let exact = || raw(String::from_utf8(reply.to_vec()).ok()?);
     let words = || raw(serde_json::json!({"text": String::from_utf8_lossy(reply)}).to_string());
-    output().or_else(exact).or_else(words).unwrap_or_default()
+    output().or_else(answer).or_else(exact).or_else(words).unwrap_or_default()
 }
 
 /// An answer with the reply that belongs to it. The tree of `serde_json` would round its numbers, so it is put in as

@@ -38,6 +38,11 @@ pub async fn ask(method: &str, url: &str, asker: &Asker<'_>) -> Result<Heard, St
 /// Where to ask, and what the operator sends there; the caller's own credential goes to its own upstream alone.
 pub fn address(url: &str, asker: &Asker<'_>) -> Result<(Target, HeaderMap), String> {
     let target = Target::parse(url).map_err(|error| error.to_string())?;
+    let own = match asker.matter.lent {
+        Lent::Credential { upstream, .. } => Some(upstream),
+        Lent::Nothing | Lent::Server { .. } => None,
+    };
+    let target = asker.means.origins.lead(target, own)?;
     let mut headers = match asker.matter.lent {
         Lent::Credential { upstream, headers } if *upstream == Origin::of(&target) => headers.clone(),
         _ => HeaderMap::new(),

@@ -23,7 +23,9 @@ pub struct Origins(Vec<Known>);
 #[derive(Debug, Clone)]
 pub struct Known {
     origin: Origin,
-    path: String,
+    target: Target,
+    /// By what its actions call it, if it is an API.
+    service: Option<String>,
     /// Whether its name may lead into the operator's own network.
     pub private: bool,
     /// What is sent to it, or why that is not known: a variable that is not set.
@@ -31,9 +33,47 @@ pub struct Known {
 }
 
 impl Origins {
-    pub fn add(&mut self, target: &Target, private: bool, headers: Result<HeaderMap, String>) {
-        let path = target.uri().path().to_owned();
-        self.0.push(Known { origin: Origin::of(target), path, private, headers });
+    pub fn add(
+        &mut self,
+        target: &Target,
+        service: Option<&str>,
+        private: bool,
+        headers: Result<HeaderMap, String>,
+    ) {
+        let (origin, target, service) = (Origin::of(target), target.clone(), service.map(str::to_owned));
+        self.0.push(Known { origin, target, service, private, headers });
+    }
+
+    /// Where an address leads. Rules name an API as its actions do, wherever it really is; `own` is the upstream of
+    /// the call that is asked about.
+    pub fn lead(&self, target: Target, own: Option<&Origin>) -> Result<Target, String> {
+        let origin = Origin::of(&target);
+        if self.0.iter().any(|known| known.origin == origin) {
+            return Ok(target);
+        }
+        let so_called = |known: &&Known| known.service.as_deref() == Some(target.authority());
+        let mut known = self.0.iter().filter(so_called);
+        let meant =
+            match (self.0.iter().filter(so_called).find(|known| Some(&known.origin) == own), known.next()) {
+                (Some(own), _) => own,
+                (None, None) => return Ok(target),
+                (None, Some(one)) if known.all(|other| other.origin == one.origin) => one,
+                (None, Some(_)) => {
+                    return Err(format!(
+                        "several upstreams are {}, and none is that of the call",
+                        target.authority()
+                    ));
+                }
+            };
+        let base = meant.target.uri();
+        let path = target.uri().path_and_query().map_or("/", |path| path.as_str());
+        let address = format!(
+            "{}://{}{}{path}",
+            base.scheme_str().unwrap_or_default(),
+            meant.target.authority(),
+            base.path().trim_end_matches('/')
+        );
+        Target::parse(&address).map_err(|error| error.to_string())
     }
 
     /// What is known of an address. Of several servers at one origin, the one whose path leads furthest.
@@ -42,7 +82,8 @@ impl Origins {
         let path = target.uri().path();
         let mut best: Option<(usize, &Known)> = None;
         for known in self.0.iter().filter(|known| known.origin == origin) {
-            let shared = if path.starts_with(&known.path) { known.path.len() } else { 0 };
+            let base = known.target.uri().path();
+            let shared = if path.starts_with(base) { base.len() } else { 0 };
             if best.is_none_or(|(longest, _)| shared > longest) {
                 best = Some((shared, known));
             }
@@ -70,11 +111,34 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_names_an_api_as_its_actions_do() {
+        let mut origins = Origins::default();
+        let add = |origins: &mut Origins, url: &str, service: &str| {
+            origins.add(&target(url), Some(service), false, Ok(HeaderMap::new()));
+        };
+        add(&mut origins, "http://127.0.0.1:9/base/", "api.stripe.com");
+        let led = |origins: &Origins, url: &str, own: Option<&str>| {
+            let own = own.map(|url| Origin::of(&target(url)));
+            origins.lead(target(url), own.as_ref()).map(|target| target.uri().to_string())
+        };
+        let question = "https://api.stripe.com/v1/charges?customer=c";
+        assert_eq!(led(&origins, question, None).unwrap(), "http://127.0.0.1:9/base/v1/charges?customer=c");
+        assert_eq!(led(&origins, "https://other.example/a", None).unwrap(), "https://other.example/a");
+        assert_eq!(led(&origins, "http://127.0.0.1:9/x", None).unwrap(), "http://127.0.0.1:9/x");
+        add(&mut origins, "http://127.0.0.1:10", "api.stripe.com");
+        assert!(led(&origins, question, None).is_err(), "nobody knows which account is meant");
+        assert_eq!(
+            led(&origins, question, Some("http://127.0.0.1:10")).unwrap(),
+            "http://127.0.0.1:10/v1/charges?customer=c"
+        );
+    }
+
+    #[test]
     fn of_two_servers_at_one_origin_the_nearer_one_is_meant() {
         let mut origins = Origins::default();
         for (url, credential) in [("https://x.example/a", "for-a"), ("https://x.example/b", "for-b")] {
             let headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, credential.parse().unwrap())]);
-            origins.add(&target(url), false, Ok(headers));
+            origins.add(&target(url), None, false, Ok(headers));
         }
         let sent = |url: &str| {
             let headers = origins.of(&target(url)).and_then(|known| known.headers.as_ref().ok());

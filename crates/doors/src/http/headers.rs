@@ -1,7 +1,7 @@
 //! Which headers belong to one connection only, and are not given on.
 
-use http::HeaderMap;
 use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue};
 
 /// Headers that speak about one connection (RFC 9110, section 7.6.1), and those that a connection writes itself.
 const HOP_BY_HOP: [HeaderName; 10] = [
@@ -29,6 +29,16 @@ pub fn end_to_end(headers: &mut HeaderMap) {
         .collect();
     for name in HOP_BY_HOP.iter().chain(&named) {
         headers.remove(name);
+    }
+}
+
+/// As they come, values are slices of what a connection has read, and keep all of that as long as they live. What is
+/// held for long is given bytes of its own.
+pub fn unshare(headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        let mut own = HeaderValue::from_bytes(value.as_bytes()).unwrap_or_else(|_| value.clone());
+        own.set_sensitive(value.is_sensitive());
+        *value = own;
     }
 }
 

@@ -3,6 +3,7 @@
 use super::api::Api;
 use super::live::Form;
 use crate::caller::Caller;
+use crate::http::headers::unshare;
 use crate::proxy::Offer;
 use crate::proxy::headers::{self, is_read_as_it_is};
 use crate::proxy::key::{self, BadKey};
@@ -10,7 +11,7 @@ use crate::proxy::wishes::{BadWish, Wishes};
 use bytes::Bytes;
 use http::header::ACCEPT_ENCODING;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use semel_core::digest::Digest;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json, Object};
@@ -37,13 +38,6 @@ const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count
 #[derive(Debug)]
 pub struct Asked {
     pub api: Api,
-    /// Path and query behind the upstream's own address.
-    pub path: String,
-    /// What goes upstream.
-    pub headers: HeaderMap,
-    pub body: Bytes,
-    /// What rules and keys are made of: `args` is the body, beside it what else tells requests apart.
-    pub arguments: Json,
     /// The form in which the client wants its answer.
     pub form: Form,
     /// Whether a stream of chat completions is to end with what it cost.
@@ -56,6 +50,23 @@ pub struct Asked {
     pub retry: u32,
 }
 
+/// What goes upstream.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// A request, taken apart. The arguments are what rules and keys are made of: `args` is the body, beside it what else
+/// tells requests apart. They are as large as the body, and not needed for long.
+#[derive(Debug)]
+pub struct Read {
+    pub asked: Asked,
+    pub arguments: Json,
+    pub outgoing: Outgoing,
+}
+
 /// Why a request cannot be understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadRequest {
@@ -65,55 +76,54 @@ pub enum BadRequest {
     Body(json::ParseError),
     #[error("the body must be an object")]
     NoObject,
+    #[error("the path is no path")]
+    Path,
     #[error(transparent)]
     Wish(#[from] BadWish),
     #[error(transparent)]
     Key(#[from] BadKey),
 }
 
-impl Asked {
-    pub fn read(
-        offer: &Offer,
-        api: Api,
-        path: &str,
-        caller: &Caller,
-        parts: Parts,
-        body: Bytes,
-    ) -> Result<Asked, BadRequest> {
-        let headers = parts.headers;
-        if !is_read_as_it_is(&headers) {
-            return Err(BadRequest::Encoded);
-        }
-        let Json::Object(object) = json::parse_bounded(&body).map_err(BadRequest::Body)? else {
-            return Err(BadRequest::NoObject);
-        };
-        let wishes = Wishes::of(&headers)?;
-        let run = run(caller, &wishes, &headers);
-        let key = key(offer, run.as_ref(), &headers)?;
-        let query = parts.uri.query();
-        let wants_events = object.get("stream").and_then(Json::as_bool) == Some(true);
-        let options = object.get("stream_options");
-        let usage = options.and_then(|options| options.get("include_usage")).and_then(Json::as_bool);
-        let retry = headers.get(RETRY_COUNT).and_then(|count| count.to_str().ok()?.parse().ok());
-        let arguments = arguments(path, query, &headers, object);
-        let mut headers = headers::upward(headers, offer);
-        // What is compressed could not be looked at while it comes.
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        Ok(Asked {
-            api,
-            path: query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}")),
-            headers,
-            body,
-            arguments,
-            form: if wants_events { Form::Events } else { Form::Document },
-            include_usage: usage == Some(true),
-            key,
-            again: wishes.again,
-            run,
-            dry_run: wishes.dry_run,
-            retry: retry.unwrap_or(0),
-        })
+pub fn read(
+    offer: &Offer,
+    api: Api,
+    path: &str,
+    caller: &Caller,
+    parts: Parts,
+    body: Bytes,
+) -> Result<Read, BadRequest> {
+    let headers = parts.headers;
+    if !is_read_as_it_is(&headers) {
+        return Err(BadRequest::Encoded);
     }
+    let Json::Object(object) = json::parse_bounded(&body).map_err(BadRequest::Body)? else {
+        return Err(BadRequest::NoObject);
+    };
+    let wishes = Wishes::of(&headers)?;
+    let run = run(caller, &wishes, &headers);
+    let wants_events = object.get("stream").and_then(Json::as_bool) == Some(true);
+    let options = object.get("stream_options");
+    let usage = options.and_then(|options| options.get("include_usage")).and_then(Json::as_bool);
+    let retry = headers.get(RETRY_COUNT).and_then(|count| count.to_str().ok()?.parse().ok());
+    let asked = Asked {
+        api,
+        form: if wants_events { Form::Events } else { Form::Document },
+        include_usage: usage == Some(true),
+        key: key(offer, run.as_ref(), &headers)?,
+        again: wishes.again,
+        run,
+        dry_run: wishes.dry_run,
+        retry: retry.unwrap_or(0),
+    };
+    let query = parts.uri.query();
+    let arguments = arguments(path, query, &headers, object);
+    let mut headers = headers::upward(headers, offer);
+    // What is compressed could not be looked at while it comes.
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    unshare(&mut headers);
+    let query = query.map_or_else(String::new, |query| format!("?{query}"));
+    let uri = format!("{}{path}{query}", offer.base).parse().map_err(|_| BadRequest::Path)?;
+    Ok(Read { asked, arguments, outgoing: Outgoing { uri, headers, body } })
 }
 
 /// As large as the largest request that these APIs take.

@@ -24,11 +24,19 @@ pub type Read = (Outcome, Option<Vec<u8>>);
 
 /// `secrets` are what the request held that must not be written down; an API may repeat them in a refusal. What a model
 /// says is kept to the byte.
-pub fn outcome(api: Api, head: &Head, live: &Live, came: &Came, rule: &Rule, secrets: &Secrets) -> Read {
-    let doubt = |why: String| {
-        let outcome = Outcome::InDoubt { why, sender_gone: true };
-        (secrets.out_of_outcome(outcome), None)
+pub fn outcome(
+    api: Api,
+    head: &Head,
+    live: &Live,
+    came: &Came,
+    rule: &Rule,
+    secrets: Option<&Secrets>,
+) -> Read {
+    let shown = |outcome: Outcome| match secrets {
+        Some(secrets) => secrets.out_of_outcome(outcome),
+        None => outcome,
     };
+    let doubt = |why: String| (shown(Outcome::InDoubt { why, sender_gone: true }), None);
     match came {
         Came::Broken(why) => return doubt(why.clone()),
         Came::Failed => return doubt("the stream carried an error instead of its end".into()),
@@ -43,10 +51,11 @@ pub fn outcome(api: Api, head: &Head, live: &Live, came: &Came, rule: &Rule, sec
         }
         let body = joined(&pieces);
         let small = body.len() <= REFUSAL_BYTES_MAX;
-        let reply = small.then(|| recording::written(head, &[secrets.out_of_body(&body)]));
+        let body = secrets.map_or_else(|| body.clone(), |secrets| secrets.out_of_body(&body));
+        let reply = small.then(|| recording::written(head, &[body]));
         let recorded = if small { Reply::Kept } else { Reply::Unknown };
         let refused = Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply: recorded };
-        return (secrets.out_of_outcome(refused), reply);
+        return (shown(refused), reply);
     }
     let evidence = match &kept {
         Ok(pieces) if head.form == Form::Document => match document(api, &joined(pieces)) {

@@ -58,6 +58,8 @@ enum Last {
     NotYet,
     /// The last byte was given to the connection, which writes it before it asks again; if it cannot, it never asks.
     Given(Option<Box<Delivery>>),
+    /// It broke off; what there was of it is written first.
+    Broken,
     Over,
 }
 
@@ -116,19 +118,16 @@ impl Body for Following {
         if let Last::NotYet = self.last {
             match ready!(self.poll_step(context)) {
                 Step::Piece(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-                Step::Broken => {
-                    self.last = Last::Over;
-                    return Poll::Ready(Some(Err(BrokenOff)));
-                }
-                Step::End(delivery) => {
-                    self.last = Last::Given(delivery.map(Box::new));
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
+                Step::Broken => self.last = Last::Broken,
+                Step::End(delivery) => self.last = Last::Given(delivery.map(Box::new)),
             }
+            context.waker().wake_by_ref();
+            return Poll::Pending;
         }
-        if let Last::Given(Some(delivery)) = std::mem::replace(&mut self.last, Last::Over) {
-            delivery.done();
+        match std::mem::replace(&mut self.last, Last::Over) {
+            Last::Broken => return Poll::Ready(Some(Err(BrokenOff))),
+            Last::Given(Some(delivery)) => delivery.done(),
+            _ => {}
         }
         Poll::Ready(None)
     }

@@ -33,12 +33,8 @@ const VOLATILE: [&str; 12] = [
 static VOLATILE_PATHS: LazyLock<Vec<Path>> =
     LazyLock::new(|| VOLATILE.iter().map(|path| Path::parse(path).expect("it is written above")).collect());
 
-pub fn rule(policy: &Policy, asked: &Asked) -> Rule {
-    let mut rule = policy.rule_for(&ActionFacts::new(asked.api.action(), &asked.arguments));
-    // A rule's own key may name one of them.
-    let unnamed = VOLATILE_PATHS.iter().filter(|path| !rule.sorting.key.contains(path)).cloned();
-    let unnamed: Vec<Path> = unnamed.collect();
-    rule.sorting.volatile.extend(unnamed);
+pub fn rule(policy: &Policy, asked: &Asked, arguments: &Json) -> Rule {
+    let mut rule = policy.rule_for(&ActionFacts::new(asked.api.action(), arguments));
     // Whoever asks a model sends a body that is the client's, and headers.
     rule.inject = rule.inject.filter(|inject| matches!(inject.into, InjectInto::Header(_)));
     rule
@@ -46,15 +42,21 @@ pub fn rule(policy: &Policy, asked: &Asked) -> Rule {
 
 pub fn intent(
     asked: &Asked,
+    arguments: &Json,
     rule: &Rule,
     offer: &Offer,
     caller: &Caller,
     secret: &Secret,
 ) -> Result<Intent, KeyMissing> {
+    let mut rule = rule.clone();
+    // A rule's own key may name one of them.
+    let unnamed = VOLATILE_PATHS.iter().filter(|path| !rule.sorting.key.contains(path)).cloned();
+    let unnamed: Vec<Path> = unnamed.collect();
+    rule.sorting.volatile.extend(unnamed);
     let arguments = match rule.sorting.normalize.is_empty() {
-        true => &shortened(&asked.arguments),
+        true => &shortened(arguments),
         // A rule that looks into texts gets them.
-        false => &asked.arguments,
+        false => arguments,
     };
     let ask = Ask {
         tenant: &caller.tenant,
@@ -72,7 +74,7 @@ pub fn intent(
         // What an API refuses today it may grant tomorrow, and its refusal costs nothing.
         replay_refusals: false,
     };
-    Intent::of(&ask, rule, secret)
+    Intent::of(&ask, &rule, secret)
 }
 
 /// A longer text stands for itself as its digest: a conversation of megabytes is then read once, and not for each of

@@ -143,9 +143,9 @@ pub enum Next {
 }
 
 impl Live {
-    pub fn begin(&self, head: Head) {
+    pub fn begin(&self, head: Arc<Head>) {
         let mut state = self.lock();
-        state.head = Some(Arc::new(head));
+        state.head = Some(head);
         state.wake();
     }
 
@@ -198,9 +198,12 @@ impl Live {
         .await;
     }
 
+    /// What was held back is shown, unless it is the end of what could not be settled.
     pub fn finish(&self, ended: Ended) {
         let mut state = self.lock();
-        state.shown = state.end();
+        if !matches!(ended, Ended::Cut) {
+            state.shown = state.end();
+        }
         state.ended = Some(ended);
         state.wake();
     }
@@ -361,5 +364,112 @@ impl Drop for Reader {
             self.live.let_go(&mut state);
         }
         state.writer.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(form: Form) -> Arc<Head> {
+        Arc::new(Head { status: StatusCode::OK, headers: HeaderMap::new(), form })
+    }
+
+    fn lives() -> Arc<Lives> {
+        Arc::default()
+    }
+
+    fn next(reader: &mut Reader) -> Option<Next> {
+        match reader.poll_next(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(next) => Some(next),
+            Poll::Pending => None,
+        }
+    }
+
+    /// What a reader gets now, and whether that is all.
+    fn read(reader: &mut Reader) -> (String, &'static str) {
+        let mut text = String::new();
+        loop {
+            match next(reader) {
+                Some(Next::Piece(piece)) => text.push_str(std::str::from_utf8(&piece).expect("text")),
+                Some(Next::End(Ended::Cut)) => return (text, "cut"),
+                Some(Next::End(_)) => return (text, "whole"),
+                Some(Next::Lost) => return (text, "lost"),
+                None => return (text, "more to come"),
+            }
+        }
+    }
+
+    #[test]
+    fn every_reader_gets_all_of_it_from_its_beginning_and_the_end_when_it_is_settled() {
+        let live = lives().of(EffectId(1), AttemptNo(1));
+        let mut early = live.reader();
+        live.begin(head(Form::Events));
+        live.push("a".into(), true);
+        assert_eq!(read(&mut early), ("a".into(), "more to come"));
+        live.push("b".into(), true);
+        live.push("end".into(), false);
+        let mut late = live.reader();
+        assert_eq!(read(&mut late), ("ab".into(), "more to come"));
+        live.finish(Ended::Error);
+        assert_eq!(read(&mut early), ("bend".into(), "whole"));
+        assert_eq!(read(&mut late), ("end".into(), "whole"));
+        assert_eq!(read(&mut live.reader()), ("abend".into(), "whole"));
+    }
+
+    #[test]
+    fn what_is_cut_never_shows_its_end() {
+        let live = lives().of(EffectId(1), AttemptNo(1));
+        live.begin(head(Form::Events));
+        live.push("a".into(), true);
+        live.push("end".into(), false);
+        live.finish(Ended::Cut);
+        assert_eq!(read(&mut live.reader()), ("a".into(), "cut"));
+    }
+
+    #[test]
+    fn twins_meet_at_the_same_place_whoever_comes_first_and_nothing_is_left_behind() {
+        let lives = lives();
+        let (twin, sender) = (lives.of(EffectId(1), AttemptNo(1)), lives.of(EffectId(1), AttemptNo(1)));
+        assert!(Arc::ptr_eq(&twin, &sender));
+        assert!(!Arc::ptr_eq(&twin, &lives.of(EffectId(1), AttemptNo(2))));
+        sender.push("some bytes".into(), true);
+        assert_eq!(lives.buffered.load(Ordering::Relaxed), 10);
+        drop((twin, sender));
+        assert_eq!(lives.buffered.load(Ordering::Relaxed), 0);
+        assert!(lives.by_attempt.lock().expect("nobody panicked").is_empty());
+    }
+
+    #[test]
+    fn what_is_too_long_to_keep_is_given_on_to_those_who_read_and_then_let_go() {
+        let lives = lives();
+        let live = lives.of(EffectId(1), AttemptNo(1));
+        live.begin(head(Form::Document));
+        let mut reader = live.reader();
+        let piece = Bytes::from(vec![b'x'; 1 << 20]);
+        let mut taken = 0;
+        for pushed in 1..=(ANSWER_BYTES_MAX >> 20) + 8 {
+            live.push(piece.clone(), false);
+            while let Some(Next::Piece(_)) = next(&mut reader) {
+                taken += 1;
+            }
+            // Of a document nothing is shown before its end, unless it is too long; then all but the last piece is.
+            let expected = if live.is_kept() { 0 } else { pushed - 1 };
+            assert_eq!(taken, expected);
+        }
+        assert!(live.whole().is_err());
+        assert!(lives.buffered.load(Ordering::Relaxed) <= 2 << 20, "what was read is let go");
+        assert_eq!(read(&mut live.reader()).1, "lost", "nobody can join it");
+        live.finish(Ended::Error);
+        assert_eq!(read(&mut reader).1, "whole");
+    }
+
+    #[test]
+    fn no_more_than_so_many_are_under_way() {
+        let lives = lives();
+        let mut held: Vec<_> = (0..UNDER_WAY_MAX).map_while(|_| lives.enter()).collect();
+        assert_eq!((held.len(), lives.enter().is_none()), (UNDER_WAY_MAX, true));
+        held.pop();
+        assert!(lives.enter().is_some());
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod api;
 mod asked;
+mod attached;
 mod classify;
 pub mod counts;
 mod follow;

@@ -3,6 +3,7 @@
 use super::api::{Api, Turn};
 use super::live::{Form, Head, Live};
 use crate::http::client::Incoming;
+use crate::http::headers::unshare;
 use crate::http::sse::Parser;
 use crate::proxy::Offer;
 use crate::proxy::headers::{downward, is_read_as_it_is};
@@ -48,6 +49,7 @@ pub fn head(response: &Response<Incoming>, offer: &Offer) -> Head {
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, no-transform"));
         headers.entry(UNBUFFERED).or_insert(HeaderValue::from_static("no"));
     }
+    unshare(&mut headers);
     Head { status: response.status(), headers, form }
 }
 

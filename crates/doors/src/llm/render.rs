@@ -1,11 +1,11 @@
 //! From what came of a request to the response that its client can use.
 
+use super::attached::Attached;
 use super::follow::{Delivery, Following};
 use super::form;
 use super::live::{Form, Head};
 use super::recording::{self, Recording};
 use super::serve::Call;
-use super::upstream::Attached;
 use super::usage;
 use axum::body::Body;
 use axum::response::Response;

@@ -1,12 +1,13 @@
 //! From a request to the gate, and from what comes of it to whoever asked.
 
 use super::api::{Api, path_behind};
-use super::asked::{Asked, BODY_BYTES_MAX};
+use super::asked::{self, Asked, BODY_BYTES_MAX, Outgoing, Read};
+use super::attached::{self, Attached, Tell};
 use super::counts::Request;
 use super::intent;
 use super::live::{Form, Head, UnderWay};
 use super::render;
-use super::upstream::{Attached, Model};
+use super::upstream::Model;
 use crate::caller::Caller;
 use crate::hall::Hall;
 use crate::http::beside;
@@ -20,14 +21,14 @@ use http::request::Parts;
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
 use semel_core::beside::Beside;
 use semel_core::class::Class;
+use semel_core::intent::Intent;
 use semel_core::policy::Rule;
 use semel_core::wording;
 use semel_gate::clock::Clock;
-use semel_gate::{GivenReply, Passed, unrecorded};
+use semel_gate::{Error, GivenReply, Passed, unrecorded};
 use semel_ledger::Found;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// Between the settlement of an attempt and the end of its answer lie microseconds.
 const ENDING_TAKES_MAX: Duration = Duration::from_millis(100);
@@ -37,7 +38,6 @@ const ENDING_TAKES_MAX: Duration = Duration::from_millis(100);
 pub struct Call {
     pub hall: Arc<Hall>,
     pub offer: Arc<Offer>,
-    pub caller: Caller,
     pub asked: Asked,
     pub rule: Rule,
     /// When it came, on the monotonic clock.
@@ -57,35 +57,45 @@ pub async fn answer(
     let Some(api) = Api::of(offer.speaks, &path) else {
         return problem(StatusCode::NOT_FOUND, "no model is asked there");
     };
-    let body = match proxy::serve::whole_body(&parts.headers, body, BODY_BYTES_MAX).await {
+    let body = match proxy::take::whole_body(&parts.headers, body, BODY_BYTES_MAX).await {
         Ok(body) => body,
         Err(refused) => return *refused,
     };
-    let asked = match Asked::read(offer, api, &path, &caller, parts, body) {
-        Ok(asked) => asked,
+    let Read { asked, arguments, outgoing } = match asked::read(offer, api, &path, &caller, parts, body) {
+        Ok(read) => read,
         Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
     };
-    let rule = intent::rule(&hall.policy, &asked);
-    let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
-    Arc::new(Call { hall, offer, caller, asked, rule, came }).answer().await
+    let rule = intent::rule(&hall.policy, &asked, &arguments);
+    let mut intent =
+        hall.secret().map(|secret| intent::intent(&asked, &arguments, &rule, offer, &caller, secret));
+    if let Some(Ok(intent)) = &mut intent {
+        let named = arguments.get("args").and_then(|body| body.get("model")?.as_str().map(str::to_owned));
+        intent.beside = Beside { model: named, ..beside(&outgoing.headers) };
+    }
+    drop(arguments);
+    let call = Arc::new(Call { hall: Arc::clone(hall), offer: Arc::clone(offer), asked, rule, came });
+    match intent.transpose() {
+        Ok(intent) => call.answer(intent, outgoing).await,
+        Err(missing) => render::response(&call, alone(&call.rule, wording::key_required(&missing)), None),
+    }
 }
 
 impl Call {
     /// Goes through the gate in a task of its own: whoever asked may go away. The answer is given as soon as it
     /// begins, if it comes in the form that was asked for.
-    async fn answer(self: Arc<Self>) -> Response {
+    async fn answer(self: Arc<Self>, intent: Option<Intent>, outgoing: Outgoing) -> Response {
         let Some(under_way) = self.hall.lives.enter() else {
             let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many generations are under way");
             response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
             return response;
         };
-        let (tell, mut told) = mpsc::unbounded_channel();
-        let mut pass = tokio::spawn(Arc::clone(&self).pass(tell, under_way));
+        let (tell, told) = attached::channel();
+        let mut pass = tokio::spawn(Arc::clone(&self).pass(intent, outgoing, tell, under_way));
         let mut attached: Option<Attached> = None;
         loop {
             tokio::select! {
                 biased;
-                Some(newer) = told.recv() => attached = Some(newer),
+                newer = told.newer() => attached = Some(newer),
                 head = begins(&mut attached, self.asked.form) => {
                     let attached = attached.expect("it has begun");
                     let joins = u64::from(attached.joined);
@@ -93,9 +103,7 @@ impl Call {
                     return render::following(&self, attached, &head);
                 }
                 passed = &mut pass => {
-                    while let Ok(newer) = told.try_recv() {
-                        attached = Some(newer);
-                    }
+                    attached = told.newest().or(attached);
                     let passed = passed.unwrap_or_else(|_| alone(&self.rule, wording::lost_sight()));
                     self.count(&passed);
                     if let Some(Attached { reader, joined: true, .. }) = &mut attached {
@@ -108,41 +116,42 @@ impl Call {
         }
     }
 
-    async fn pass(self: Arc<Self>, tell: mpsc::UnboundedSender<Attached>, _under_way: UnderWay) -> Passed {
-        let Call { hall, offer, caller, asked, rule, .. } = &*self;
+    async fn pass(
+        self: Arc<Self>,
+        intent: Option<Intent>,
+        outgoing: Outgoing,
+        tell: Tell,
+        _under_way: UnderWay,
+    ) -> Passed {
+        let Call { hall, offer, asked, rule, .. } = &*self;
         let _working = hall.busy.begin();
-        let mut model = Model { offer, asked, rule, hall, run: None, tell, prepared: None, own: None };
-        let gate = match &hall.gate {
-            Ok(gate) => gate,
-            Err(_) if rule.class == Class::Read => {
-                let passed = unrecorded(rule, &mut model).await;
+        let run = intent.as_ref().and_then(|intent| intent.run_key);
+        let (outgoing, api) = (Some(outgoing), asked.api);
+        let mut model = Model { offer, api, rule, hall, run, outgoing, tell, prepared: None, own: None };
+        // What few requests need is boxed: it would have its room in all of them.
+        let (gate, intent) = match (&hall.gate, intent) {
+            (Ok(gate), Some(intent)) => (gate, intent),
+            _ if rule.class == Class::Read => {
+                let passed = Box::pin(unrecorded(rule, &mut model)).await;
                 return finish(&self, model, passed);
             }
-            Err(why) => return alone(rule, wording::ledger_unavailable(why)),
+            (gate, _) => {
+                let why = gate.as_ref().err().map_or("it has no secret", |why| why);
+                return alone(rule, wording::ledger_unavailable(why));
+            }
         };
-        let mut intent = match intent::intent(asked, rule, offer, caller, gate.ledger.secret()) {
-            Ok(intent) => intent,
-            Err(missing) => return alone(rule, wording::key_required(&missing)),
-        };
-        let args = asked.arguments.get("args");
-        let named = args.and_then(|args| args.get("model")?.as_str().map(str::to_owned));
-        intent.beside = Beside { model: named, ..beside(&asked.headers) };
+        let unavailable = |error: Error| alone(rule, wording::ledger_unavailable(&error.to_string()));
         if asked.dry_run {
-            return match gate.dry_run(&intent, rule).await {
-                Ok(answer) => Passed { answer, reply: GivenReply::None, delivery: None },
-                Err(error) => alone(rule, wording::ledger_unavailable(&error.to_string())),
-            };
+            let answered = Box::pin(gate.dry_run(&intent, rule)).await;
+            let would = |answer| Passed { answer, reply: GivenReply::None, delivery: None };
+            return answered.map_or_else(unavailable, would);
         }
-        model.run = intent.run_key;
         let request =
             Request { intent: intent.key, retry: asked.retry, named: asked.key.is_some(), now: self.came };
         hall.lives.counts.asked(asked.api.action(), request);
         // Whoever has read the answer of the request before means another one now.
-        hall.leaving.gone(intent.key).await;
-        let passed = match gate.pass(&intent, rule, &mut model).await {
-            Ok(passed) => passed,
-            Err(error) => alone(rule, wording::ledger_unavailable(&error.to_string())),
-        };
+        Box::pin(hall.leaving.gone(intent.key)).await;
+        let passed = gate.pass(&intent, rule, &mut model).await.unwrap_or_else(unavailable);
         finish(&self, model, passed)
     }
 

@@ -1,8 +1,10 @@
 //! A model behind an API, as the gate sees it: one request out, one answer read to its end.
 
-use super::asked::Asked;
+use super::api::Api;
+use super::asked::Outgoing;
+use super::attached::{Attached, Tell};
 use super::classify;
-use super::live::{Ended, Form, Live, Reader};
+use super::live::{Ended, Form, Live};
 use super::read::{self, Came};
 use super::stop::{Stop, stops};
 use super::usage::{self, Tokens};
@@ -17,7 +19,7 @@ use http_body_util::Full;
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, Reply};
-use semel_core::ids::{AttemptNo, EffectId};
+use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
@@ -27,27 +29,18 @@ use semel_ledger::store::Durability;
 use semel_ledger::{Found, journal};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::sync::mpsc;
-
-/// An answer that is coming, for whoever asked.
-#[derive(Debug)]
-pub struct Attached {
-    pub reader: Reader,
-    /// `None` where nothing is recorded.
-    pub effect: Option<EffectId>,
-    /// It is somebody else's attempt.
-    pub joined: bool,
-}
 
 #[derive(Debug)]
 pub struct Model<'a> {
     pub offer: &'a Offer,
-    pub asked: &'a Asked,
+    pub api: Api,
     pub rule: &'a Rule,
     pub hall: &'a Hall,
     /// Where the run's fence is found, if the request belongs to a run.
     pub run: Option<Digest>,
-    pub tell: mpsc::UnboundedSender<Attached>,
+    /// What is sent, until it is; a generation is sent once by one call.
+    pub outgoing: Option<Outgoing>,
+    pub tell: Tell,
     pub prepared: Option<Prepared>,
     /// The answer of the newest attempt of this call's own.
     pub own: Option<Own>,
@@ -76,11 +69,12 @@ impl Drop for Own {
 }
 
 impl Model<'_> {
-    fn request(&self, sending: &Sending<'_>) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::new(self.asked.body.clone()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = format!("{}{}", self.offer.base, self.asked.path).parse().unwrap_or_default();
-        let mut headers = self.asked.headers.clone();
+    /// `None`: it was sent before.
+    fn request(&mut self, sending: &Sending<'_>) -> Option<Request<Full<Bytes>>> {
+        let Outgoing { uri, mut headers, body } = match self.rule.class {
+            Class::Generate => self.outgoing.take()?,
+            _ => self.outgoing.clone()?,
+        };
         if let (Some(recorded), Some(InjectInto::Header(name))) =
             (&sending.recorded, self.rule.inject.as_ref().map(|inject| &inject.into))
             && let (Ok(name), Ok(key)) =
@@ -88,8 +82,11 @@ impl Model<'_> {
         {
             headers.insert(name, key);
         }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        request
+        Some(request)
     }
 
     async fn exchange(&mut self, sending: &Sending<'_>) -> Result<Response<Incoming>, Outcome> {
@@ -97,9 +94,12 @@ impl Model<'_> {
             |why: String| Outcome::NotApplied { why: NotAppliedWhy::NeverSent(why), reply: Reply::Unknown };
         let prepared = match self.prepared.take().filter(Prepared::is_fresh) {
             Some(prepared) => prepared,
-            None => self.offer.client.prepare().await.map_err(|error| never(error.to_string()))?,
+            None => {
+                let prepared = Box::pin(self.offer.client.prepare()).await;
+                prepared.map_err(|error| never(error.to_string()))?
+            }
         };
-        let request = self.request(sending);
+        let request = self.request(sending).ok_or_else(|| never("it was sent by this call before".into()))?;
         match tokio::time::timeout(read::SILENCE_MAX, self.offer.client.send(prepared, request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(Failed::NeverSent(why))) => Err(never(why)),
@@ -113,19 +113,20 @@ impl Model<'_> {
 
     /// Sends, and reads the response to its end, for all who follow it.
     async fn carry_out(&mut self, sending: &Sending<'_>, live: &Live) -> classify::Read {
+        let api = self.api;
+        let secrets =
+            self.outgoing.as_ref().map(|outgoing| Secrets::of(&Json::Null, self.rule, &outgoing.headers));
         let response = match self.exchange(sending).await {
             Ok(response) => response,
             Err(outcome) => return (outcome, None),
         };
-        let head = read::head(&response, self.offer);
-        live.begin(head.clone());
-        let api = self.asked.api;
+        let head = Arc::new(read::head(&response, self.offer));
+        live.begin(Arc::clone(&head));
         let came = match head.form {
             Form::Document => read::document(live, response.into_body()).await,
             Form::Events => read::events(api, live, response.into_body()).await,
         };
-        let secrets = Secrets::of(&Json::Null, self.rule, &self.asked.headers);
-        let read = classify::outcome(api, &head, live, &came, self.rule, &secrets);
+        let read = classify::outcome(api, &head, live, &came, self.rule, secrets.as_ref());
         let is_answer = matches!(read.0, Outcome::Applied { .. });
         let cost =
             live.whole().ok().filter(|_| is_answer).and_then(|pieces| usage::of(api, head.form, &pieces));
@@ -142,8 +143,8 @@ impl Model<'_> {
     /// What a generation came to that was ended from here: its connection is closed.
     async fn stopped(&self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
         let (form, pieces) = live.so_far();
-        let Tokens { input, output } = usage::so_far(self.asked.api, form, &pieces);
-        let action = self.asked.api.action();
+        let Tokens { input, output } = usage::so_far(self.api, form, &pieces);
+        let action = self.api.action();
         self.hall.lives.counts.change(action, |totals| totals.used.add(Tokens { input, output }));
         let why = match stop {
             Stop::Cancelled => "its run was cancelled",
@@ -180,9 +181,9 @@ impl Upstream for Model<'_> {
             Some(recorded) => self.hall.lives.of(recorded.effect.id, recorded.attempt),
             None => self.hall.lives.unrecorded(),
         };
-        let _caller_is_gone = self.tell.send(Attached { reader: live.reader(), effect, joined: false });
+        self.tell.follow(Attached { reader: live.reader(), effect, joined: false });
         self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut, cost: None });
-        let action = self.asked.api.action();
+        let action = self.api.action();
         self.hall.lives.counts.change(action, |totals| totals.sent += 1);
         let stops = stops(self.hall, self.rule, self.run, &live);
         let (outcome, reply) = tokio::select! {
@@ -208,8 +209,7 @@ impl Upstream for Model<'_> {
     fn joins(&mut self, effect: &Effect, attempt: AttemptNo) {
         let live = self.hall.lives.of(effect.id, attempt);
         if live.is_kept() {
-            let attached = Attached { reader: live.reader(), effect: Some(effect.id), joined: true };
-            let _caller_is_gone = self.tell.send(attached);
+            self.tell.follow(Attached { reader: live.reader(), effect: Some(effect.id), joined: true });
         }
     }
 }

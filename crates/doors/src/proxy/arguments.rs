@@ -9,19 +9,14 @@ use http::header::{self, HeaderName};
 use semel_core::digest::Digest;
 use semel_core::json::{self, Json, Object};
 
-/// Headers that say for whom, or on which state of the world, a request acts: with another value it is another request.
-/// A rule's `key` may name further ones.
-const TELLING: [&str; 10] = [
+/// Headers that say what is done, or on which state or part of the world: with another value it is another request. A
+/// rule's `key` may name further ones.
+const TELLING: [&str; 4] = [
     "if-match",
     "if-none-match",
     "content-range",
-    "stripe-account",
-    "stripe-context",
-    "openai-organization",
-    "openai-project",
-    "x-goog-user-project",
-    "xero-tenant-id",
-    "harvest-account-id",
+    // Names the operation, where one address takes all of them.
+    "x-amz-target",
 ];
 
 /// Why a request cannot be understood. Nothing was sent.
@@ -171,7 +166,8 @@ fn kind_of(headers: &HeaderMap) -> &str {
 
 fn is_json(kind: &str) -> bool {
     matches!(kind, "application/json" | "text/json")
-        || kind.starts_with("application/") && kind.ends_with("+json")
+        || kind.starts_with("application/")
+            && (kind.ends_with("+json") || kind.starts_with("application/x-amz-json-"))
 }
 
 /// `; name=value` behind a type, quotes taken off.
@@ -245,16 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_say_for_whom_are_arguments_and_others_are_not() {
+    fn headers_that_say_on_what_it_acts_are_arguments_and_others_are_not() {
         let mut headers = HeaderMap::new();
-        headers.insert("stripe-account", "acct_1".parse().unwrap());
+        headers.insert("if-match", "v1".parse().unwrap());
         headers.insert("x-trace", "1".parse().unwrap());
         let mut read = Arguments::read("/", None, &headers, &Bytes::new()).unwrap();
-        assert_eq!(read.json.canonical(), r#"{"headers":{"stripe-account":"acct_1"},"path":"/"}"#);
+        assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1"},"path":"/"}"#);
         read.with_headers(["x-trace", "absent"].into_iter(), &headers);
-        assert_eq!(
-            read.json.canonical(),
-            r#"{"headers":{"stripe-account":"acct_1","x-trace":"1"},"path":"/"}"#
-        );
+        assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1","x-trace":"1"},"path":"/"}"#);
     }
 }

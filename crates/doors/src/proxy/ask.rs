@@ -1,6 +1,7 @@
 //! Asking whether a request was carried out, and whether a reported success is true.
 
 use super::guard::Guarded;
+use super::intent::ACCOUNTS;
 use super::reply::{self, Kept};
 use super::secrets::{self, Secrets};
 use super::upstream::{Live, LiveBody};
@@ -20,13 +21,15 @@ use std::borrow::Cow;
 struct About<'a> {
     guarded: &'a Guarded,
     upstream: Origin,
-    /// What its caller shows to the upstream; questions to the same upstream show it too.
+    /// What its caller shows to the upstream, and the account that it acts for: questions to the same upstream show it
+    /// too.
     headers: HeaderMap,
 }
 
 impl<'a> About<'a> {
     fn of(guarded: &'a Guarded) -> About<'a> {
-        let shown = guarded.headers.iter().filter(|(name, _)| secrets::is_credential(name.as_str()));
+        let tells = |name: &str| secrets::is_credential(name) || ACCOUNTS.contains(&name);
+        let shown = guarded.headers.iter().filter(|(name, _)| tells(name.as_str()));
         let headers = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
         About { guarded, upstream: Origin::of(guarded.offer.client.target()), headers }
     }

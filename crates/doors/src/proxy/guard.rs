@@ -17,7 +17,7 @@ use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// How long after an attempt's deadline its caller looks again: the claim is a little younger than the request.
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
@@ -34,6 +34,8 @@ pub struct Guarded {
     /// As the upstream gets them.
     pub headers: HeaderMap,
     pub body: Bytes,
+    /// Its place among the large ones, if it is one.
+    pub turn: Option<OwnedSemaphorePermit>,
     pub understood: Understood,
     pub intent: Intent,
     /// When it came, on the monotonic clock.
@@ -80,10 +82,9 @@ async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>) -> Ended {
     };
     // Whoever has read the answer of the request before means another one now.
     hall.leaving.gone(intent.key).await;
-    let mut upstream =
-        HttpUpstream { guarded: &guarded, prepared: None, begun: Some(begun), live: None, found: None };
+    let mut upstream = HttpUpstream::of(&guarded, Some(begun));
     let passed = gate.pass(intent, &understood.rule, &mut upstream).await;
-    let mut live = upstream.live;
+    let mut live = upstream.finish();
     let mut passed = match passed {
         Ok(passed) => passed,
         Err(error) => {

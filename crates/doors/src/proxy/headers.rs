@@ -31,8 +31,10 @@ const REPLAYED_BYTES_MAX: usize = 4 * 1024;
 /// The headers of a request as its upstream gets them.
 pub fn upward(mut headers: HeaderMap, offer: &Offer) -> HeaderMap {
     end_to_end(&mut headers);
-    remove_own(&mut headers);
+    remove(&mut headers, |name| name.starts_with(OWN));
     headers.remove(header::EXPECT);
+    // Which pages may ask was decided here.
+    headers.remove(header::ORIGIN);
     headers.insert(header::HOST, offer.host.clone());
     if offer.injects_credentials {
         for name in CREDENTIALS {
@@ -49,7 +51,8 @@ pub fn upward(mut headers: HeaderMap, offer: &Offer) -> HeaderMap {
 /// The headers of an answer as the client gets them.
 pub fn downward(mut headers: HeaderMap, status: StatusCode, offer: &Offer) -> HeaderMap {
     end_to_end(&mut headers);
-    remove_own(&mut headers);
+    // What the upstream says of pages is not meant for those that ask here.
+    remove(&mut headers, |name| name.starts_with(OWN) || name.starts_with("access-control-"));
     if status.is_redirection()
         && let Some(inside) = headers.get(header::LOCATION).and_then(|told| location(told, offer))
     {
@@ -76,10 +79,9 @@ pub fn is_read_as_it_is(headers: &HeaderMap) -> bool {
     headers.get_all(header::CONTENT_ENCODING).iter().all(plain)
 }
 
-fn remove_own(headers: &mut HeaderMap) {
-    let own: Vec<HeaderName> =
-        headers.keys().filter(|name| name.as_str().starts_with(OWN)).cloned().collect();
-    for name in own {
+fn remove(headers: &mut HeaderMap, is_meant: impl Fn(&str) -> bool) {
+    let meant: Vec<HeaderName> = headers.keys().filter(|name| is_meant(name.as_str())).cloned().collect();
+    for name in meant {
         headers.remove(name);
     }
 }

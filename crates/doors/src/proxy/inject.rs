@@ -127,6 +127,16 @@ pub struct Parts<'a> {
 
 /// Puts the key there, in place of what stands there.
 pub fn put(inject: &Inject, key: &str, request: Parts<'_>) {
+    put_as(inject, key, &quoted(key), request);
+}
+
+/// Puts any value there; in JSON it is what it looks like: `true` is no text.
+pub fn put_value(inject: &Inject, value: &str, request: Parts<'_>) {
+    let json = semel_core::json::parse(value).map_or_else(|_| quoted(value), |_| value.to_owned());
+    put_as(inject, value, &json, request);
+}
+
+fn put_as(inject: &Inject, key: &str, json: &str, request: Parts<'_>) {
     let Parts { uri, headers, body, shape } = request;
     match &inject.into {
         InjectInto::Header(name) => {
@@ -144,7 +154,7 @@ pub fn put(inject: &Inject, key: &str, request: Parts<'_>) {
             let text = std::str::from_utf8(body).unwrap_or_default();
             let edited = match shape {
                 Shape::Form => Some(form::with(text, path, key)),
-                _ => with_member(text, &path.split('.').collect::<Vec<_>>(), &quoted(key)),
+                _ => with_member(text, &path.split('.').collect::<Vec<_>>(), json),
             };
             if let Some(edited) = edited {
                 *body = Bytes::from(edited);

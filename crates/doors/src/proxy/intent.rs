@@ -14,6 +14,7 @@ use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing, NamedBy};
 use semel_core::json::{Json, Step};
 use semel_core::policy::file::Stores;
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
+use std::borrow::Cow;
 
 /// Why a request is not understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,9 +52,7 @@ pub struct Asked<'a> {
 
 pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Understood, NotUnderstood> {
     let Asked { method, mut others, path, mut arguments, headers } = asked;
-    if arguments.shape == Shape::Form {
-        others.extend(in_form(&arguments.json)?);
-    }
+    others.extend(in_body(&arguments)?);
     let (action, mut rule) = strongest(policy, offer, method, &others, path, &arguments);
     let named = rule.sorting.key.iter().filter_map(|path| match path.steps() {
         [Step::Member(root), Step::Member(name), ..] if root == "headers" => Some(name.as_str()),
@@ -101,12 +100,44 @@ fn strongest(
     })
 }
 
-fn in_form(arguments: &Json) -> Result<Vec<Method>, NoMethod> {
-    match arguments.get("body").and_then(|body| body.get(method::PARAMETER)) {
-        None => Ok(Vec::new()),
-        Some(Json::Array(values)) => values.iter().filter_map(Json::as_str).map(method::method).collect(),
-        Some(value) => Ok(vec![method::method(value.as_str().unwrap_or_default())?]),
+/// Frameworks look for it among the fields of a form, and some of them in any body.
+fn in_body(arguments: &Arguments) -> Result<Vec<Method>, NoMethod> {
+    let named = arguments.json.get("body").and_then(|body| body.get(method::PARAMETER));
+    let texts = match named {
+        None => return Ok(Vec::new()),
+        Some(Json::Array(values)) => values.iter().filter_map(Json::as_str).collect(),
+        Some(value) => value.as_str().into_iter().collect::<Vec<_>>(),
+    };
+    let methods = texts.into_iter().map(method::method);
+    match arguments.shape {
+        Shape::Form => methods.collect(),
+        // Elsewhere it may mean anything.
+        _ => Ok(methods.flatten().collect()),
     }
+}
+
+/// Headers by which one credential acts for several accounts. Like the credential, they say whose effect it is.
+pub const ACCOUNTS: [&str; 7] = [
+    "stripe-account",
+    "stripe-context",
+    "openai-organization",
+    "openai-project",
+    "x-goog-user-project",
+    "xero-tenant-id",
+    "harvest-account-id",
+];
+
+/// What tells two accounts of one name apart: the upstream, and the account that it is asked to act for.
+fn authority<'a>(offer: &'a Offer, headers: &HeaderMap) -> Cow<'a, str> {
+    let mut authority = Cow::Borrowed(offer.authority.as_str());
+    for name in ACCOUNTS {
+        for value in headers.get_all(name) {
+            let text = String::from_utf8_lossy(value.as_bytes());
+            // A header holds no line break, so that no value can be taken for another header.
+            authority.to_mut().push_str(&format!("\n{name}: {text}"));
+        }
+    }
+    authority
 }
 
 pub fn intent(
@@ -114,6 +145,7 @@ pub fn intent(
     offer: &Offer,
     caller: &Caller,
     wishes: &Wishes,
+    headers: &HeaderMap,
     secret: &Secret,
 ) -> Result<Intent, KeyMissing> {
     let Understood { action, rule, arguments, key, .. } = understood;
@@ -121,7 +153,7 @@ pub fn intent(
     let ask = Ask {
         tenant: &caller.tenant,
         principal: &caller.principal,
-        authority: &offer.authority,
+        authority: &authority(offer, headers),
         action,
         arguments: &arguments.json,
         run: run.cloned(),

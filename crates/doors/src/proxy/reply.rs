@@ -78,6 +78,20 @@ impl Kept {
         Kept { status: StatusCode::OK, headers, body }
     }
 
+    /// As the answer object shows it, in JSON and to the digit.
+    pub fn data(&self) -> String {
+        let body = match std::str::from_utf8(&self.body) {
+            Ok(text) if json::parse(text).is_ok() => text.to_owned(),
+            Ok(text) => serde_json::Value::from(text).to_string(),
+            Err(_) => {
+                use base64::Engine as _;
+                let encoded = base64::engine::general_purpose::STANDARD.encode(&self.body);
+                return format!(r#"{{"status":{},"body_base64":"{encoded}"}}"#, self.status.as_u16());
+            }
+        };
+        format!(r#"{{"status":{},"body":{body}}}"#, self.status.as_u16())
+    }
+
     /// What expressions see of it.
     pub fn value(&self) -> Json {
         value(&self.body)
@@ -104,6 +118,10 @@ mod tests {
         let kept = Kept::decode(encode(StatusCode::CREATED, written.into_iter(), body)).unwrap();
         assert_eq!((kept.status, kept.body.as_ref()), (StatusCode::CREATED, &body[..]));
         assert_eq!(kept.headers.get_all("link").iter().count(), 2);
+        assert_eq!(kept.data(), r#"{"status":201,"body_base64":"eyJpZCI6IDEuMH0K/w=="}"#);
+        let exact = Kept::of_body(Bytes::from_static(b"{\"n\": 9007199254740993}"));
+        assert_eq!(exact.data(), r#"{"status":200,"body":{"n": 9007199254740993}}"#);
+        assert_eq!(Kept::of_body(Bytes::from_static(b"a\"b")).data(), r#"{"status":200,"body":"a\"b"}"#);
     }
 
     #[test]

@@ -1,35 +1,35 @@
 //! From a request at `/p/NAME/…` to its answer.
 
 use super::arguments::Arguments;
+use super::dry_run;
 use super::graphql;
 use super::guard::{self, Guarded};
 use super::headers;
 use super::intent::{self, Asked, NotUnderstood, Understood};
 use super::method::{self, is_safe};
+use super::observe::Observed;
 use super::offer::Offer;
 use super::path::{self, Place};
+use super::refused::{Refused, malformed, refuse, trouble};
 use super::relay::{Outgoing, relay};
 use super::render;
+use super::take::{self, Intake, Whole};
 use super::wishes::Wishes;
 use crate::caller::Caller;
 use crate::hall::Hall;
 use crate::http::beside;
-use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::client::Payload;
-use crate::http::server::{Credential, caller, problem};
+use crate::http::server::{Credential, caller};
 use crate::llm;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::any;
-use bytes::Bytes;
 use http::header::{EXPECT, UPGRADE};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, StatusCode};
-use semel_core::answer::{Answer, OutcomeWord, Trouble};
+use http::{Method, Request, StatusCode};
 use semel_core::class::Class;
-use semel_core::policy::Rule;
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::counts;
@@ -37,14 +37,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A request that may change something is read whole before anything is done with it.
-pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 /// All that is offered, by name.
 #[derive(Debug)]
 pub struct Offers {
     pub hall: Arc<Hall>,
     pub by_name: BTreeMap<String, Arc<Offer>>,
+    pub intake: Intake,
+}
+
+impl Offers {
+    pub fn new(hall: Arc<Hall>, by_name: BTreeMap<String, Arc<Offer>>) -> Offers {
+        Offers { hall, by_name, intake: Intake::default() }
+    }
 }
 
 pub fn router(offers: Arc<Offers>) -> Router {
@@ -52,14 +56,21 @@ pub fn router(offers: Arc<Offers>) -> Router {
 }
 
 async fn api(State(offers): State<Arc<Offers>>, request: Request<Body>) -> Response {
-    answer(&offers, request).await.unwrap_or_else(|refused| *refused)
+    let (parts, mut body) = request.into_parts();
+    // Whoever waits for a word before it sends its body is not made to send it in vain.
+    let waits = parts.headers.contains_key(EXPECT);
+    match answer(&offers, parts, &mut body).await {
+        Ok(response) => response,
+        Err(refused) => {
+            if !waits {
+                take::drain(body);
+            }
+            *refused
+        }
+    }
 }
 
-/// Nothing was sent, and this says why.
-type Refused = Box<Response>;
-
-async fn answer(offers: &Offers, request: Request<Body>) -> Result<Response, Refused> {
-    let (mut parts, body) = request.into_parts();
+async fn answer(offers: &Offers, mut parts: Parts, body: &mut Body) -> Result<Response, Refused> {
     let whole = parts.uri.path_and_query().map_or("", |whole| whole.as_str());
     let Some((name, rest)) = path::split(whole) else {
         return Err(refuse(StatusCode::NOT_FOUND, "an API is at /p/NAME/, with its own paths behind"));
@@ -72,111 +83,97 @@ async fn answer(offers: &Offers, request: Request<Body>) -> Result<Response, Ref
     is_a_request(&parts)?;
     if llm::is_generation(offer, &parts.method, parts.uri.path()) {
         let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
-        return Ok(llm::serve::answer(&offers.hall, offer, caller, parts, body).await);
+        return Ok(llm::serve::answer(&offers.hall, offer, caller, parts, std::mem::take(body)).await);
     }
-    let others = method::overrides(&parts.headers, parts.uri.query()).map_err(|bad| malformed(&bad))?;
+    let mut others = method::overrides(&parts.headers, parts.uri.query()).map_err(|bad| malformed(&bad))?;
     let wishes = Wishes::of(&parts.headers).map_err(|bad| malformed(&bad))?;
-    let only_reads = offer.passes(&parts.method)
-        && others.iter().all(is_safe)
-        && graphql::url_only_asks(&place.path, parts.uri.query());
+    if !graphql::url_only_asks(&place.path, parts.uri.query()) {
+        others.push(Method::POST);
+    }
+    let only_reads = offer.passes(&parts.method) && others.iter().all(is_safe);
     if only_reads && !wishes.dry_run {
         let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
         offers.hall.passed_through(credential.tenant(), counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
-        let outgoing = Outgoing { method: parts.method, uri: place.uri, headers, body: Payload::from(body) };
-        return Ok(relay(offer, outgoing).await);
+        let body = Payload::from(std::mem::take(body));
+        return Ok(relay(offer, Outgoing { method: parts.method, uri: place.uri, headers, body }).await);
     }
     let came = offers.hall.clock.elapsed();
     let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
-    let body = whole_body(&parts.headers, body, BODY_BYTES_MAX).await?;
-    let arguments = Arguments::read(&place.path, parts.uri.query(), &parts.headers, &body);
+    // Whoever asks for a dry run must not get the effect, whatever the mode.
+    if offers.hall.observes() && !wishes.dry_run {
+        let Offers { hall, intake, .. } = offers;
+        return Observed { hall, intake, offer, caller, wishes, others, place, parts }.pass(body).await;
+    }
+    let whole = offers.intake.whole(body).await.map_err(|part| take::not_whole(&part.why))?;
+    let arguments = Arguments::read(&place.path, parts.uri.query(), &parts.headers, &whole.bytes);
     let arguments = arguments.map_err(|bad| malformed(&NotUnderstood::from(bad)))?;
     let asked =
         Asked { method: &parts.method, others, path: &place.path, arguments, headers: &parts.headers };
     let understood = intent::understand(&offers.hall.policy, offer, asked).map_err(|bad| malformed(&bad))?;
-    let taken =
-        Taken { offer, place, caller, wishes, headers: parts.headers, method: parts.method, body, came };
-    decide_way(&offers.hall, taken, understood).await
+    Taken { hall: &offers.hall, offer, place, caller, wishes, parts, whole, came }.answer(understood).await
 }
 
 /// A request that was read whole.
 struct Taken<'a> {
+    hall: &'a Arc<Hall>,
     offer: &'a Arc<Offer>,
     place: Place,
     caller: Caller,
     wishes: Wishes,
-    headers: HeaderMap,
-    method: Method,
-    body: Bytes,
+    parts: Parts,
+    whole: Whole,
+    /// When it came, on the monotonic clock.
     came: Duration,
 }
 
-/// Passes, is answered as a dry run, or goes through the gate.
-async fn decide_way(hall: &Arc<Hall>, taken: Taken<'_>, understood: Understood) -> Result<Response, Refused> {
-    let Taken { offer, place, caller, wishes, headers, method, body, came } = taken;
-    let headers = headers::upward(headers, offer);
-    let reads = understood.rule.class == Class::Read;
-    if reads && !wishes.dry_run {
-        hall.passed_through(&caller.tenant, counts::Door::Http);
-        let outgoing = Outgoing { method, uri: place.uri, headers, body: Payload::from(body) };
-        return Ok(relay(offer, outgoing).await);
-    }
-    let gate = match &hall.gate {
-        Ok(gate) => gate,
-        Err(_) if hall.observes() && !wishes.dry_run => {
-            let outgoing = Outgoing { method, uri: place.uri, headers, body: Payload::from(body) };
-            return Ok(relay(offer, outgoing).await);
+impl Taken<'_> {
+    /// Passes, is answered as a dry run, or goes through the gate.
+    async fn answer(self, understood: Understood) -> Result<Response, Refused> {
+        let Taken { hall, offer, place, caller, wishes, parts, whole, came } = self;
+        let reads = understood.rule.class == Class::Read;
+        if reads && !wishes.dry_run {
+            hall.passed_through(&caller.tenant, counts::Door::Http);
+            let headers = headers::upward(parts.headers, offer);
+            let body = Payload::from(whole.bytes);
+            return Ok(relay(offer, Outgoing { method: parts.method, uri: place.uri, headers, body }).await);
         }
-        Err(why) => return Err(trouble(&understood.rule, offer, wording::ledger_unavailable(why))),
-    };
-    if offer.keys.required && understood.key.is_none() && !reads && !hall.observes() {
-        let wanted = wording::key_header_required(&offer.keys.header);
-        return Err(trouble(&understood.rule, offer, wanted));
-    }
-    let intent = intent::intent(&understood, offer, &caller, &wishes, gate.ledger.secret());
-    let mut intent = match intent {
-        Ok(intent) => intent,
-        Err(_) if hall.observes() && !wishes.dry_run => {
-            let outgoing = Outgoing { method, uri: place.uri, headers, body: Payload::from(body) };
-            return Ok(relay(offer, outgoing).await);
+        let refuse = |what| trouble(&understood.rule, offer, what);
+        let unavailable = |why: &str| refuse(wording::ledger_unavailable(why));
+        let gate = hall.gate.as_ref().map_err(|why| unavailable(why))?;
+        if offer.keys.required && understood.key.is_none() && !reads {
+            return Err(refuse(wording::key_header_required(&offer.keys.header)));
         }
-        Err(missing) => return Err(trouble(&understood.rule, offer, wording::key_required(&missing))),
-    };
-    intent.beside = beside(&headers);
-    // Whoever asks for a dry run must not get the effect, whatever the mode.
-    if wishes.dry_run {
-        let answered = gate.dry_run(&intent, &understood.rule).await;
-        let answer = answered.map_err(|error| {
-            trouble(&understood.rule, offer, wording::ledger_unavailable(&error.to_string()))
-        })?;
-        return Ok(render::answer(&answer, offer, None));
-    }
-    if hall.observes() {
-        hall.passed_through(&caller.tenant, counts::Door::Http);
-        let (hall, working) = (Arc::clone(hall), hall.busy.begin());
-        // The request itself does not wait for it.
-        tokio::spawn(async move {
-            if let Ok(gate) = &hall.gate {
-                gate.observed(&intent, &understood.rule).await;
+        let secret = gate.ledger.secret();
+        let intent = intent::intent(&understood, offer, &caller, &wishes, &parts.headers, secret);
+        let mut intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
+        intent.beside = beside(&parts.headers);
+        let would = match wishes.dry_run {
+            true => Some(gate.dry_run(&intent, &understood.rule).await),
+            false => None,
+        };
+        let would = would.transpose().map_err(|error| unavailable(&error.to_string()))?;
+        let guarded = Guarded {
+            hall: Arc::clone(hall),
+            offer: Arc::clone(offer),
+            method: parts.method,
+            uri: place.uri,
+            path: place.path,
+            headers: headers::upward(parts.headers, offer),
+            body: whole.bytes,
+            turn: whole.turn,
+            understood,
+            intent,
+            came,
+        };
+        match would {
+            Some(answer) => {
+                let answer = dry_run::with_changes(answer, &guarded).await;
+                Ok(render::answer(&answer, offer, None))
             }
-            drop(working);
-        });
-        let outgoing = Outgoing { method, uri: place.uri, headers, body: Payload::from(body) };
-        return Ok(relay(offer, outgoing).await);
+            None => Ok(guard::guard(guarded).await),
+        }
     }
-    let guarded = Guarded {
-        hall: Arc::clone(hall),
-        offer: Arc::clone(offer),
-        method,
-        uri: place.uri,
-        path: place.path,
-        headers,
-        body,
-        understood,
-        intent,
-        came,
-    };
-    Ok(guard::guard(guarded).await)
 }
 
 /// What is no request to an API is not made one.
@@ -190,53 +187,4 @@ fn is_a_request(parts: &Parts) -> Result<(), Refused> {
         true => Ok(()),
         false => Err(refuse(StatusCode::BAD_REQUEST, "connections are not upgraded")),
     }
-}
-
-/// The body, if it has at most so many bytes.
-pub async fn whole_body(headers: &HeaderMap, body: Body, max: usize) -> Result<Bytes, Refused> {
-    let waits_for_word = headers.contains_key(EXPECT);
-    let mut body = body;
-    match body::read(&mut body, max, PAUSE_MAX).await {
-        Ok(bytes) => Ok(bytes),
-        Err(error @ Unreadable::TooLarge(_)) => {
-            if !waits_for_word {
-                tokio::spawn(drain(body));
-            }
-            Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &format!("{error}; nothing was sent")))
-        }
-        Err(error @ Unreadable::Stalled) => {
-            Err(refuse(StatusCode::REQUEST_TIMEOUT, &format!("{error}; nothing was sent")))
-        }
-        Err(error @ Unreadable::Broken(_)) => Err(malformed(&error)),
-    }
-}
-
-/// A client that is still sending reads its refusal only if what it sends is taken.
-async fn drain(body: Body) {
-    const BYTES_MAX: usize = 64 * 1024 * 1024;
-    const TIME_MAX: Duration = Duration::from_secs(10);
-    let draining = async {
-        let mut body = std::pin::pin!(body);
-        let mut taken = 0;
-        while let Ok(Some(data)) = body::next(&mut body, TIME_MAX).await {
-            taken += data.len();
-            if taken > BYTES_MAX {
-                break;
-            }
-        }
-    };
-    let _enough = tokio::time::timeout(TIME_MAX, draining).await;
-}
-
-fn refuse(status: StatusCode, detail: &str) -> Refused {
-    Box::new(problem(status, detail))
-}
-
-fn malformed(bad: &dyn std::fmt::Display) -> Refused {
-    refuse(StatusCode::BAD_REQUEST, &format!("{bad}; nothing was sent"))
-}
-
-fn trouble(rule: &Rule, offer: &Offer, trouble: Trouble) -> Refused {
-    let answer = Answer::of_trouble(rule.tier(), OutcomeWord::Refused, trouble);
-    Box::new(render::answer(&answer, offer, None))
 }

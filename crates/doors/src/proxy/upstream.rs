@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 const ANSWER_PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A client that takes nothing of an answer for this long is gone; the upstream's answer is then read without it.
-const READER_PAUSE_MAX: Duration = Duration::from_secs(30);
+const READER_PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// Parts of a large answer that wait to be taken.
 const PARTS_WAITING_MAX: usize = 8;
@@ -70,16 +70,28 @@ pub struct Begun {
 
 #[derive(Debug)]
 pub struct HttpUpstream<'a> {
-    pub guarded: &'a Guarded,
-    pub prepared: Option<Prepared>,
+    guarded: &'a Guarded,
+    prepared: Option<Prepared>,
     /// Gets an answer that is too large to be held back, once.
-    pub begun: Option<oneshot::Sender<Begun>>,
-    pub live: Option<Live>,
-    /// What a probe found of its reply.
-    pub found: Option<Json>,
+    begun: Option<oneshot::Sender<Begun>>,
+    live: Option<Live>,
+    /// What a probe brought back of a lost answer.
+    found: Option<Json>,
 }
 
-impl HttpUpstream<'_> {
+impl<'a> HttpUpstream<'a> {
+    pub fn of(guarded: &'a Guarded, begun: Option<oneshot::Sender<Begun>>) -> HttpUpstream<'a> {
+        HttpUpstream { guarded, prepared: None, begun, live: None, found: None }
+    }
+
+    /// The newest answer. A connection that was not used is given back.
+    pub fn finish(mut self) -> Option<Live> {
+        if let Some(prepared) = self.prepared.take() {
+            self.guarded.offer.client.keep(prepared);
+        }
+        self.live
+    }
+
     /// The request for the upstream, with its idempotency key where the rule says so.
     fn request(&self, recorded: Option<&Recorded<'_>>) -> Request<Bytes> {
         let Guarded { method, uri, headers, body, understood, intent, .. } = self.guarded;

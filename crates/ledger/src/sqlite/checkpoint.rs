@@ -1,8 +1,10 @@
 //! When the WAL is folded back into the database. Left to itself SQLite does so inside COMMIT, where callers wait.
 
+use super::connection;
 use rusqlite::{Connection, hooks::Wal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct Checkpoints {
@@ -12,6 +14,15 @@ pub(super) struct Checkpoints {
     pages: u32,
     /// Where to try again after one that a long reader kept from finishing; 0 otherwise.
     retry_at: u32,
+}
+
+/// How the WAL starts over once it is folded back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fold {
+    /// With the next commit of anybody who has it open.
+    ForLater,
+    /// Now: a command that makes one commit and ends is forgotten by the next, which would fold again.
+    AtOnce,
 }
 
 impl Checkpoints {
@@ -34,10 +45,26 @@ impl Checkpoints {
         self.frames.load(Ordering::Relaxed) >= self.pages.max(self.retry_at)
     }
 
+    /// Where only lazy commits come, nobody else folds; so few pay for it.
+    pub(super) fn overdue(&self) -> bool {
+        self.due() && self.frames.load(Ordering::Relaxed) >= self.pages.saturating_mul(4)
+    }
+
     /// An error is not reported: everything is durable in the WAL, and the next commit tries again.
-    pub(super) fn run(&mut self, connection: &Connection) {
+    pub(super) fn run(&mut self, connection: &mut Connection, how: Fold) {
         let counts = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
-        let done = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], counts);
+        let done = match how {
+            Fold::ForLater => connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], counts),
+            Fold::AtOnce => {
+                // Whoever reads is not waited for.
+                let hurried = connection.busy_timeout(Duration::ZERO);
+                let done = hurried
+                    .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], counts));
+                // Without patience the next write would only give up sooner.
+                let _impatient = connection::wait_for_others(connection);
+                done
+            }
+        };
         let finished = done.is_ok_and(|(log, moved)| log == moved);
         let frames = self.frames.swap(0, Ordering::Relaxed);
         self.retry_at = if finished { 0 } else { frames + self.pages / 4 };

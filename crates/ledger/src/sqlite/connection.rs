@@ -67,12 +67,16 @@ pub(super) fn reader(place: &Place) -> rusqlite::Result<Connection> {
 
 fn common(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    connection.busy_handler(Some(wait_for_lock))?;
+    wait_for_others(connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // Without it a partial index makes SQLite plan by the values bound, and compile a statement anew for each.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
+}
+
+pub(super) fn wait_for_others(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(wait_for_lock))
 }
 
 /// SQLite's own handler sleeps up to 100 ms at a time, which starves one process beside three busy ones.

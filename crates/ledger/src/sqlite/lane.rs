@@ -9,6 +9,7 @@ use super::waiters::Waiters;
 use super::writer::{Answer, Cost, Writer};
 use crate::precondition::moved;
 use crate::store::{Commit, Committed, Durability};
+use crate::times::{Counted, Times};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -30,6 +31,7 @@ pub(super) struct Lane {
     busy: AtomicBool,
     linger: Linger,
     durable_commits: AtomicU64,
+    times: Times,
     waiters: Arc<Waiters>,
 }
 
@@ -58,6 +60,7 @@ impl Lane {
             busy: AtomicBool::new(false),
             linger: Linger::default(),
             durable_commits: AtomicU64::new(0),
+            times: Times::default(),
             waiters,
         }
     }
@@ -93,6 +96,10 @@ impl Lane {
                 Err(oneshot::error::TryRecvError::Empty) => self.lead(&mut writer),
             };
         }
+    }
+
+    pub(super) fn times(&self) -> Counted {
+        self.times.counted()
     }
 
     pub(super) fn durable_commits(&self) -> u64 {
@@ -132,6 +139,7 @@ impl Lane {
         if let Cost::Synced(took) = cost {
             self.durable_commits.fetch_add(1, Ordering::Relaxed);
             self.linger.note(took);
+            self.times.add(took);
         }
         let released = answers.len();
         for ((commit, answer), to) in commits.iter().zip(answers).zip(answers_to) {

@@ -33,6 +33,7 @@ use crate::place::Place;
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
 };
+use crate::times::{Counted, Times};
 use fault::Fault;
 use lane::Lane;
 use poller::Poller;
@@ -73,6 +74,11 @@ impl SqliteStore {
     /// Durable commits so far, each of them one fsync of the WAL however many callers shared it.
     pub fn durable_commits(&self) -> u64 {
         self.lane.as_ref().map_or(0, |lane| lane.durable_commits())
+    }
+
+    /// How long durable commits took, since this process opened it.
+    pub fn commit_times(&self) -> Counted {
+        self.lane.as_ref().map_or_else(|| Times::default().counted(), |lane| lane.times())
     }
 
     pub fn place(&self) -> &Place {

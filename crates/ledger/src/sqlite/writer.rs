@@ -1,7 +1,7 @@
 //! The one writer of a process: a batch of commits in one transaction, one fsync for all of them.
 
 use super::apply::Batch;
-use super::checkpoint::Checkpoints;
+use super::checkpoint::{Checkpoints, Fold};
 use super::fault::Fault;
 use super::remembered::Remembered;
 use super::sidecar::Sidecar;
@@ -84,7 +84,7 @@ impl Writer {
             Ok(()) => self.finish(&commits, durability),
             Err(stop) => (self.refuse(&stop, commits.len()), Cost::Unsynced),
         };
-        if !self.checkpoints.due() || durability == Durability::Lazy {
+        if !self.folds() {
             self.sidecar.end_turn();
         }
         (commits, answers, cost)
@@ -93,13 +93,21 @@ impl Writer {
     /// What can wait until the callers have their answers. The turn is kept meanwhile: another process that went
     /// on writing would keep the WAL from ever starting over.
     pub(super) fn tidy(&mut self) {
-        if let Some(connection) = &self.connection
-            && self.checkpoints.due()
-            && self.synchronous == Durability::Durable
-        {
-            self.checkpoints.run(connection);
+        let folds = self.folds();
+        if let Some(connection) = self.connection.as_mut().filter(|_| folds) {
+            let lazy = self.synchronous == Durability::Lazy;
+            self.checkpoints.run(connection, if lazy { Fold::AtOnce } else { Fold::ForLater });
         }
         self.sidecar.end_turn();
+    }
+
+    /// Whether the WAL is folded back after the batch that was just written. Lazy ones leave it to durable ones as long
+    /// as they can: folding needs the disk.
+    fn folds(&self) -> bool {
+        match self.synchronous {
+            Durability::Durable => self.checkpoints.due(),
+            Durability::Lazy => self.checkpoints.overdue(),
+        }
     }
 
     fn begin(&mut self, durability: Durability) -> Result<(), Stop> {

@@ -9,3 +9,4 @@ mod processes;
 mod scene;
 mod suite;
 mod waiting;
+mod wal;

@@ -1,5 +1,6 @@
 //! `semel ledger get`: the recorded reply of an effect.
 
+use super::walk::{self, Which};
 use super::{named, reply_data};
 use crate::args::Get;
 use crate::commands::{Context, EXIT_FINDINGS};
@@ -10,9 +11,12 @@ use semel_core::digest::Digest;
 use semel_core::effect::Effect;
 use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key};
 use semel_core::ids::IdempotencyKey;
+use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
+use semel_doors::proxy::reply::Kept;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::io::{ErrorKind, Write};
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &Get) -> anyhow::Result<ExitCode> {
@@ -21,7 +25,8 @@ pub fn run(context: &Context, args: &Get) -> anyhow::Result<ExitCode> {
     let (key, effect) = match (&args.key, &args.effect) {
         (Some(key), _) => {
             let parsed = IdempotencyKey::parse(key)?;
-            let found = ledger.as_ref().map(|ledger| by_key(ledger, &parsed)).transpose()?.flatten();
+            let now = clock.now();
+            let found = ledger.as_ref().map(|ledger| by_key(ledger, &parsed, now)).transpose()?.flatten();
             let Some(found) = found else {
                 // Not a mistake of the caller: after a lost answer this is the question.
                 let hint = "nothing was claimed under it; semel ledger list";
@@ -65,23 +70,35 @@ pub fn run(context: &Context, args: &Get) -> anyhow::Result<ExitCode> {
     Ok(if bytes.is_some() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) })
 }
 
-/// The newest effect under a caller's key: the key as identity, else what a rule's fields made of it.
-fn by_key(ledger: &LocalLedger, key: &IdempotencyKey) -> anyhow::Result<Option<(Digest, Effect)>> {
+/// The newest effect under a caller's key: the key as identity, else what a rule's fields made of it, else the same of
+/// whoever came through another door.
+fn by_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result<Option<(Digest, Effect)>> {
     let parts = IntentParts { tenant: TENANT, principal: TENANT, authority: "", scope: "global" };
-    let named = intent_key(ledger.secret(), &parts, &IntentDigest::of_caller_key(key.as_str()));
+    let digest = IntentDigest::of_caller_key(key.as_str());
+    let named = intent_key(ledger.secret(), &parts, &digest);
     let found = block_on(ledger.find(named))?;
     if let Some(known) = found.newest {
         return Ok(Some((named, known.effect.clone())));
     }
-    let Some(joined) = block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))? else {
-        return Ok(None);
-    };
-    Ok(block_on(ledger.find(joined))?.newest.map(|known| (joined, known.effect.clone())))
+    if let Some(joined) = block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))? {
+        return Ok(block_on(ledger.find(joined))?.newest.map(|known| (joined, known.effect.clone())));
+    }
+    // Whose it was and where it went are in its key, and only its caller knows them.
+    let mut newest = None;
+    walk::effects(ledger, Which::default(), now, |found, effect| {
+        if effect.facts.caller_key && effect.facts.digest == digest {
+            newest = Some((found, effect));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(newest)
 }
 
 /// Data as it was: to the byte, each stream to its own. A reader that has gone is no error.
 fn write(reply: &[u8]) -> std::io::Result<()> {
-    let output = CommandOutput::decode(reply).unwrap_or_else(|| CommandOutput::of_stdout(reply.to_vec()));
+    let answer = || Kept::decode(reply.to_vec()).map(|kept| CommandOutput::of_stdout(kept.body.to_vec()));
+    let output = CommandOutput::decode(reply).or_else(answer);
+    let output = output.unwrap_or_else(|| CommandOutput::of_stdout(reply.to_vec()));
     let mut stdout = std::io::stdout().lock();
     let written = stdout.write_all(&output.stdout).and_then(|()| stdout.flush());
     let written = written.and_then(|()| std::io::stderr().write_all(&output.stderr));

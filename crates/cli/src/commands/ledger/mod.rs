@@ -25,6 +25,7 @@ use semel_core::effect::Ruling;
 use semel_core::ids::Reason;
 use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
+use semel_doors::proxy::reply::Kept;
 use semel_doors::told::first_line;
 use std::process::ExitCode;
 
@@ -57,10 +58,11 @@ fn ruling(context: &Context, reason: &str, at: At) -> anyhow::Result<Ruling> {
     Ok(Ruling { by: context.environment.person(), reason: Reason::parse(reason).context("--reason")?, at })
 }
 
-/// A recorded reply as JSON. Whatever is not a command's output is shown as the text it is.
+/// A recorded reply as JSON. Whatever is neither a command's output nor an answer over HTTP is shown as the text it is.
 fn reply_data(bytes: &[u8]) -> serde_json::Value {
-    match CommandOutput::decode(bytes) {
-        Some(output) => output.data(),
-        None => serde_json::json!({"text": String::from_utf8_lossy(bytes)}),
+    if let Some(output) = CommandOutput::decode(bytes) {
+        return output.data();
     }
+    let answer = Kept::decode(bytes.to_vec()).and_then(|kept| serde_json::from_str(&kept.data()).ok());
+    answer.unwrap_or_else(|| serde_json::json!({"text": String::from_utf8_lossy(bytes)}))
 }

@@ -1,6 +1,7 @@
 //! Who is let in: the tokens, and what may be asked without one.
 
 use semel_core::policy::Policy;
+use semel_core::policy::file::MetricsFor;
 use semel_core::policy::servers::Serve;
 use semel_doors::hall::Hall;
 use semel_doors::http::server::{Front, Keyring, ReadTokens, Token};
@@ -17,6 +18,7 @@ pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Fro
             gate.ledger.tokens().await.map_err(|error| error.to_string())
         })
     });
+    let open = serve.metrics == Some(MetricsFor::Open);
     let passing =
         upstreams.iter().filter(|(_, api)| address.ip().is_loopback() && !api.injects_credentials());
     Front {
@@ -25,7 +27,7 @@ pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Fro
         keyring: Keyring::new(token, Some(read), hall.clock.clone()),
         required,
         passing: passing.map(|(name, _)| format!("/p/{name}/")).collect(),
-        open: Vec::new(),
+        open: open.then(|| "/metrics".to_owned()).into_iter().collect(),
     }
 }
 

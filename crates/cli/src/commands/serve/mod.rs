@@ -18,12 +18,13 @@ use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::api::{self, Api};
 use semel_doors::hall::Hall;
-use semel_doors::http::server::{self, Room, Served, Token};
+use semel_doors::http::server::{self, Load, Room, Served, Token};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
 use semel_doors::proxy;
 use semel_doors::runtime::RuntimeClock;
+use semel_doors::telemetry::{self, Operation};
 use semel_ledger::place::Place;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -43,6 +44,9 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         let said = format_args!("semel: the ledger is not available, so effects will be refused: {why}");
         context.output.warn(said);
     }
+    if !policy.warnings.is_empty() {
+        context.output.warn(policy.warnings.render(false).trim_end());
+    }
     let (token, token_file) = token(context, &policy.serve)?;
     let offers::Prepared { servers, all, offers } = offers::prepare(context, &policy, &clock)?;
     let apis = upstreams::prepare(context, &policy)?;
@@ -54,11 +58,13 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     runtime.spawn(served::keep_counts(Arc::clone(&hall)));
     let front = front::front(&hall, token, address);
     let door = Arc::new(Door::new(Arc::clone(&hall)));
+    let load = Load::within(Room::for_files(served::open_files()));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
+        .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&hall), load.clone()))))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
         .merge(api::router(Arc::new(Api { hall: Arc::clone(&hall) })))
-        .merge(proxy::router(Arc::new(proxy::Offers { hall: Arc::clone(&hall), by_name: apis })))
+        .merge(proxy::router(Arc::new(proxy::Offers::new(Arc::clone(&hall), apis))))
         .fallback(nothing_here);
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await;
@@ -67,8 +73,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         // Whoever reads this may ask it to end at once.
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
-        let room = Room::for_files(served::open_files());
-        server::serve(listener, Served { front: Arc::new(front), router, room }, stop, hall.busy.rest())
+        server::serve(listener, Served { front: Arc::new(front), router, load }, stop, hall.busy.rest())
             .await;
         served::write_counts(&hall).await;
         for server in &all {
@@ -119,7 +124,7 @@ fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<Token>, Opt
 async fn nothing_here() -> Response {
     server::problem(
         StatusCode::NOT_FOUND,
-        "there is nothing here; servers are at /mcp/NAME and APIs at /p/NAME/",
+        "there is nothing here; servers are at /mcp/NAME, APIs at /p/NAME/, and semel's own API at /api/v1",
     )
 }
 

@@ -178,3 +178,16 @@ fn a_credential_that_an_api_repeats_is_not_written_down() {
         assert!(!bytes.windows(7).any(|window| window == b"sk-test"), "{file:?}");
     }
 }
+
+#[test]
+fn the_end_of_what_could_not_be_settled_is_never_sent() {
+    for api in Api::ALL {
+        let stage = Stage::failing_at("gate.after_send=error");
+        let whole = api.events(1, "answer 1");
+        let heard = broken(stage.ask(api, &streamed("m")));
+        assert_eq!(heard, whole[..whole.len() - 1].concat(), "all but the end");
+        let lost = stage.answer(api, &request("other"));
+        assert_eq!((lost.status, lost.json()["code"].as_str()), (502, Some("in_doubt")), "{lost:?}");
+        assert!(!lost.body.contains("answer 2"), "{lost:?}");
+    }
+}

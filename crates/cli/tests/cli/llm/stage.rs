@@ -23,6 +23,13 @@ impl Stage {
         Stage { home, model, served }
     }
 
+    /// With a place at which semel fails.
+    pub fn failing_at(point: &str) -> Stage {
+        let (home, model) = (Home::new(), Model::start());
+        let served = Served::start_with(&home, &text(&model, ""), &[("SEMEL_FAILPOINTS", point)]);
+        Stage { home, model, served }
+    }
+
     /// Another process on the same ledger.
     pub fn another(&self, policy: &str) -> Served {
         Served::start(&self.home, &text(&self.model, policy))

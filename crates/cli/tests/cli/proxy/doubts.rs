@@ -32,10 +32,10 @@ fn server_errors_and_other_redirects_do_not_tell() {
         assert_eq!(stage.charge(&key, "{}").status, 423);
     }
     stage.api.next(Act::Refuse(307, "Location: http://127.0.0.1:9/\r\n", ""));
+    // Many clients would follow it by themselves, past semel.
     let elsewhere = stage.charge("k-307", "{}");
-    // Clients that follow by themselves would do it where nobody guards it.
     assert_eq!((elsewhere.status, header(&elsewhere, "location")), (307, None));
-    assert!(header(&elsewhere, "semel-reason").is_some_and(|reason| reason.contains("http://127.0.0.1:9/")));
+    assert!(header(&elsewhere, "semel-reason").is_some_and(|why| why.contains("http://127.0.0.1:9/")));
     assert_eq!(stage.charge("k-307", "{}").status, 201);
     assert_eq!(stage.api.effects(), 1);
 }

@@ -4,8 +4,14 @@ mod api;
 mod stage;
 
 mod bodies;
+mod document;
 mod doubts;
+mod identity;
 mod keys;
+mod modes;
 mod passing;
 mod presets;
 mod questions;
+mod repeats;
+mod secrets;
+mod smuggling;

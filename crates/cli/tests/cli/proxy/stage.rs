@@ -4,6 +4,8 @@ use super::api::Api;
 use crate::home::Home;
 use crate::serve::served::{Answer, Asked, Served, TOKEN};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 
 #[derive(Debug)]
 pub struct Stage {
@@ -19,12 +21,19 @@ pub const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 impl Stage {
     /// An API called `api`, whose actions are called `bank`, under these further settings and rules.
     pub fn with(settings: &str) -> Stage {
+        Stage::in_mode("guard", settings)
+    }
+
+    pub fn in_mode(mode: &str, settings: &str) -> Stage {
         let (home, api) = (Home::new(), Api::start());
         let (own, rules) = settings
             .split_once("[[rule]]")
             .map_or((settings, String::new()), |(own, rules)| (own, format!("[[rule]]{rules}")));
         let rules = rules.replace("{API}", &api.url());
-        let policy = format!("[upstream.api]\nurl = \"{}\"\nservice = \"bank\"\n{own}\n{rules}", api.url());
+        let policy = format!(
+            "mode = \"{mode}\"\n[upstream.api]\nurl = \"{}\"\nservice = \"bank\"\n{own}\n{rules}",
+            api.url()
+        );
         let served = Served::start(&home, &policy);
         Stage { home, api, served, policy }
     }
@@ -44,6 +53,12 @@ impl Stage {
     /// Ends semel and starts it again on the same ledger.
     pub fn restart(&mut self) {
         assert!(self.served.stop().success());
+        self.served = Served::start(&self.home, &self.policy);
+    }
+
+    /// Kills semel and starts it again.
+    pub fn crash(&mut self) {
+        self.served.kill();
         self.served = Served::start(&self.home, &self.policy);
     }
 
@@ -97,4 +112,49 @@ pub fn became(answer: &Answer) -> (u16, String, String) {
     let outcome = header(answer, "semel-outcome").unwrap_or("none").to_owned();
     let document: Value = serde_json::from_str(&answer.body).unwrap_or_default();
     (answer.status, outcome, document["code"].as_str().unwrap_or_default().to_owned())
+}
+
+/// One connection that is kept: each request waits for the answer before it.
+#[derive(Debug)]
+pub struct Line {
+    reader: BufReader<TcpStream>,
+}
+
+impl Line {
+    pub fn to(served: &Served) -> Line {
+        let stream = TcpStream::connect(&served.address).expect("semel listens");
+        stream.set_nodelay(true).expect("it is open");
+        Line { reader: BufReader::new(stream) }
+    }
+
+    pub fn write(&mut self, text: &str) {
+        self.reader.get_mut().write_all(text.as_bytes()).expect("it is taken");
+    }
+
+    pub fn post(&mut self, path: &str, headers: &str, body: &str) -> Answer {
+        let length = body.len();
+        self.write(&format!(
+            "POST /p/api{path} HTTP/1.1\r\nHost: localhost\r\nSemel-Token: {TOKEN}\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        ));
+        self.answer()
+    }
+
+    /// The next answer on the line, which has a length.
+    pub fn answer(&mut self) -> Answer {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(self.reader.read_line(&mut head).expect("a head") > 0, "the connection ended: {head:?}");
+        }
+        let mut answer = Answer { status: head[9..12].parse().expect("a status"), head, body: String::new() };
+        let length = header(&answer, "content-length").map_or(0, |length| length.parse().expect("a length"));
+        let mut body = vec![0; length];
+        self.reader.read_exact(&mut body).expect("a whole body");
+        answer.body = String::from_utf8(body).expect("text");
+        answer
+    }
+
+    /// Whether the other side has closed it.
+    pub fn is_closed(&mut self) -> bool {
+        self.reader.fill_buf().is_ok_and(<[u8]>::is_empty)
+    }
 }

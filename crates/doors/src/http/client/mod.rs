@@ -121,6 +121,13 @@ impl Client {
         sender.map(Prepared::now).map_err(|why| NotReached { target: self.target.to_string(), why })
     }
 
+    /// Takes back a connection on which nothing was sent.
+    pub fn keep(&self, prepared: Prepared) {
+        if prepared.is_fresh() {
+            self.idle.put(prepared.sender);
+        }
+    }
+
     /// Sends on a prepared connection. The response's body is read by whoever gets it.
     pub async fn send(
         &self,

@@ -17,6 +17,10 @@ pub struct CrossOrigin {
     wants: Option<HeaderValue>,
 }
 
+/// What a page may read of an answer besides its body.
+const EXPOSED: &str = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Location, Retry-After, ETag, Link, \
+                       Idempotent-Replayed, Semel-Effect-Id, Semel-Outcome, Semel-Effect, Semel-Attempt, Semel-Reason";
+
 impl CrossOrigin {
     pub fn of(parts: &Parts) -> CrossOrigin {
         CrossOrigin {
@@ -34,7 +38,10 @@ impl CrossOrigin {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         let headers = response.headers_mut();
-        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+        headers.insert(
+            ACCESS_CONTROL_ALLOW_METHODS,
+            HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE"),
+        );
         if let Some(wanted) = &self.wants {
             headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
         }
@@ -45,7 +52,7 @@ impl CrossOrigin {
     pub fn may_read(&self, headers: &mut HeaderMap) {
         let Some(origin) = &self.origin else { return };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-        let exposed = HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate");
+        let exposed = HeaderValue::from_static(EXPOSED);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         headers.append(VARY, HeaderValue::from_static("Origin"));
     }

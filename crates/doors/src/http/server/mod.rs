@@ -30,6 +30,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -60,7 +61,50 @@ const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
 pub struct Served {
     pub front: Arc<Front>,
     pub router: Router,
-    pub room: Room,
+    pub load: Load,
+}
+
+/// How much a server carries, and how much it may.
+#[derive(Debug, Clone)]
+pub struct Load {
+    connections: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
+    room: Room,
+    /// Connections that are open; of the places above, one is always kept for the next.
+    open: Arc<AtomicUsize>,
+}
+
+/// An open connection, as long as it is counted.
+struct Open(Arc<AtomicUsize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Load {
+    pub fn within(room: Room) -> Load {
+        Load {
+            connections: Arc::new(Semaphore::new(room.connections)),
+            requests: Arc::new(Semaphore::new(room.requests)),
+            room,
+            open: Arc::default(),
+        }
+    }
+
+    pub fn connections(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    fn opens(&self) -> Open {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Open(Arc::clone(&self.open))
+    }
+
+    pub fn requests(&self) -> usize {
+        self.room.requests.saturating_sub(self.requests.available_permits())
+    }
 }
 
 /// Serves until told to stop, and then until what was sent has `settled`.
@@ -70,14 +114,14 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
     settled: impl Future<Output = ()>,
 ) {
-    let connections = Arc::new(Semaphore::new(served.room.connections));
-    let requests = Arc::new(Semaphore::new(served.room.requests));
+    let load = served.load.clone();
+    let (connections, requests) = (&load.connections, &load.requests);
     let (stopping, stopped) = watch::channel(false);
     let mut open = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = async {
-            let permit = Arc::clone(&connections).acquire_owned().await.expect("it is never closed");
+            let permit = Arc::clone(connections).acquire_owned().await.expect("it is never closed");
             (listener.accept().await, permit)
         };
         tokio::select! {
@@ -85,10 +129,11 @@ pub async fn serve(
             Some(_) = open.join_next() => {}
             (accepted, permit) = accepted => match accepted {
                 Ok((stream, _)) => {
-                    let (served, requests, stopped) = (served.clone(), Arc::clone(&requests), stopped.clone());
+                    let (served, requests, stopped) = (served.clone(), Arc::clone(requests), stopped.clone());
+                    let counted = load.opens();
                     open.spawn(async move {
                         connection(stream, served, requests, stopped).await;
-                        drop(permit);
+                        drop((permit, counted));
                     });
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,

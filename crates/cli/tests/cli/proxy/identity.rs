@@ -1,0 +1,181 @@
+//! What makes two requests the same, whatever form they come in; and where a key goes.
+
+use super::stage::{FORM, JSON, Stage, became, header};
+
+const ALL: &str = "[[rule]]\nmatch = \"http:{POST,PATCH} bank/*\"\nclass = \"consequential\"\n";
+
+fn multipart(boundary: &str, file: &str) -> (String, String) {
+    let body = format!(
+        "--{boundary}\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\nann\r\n--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\n{file}\r\n--{boundary}--\r\n"
+    );
+    (format!("Content-Type: multipart/form-data; boundary={boundary}\r\n"), body)
+}
+
+#[test]
+fn a_form_in_parts_is_the_same_under_another_boundary() {
+    let stage = Stage::with(ALL);
+    let send = |boundary: &str, file: &str| {
+        let (headers, body) = multipart(boundary, file);
+        became(&stage.send("POST", "/files", &headers, &body)).1
+    };
+    assert_eq!(send("x1", "hello"), "ran");
+    assert_eq!(send("another-boundary", "hello"), "replayed");
+    assert_eq!(send("x1", "other"), "ran");
+    assert_eq!(stage.api.effects(), 2);
+    let (headers, body) = multipart("x1", "hello");
+    let broken = stage.send("POST", "/files", &headers, &body[..body.len() - 10]);
+    assert_eq!(broken.status, 400, "{broken:?}");
+    assert_eq!(stage.api.heard().len(), 2);
+}
+
+#[test]
+fn spelling_does_not_make_another_request() {
+    let stage = Stage::with(ALL);
+    let send = |path: &str, headers: &str, body: &str| became(&stage.send("POST", path, headers, body)).1;
+    assert_eq!(send("/a?x=1&y=2", JSON, r#"{"n":1.0,"m":[]}"#), "ran");
+    assert_eq!(send("/a?y=2&x=1", JSON, "{\n \"m\": [], \"n\": 1 }"), "replayed");
+    assert_eq!(send("/%61?x=%31&y=2", JSON, r#"{"n":1,"m":[]}"#), "replayed");
+    assert_eq!(send("/a?x=1&y=3", JSON, r#"{"n":1,"m":[]}"#), "ran");
+    assert_eq!(send("/a?x=1&y=2", JSON, r#"{"n":9007199254740993,"m":[]}"#), "ran");
+    assert_eq!(send("/a?x=1&y=2", JSON, r#"{"n":9007199254740992,"m":[]}"#), "ran");
+    assert_eq!(send("/a", FORM, "a=1&b=%20"), "ran");
+    assert_eq!(send("/a", FORM, "b=+&a=1"), "replayed");
+    assert_eq!(send("/a", "Content-Type: text/csv\r\n", "a,b"), "ran");
+    assert_eq!(send("/a", "Content-Type: text/csv\r\n", "a,b"), "replayed");
+    assert_eq!(send("/a", "Content-Type: text/csv\r\n", "a,c"), "ran");
+    assert_eq!(stage.api.effects(), 7);
+}
+
+#[test]
+fn what_cannot_be_read_in_one_way_reaches_no_upstream() {
+    let stage = Stage::with(ALL);
+    for (headers, body) in [
+        (JSON, r#"{"amount":1,"amount":1000}"#),
+        (JSON, r#"{"amount":1,"\u0061mount":1000}"#),
+        (JSON, "{"),
+        (JSON, &"[".repeat(500)),
+        ("Content-Type: application/json; charset=utf-16\r\n", "{}"),
+        ("Content-Type: application/json\r\nContent-Type: text/plain\r\n", "{}"),
+    ] {
+        let answer = stage.send("POST", "/a", headers, body);
+        assert_eq!(answer.status, 400, "{headers} {body}: {answer:?}");
+    }
+    assert_eq!(stage.api.heard().len(), 0);
+}
+
+#[test]
+fn an_account_that_a_header_names_is_another_account() {
+    let stage = Stage::with(ALL);
+    let send = |account: &str| {
+        let headers = format!("{JSON}Stripe-Account: {account}\r\nIdempotency-Key: k\r\n");
+        became(&stage.send("POST", "/a", &headers, "{}")).1
+    };
+    assert_eq!(
+        (send("acct_1").as_str(), send("acct_2").as_str(), send("acct_1").as_str()),
+        ("ran", "ran", "replayed")
+    );
+    let precondition = |tag: &str| {
+        let headers = format!("{JSON}If-Match: {tag}\r\n");
+        became(&stage.send("PATCH", "/b", &headers, r#"{"a":1}"#)).1
+    };
+    assert_eq!((precondition("1").as_str(), precondition("2").as_str()), ("ran", "ran"));
+    assert_eq!(stage.api.effects(), 4);
+}
+
+#[test]
+fn a_question_in_graphql_passes_and_a_mutation_does_not() {
+    let stage = Stage::plain();
+    let send = |body: &str| stage.send("POST", "/graphql", JSON, body);
+    let asked = send(r#"{"query":"query { me { id } }"}"#);
+    assert_eq!((asked.status, header(&asked, "semel-outcome")), (201, None));
+    let changed = send(r#"{"query":"mutation { issueCreate(input: {}) { id } }"}"#);
+    assert_eq!(header(&changed, "semel-outcome"), Some("ran"));
+    for hidden in [
+        r##"{"query":"query Q { me } # \n mutation M { pay }"}"##,
+        r#"{"query":"query Q { me } mutation M { pay }","operationName":"M"}"#,
+        r#"{"query":"query { me }","amount":1}"#,
+        r#"[{"query":"query { me }"}]"#,
+    ] {
+        assert_eq!(header(&send(hidden), "semel-outcome"), Some("ran"), "{hidden}");
+    }
+    let elsewhere = stage.send("POST", "/charges", JSON, r#"{"query":"query { me }"}"#);
+    assert_eq!(header(&elsewhere, "semel-outcome"), Some("ran"));
+    assert_eq!(header(&stage.get("/graphql?query=mutation%7Bpay%7D"), "semel-outcome"), Some("ran"));
+    assert_eq!(header(&stage.get("/graphql?query=%7Bme%7D"), "semel-outcome"), None);
+}
+
+#[test]
+fn rules_see_what_a_mutation_does_and_its_key_goes_into_a_directive() {
+    let rule = r#"
+[[rule]]
+match = "http:POST bank/graphql"
+when = "has(body.fields) && body.fields.exists(f, f == 'refundCreate')"
+class = "consequential"
+key = ["body.variables.order"]
+caller_key = "joins"
+inject = { directive = "idempotent", form = "uuid", valid_for = "24h" }
+"#;
+    let stage = Stage::with(rule);
+    let send = |key: &str| {
+        let body = format!(
+            r#"{{"query":"mutation($order: ID!) {{ refundCreate(order: $order) @idempotent(key: \"{key}\") {{ id }} }}","variables":{{"order":"1"}}}}"#
+        );
+        became(&stage.send("POST", "/graphql", JSON, &body)).1
+    };
+    assert_eq!((send("made-up-1").as_str(), send("made-up-2").as_str()), ("ran", "replayed"));
+    let sent = stage.api.last().text();
+    let (_, after) = sent.split_once(r#"@idempotent(key: \""#).expect("the directive");
+    let key = after.split('\\').next().expect("a key");
+    assert_eq!(key.len(), 36, "{sent}");
+    assert!(sent.contains(r#""variables":{"order":"1"}"#), "{sent}");
+}
+
+#[test]
+fn a_key_in_the_body_is_the_clients_key() {
+    let rule = r#"
+[[rule]]
+match = "http:POST bank/decides"
+class = "consequential"
+inject = { body = "idempotency_key", valid_for = "1h" }
+[[rule]]
+match = "http:POST bank/joins"
+class = "consequential"
+key = ["body.order"]
+caller_key = "joins"
+inject = { body = "idempotency_key", valid_for = "1h" }
+"#;
+    let stage = Stage::with(rule);
+    let send = |path: &str, body: &str| became(&stage.send("POST", path, JSON, body));
+    let own = r#"{"idempotency_key": "mine", "amount": 1.0}"#;
+    assert_eq!(send("/decides", own).1, "ran");
+    assert_eq!(stage.api.last().text(), own);
+    assert_eq!(send("/decides", r#"{"amount":1,"idempotency_key":"mine"}"#).1, "replayed");
+    assert_eq!(send("/decides", r#"{"amount":2,"idempotency_key":"mine"}"#).2, "drift");
+    assert_eq!(send("/joins", r#"{"idempotency_key":"a","order":7,"n":1.0}"#).1, "ran");
+    let sent = stage.api.last().text();
+    assert!(
+        sent.starts_with(r#"{"idempotency_key":"semel_"#) && sent.ends_with(r#"","order":7,"n":1.0}"#),
+        "{sent}"
+    );
+    assert_eq!(send("/joins", r#"{"idempotency_key":"b","order":7,"n":1}"#).1, "replayed");
+    assert_eq!(send("/joins", r#"{"order":8}"#).1, "ran");
+    assert!(stage.api.last().text().contains(r#""idempotency_key":"semel_"#));
+    assert_eq!(stage.api.effects(), 3);
+}
+
+#[test]
+fn a_deliberate_repeat_has_a_key_of_its_own_for_the_upstream() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\ninject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n";
+    let stage = Stage::with(rule);
+    let send = |again: &str| {
+        let headers = format!("{JSON}Idempotency-Key: mine\r\n{again}");
+        let outcome = became(&stage.send("POST", "/a", &headers, "{}")).1;
+        (outcome, stage.api.last().header("idempotency-key").expect("a key").to_owned())
+    };
+    assert_eq!(send(""), ("ran".to_owned(), "mine".to_owned()));
+    let (outcome, key) = send("Semel-Again: a second box\r\n");
+    assert_eq!(outcome, "ran");
+    assert!(key.starts_with("semel_"), "{key}");
+    assert_eq!(send("Semel-Again: a second box\r\n").0, "replayed");
+    assert_eq!(stage.api.effects(), 2);
+}

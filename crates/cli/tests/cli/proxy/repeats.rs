@@ -1,0 +1,149 @@
+//! Repeats that are meant, and those that are not; answers that are late; processes that end.
+
+use super::api::Act;
+use super::stage::{JSON, Line, Stage, became, header};
+
+#[test]
+fn a_step_that_is_repeated_on_purpose_runs_every_time() {
+    let stage = Stage::plain();
+    let mut line = Line::to(&stage.served);
+    for i in 0..20 {
+        let answer = line.post("/ticks", JSON, "{}");
+        assert_eq!(became(&answer).1, "ran", "{i}");
+        assert_eq!(header(&answer, "semel-possible-repeat"), (i > 0).then_some("true"), "{i}");
+    }
+    // An answer without a body is delivered as well.
+    for i in 0..20 {
+        stage.api.next(Act::Answer(204, "", String::new()));
+        assert_eq!(became(&line.post("/empty", JSON, "{}")), (204, "ran".into(), String::new()), "{i}");
+    }
+    assert_eq!(stage.api.effects(), 40);
+}
+
+#[test]
+fn an_answer_that_nobody_took_is_handed_over_instead() {
+    let stage = Stage::plain();
+    stage.api.next(Act::Hold);
+    let asked = stage.ask("POST", "/ticks", JSON, "{}");
+    stage.api.has_heard(1);
+    drop(asked);
+    stage.api.release();
+    let retry = stage.send("POST", "/ticks", JSON, "{}");
+    assert_eq!(retry.body, "{\"id\":\"held\"}");
+    assert_eq!(stage.api.effects(), 1);
+    assert_eq!(became(&stage.send("POST", "/ticks", JSON, "{}")).1, "ran");
+    assert_eq!(stage.api.effects(), 2);
+}
+
+#[test]
+fn what_converges_is_sent_again_within_its_budget() {
+    let stage = Stage::plain();
+    for method in ["PUT", "DELETE"] {
+        stage.api.next(Act::Vanish);
+        stage.api.next(Act::Refuse(503, "", "busy"));
+        let answer = stage.send(method, "/things/1", JSON, "{}");
+        assert_eq!(
+            (answer.status, header(&answer, "semel-attempt")),
+            (201, Some("3")),
+            "{method}: {answer:?}"
+        );
+    }
+    for _ in 0..3 {
+        stage.api.next(Act::Refuse(503, "", "busy"));
+    }
+    assert_eq!(became(&stage.send("PUT", "/things/2", JSON, "{}")), (423, "ran".into(), "in_doubt".into()));
+    assert_eq!(stage.api.heard().len(), 9);
+}
+
+#[test]
+fn after_its_timeout_a_request_is_in_doubt_until_its_answer_comes() {
+    let stage = Stage::with("[[rule]]\nmatch = \"http:POST bank/*\"\ntimeout = \"200ms\"\n");
+    stage.api.next(Act::Hold);
+    let late = stage.charge("k", "{}");
+    assert_eq!(became(&late).2, "in_doubt");
+    assert_eq!(became(&stage.charge("k", "{}")), (423, "held".into(), "in_doubt".into()));
+    stage.api.release();
+    let answer = loop {
+        let answer = stage.charge("k", "{}");
+        if answer.status != 423 {
+            break answer;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!((became(&answer).1.as_str(), answer.body.as_str()), ("replayed", "{\"id\":\"held\"}"));
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn semel_ends_only_after_what_was_sent_is_settled() {
+    let mut stage = Stage::plain();
+    stage.api.next(Act::Hold);
+    let asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
+    stage.api.has_heard(1);
+    let (api, address) = (stage.api.clone(), stage.served.address.clone());
+    let releasing = std::thread::spawn(move || {
+        // Whoever ends takes nobody in any more.
+        while std::net::TcpStream::connect(&address).is_ok() {
+            std::thread::yield_now();
+        }
+        api.release();
+    });
+    stage.restart();
+    releasing.join().expect("it was released");
+    assert_eq!(asked.answer().status, 201);
+    assert_eq!(became(&stage.charge("k", "{}")).1, "replayed");
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn semel_that_was_killed_in_the_middle_leaves_a_doubt_and_not_a_second_effect() {
+    let mut stage = Stage::plain();
+    stage.api.next(Act::Hold);
+    let asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
+    stage.api.has_heard(1);
+    stage.crash();
+    stage.api.release();
+    drop(asked);
+    assert_eq!(became(&stage.charge("k", "{}")), (423, "held".into(), "in_doubt".into()));
+    assert_eq!((stage.api.effects(), stage.api.heard().len()), (1, 1));
+}
+
+#[test]
+fn a_key_that_has_a_life_means_something_new_after_it() {
+    let stage = Stage::with("[upstream.api.keys]\nlife = \"1s\"\n");
+    assert_eq!(became(&stage.charge("k", "{}")).1, "ran");
+    assert_eq!(became(&stage.charge("k", r#"{"other":1}"#)).2, "drift");
+    stage.api.next(Act::Refuse(402, "", "no"));
+    assert_eq!(stage.charge("r", "{}").status, 402);
+    let over = |key: &str, body: &str| loop {
+        let answer = stage.charge(key, body);
+        if became(&answer).1 == "ran" {
+            return answer;
+        }
+        assert!(["drift", ""].contains(&became(&answer).2.as_str()), "{answer:?}");
+    };
+    assert_eq!(header(&over("k", r#"{"other":1}"#), "semel-possible-repeat"), Some("true"));
+    assert_eq!(over("r", "{}").status, 201);
+    assert_eq!(stage.api.effects(), 3);
+}
+
+#[test]
+fn an_effect_is_taken_back_through_the_call_that_its_rule_names() {
+    let rule = r#"
+[[rule]]
+match = "http:POST bank/charges"
+class = "consequential"
+[rule.undo]
+http = "POST {API}/refunds"
+body = { charge = "{reply.id}" }
+"#;
+    let stage = Stage::with(rule);
+    let charged = stage.charge("k", "{}");
+    let id = header(&charged, "semel-effect-id").expect("an effect").to_owned();
+    let undone = stage.home.semel(["ledger", "undo", &id, "--reason", "wrong customer"]);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    let heard = stage.api.last();
+    assert_eq!(heard.first(), "POST /refunds HTTP/1.1");
+    assert!(heard.text().contains(r#""charge":"ch_1""#), "{}", heard.text());
+    assert_eq!(stage.api.effects(), 2);
+}

@@ -1,0 +1,73 @@
+use super::api::Act;
+use super::stage::{JSON, Stage, became, header};
+
+/// Whether a text stands in any file of the ledger.
+fn is_written(stage: &Stage, secret: &str) -> bool {
+    let files = stage.home.state_files().into_iter().filter(|path| path.is_file());
+    files.into_iter().any(|path| {
+        let bytes = std::fs::read(&path).expect("a readable file");
+        bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
+    })
+}
+
+#[test]
+fn no_credential_of_a_request_or_an_answer_is_written() {
+    let stage = Stage::with(
+        "[[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\nsecret = [\"body.pin\", \"reply.card\"]\n",
+    );
+    let answer = r#"{ "id": "ch_1", "echo": "pin-secret-1 user-secret-2 key-secret-3", "access_token": "tok-secret-4", "card": "card-secret-5", "note": "harmless-6" }"#;
+    stage.api.next(Act::Answer(
+        201,
+        "Set-Cookie: cookie-secret-7\r\nLocation: /x?token=loc-secret-8\r\n",
+        answer.into(),
+    ));
+    let headers = format!(
+        "{JSON}Authorization: Bearer user-secret-2\r\nX-Api-Key: key-secret-3\r\nCookie: session=cook-secret-9\r\nIdempotency-Key: k\r\n"
+    );
+    let body = r#"{"pin":"pin-secret-1","password":"word-secret-10","to":"harmless-11"}"#;
+    let first = stage.send("POST", "/charges", &headers, body);
+    assert_eq!((first.status, first.body.as_str()), (201, answer), "whoever asked gets all of it");
+    assert_eq!(stage.api.last().header("authorization"), Some("Bearer user-secret-2"));
+    let again = stage.send("POST", "/charges", &headers, body);
+    assert_eq!(became(&again).1, "replayed");
+    assert!(again.body.contains("harmless-6") && again.body.contains("[redacted]"), "{again:?}");
+    stage.api.next(Act::Refuse(400, "", r#"{"error":{"message":"bad key user-secret-2"}}"#));
+    stage.send("POST", "/charges", &headers.replace("Key: k", "Key: l"), body);
+    for secret in [
+        "pin-secret-1",
+        "user-secret-2",
+        "key-secret-3",
+        "tok-secret-4",
+        "card-secret-5",
+        "cookie-secret-7",
+        "loc-secret-8",
+        "cook-secret-9",
+        "word-secret-10",
+    ] {
+        assert!(!is_written(&stage, secret), "{secret}");
+        assert!(!again.body.contains(secret) && !again.head.contains(secret), "{secret}");
+    }
+    assert!(is_written(&stage, "harmless-6"), "what is no secret is kept");
+}
+
+#[test]
+fn a_reply_can_be_read_from_the_ledger_as_it_came() {
+    let stage = Stage::plain();
+    let first = stage.charge("k", "{}");
+    let id = header(&first, "semel-effect-id").expect("an effect").to_owned();
+    assert_eq!(stage.home.semel(["ledger", "get", &id]).stdout, first.body);
+    let told = stage.home.json(["ledger", "get", &id]);
+    assert_eq!((&told["data"]["status"], &told["data"]["body"]["id"]), (&201.into(), &"ch_1".into()));
+}
+
+#[test]
+fn a_compressed_answer_is_given_on_and_not_kept() {
+    let stage = Stage::plain();
+    stage.api.next(Act::Answer(200, "Content-Encoding: gzip\r\n", "not really gzip".into()));
+    let first = stage.charge("k", "{}");
+    assert_eq!(first.body, "not really gzip");
+    assert_eq!(stage.api.last().header("accept-encoding"), Some("identity"));
+    let again = stage.charge("k", "{}");
+    assert!(again.body.contains("its reply of 15 bytes was not kept"), "{again:?}");
+    assert_eq!(stage.api.effects(), 1);
+}

@@ -1,0 +1,117 @@
+//! One request hidden in another: what semel reads and what an upstream reads must be one thing.
+
+use super::stage::{Line, Stage, header};
+use crate::serve::served::TOKEN;
+
+fn head(first: &str, rest: &str) -> String {
+    format!("{first}\r\nHost: localhost\r\nSemel-Token: {TOKEN}\r\n{rest}")
+}
+
+#[test]
+fn bodies_of_two_lengths_are_not_taken() {
+    let stage = Stage::plain();
+    let hidden = "POST /p/api/hidden HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
+    let length = hidden.len();
+    for (framing, body) in [
+        (format!("Content-Length: 2\r\nContent-Length: {length}\r\n\r\n"), format!("{{}}{hidden}")),
+        (format!("Content-Length: +{length}\r\n\r\n"), hidden.to_owned()),
+        ("Content-Length: 1,2\r\n\r\n".to_owned(), "{}".to_owned()),
+        ("Transfer-Encoding: chunked, identity\r\n\r\n".to_owned(), hidden.to_owned()),
+        ("Transfer-Encoding: xchunked\r\n\r\n".to_owned(), hidden.to_owned()),
+        ("Content-Length: 2\r\n folded: 1\r\n\r\n".to_owned(), "{}".to_owned()),
+        ("Transfer-Encoding:\r\n chunked\r\n\r\n".to_owned(), hidden.to_owned()),
+        ("Content-Length : 2\r\n\r\n".to_owned(), "{}".to_owned()),
+        ("X: a\0b\r\nContent-Length: 2\r\n\r\n".to_owned(), "{}".to_owned()),
+        ("Transfer-Encoding: chunked\r\n\r\n".to_owned(), "zz\r\n{}\r\n0\r\n\r\n".to_owned()),
+        ("Transfer-Encoding: chunked\r\n\r\n".to_owned(), "ffffffffffffffffff\r\n{}\r\n0\r\n\r\n".to_owned()),
+    ] {
+        let mut line = Line::to(&stage.served);
+        line.write(&(head("POST /p/api/outer HTTP/1.1", &framing) + &body));
+        let answer = line.answer();
+        assert_eq!(answer.status, 400, "{framing:?}: {answer:?}");
+        assert!(line.is_closed(), "{framing:?}");
+    }
+    let mut old = Line::to(&stage.served);
+    old.write(&head("POST /p/api/outer HTTP/1.0", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"));
+    assert_eq!(old.answer().status, 400);
+    assert_eq!(stage.api.heard().len(), 0);
+}
+
+#[test]
+fn a_length_beside_chunks_counts_for_nothing_and_ends_the_connection() {
+    let stage = Stage::plain();
+    let hidden = head("POST /p/api/hidden HTTP/1.1", "Content-Length: 0\r\n\r\n");
+    for framing in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+    ] {
+        let before = stage.api.heard().len();
+        let mut line = Line::to(&stage.served);
+        line.write(&(head("POST /p/api/outer HTTP/1.1", framing) + "\r\n2\r\n{}\r\n0\r\n\r\n" + &hidden));
+        assert_eq!(line.answer().status, 201, "{framing:?}");
+        assert!(line.is_closed(), "{framing:?}");
+        let heard = stage.api.last();
+        assert_eq!((heard.text().as_str(), heard.header("content-length")), ("{}", Some("2")));
+        assert_eq!(heard.header("transfer-encoding"), None);
+        assert_eq!(stage.api.heard().len(), before + 1, "what was hidden is not read");
+    }
+}
+
+#[test]
+fn an_upstream_gets_one_length_and_nothing_of_the_connection() {
+    let stage = Stage::plain();
+    let mut line = Line::to(&stage.served);
+    line.write(&head(
+        "POST /p/api/outer HTTP/1.1",
+        "Connection: keep-alive, X-Internal, Content-Length\r\nX-Internal: 1\r\nTE: trailers\r\nProxy-Authorization: Basic x\r\nTrailer: X\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Trailer: 1\r\n\r\n",
+    ));
+    assert_eq!(line.answer().status, 201);
+    let heard = stage.api.last();
+    assert_eq!(heard.header("content-length"), Some("2"));
+    for name in
+        ["x-internal", "te", "proxy-authorization", "trailer", "transfer-encoding", "connection", "x-trailer"]
+    {
+        assert_eq!(heard.header(name), None, "{name}");
+    }
+    // The connection goes on, and the next request on it is one of its own.
+    let answer = line.post("/next", "", "");
+    assert_eq!((answer.status, header(&answer, "semel-outcome")), (201, Some("ran")));
+}
+
+#[test]
+fn a_body_that_waits_for_a_word_gets_it() {
+    let stage = Stage::plain();
+    let mut line = Line::to(&stage.served);
+    line.write(&head(
+        "POST /p/api/a HTTP/1.1",
+        "Expect: 100-continue\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n",
+    ));
+    assert_eq!(line.answer().status, 100);
+    line.write("{}");
+    assert_eq!(line.answer().status, 201);
+    assert_eq!(stage.api.last().header("expect"), None);
+    // Who would be refused anyway is told before it sends anything.
+    let mut refused = Line::to(&stage.served);
+    refused.write(&head("POST /p/nobody/a HTTP/1.1", "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"));
+    assert_eq!(refused.answer().status, 404);
+}
+
+#[test]
+fn an_address_that_leads_where_it_should_not_is_refused_at_the_start_or_before_connecting() {
+    for url in [
+        "http://2130706433/",
+        "http://0x7f.1/",
+        "http://user:pass@127.0.0.1/",
+        "ftp://127.0.0.1/",
+        "http://127.1/",
+    ] {
+        let home = crate::home::Home::new();
+        home.file("semel.toml", &format!("[upstream.api]\nurl = \"{url}\"\n"));
+        let ran = home.semel(["serve", "--listen", "127.0.0.1:0"]);
+        assert_ne!(ran.code, Some(0), "{url}: {ran:?}");
+    }
+    // The name is not one of this machine's own, and leads nowhere that it may.
+    let stage = Stage::with("[upstream.inside]\nurl = \"http://metadata.invalid/\"\n");
+    let headers = format!("Semel-Token: {TOKEN}\r\n");
+    assert_eq!(stage.served.ask_raw("GET /p/inside/latest HTTP/1.1", &headers, "").answer().status, 502);
+}

@@ -1,0 +1,82 @@
+//! What a request would do, in the upstream's own words where its rule says how to ask for them.
+
+use super::arguments::Shape;
+use super::classify;
+use super::guard::Guarded;
+use super::inject::{self, Parts};
+use super::reply;
+use crate::http::body;
+use http::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
+use http::{Request, StatusCode};
+use semel_core::answer::{Answer, Would};
+use semel_core::policy::rule::{DryRun, Inject, InjectInto};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A dry run changes nothing; one that takes longer has failed.
+const TAKES_MAX: Duration = Duration::from_secs(30);
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Puts what the upstream says about it into the answer. Nothing is claimed, and no effect is sent.
+pub async fn with_changes(mut answer: Answer, guarded: &Guarded) -> Answer {
+    if let (Some(told), Some(own)) = (&mut answer.dry_run, &guarded.understood.rule.dry_run)
+        && told.would == Would::Run
+        && let Some(request) = request(guarded, own)
+    {
+        let asked = tokio::time::timeout(TAKES_MAX, ask(guarded, request)).await;
+        let asked = asked.unwrap_or_else(|_| Err("it did not answer".into()));
+        told.changes = vec![asked.unwrap_or_else(|why| json!({"own_dry_run_failed": why}))];
+    }
+    answer
+}
+
+/// The request as its upstream's dry run. `None`: it cannot be made one, and must not be sent.
+fn request(guarded: &Guarded, own: &DryRun) -> Option<Request<bytes::Bytes>> {
+    let Guarded { method, uri, headers, body, understood, offer, .. } = guarded;
+    let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
+    // The key is for the effect.
+    headers.remove(&offer.key_header);
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    let (into, value) = match own {
+        DryRun::Header(name, value) => {
+            headers.insert(HeaderName::try_from(name).ok()?, HeaderValue::from_str(value).ok()?);
+            (None, value)
+        }
+        DryRun::Arg(name, value) => {
+            let into = match name.split_once('.') {
+                Some(("query", name)) => InjectInto::Query(name.to_owned()),
+                Some(("body", name)) => InjectInto::Body(name.to_owned()),
+                _ => InjectInto::Body(name.clone()),
+            };
+            (Some(into), value)
+        }
+        DryRun::Flag(_) => return None,
+    };
+    if let Some(into) = into {
+        let inject = Inject { into, form: Default::default(), length: None, valid_for: None };
+        if !inject::fits(&inject, &understood.arguments) {
+            return None;
+        }
+        let shape: &Shape = &understood.arguments.shape;
+        let parts = Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
+        inject::put_value(&inject, value, parts);
+    }
+    let mut request = Request::new(body);
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    Some(request)
+}
+
+async fn ask(guarded: &Guarded, request: Request<bytes::Bytes>) -> Result<Value, String> {
+    let client = &guarded.offer.client;
+    let prepared = client.prepare().await.map_err(|error| error.to_string())?;
+    let response = client.send(prepared, request).await.map_err(|error| error.to_string())?;
+    let (head, body) = response.into_parts();
+    let body = body::read(body, ANSWER_BYTES_MAX, TAKES_MAX).await.map_err(|error| error.to_string())?;
+    match head.status {
+        StatusCode::NO_CONTENT => Ok(Value::Null),
+        status if status.is_success() => Ok(reply::value(&body).to_value()),
+        status => Err(classify::line(status, &body)),
+    }
+}

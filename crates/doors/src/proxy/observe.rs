@@ -1,0 +1,81 @@
+//! Observe mode: everything passes as it came, and what would have been decided goes to the journal.
+
+use super::arguments::Arguments;
+use super::headers;
+use super::intent::{self, Asked};
+use super::offer::Offer;
+use super::path::Place;
+use super::refused::Refused;
+use super::relay::{Outgoing, relay};
+use super::take::{Intake, Part, Resumed, Whole, not_whole};
+use super::wishes::Wishes;
+use crate::caller::Caller;
+use crate::hall::Hall;
+use crate::http::body::Unreadable;
+use crate::http::client::Payload;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::Method;
+use http::request::Parts;
+use semel_gate::counts;
+use std::sync::Arc;
+
+/// A request that is looked at while it passes.
+#[derive(Debug)]
+pub struct Observed<'a> {
+    pub hall: &'a Arc<Hall>,
+    pub intake: &'a Intake,
+    pub offer: &'a Arc<Offer>,
+    pub caller: Caller,
+    pub wishes: Wishes,
+    pub others: Vec<Method>,
+    pub place: Place,
+    pub parts: Parts,
+}
+
+impl Observed<'_> {
+    pub async fn pass(self, body: &mut Body) -> Result<Response, Refused> {
+        let (payload, turn) = match self.intake.whole(body).await {
+            Ok(Whole { bytes, turn }) => {
+                self.write_down(&bytes);
+                (Payload::from(bytes), turn)
+            }
+            // Too large to be looked at, but nothing is blocked for that.
+            Err(Part { bytes, why: Unreadable::TooLarge(_) }) => {
+                let resumed = Resumed { beginning: bytes, rest: std::mem::take(body) };
+                (Payload::from(Body::new(resumed)), None)
+            }
+            Err(Part { why, .. }) => return Err(not_whole(&why)),
+        };
+        let Observed { hall, caller, offer, place, parts, .. } = self;
+        hall.passed_through(&caller.tenant, counts::Door::Http);
+        let headers = headers::upward(parts.headers, offer);
+        let outgoing = Outgoing { method: parts.method, uri: place.uri, headers, body: payload };
+        let response = relay(offer, outgoing).await;
+        drop(turn);
+        Ok(response)
+    }
+
+    /// What is not understood here would have been refused, and leaves no trace.
+    fn write_down(&self, body: &Bytes) {
+        let Observed { hall, offer, caller, wishes, others, place, parts, .. } = self;
+        let (Ok(gate), headers) = (&hall.gate, &parts.headers) else { return };
+        let Ok(arguments) = Arguments::read(&place.path, parts.uri.query(), headers, body) else { return };
+        let others = others.clone();
+        let asked = Asked { method: &parts.method, others, path: &place.path, arguments, headers };
+        let Ok(understood) = intent::understand(&hall.policy, offer, asked) else { return };
+        let Ok(intent) = intent::intent(&understood, offer, caller, wishes, headers, gate.ledger.secret())
+        else {
+            return;
+        };
+        let (hall, working) = (Arc::clone(hall), hall.busy.begin());
+        // The request itself does not wait for it.
+        tokio::spawn(async move {
+            if let Ok(gate) = &hall.gate {
+                gate.observed(&intent, &understood.rule).await;
+            }
+            drop(working);
+        });
+    }
+}

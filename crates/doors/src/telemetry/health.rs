@@ -1,0 +1,111 @@
+//! `/livez`, `/readyz` and `/metrics`.
+
+use super::metrics;
+use crate::hall::Hall;
+use crate::http::server::{Credential, LOCAL, Load, problem};
+use crate::runtime::moment;
+use crate::stats;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Request, StatusCode};
+use semel_core::policy::file::MetricsFor;
+use semel_gate::clock::Clock;
+use semel_ledger::tokens::Scope;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// Whether it is ready is found out at most this often, however often it is asked: nobody needs a token to ask.
+const READY_EVERY: Duration = Duration::from_secs(1);
+
+/// A disk that takes longer is not ready.
+const WRITE_TAKES_MAX: Duration = Duration::from_secs(5);
+
+/// How a server's health is known.
+#[derive(Debug)]
+pub struct Operation {
+    hall: Arc<Hall>,
+    load: Load,
+    ready: Mutex<Option<(Instant, Result<(), String>)>>,
+}
+
+impl Operation {
+    pub fn new(hall: Arc<Hall>, load: Load) -> Operation {
+        Operation { hall, load, ready: Mutex::default() }
+    }
+
+    /// A durable write, as a claim is one. Whoever asks meanwhile waits for the same answer.
+    async fn ready(&self) -> Result<(), String> {
+        let mut last = self.ready.lock().await;
+        if let Some((at, found)) = &*last
+            && at.elapsed() < READY_EVERY
+        {
+            return found.clone();
+        }
+        let found = match &self.hall.gate {
+            Err(why) => Err(why.clone()),
+            Ok(gate) => {
+                let write = gate.ledger.prove_ready(gate.clock.now());
+                match tokio::time::timeout(WRITE_TAKES_MAX, write).await {
+                    Ok(written) => written.map_err(|error| error.to_string()),
+                    Err(_) => Err("the ledger takes no write".to_owned()),
+                }
+            }
+        };
+        *last = Some((moment(), found.clone()));
+        found
+    }
+
+    /// The operator of this machine, unless everybody may know.
+    fn may_read_metrics(&self, request: &Request<Body>) -> bool {
+        let credential = request.extensions().get::<Credential>().unwrap_or(&Credential::None);
+        let scope = request.extensions().get::<Scope>();
+        // The numbers are of all tenants together.
+        let operates = scope.is_some_and(|scope| *scope >= Scope::Operator) && credential.tenant() == LOCAL;
+        operates || self.hall.policy.serve.metrics == Some(MetricsFor::Open)
+    }
+}
+
+pub fn router(operation: Arc<Operation>) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state(operation)
+}
+
+async fn readyz(State(operation): State<Arc<Operation>>) -> Response {
+    match operation.ready().await {
+        Ok(()) => Response::new(Body::from("ok\n")),
+        Err(why) => {
+            let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, &format!("not ready: {why}"));
+            response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+        }
+    }
+}
+
+async fn metrics(State(operation): State<Arc<Operation>>, request: Request<Body>) -> Response {
+    if !operation.may_read_metrics(&request) {
+        let needs = "metrics need a token of scope operator, of this machine's own tenant";
+        return problem(StatusCode::FORBIDDEN, needs);
+    }
+    let hall = &operation.hall;
+    let in_doubt = match &hall.gate {
+        Ok(gate) => stats::in_doubt(&gate.ledger, None, gate.clock.now()).await.ok(),
+        Err(_) => None,
+    };
+    let Ok(text) = metrics::text(hall, &operation.load, in_doubt) else {
+        return problem(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written");
+    };
+    let mut response = Response::new(Body::from(text));
+    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,168 @@
+//! Counts, times and gauges in the form that Prometheus reads. Labels come from closed sets: no name of a tool, a run or
+//! a tenant is ever one.
+
+use crate::hall::Hall;
+use crate::http::server::Load;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use semel_core::beside::Layer;
+use semel_gate::counts::{Counter, Counts, Door};
+use semel_ledger::times::{BUCKETS_US, Counted};
+use std::fmt;
+use std::sync::Arc;
+
+/// What is told at one moment.
+#[derive(Debug)]
+struct Snapshot {
+    counts: Arc<Counts>,
+    commits: Counted,
+    in_flight: usize,
+    in_doubt: Option<u64>,
+    connections: usize,
+    requests: usize,
+}
+
+/// The whole text. Without a ledger there is nothing to count.
+pub fn text(hall: &Hall, load: &Load, in_doubt: Option<u64>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::default();
+    if let Ok(gate) = &hall.gate {
+        registry.register_collector(Box::new(Snapshot {
+            counts: Arc::clone(&gate.counts),
+            commits: gate.ledger.store().commit_times(),
+            in_flight: hall.busy.count(),
+            in_doubt,
+            connections: load.connections(),
+            requests: load.requests(),
+        }));
+    }
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// One value with its labels.
+type Sample = (Vec<(&'static str, &'static str)>, u64);
+
+impl Snapshot {
+    fn by_door(&self, label: &'static str, counters: &[(Counter, &'static str)]) -> Vec<Sample> {
+        let of = |door: Door| {
+            let samples = counters.iter().map(move |(counter, word)| {
+                let labels = vec![("door", door.word()), (label, *word)];
+                (labels, self.counts.total(door, *counter))
+            });
+            samples.collect::<Vec<_>>()
+        };
+        Door::ALL.into_iter().flat_map(of).collect()
+    }
+
+    fn each_door(&self, counter: Counter) -> Vec<Sample> {
+        Door::ALL
+            .into_iter()
+            .map(|door| (vec![("door", door.word())], self.counts.total(door, counter)))
+            .collect()
+    }
+
+    fn of_models(&self, counters: &[(Counter, &'static str)]) -> Vec<Sample> {
+        let sample = |(counter, kind): &(Counter, &'static str)| {
+            (vec![("kind", *kind)], self.counts.total(Door::Llm, *counter))
+        };
+        counters.iter().map(sample).collect()
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let requests = self.by_door(
+            "outcome",
+            &[
+                (Counter::Ran, "ran"),
+                (Counter::Replayed, "replayed"),
+                (Counter::Joined, "joined"),
+                (Counter::Held, "held"),
+                (Counter::Refused, "refused"),
+                (Counter::PassedThrough, "passed_through"),
+            ],
+        );
+        let effects = self.by_door(
+            "state",
+            &[
+                (Counter::Applied, "applied"),
+                (Counter::NotApplied, "not_applied"),
+                (Counter::InDoubt, "in_doubt"),
+            ],
+        );
+        let repeats = self.by_door(
+            "layer",
+            &[
+                (Counter::Transport, Layer::Transport.word()),
+                (Counter::Sdk, Layer::Sdk.word()),
+                (Counter::Agent, Layer::Agent.word()),
+                (Counter::Process, Layer::Process.word()),
+            ],
+        );
+        let tokens = self.of_models(&[
+            (Counter::InputTokens, "input"),
+            (Counter::OutputTokens, "output"),
+            (Counter::SavedInputTokens, "saved_input"),
+            (Counter::SavedOutputTokens, "saved_output"),
+        ]);
+        let cost = self.of_models(&[(Counter::Cost, "spent"), (Counter::SavedCost, "saved")]);
+        counter(&mut encoder, "semel_requests", "Calls that came, by what they got", &requests)?;
+        counter(&mut encoder, "semel_attempts", "Attempts sent upstream", &self.each_door(Counter::Sent))?;
+        counter(
+            &mut encoder,
+            "semel_effects",
+            "Attempts settled, by what is known of their effect",
+            &effects,
+        )?;
+        counter(&mut encoder, "semel_repeats", "Repeated calls, by who repeated", &repeats)?;
+        let duplicates = self.each_door(Counter::Duplicates);
+        counter(&mut encoder, "semel_duplicates_detected", "Effects that happened twice", &duplicates)?;
+        counter(&mut encoder, "semel_tokens", "Tokens of model calls, used and saved", &tokens)?;
+        counter(&mut encoder, "semel_cost_nanos", "Billionths of the price table's currency", &cost)?;
+        gauge(
+            &mut encoder,
+            "semel_calls_in_flight",
+            "Calls under way in this process",
+            self.in_flight as u64,
+        )?;
+        if let Some(in_doubt) = self.in_doubt {
+            gauge(&mut encoder, "semel_effects_in_doubt", "Effects in doubt in this ledger", in_doubt)?;
+        }
+        gauge(&mut encoder, "semel_connections_open", "Open connections", self.connections as u64)?;
+        gauge(
+            &mut encoder,
+            "semel_requests_open",
+            "Requests under way, streams included",
+            self.requests as u64,
+        )?;
+        times(&mut encoder, "semel_claim_seconds", "Taking a claim, durably", &self.counts.claims.counted())?;
+        let settlements = self.counts.settlements.counted();
+        times(&mut encoder, "semel_settle_seconds", "Recording an answer, durably", &settlements)?;
+        times(&mut encoder, "semel_ledger_commit_seconds", "One durable commit of the ledger", &self.commits)
+    }
+}
+
+fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, samples: &[Sample]) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in samples {
+        family.encode_family(labels)?.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+    }
+    Ok(())
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    let value = i64::try_from(value).unwrap_or(i64::MAX);
+    encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+}
+
+fn times(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, counted: &Counted) -> fmt::Result {
+    let ends = BUCKETS_US.iter().map(|us| *us as f64 / 1e6).chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = ends.zip(counted.buckets.iter().copied()).collect();
+    let sum = counted.sum_us as f64 / 1e6;
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    family.encode_histogram::<NoLabelSet>(sum, counted.count(), &buckets, None)
+}
