@@ -17,7 +17,8 @@ usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
        cargo xtask packs [--write]
 
 test    sets up what the tests need, builds once, runs them all
-          --long   model checks to the full depth, 20000 kills, 50 power cuts, real agents
+          --long   model checks to the full depth, 20000 kills, 50 power cuts, real agents, a cut at
+                   every byte
 peers   installs the real peers of the tests into target/peers; `test` does it too
           --agents also those of the long tests
 bench   prints one table of ratios, each with its goal and its aim

@@ -1,6 +1,6 @@
 // Restate: an invocation per idempotency key with one journaled step that does nothing.
 //
-// usage: peer_restate.mjs DIRECTORY CALLERS, then a number of calls a line
+// usage: peer_restate.mjs DIRECTORY CALLERS, then a number of calls a line; `again N` repeats the keys of the line before
 //
 // Callers, handlers and server are a process each, as they would be elsewhere.
 
@@ -58,7 +58,7 @@ async function drive(directory, callers) {
     handlers.send("ran?");
     return (await once(handlers, "message"))[0];
   };
-  const turn = async (series, calls) => {
+  const turn = async (series, calls, expected = calls) => {
     const before = await ran();
     let next = 0;
     const caller = async () => {
@@ -72,14 +72,18 @@ async function drive(directory, callers) {
     await Promise.all(Array.from({ length: callers }, caller));
     const took = (performance.now() - started) / 1000;
     const count = (await ran()) - before;
-    if (count !== calls) throw new Error(`${count} of ${calls} ran`);
+    if (count !== expected) throw new Error(`${count} of ${calls} ran, not ${expected}`);
     return calls / took;
   };
   await turn("warm", 400);
   const version = JSON.parse(readFileSync(`${installed}restate-server/package.json`)).version;
   console.log(JSON.stringify({ version }));
+  let series;
   for await (const line of createInterface({ input: process.stdin })) {
-    console.log(JSON.stringify({ calls_per_second: await turn(`at-${performance.now()}`, Number(line)) }));
+    const [calls, again] = line.split(" ").reverse();
+    if (!again) series = `at-${performance.now()}`;
+    const rate = await turn(series, Number(calls), again ? 0 : Number(calls));
+    console.log(JSON.stringify({ calls_per_second: rate }));
   }
   server.kill("SIGKILL");
   handlers.disconnect();

@@ -45,6 +45,28 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
+/// Fresh calls and replays a second, over many connections.
+pub fn rates(
+    runtime: &Runtime,
+    upstream: &Upstream,
+    semel: &Served,
+    series: &str,
+    span: Duration,
+) -> Result<(f64, f64)> {
+    let before = upstream.count(runtime)?;
+    let fresh = drive(runtime, semel.address, CALLERS, span, guarded(series, u64::MAX))?;
+    let replayed = drive(runtime, semel.address, CALLERS, span, guarded(series, fresh.calls))?;
+    let posted = upstream.count(runtime)? - before;
+    expect(posted == fresh.calls, || format!("{posted} calls were made, not {}", fresh.calls))?;
+    Ok((fresh.per_second(), replayed.per_second()))
+}
+
+/// Guarded requests with so many different keys.
+fn guarded(series: &str, keys: u64) -> impl Fn(u64) -> Vec<u8> + Send + Sync + 'static {
+    let headers = format!("{TOKEN}{KIND}Idempotency-Key: {series}-");
+    move |n| request("POST", "/p/bench/items", &format!("{headers}{:012}\r\n", n % keys), BODY)
+}
+
 /// What a fresh call alone takes more than a call without any proxy, beside two flushes and what nginx adds.
 fn added(mut turn: Turn, stage: &Stage) -> Result<Line> {
     let mut file = Appended::create(stage.directory.path())?;
@@ -127,30 +149,27 @@ impl Stage {
         let span = effort.span();
         let series = format!("{:x}", measure::own_seconds().to_bits() ^ u64::from(std::process::id()));
         let get = |path: &'static str, headers: &'static str| move |_| request("GET", path, headers, "");
-        let post = |path: &'static str, headers: &'static str, series: String, of: u64| {
-            move |n: u64| {
-                let key = format!("Idempotency-Key: {series}-{connections}-{:08}\r\n", n % of);
-                request("POST", path, &format!("{headers}{KIND}{key}"), BODY)
-            }
+        let series = format!("{series}-{connections}");
+        let theirs = || {
+            let headers = format!("{KIND}Idempotency-Key: {series}-");
+            move |n: u64| request("POST", "/items", &format!("{headers}{n:012}\r\n"), BODY)
         };
         let (nginx, semel) = (self.nginx.processes(), [self.semel.process()]);
-        let theirs = |path, series: &str| post(path, "", series.to_owned(), u64::MAX);
-        let direct =
-            self.measure(self.upstream.address, connections, span, &[], theirs("/items", &series))?;
+        let direct = self.measure(self.upstream.address, connections, span, &[], theirs())?;
         let nginx_get = self.measure(self.nginx.address, connections, span, &nginx, get("/items/1", ""))?;
         let passed =
             self.measure(self.semel.address, connections, span, &semel, get("/p/bench/items/1", TOKEN))?;
-        let nginx_post =
-            self.measure(self.nginx.address, connections, span, &nginx, theirs("/items", &series))?;
+        let nginx_post = self.measure(self.nginx.address, connections, span, &nginx, theirs())?;
         let before = self.upstream.count(&self.runtime)?;
-        let own = |of| post("/p/bench/items", TOKEN, series.clone(), of);
-        let fresh = self.measure(self.semel.address, connections, span, &semel, own(u64::MAX))?;
+        let fresh =
+            self.measure(self.semel.address, connections, span, &semel, guarded(&series, u64::MAX))?;
         let posted = self.upstream.count(&self.runtime)? - before;
         expect(posted == fresh.load.calls, || {
             format!("{posted} of {} fresh calls were made", fresh.load.calls)
         })?;
         let known = fresh.load.calls;
-        let replayed = self.measure(self.semel.address, connections, span, &semel, own(known))?;
+        let replayed =
+            self.measure(self.semel.address, connections, span, &semel, guarded(&series, known))?;
         let repeated = self.upstream.count(&self.runtime)? - before - posted;
         expect(repeated == 0, || format!("{repeated} replays were made again"))?;
         Ok(Turn { direct, nginx_get, nginx_post, passed, fresh, replayed })

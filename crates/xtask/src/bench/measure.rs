@@ -126,3 +126,12 @@ pub fn seconds_of(processes: &[u32]) -> f64 {
     };
     processes.iter().filter_map(ticks).sum::<u64>() as f64 / TICKS_PER_SECOND
 }
+
+/// How many files a process that we start may have open, if it asks for all that it may have.
+pub fn open_files_max() -> usize {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let words =
+        line.map(|line| line.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>());
+    words.and_then(|words| words.into_iter().min()).unwrap_or(1_024)
+}

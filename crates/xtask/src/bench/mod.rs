@@ -20,6 +20,7 @@ mod alone;
 mod busy;
 mod command;
 mod http;
+mod llm;
 mod mcp;
 mod memory;
 mod processes;
@@ -62,7 +63,7 @@ struct Bench {
     repetitions: usize,
 }
 
-const BENCHES: [Bench; 10] = [
+const BENCHES: [Bench; 11] = [
     Bench { name: "alone", run: alone::run, repetitions: REPETITIONS },
     Bench { name: "busy", run: busy::run, repetitions: REPETITIONS },
     Bench { name: "slow-disk", run: slow_disk::run, repetitions: REPETITIONS },
@@ -71,6 +72,7 @@ const BENCHES: [Bench; 10] = [
     Bench { name: "command", run: command::run, repetitions: REPETITIONS },
     Bench { name: "mcp", run: mcp::run, repetitions: REPETITIONS },
     Bench { name: "http", run: http::run, repetitions: REPETITIONS },
+    Bench { name: "llm", run: llm::run, repetitions: REPETITIONS },
     // Filling takes minutes, and the small ledger is measured again beside each larger one.
     Bench { name: "size", run: size::run, repetitions: 1 },
     Bench { name: "memory", run: memory::run, repetitions: 1 },

@@ -20,7 +20,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Before one upstream, named `bench`.
+    /// Before one upstream, named `bench`, with more lines about it.
     pub fn before(upstream: SocketAddr, more: &str) -> Result<Served> {
         let semel = release_binary()?;
         let directory = tempfile::tempdir_in(project::scratch()?)?;

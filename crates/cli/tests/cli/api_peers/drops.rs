@@ -1,7 +1,7 @@
 //! A client that drops a stream at its half: the generation goes on, and whoever asks again gets all of it.
 
 use super::models::{is_whole, prompt};
-use super::sdk::{ANTHROPIC_NODE, ANTHROPIC_PYTHON, Brought, OPENAI_NODE, OPENAI_PYTHON, Sdk};
+use super::sdk::{ANTHROPIC_NODE, ANTHROPIC_PYTHON, OPENAI_NODE, OPENAI_PYTHON, Sdk, with_each};
 use super::stage::{Stage, token};
 use serde_json::{Value, json};
 
@@ -33,20 +33,17 @@ fn dropped_at_half(sdk: Sdk) {
     let limit = if fewer["do"] == "responses" { "max_output_tokens" } else { "max_tokens" };
     fewer["args"][limit] = 50.into();
     let seconds = [stream(sdk, cases[0]), as_json, fewer];
-    let turns: Vec<Value> = (cases.iter().zip(seconds))
-        .map(|(case, second)| json!({"in_turn": [abandoned(sdk, case), second]}))
-        .collect();
-    let mut brought = sdk.together(&stage.home, &base, &turns, &token());
-    for (case, turn) in cases.iter().zip(&mut brought) {
-        let second = Brought(turn.0[1].take());
-        assert_eq!(turn.0[0]["value"]["abandoned"], true, "{sdk}, {case}: {}", turn.0);
-        assert!(is_whole(&second), "{case}: {}", second);
+    let turns: Vec<Vec<Value>> =
+        cases.iter().zip(seconds).map(|(case, second)| vec![abandoned(sdk, case), second]).collect();
+    for (case, turn) in cases.iter().zip(sdk.cases(&stage.home, &base, &turns, &token())) {
+        assert_eq!(turn[0].value()["abandoned"], true, "{sdk}, {case}: {}", turn[0]);
+        assert!(is_whole(&turn[1]), "{sdk}, {case}: {}", turn[1]);
         let happened = stage.world.of(case);
         assert_eq!(
             (happened.requests, happened.effects, happened.gone),
             (1, 1, 0),
             "{sdk}, {case}: {}",
-            second
+            turn[1]
         );
     }
     // Read to its end though nobody asks again, and kept for whoever does later.
@@ -66,12 +63,10 @@ fn dropped_at_half(sdk: Sdk) {
 
 #[test]
 fn a_stream_dropped_at_half_is_served_whole_to_the_retry_behind_the_openai_sdks() {
-    dropped_at_half(OPENAI_PYTHON);
-    dropped_at_half(OPENAI_NODE);
+    with_each([OPENAI_PYTHON, OPENAI_NODE], dropped_at_half);
 }
 
 #[test]
 fn a_stream_dropped_at_half_is_served_whole_to_the_retry_behind_the_anthropic_sdks() {
-    dropped_at_half(ANTHROPIC_PYTHON);
-    dropped_at_half(ANTHROPIC_NODE);
+    with_each([ANTHROPIC_PYTHON, ANTHROPIC_NODE], dropped_at_half);
 }

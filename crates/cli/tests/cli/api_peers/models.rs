@@ -3,7 +3,9 @@
 
 use super::faults::{self, Fault, Leaves};
 use super::findings::Findings;
-use super::sdk::{ANTHROPIC_NODE, ANTHROPIC_PYTHON, Api, Brought, Language, OPENAI_NODE, OPENAI_PYTHON, Sdk};
+use super::sdk::{
+    ANTHROPIC_NODE, ANTHROPIC_PYTHON, Api, Brought, Language, OPENAI_NODE, OPENAI_PYTHON, Sdk, with_each,
+};
 use super::stage::{CASE, Stage, token};
 use super::world::World;
 use serde_json::{Value, json};
@@ -14,7 +16,7 @@ pub fn prompt(sdk: Sdk, case: &str) -> Value {
     let (what, args) = match sdk.api {
         Api::Anthropic => ("messages", json!({"messages": messages})),
         // Both of its forms, in turns.
-        _ if case.len() % 2 == 0 => ("responses", json!({"input": case})),
+        _ if case.len().is_multiple_of(2) => ("responses", json!({"input": case})),
         _ => ("chat", json!({"messages": messages})),
     };
     json!({"do": what, "args": args, "headers": {CASE: case}, "outer": 3})
@@ -59,44 +61,41 @@ fn no_more_than_needed(fault: &Fault, brought: &Brought, world: &World, findings
     }
 }
 
+/// The step is asked for until it has its answer, then once more, then in the other form.
 fn one_answer_whatever_goes_wrong(sdk: Sdk, faults: &[Fault], form: fn(Value) -> Value) {
     let stage = Stage::new();
     stage.world.tell(&faults::plan(faults));
-    let steps: Vec<Value> = faults.iter().map(|fault| form(named(sdk, fault.name))).collect();
-    let base = sdk.api.guarded(&stage.semel.address);
-    let mut findings = Findings::default();
+    let steps = |fault: &Fault| {
+        let step = form(named(sdk, fault.name));
+        vec![step.clone(), step.clone(), other_form(step)]
+    };
+    let cases: Vec<Vec<Value>> = faults.iter().map(steps).collect();
     // What the model does not answer is given up by the SDK, after semel has begun to doubt it.
     let mut given_up = token();
     given_up["timeout_s"] = 6.into();
-    let first = sdk.together(&stage.home, &base, &steps, &given_up);
-    for (fault, brought) in faults.iter().zip(&first) {
-        findings.expect(is_whole(brought), fault.name, brought);
-        no_more_than_needed(fault, brought, &stage.world, &mut findings);
-    }
-    // The step has its answer now, in either form.
-    let before = stage.world.happened();
-    let again = sdk.together(&stage.home, &base, &steps, &token());
-    let other: Vec<Value> = steps.iter().map(other_form).collect();
-    let other = sdk.together(&stage.home, &base, &other, &token());
-    for (at, fault) in faults.iter().enumerate().filter(|(at, _)| first[*at].ok()) {
-        let (case, first, again, other) = (fault.name, &first[at], &again[at], &other[at]);
-        findings.same((again.id(), again.body()), (first.id(), first.body()), case, again);
-        findings.same(again.header("idempotent-replayed"), Some("true"), case, again);
-        findings.expect(
-            is_whole(other) && other.id() == first.id(),
-            case,
-            format_args!("{} {}", first, other),
-        );
-        findings.same(stage.world.of(case), before[case].clone(), case, "a canonical answer needs no model");
+    let base = sdk.api.guarded(&stage.semel.address);
+    let brought = sdk.cases(&stage.home, &base, &cases, &given_up);
+    let mut findings = Findings::default();
+    for (fault, calls) in faults.iter().zip(&brought) {
+        let (case, [first, again, other]) = (fault.name, &calls[..]) else {
+            panic!("three steps: {calls:?}")
+        };
+        let said = format!("{first}, then {again}, then {other}");
+        findings.expect(is_whole(first) && is_whole(other), case, &said);
+        findings.same((again.id(), again.body()), (first.id(), first.body()), case, &said);
+        findings.same(other.id(), first.id(), case, &said);
+        for repeated in [again, other] {
+            findings.same(repeated.header("idempotent-replayed"), Some("true"), case, &said);
+        }
+        no_more_than_needed(fault, first, &stage.world, &mut findings);
     }
     findings.assert_none();
 }
 
 /// Streamed instead of whole, and the other way round.
-fn other_form(step: &Value) -> Value {
-    let mut other = step.clone();
-    other["stream"] = (step["stream"] != true).into();
-    other
+fn other_form(mut step: Value) -> Value {
+    step["stream"] = (step["stream"] != true).into();
+    step
 }
 
 fn whole(step: Value) -> Value {
@@ -104,23 +103,15 @@ fn whole(step: Value) -> Value {
 }
 
 #[test]
-fn whatever_goes_wrong_a_step_has_one_answer_behind_the_openai_sdk_for_python() {
-    one_answer_whatever_goes_wrong(OPENAI_PYTHON, &faults::all(), whole);
+fn whatever_goes_wrong_a_step_has_one_answer_behind_the_openai_sdks() {
+    with_each([OPENAI_PYTHON, OPENAI_NODE], |sdk| one_answer_whatever_goes_wrong(sdk, &faults::all(), whole));
 }
 
 #[test]
-fn whatever_goes_wrong_a_step_has_one_answer_behind_the_openai_sdk_for_node() {
-    one_answer_whatever_goes_wrong(OPENAI_NODE, &faults::all(), whole);
-}
-
-#[test]
-fn whatever_goes_wrong_a_step_has_one_answer_behind_the_anthropic_sdk_for_python() {
-    one_answer_whatever_goes_wrong(ANTHROPIC_PYTHON, &faults::all(), whole);
-}
-
-#[test]
-fn whatever_goes_wrong_a_step_has_one_answer_behind_the_anthropic_sdk_for_node() {
-    one_answer_whatever_goes_wrong(ANTHROPIC_NODE, &faults::all(), whole);
+fn whatever_goes_wrong_a_step_has_one_answer_behind_the_anthropic_sdks() {
+    with_each([ANTHROPIC_PYTHON, ANTHROPIC_NODE], |sdk| {
+        one_answer_whatever_goes_wrong(sdk, &faults::all(), whole);
+    });
 }
 
 /// The SDKs for Node wait for ever for the rest of a stream, with or without semel.
@@ -130,23 +121,17 @@ fn of_streams(sdk: Sdk) -> Vec<Fault> {
 }
 
 #[test]
-fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_openai_sdk_for_python() {
-    one_answer_whatever_goes_wrong(OPENAI_PYTHON, &of_streams(OPENAI_PYTHON), streamed);
+fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_openai_sdks() {
+    with_each([OPENAI_PYTHON, OPENAI_NODE], |sdk| {
+        one_answer_whatever_goes_wrong(sdk, &of_streams(sdk), streamed);
+    });
 }
 
 #[test]
-fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_openai_sdk_for_node() {
-    one_answer_whatever_goes_wrong(OPENAI_NODE, &of_streams(OPENAI_NODE), streamed);
-}
-
-#[test]
-fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_anthropic_sdk_for_python() {
-    one_answer_whatever_goes_wrong(ANTHROPIC_PYTHON, &of_streams(ANTHROPIC_PYTHON), streamed);
-}
-
-#[test]
-fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_anthropic_sdk_for_node() {
-    one_answer_whatever_goes_wrong(ANTHROPIC_NODE, &of_streams(ANTHROPIC_NODE), streamed);
+fn whatever_goes_wrong_with_a_stream_its_answer_is_whole_behind_the_anthropic_sdks() {
+    with_each([ANTHROPIC_PYTHON, ANTHROPIC_NODE], |sdk| {
+        one_answer_whatever_goes_wrong(sdk, &of_streams(sdk), streamed);
+    });
 }
 
 /// Without a name a delivered answer is not reused: the caller wants another sample.
@@ -155,17 +140,15 @@ fn another_sample(sdk: Sdk) {
     let base = sdk.api.guarded(&stage.semel.address);
     let cases = ["once more", "and streamed"];
     let steps = [prompt(sdk, cases[0]), streamed(prompt(sdk, cases[1]))];
-    let first = sdk.together(&stage.home, &base, &steps, &token());
-    let again = sdk.together(&stage.home, &base, &steps, &token());
-    for ((case, first), again) in cases.iter().zip(&first).zip(&again) {
-        assert!(is_whole(first) && is_whole(again), "{case}: {} {}", first, again);
-        assert_ne!(first.id(), again.id(), "{case}");
+    let turns = steps.map(|step| vec![step; 2]);
+    for (case, calls) in cases.iter().zip(sdk.cases(&stage.home, &base, &turns, &token())) {
+        assert!(calls.iter().all(is_whole), "{case}: {calls:?}");
+        assert_ne!(calls[0].id(), calls[1].id(), "{case}");
         assert_eq!(stage.world.of(case).effects, 2, "{case}");
     }
 }
 
 #[test]
 fn a_delivered_answer_is_not_reused_unless_its_step_is_named() {
-    another_sample(OPENAI_PYTHON);
-    another_sample(ANTHROPIC_NODE);
+    with_each([OPENAI_PYTHON, ANTHROPIC_NODE], another_sample);
 }

@@ -63,6 +63,16 @@ impl Api {
     }
 }
 
+/// Tries something with several SDKs at once: they wait more than they work.
+pub fn with_each<const N: usize>(sdks: [Sdk; N], try_with: impl Fn(Sdk) + Sync) {
+    std::thread::scope(|scope| {
+        for sdk in sdks {
+            let try_with = &try_with;
+            scope.spawn(move || try_with(sdk));
+        }
+    });
+}
+
 /// What one step brought its caller.
 #[derive(Debug, Clone)]
 pub struct Brought(pub Value);
@@ -128,27 +138,28 @@ impl Brought {
 impl Sdk {
     /// Takes all steps at once, each with a client of its own.
     pub fn together(self, home: &Home, base: &str, steps: &[Value], more: &Value) -> Vec<Brought> {
-        let mut plan = json!({"base_url": base, "retries": 2, "timeout_s": 10, "steps": [steps]});
-        for (name, value) in more.as_object().into_iter().flatten() {
-            plan[name] = value.clone();
-        }
-        let result = self.drive(home, &plan);
-        let together = result[0].as_array().cloned().unwrap_or_default();
-        assert_eq!(together.len(), steps.len(), "{self}: {result}");
-        together.into_iter().map(Brought).collect()
+        let together = self.drive(home, base, &json!([steps]), more)[0].take();
+        brought(together)
     }
 
     /// Takes the steps one after the other.
     pub fn in_turn(self, home: &Home, base: &str, steps: &[Value], more: &Value) -> Vec<Brought> {
+        brought(self.drive(home, base, &json!(steps), more))
+    }
+
+    /// The steps of each case one after the other, and all cases at once.
+    pub fn cases(self, home: &Home, base: &str, cases: &[Vec<Value>], more: &Value) -> Vec<Vec<Brought>> {
+        let steps: Vec<Value> = cases.iter().map(|steps| json!({"in_turn": steps})).collect();
+        let mut together = self.drive(home, base, &json!([steps]), more)[0].take();
+        let cases = together.as_array_mut().map(std::mem::take).unwrap_or_default();
+        cases.into_iter().map(brought).collect()
+    }
+
+    fn drive(self, home: &Home, base: &str, steps: &Value, more: &Value) -> Value {
         let mut plan = json!({"base_url": base, "retries": 2, "timeout_s": 10, "steps": steps});
         for (name, value) in more.as_object().into_iter().flatten() {
             plan[name] = value.clone();
         }
-        let result = self.drive(home, &plan);
-        result.as_array().cloned().unwrap_or_default().into_iter().map(Brought).collect()
-    }
-
-    fn drive(self, home: &Home, plan: &Value) -> Value {
         let apis = installed("apis");
         let (program, ending) = match self.language {
             Language::Python => (apis.join("python/bin/python"), "py"),
@@ -160,5 +171,12 @@ impl Sdk {
         let ran = Ran::of(command.output().expect("the driver starts"));
         assert_eq!(ran.code, Some(0), "{self}: {ran:?}");
         ran.json()
+    }
+}
+
+fn brought(steps: Value) -> Vec<Brought> {
+    match steps {
+        Value::Array(steps) => steps.into_iter().map(Brought).collect(),
+        other => panic!("what came of several steps is a list: {other}"),
     }
 }

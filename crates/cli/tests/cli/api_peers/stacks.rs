@@ -3,7 +3,7 @@
 use super::models::{is_whole, prompt};
 use super::sdk::{
     ANTHROPIC_NODE, ANTHROPIC_PYTHON, Api, Brought, OPENAI_NODE, OPENAI_PYTHON, STRIPE_NODE, STRIPE_PYTHON,
-    Sdk,
+    Sdk, with_each,
 };
 use super::stage::{CASE, Stage, token};
 use super::world::header;
@@ -40,20 +40,12 @@ fn nine_tries(sdk: Sdk) {
 
 #[test]
 fn three_by_three_tries_of_a_charge_are_one_call_upstream() {
-    std::thread::scope(|scope| {
-        for sdk in [STRIPE_PYTHON, STRIPE_NODE] {
-            scope.spawn(move || nine_tries(sdk));
-        }
-    });
+    with_each([STRIPE_PYTHON, STRIPE_NODE], nine_tries);
 }
 
 #[test]
 fn three_by_three_tries_of_a_prompt_are_one_call_upstream() {
-    std::thread::scope(|scope| {
-        for sdk in [OPENAI_PYTHON, OPENAI_NODE, ANTHROPIC_PYTHON, ANTHROPIC_NODE] {
-            scope.spawn(move || nine_tries(sdk));
-        }
-    });
+    with_each([OPENAI_PYTHON, OPENAI_NODE, ANTHROPIC_PYTHON, ANTHROPIC_NODE], nine_tries);
 }
 
 /// A model that is down stays down, and is not asked nine times by each of many callers.
@@ -96,11 +88,7 @@ fn three_calls(sdk: Sdk) {
 
 #[test]
 fn three_calls_with_three_keys_of_the_sdks_own_are_one_charge() {
-    std::thread::scope(|scope| {
-        for sdk in [STRIPE_PYTHON, STRIPE_NODE] {
-            scope.spawn(move || three_calls(sdk));
-        }
-    });
+    with_each([STRIPE_PYTHON, STRIPE_NODE], three_calls);
 }
 
 #[test]

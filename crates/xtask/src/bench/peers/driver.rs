@@ -37,7 +37,16 @@ impl Driver {
 
     /// Calls a second over so many calls.
     pub fn turn(&mut self, calls: usize) -> Result<f64> {
-        writeln!(self.input.as_mut().expect("open until the end"), "{calls}")?;
+        self.ask(&calls.to_string())
+    }
+
+    /// The same calls again, for a script that knows how: none of them runs.
+    pub fn again(&mut self, calls: usize) -> Result<f64> {
+        self.ask(&format!("again {calls}"))
+    }
+
+    fn ask(&mut self, line: &str) -> Result<f64> {
+        writeln!(self.input.as_mut().expect("open until the end"), "{line}")?;
         Ok(child::number(&self.answer()?, "calls_per_second"))
     }
 

@@ -5,7 +5,9 @@
 
 mod agent_ledger;
 mod dbos;
+mod doors;
 mod driver;
+mod litellm;
 mod postgres;
 mod restate;
 
@@ -39,6 +41,12 @@ const PEERS: [Peer; 3] = [
     Peer { name: "agent-ledger", kept: "", calls: 2_000, start: agent_ledger::start },
 ];
 
+type Beside = fn(&Runtime, Effort) -> Result<Vec<Line>>;
+
+/// What stands at the same place as one of semel's doors.
+const DOORS: [(&str, Beside); 2] =
+    [("Restate over HTTP", doors::beside_restate), ("LiteLLM", doors::beside_litellm)];
+
 pub fn run(effort: Effort) -> Result<Vec<Line>> {
     let runtime = house::runtime()?;
     let mut lines = Vec::new();
@@ -46,6 +54,12 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
         match compare(peer, &runtime, effort) {
             Ok(line) => lines.push(line),
             Err(error) => eprintln!("not measured: {}: {error}", peer.name),
+        }
+    }
+    for (name, beside) in DOORS {
+        match beside(&runtime, effort) {
+            Ok(more) => lines.extend(more),
+            Err(error) => eprintln!("not measured: {name}: {error}"),
         }
     }
     if lines.is_empty() { Err("none of the peers could be measured".into()) } else { Ok(lines) }
