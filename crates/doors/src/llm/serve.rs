@@ -66,12 +66,8 @@ pub async fn answer(
             Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
         };
     let rule = intent::rule(&hall.policy, &asked, &arguments);
-    let mut intent =
+    let intent =
         hall.secret().map(|secret| intent::intent(&asked, &arguments, &rule, offer, &caller, secret));
-    if let Some(Ok(intent)) = &mut intent {
-        let named = arguments.get("args").and_then(|body| body.get("model")?.as_str().map(str::to_owned));
-        intent.beside = Beside { model: named, ..beside(&outgoing.headers) };
-    }
     drop(arguments);
     let meter = Meter { tenant: caller.tenant, model: beside.model.clone().unwrap_or_default() };
     let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
