@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Refused before anything was written, so that what was sent can be settled.
+    #[error("too many claims wait for the ledger")]
+    Overloaded,
     #[error("cannot open the ledger {path}: {source}")]
     Open { path: PathBuf, source: std::io::Error },
     #[error("the ledger {path} is not safe to use: {why}")]

@@ -147,6 +147,13 @@ pub struct Commit {
     pub durability: Durability,
 }
 
+impl Commit {
+    /// Whether it begins something new. Such a commit may be refused or wait; what ends something must not.
+    pub fn is_claim(&self) -> bool {
+        self.require.family_quiet.is_some()
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Committed {
     /// Durable. The revisions of the puts are `expected + 1`.

@@ -7,6 +7,7 @@ use super::clock;
 use super::linger::{Linger, Span};
 use super::waiters::Waiters;
 use super::writer::{Answer, Cost, Writer};
+use crate::Error;
 use crate::precondition::moved;
 use crate::store::{Commit, Committed, Durability};
 use crate::times::{Counted, Times};
@@ -18,6 +19,10 @@ use tokio::sync::oneshot;
 
 /// More would only lengthen the transaction: at this size the fsync is a small part of it.
 const BATCH_MAX: usize = 512;
+
+/// Claims that wait. They fill two batches; of more the last would wait for longer than it is worth, and is told so
+/// before anything is sent.
+const CLAIMS_WAITING_MAX: usize = 2 * BATCH_MAX;
 
 /// After so many batches of one the thread steps back and callers commit by themselves again.
 const LONELY_BATCHES: u32 = 16;
@@ -37,7 +42,9 @@ pub(super) struct Lane {
 
 #[derive(Debug)]
 struct Queue {
+    /// What ends something goes before what begins something: an answer that cannot be recorded is a doubt.
     jobs: VecDeque<Job>,
+    claims: VecDeque<Job>,
     /// The thread wants to be woken once this many jobs wait; `usize::MAX` while it is at work.
     wake_at: usize,
     closed: bool,
@@ -50,9 +57,51 @@ struct Job {
     answer: oneshot::Sender<Answer>,
 }
 
+impl Queue {
+    fn len(&self) -> usize {
+        self.jobs.len() + self.claims.len()
+    }
+
+    fn all_lazy(&self) -> bool {
+        self.jobs.iter().chain(&self.claims).all(|job| job.commit.durability == Durability::Lazy)
+    }
+
+    fn push(&mut self, job: Job) -> Result<(), Error> {
+        match job.commit.is_claim() {
+            true if self.claims.len() >= CLAIMS_WAITING_MAX => Err(Error::Overloaded),
+            true => {
+                self.claims.push_back(job);
+                Ok(())
+            }
+            false => {
+                self.jobs.push_back(job);
+                Ok(())
+            }
+        }
+    }
+
+    /// The next batch. A lazy one has lazy commits alone.
+    fn take(&mut self, durability: Durability) -> Vec<Job> {
+        let fits = |job: &Job| durability == Durability::Durable || job.commit.durability == Durability::Lazy;
+        let mut batch = Vec::new();
+        for queue in [&mut self.jobs, &mut self.claims] {
+            let room = BATCH_MAX - batch.len();
+            let count = queue.iter().take(room).take_while(|job| fits(job)).count();
+            batch.extend(queue.drain(..count));
+        }
+        batch
+    }
+}
+
 impl Lane {
     pub(super) fn new(writer: Writer, waiters: Arc<Waiters>) -> Self {
-        let queue = Queue { jobs: VecDeque::new(), wake_at: usize::MAX, closed: false, thread: None };
+        let queue = Queue {
+            jobs: VecDeque::new(),
+            claims: VecDeque::new(),
+            wake_at: usize::MAX,
+            closed: false,
+            thread: None,
+        };
         Lane {
             writer: Mutex::new(writer),
             queue: Mutex::new(queue),
@@ -70,16 +119,16 @@ impl Lane {
         let (answer, mut answered) = oneshot::channel();
         let job = Job { commit, answer };
         if !self.busy.load(Ordering::Relaxed) && !self.linger.disk_is_slow() {
-            self.queue().jobs.push_back(job);
+            self.queue().push(job)?;
             if let Some(mut writer) = self.try_writer() {
                 self.lead(&mut writer);
                 if let Ok(answer) = answered.try_recv() {
                     return answer;
                 }
             }
-            self.call_thread(None);
+            self.call_thread(None)?;
         } else {
-            self.call_thread(Some(job));
+            self.call_thread(Some(job))?;
         }
         answered.await.unwrap_or(Ok(Committed::Unknown))
     }
@@ -87,7 +136,7 @@ impl Lane {
     /// The same without ever waiting in the executor: whoever gets the writer commits for all who queued.
     pub(super) fn commit_blocking(&self, commit: Commit) -> Answer {
         let (answer, mut answered) = oneshot::channel();
-        self.queue().jobs.push_back(Job { commit, answer });
+        self.queue().push(Job { commit, answer })?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match answered.try_recv() {
@@ -130,7 +179,7 @@ impl Lane {
 
     /// One batch. Returns how many callers were answered.
     fn lead(&self, writer: &mut Writer) -> usize {
-        if self.queue().jobs.is_empty() {
+        if self.queue().len() == 0 {
             return 0;
         }
         let durability = self.durability_of_next(writer);
@@ -156,15 +205,12 @@ impl Lane {
     /// Lazy only if all that wait are: one durable commit makes the fsync, and the lazy ones ride along. Where a
     /// checkpoint is due, the batch is durable too: a ledger of lazy commits alone would else never have one.
     fn durability_of_next(&self, writer: &Writer) -> Durability {
-        let lazy = self.queue().jobs.iter().all(|job| job.commit.durability == Durability::Lazy);
+        let lazy = self.queue().all_lazy();
         if lazy && !writer.checkpoint_is_due() { Durability::Lazy } else { Durability::Durable }
     }
 
     fn drain(&self, durability: Durability, answers_to: &mut Vec<oneshot::Sender<Answer>>) -> Vec<Commit> {
-        let mut queue = self.queue();
-        let fits = |job: &Job| durability == Durability::Durable || job.commit.durability == Durability::Lazy;
-        let count = queue.jobs.iter().take(BATCH_MAX).take_while(|job| fits(job)).count();
-        let jobs = queue.jobs.drain(..count);
+        let jobs = self.queue().take(durability).into_iter();
         jobs.map(|job| {
             answers_to.push(job.answer);
             job.commit
@@ -172,10 +218,12 @@ impl Lane {
         .collect()
     }
 
-    fn call_thread(self: &Arc<Self>, job: Option<Job>) {
+    fn call_thread(self: &Arc<Self>, job: Option<Job>) -> Result<(), Error> {
         self.busy.store(true, Ordering::Relaxed);
         let mut queue = self.queue();
-        queue.jobs.extend(job);
+        if let Some(job) = job {
+            queue.push(job)?;
+        }
         let gone = queue.thread.as_ref().is_none_or(JoinHandle::is_finished);
         if gone && !queue.closed {
             let lane = Arc::clone(self);
@@ -187,12 +235,13 @@ impl Lane {
             drop(queue);
             let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             self.lead(&mut writer);
-        } else if queue.jobs.len() >= queue.wake_at {
+        } else if queue.len() >= queue.wake_at {
             // Woken once, by whoever completes the batch, and outside the lock that it takes first.
             queue.wake_at = usize::MAX;
             drop(queue);
             self.arrived.notify_one();
         }
+        Ok(())
     }
 
     fn serve(&self) {
@@ -202,7 +251,7 @@ impl Lane {
             let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             let released = self.lead(&mut writer);
             drop(writer);
-            let waiting = self.queue().jobs.len();
+            let waiting = self.queue().len();
             // Those just answered tend to come back at once, those who came during the commit are here already.
             expected = if released > 1 { (released + waiting).min(BATCH_MAX) } else { 1 };
             lonely = if released <= 1 && waiting == 0 { lonely + 1 } else { 0 };
@@ -215,7 +264,7 @@ impl Lane {
     /// Waits for work, and a little for company. `false`: the lane is closed and empty.
     fn gather(&self, expected: usize) -> bool {
         let mut queue = self.queue();
-        while queue.jobs.is_empty() {
+        while queue.len() == 0 {
             if queue.closed {
                 return false;
             }
@@ -238,11 +287,11 @@ impl Lane {
     ) -> MutexGuard<'q, Queue> {
         let until = clock::now() + span.whole;
         queue.wake_at = expected;
-        while queue.jobs.len() < expected && !queue.closed {
-            let (before, left) = (queue.jobs.len(), until.saturating_duration_since(clock::now()));
+        while queue.len() < expected && !queue.closed {
+            let (before, left) = (queue.len(), until.saturating_duration_since(clock::now()));
             let wait = span.quiet.min(left);
             queue = self.arrived.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
-            if queue.jobs.len() == before || left.is_zero() {
+            if queue.len() == before || left.is_zero() {
                 break;
             }
         }
@@ -251,5 +300,73 @@ impl Lane {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Nonce, Require};
+    use semel_core::digest::Digest;
+
+    fn queue() -> Queue {
+        let (jobs, claims) = (VecDeque::new(), VecDeque::new());
+        Queue { jobs, claims, wake_at: usize::MAX, closed: false, thread: None }
+    }
+
+    fn job(number: u128, claim: bool, durability: Durability) -> Job {
+        let family_quiet = claim.then_some(Digest([1; 32]));
+        let require = Require { cells: Vec::new(), family_quiet };
+        let (puts, journal) = (Vec::new(), Vec::new());
+        let commit = Commit { nonce: Nonce(number), puts, require, journal, durability };
+        Job { commit, answer: oneshot::channel().0 }
+    }
+
+    fn numbers(batch: &[Job]) -> Vec<u128> {
+        batch.iter().map(|job| job.commit.nonce.0).collect()
+    }
+
+    #[test]
+    fn what_ends_something_goes_before_what_begins_something() {
+        let mut queue = queue();
+        for number in 0..600 {
+            queue.push(job(number, true, Durability::Durable)).unwrap();
+        }
+        queue.push(job(1_000, false, Durability::Durable)).unwrap();
+        queue.push(job(1_001, false, Durability::Lazy)).unwrap();
+        let batch = queue.take(Durability::Durable);
+        assert_eq!((batch.len(), &numbers(&batch)[..3]), (BATCH_MAX, &[1_000, 1_001, 0][..]));
+        assert_eq!(
+            numbers(&queue.take(Durability::Durable)),
+            (510..600).collect::<Vec<_>>(),
+            "in their order"
+        );
+        assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn too_many_claims_are_refused_and_settlements_never() {
+        let mut queue = queue();
+        for number in 0..CLAIMS_WAITING_MAX as u128 {
+            queue.push(job(number, true, Durability::Durable)).unwrap();
+        }
+        assert!(matches!(queue.push(job(0, true, Durability::Durable)), Err(Error::Overloaded)));
+        for number in 0..10_000 {
+            queue.push(job(number, false, Durability::Durable)).unwrap();
+        }
+        queue.take(Durability::Durable);
+        assert!(matches!(queue.push(job(0, true, Durability::Durable)), Err(Error::Overloaded)));
+    }
+
+    #[test]
+    fn a_lazy_batch_has_nothing_that_needs_the_disk() {
+        let mut queue = queue();
+        queue.push(job(1, false, Durability::Lazy)).unwrap();
+        queue.push(job(2, true, Durability::Lazy)).unwrap();
+        assert!(queue.all_lazy());
+        queue.push(job(3, true, Durability::Durable)).unwrap();
+        queue.push(job(4, false, Durability::Durable)).unwrap();
+        assert!(!queue.all_lazy());
+        assert_eq!(numbers(&queue.take(Durability::Lazy)), [1, 2]);
     }
 }

@@ -1,0 +1,64 @@
+//! Lapses that nobody has read yet: noticed and written down, so that whoever waits for doubts hears of them.
+
+use crate::Error;
+use crate::entropy::Entropy;
+use crate::holders::Holders;
+use crate::ledger::{Change, Ledger, RACES_MAX, Written};
+use crate::store::{By, PAGE_ROWS_MAX, Store};
+use semel_core::digest::Digest;
+use semel_core::lifecycle::{Event, Lapse};
+use semel_core::time::At;
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    /// Looks at everything in flight, whoever holds it. Returns how much of it had lapsed.
+    pub async fn notice_lapses(&self, now: At) -> Result<usize, Error> {
+        let (mut lapsed, mut after) = (0, None);
+        loop {
+            let page = self.list(By::Open, after, PAGE_ROWS_MAX).await?;
+            for (key, known) in page.items {
+                let Some(attempt) = known.effect.open_attempt().filter(|_| !known.newer) else { continue };
+                if now >= attempt.deadline || !self.is_alive(attempt.owner)? {
+                    self.observe(key, now).await?;
+                    lapsed += 1;
+                }
+            }
+            match page.next {
+                None => return Ok(lapsed),
+                next => after = next,
+            }
+        }
+    }
+
+    /// What this process has in flight is in doubt from now on: it is about to end, and whoever asks need not find out
+    /// by its death. An answer that still comes counts. Returns how many there were.
+    pub async fn lapse_own(&self, now: At) -> Result<usize, Error> {
+        let me = self.holders().me()?;
+        let (mut lapsed, mut after) = (0, None);
+        loop {
+            let page = self.list(By::Owner(me), after, PAGE_ROWS_MAX).await?;
+            for (key, _) in page.items {
+                lapsed += usize::from(self.lapse_one(key, now).await?);
+            }
+            match page.next {
+                None => return Ok(lapsed),
+                next => after = next,
+            }
+        }
+    }
+
+    async fn lapse_one(&self, key: Digest, now: At) -> Result<bool, Error> {
+        let (me, event) = (self.holders().me()?, Event::Lapsed { why: Lapse::HolderDied, at: now });
+        for _ in 0..RACES_MAX {
+            let found = self.find(key).await?;
+            let mine = found.effect().and_then(|effect| effect.open_attempt()).is_some_and(|a| a.owner == me);
+            if !mine {
+                // Its answer came just now.
+                return Ok(false);
+            }
+            if let Written::Done(_) = self.write(&found, Change::to(&event, now)).await? {
+                return Ok(true);
+            }
+        }
+        Err(Error::NotWritten { what: format!("record {key} does not come to rest") })
+    }
+}
