@@ -1,6 +1,7 @@
 //! Puts the parts together for a program that serves many calls at once: runtime, ledger, gate.
 
 use crate::commands::Context;
+use crate::output::Output;
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use semel_core::policy::Policy;
@@ -84,6 +85,20 @@ pub async fn keep_counts(hall: Arc<Hall>) {
 pub async fn write_counts(hall: &Hall) {
     if let Ok(gate) = &hall.gate {
         let _lost = gate.write_counts().await;
+    }
+}
+
+/// What did not settle in time is in doubt, and is written down as such before the process ends.
+pub async fn lapse_rest(hall: &Hall, output: Output) {
+    let Ok(gate) = &hall.gate else { return };
+    match gate.ledger.lapse_own(hall.clock.now()).await {
+        Ok(0) => {}
+        Ok(rest) => output
+            .warn(format_args!("semel: {rest} calls did not settle in time and are in doubt: semel ledger")),
+        // Whoever reads it finds its holder dead, and the doubt with it.
+        Err(error) => {
+            output.warn(format_args!("semel: what is still in flight could not be marked: {error}"))
+        }
     }
 }
 

@@ -76,8 +76,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
         let resend = matches!(how, How::Resend);
         let alias = match call.intent.alias {
-            Some(alias) if self.ledger.alias(alias).await?.is_none() => Some(alias),
-            _ => None,
+            None => None,
+            Some(alias) => match self.ledger.alias(alias).await? {
+                None => Some(alias),
+                Some(key) if key == found.key => None,
+                // Since this call looked, its key has come to stand for another effect.
+                Some(_) => return Ok(None),
+            },
         };
         let now = self.clock.now();
         let claimed_from = self.clock.elapsed();

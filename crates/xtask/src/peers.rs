@@ -40,7 +40,12 @@ const APIS: Set = Set {
 /// What asks the API everything that its document allows, and much that it does not.
 const OPENAPI: Set = Set {
     name: "openapi",
-    python: &["schemathesis==4.32.5", "prometheus-client==0.26.0", "opentelemetry-proto==1.45.2"],
+    python: &[
+        "schemathesis==4.32.5",
+        "prometheus-client==0.26.0",
+        "opentelemetry-proto==1.45.2",
+        "standardwebhooks==1.1.0",
+    ],
     node: &[],
 };
 

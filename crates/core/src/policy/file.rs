@@ -130,6 +130,8 @@ pub struct ServeTable {
     pub otlp: Option<Spot<String>>,
     /// Who is told of every new doubt.
     pub webhook: Option<Spot<WebhookTable>>,
+    /// How long calls that were sent may take to settle once the server was told to stop: `25s` unless given.
+    pub grace: Option<Spot<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

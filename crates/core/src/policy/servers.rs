@@ -3,6 +3,7 @@
 use super::file::MetricsFor;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where `semel serve` listens unless told otherwise: this machine alone.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7777);
@@ -54,6 +55,7 @@ pub struct Serve {
     /// As it is written; whether it may be asked is the client's matter.
     pub otlp: Option<String>,
     pub webhook: Option<Webhook>,
+    pub grace: Option<Duration>,
 }
 
 /// `[serve.webhook]`.
@@ -77,6 +79,7 @@ impl Serve {
             metrics: self.metrics.or(others.metrics),
             otlp: self.otlp.or(others.otlp),
             webhook: self.webhook.or(others.webhook),
+            grace: self.grace.or(others.grace),
         }
     }
 }

@@ -701,6 +701,8 @@ fn prices_and_where_messages_go_are_read_and_checked() {
         "[serve]\notlp = \"localhost:4318\"\n",
         "[serve]\nmetrics = \"closed\"\n",
         "[serve.webhook]\nsecret_env = \"HOOK\"\n",
+        "[serve]\ngrace = \"soon\"\n",
+        "[serve]\ngrace = \"1h\"\n",
         "[serve.webhook]\nurl = \"ftp://x\"\n",
         "[prices.m]\ninput = -1\n",
         "[prices.m]\ninput = \"2\"\n",

@@ -9,33 +9,51 @@ use http_body::{Body, Frame};
 use semel_gate::clock::Clock;
 use semel_ledger::Found;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// What is marked once the last byte was taken.
+/// What is marked once the answer has reached somebody, however many read it.
+#[derive(Debug)]
+pub struct Mark {
+    found: Found,
+    /// Whoever comes next waits for the mark as long as this is there.
+    leaving: Mutex<Option<Left>>,
+}
+
+impl Mark {
+    /// The mark needs no reply, and there may be many who hold it.
+    pub fn of(hall: &Hall, found: Found) -> Arc<Mark> {
+        // What was seen before needs no mark, and so keeps nobody waiting.
+        let unmarked = found.effect().is_some_and(|effect| effect.delivered_at.is_none());
+        let leaving = unmarked.then(|| hall.leaving.begin(found.key));
+        Arc::new(Mark { found: Found { reply: None, ..found }, leaving: Mutex::new(leaving) })
+    }
+}
+
+/// An answer that one reader has on its way.
 #[derive(Debug)]
 pub struct Delivery {
     pub hall: Arc<Hall>,
-    pub found: Option<Arc<Found>>,
-    /// Whoever comes next waits for the mark as long as this is held.
-    pub leaving: Option<Arc<Left>>,
+    pub mark: Arc<Mark>,
     /// After this moment, on the monotonic clock, nobody may be there any more to take it.
     pub late_from: Option<Duration>,
 }
 
 impl Delivery {
     fn done(self) {
-        let Delivery { hall, found, leaving, late_from } = self;
-        let late = late_from.is_some_and(|late| hall.clock.elapsed() > late);
-        let Some(found) = found.filter(|_| !late) else { return };
+        let Delivery { hall, mark, late_from } = self;
+        if late_from.is_some_and(|late| hall.clock.elapsed() > late) {
+            return;
+        }
         let working = hall.busy.begin();
         tokio::spawn(async move {
             if let Ok(gate) = &hall.gate {
                 // A missing mark means undelivered: the next request is answered from the record, which is safe.
-                let _unmarked = gate.delivered(&found).await;
+                let _unmarked = gate.delivered(&mark.found).await;
             }
-            drop((leaving, working));
+            drop(mark.leaving.lock().unwrap_or_else(PoisonError::into_inner).take());
+            drop(working);
         });
     }
 }
@@ -95,12 +113,12 @@ impl Following {
         };
         Poll::Ready(match ready!(reader.poll_next(context)) {
             Next::Piece(piece) => Step::Piece(piece),
-            Next::End(Ended::Answer { delivery: found, leaving, cost }) => {
+            Next::End(Ended::Answer { mark, cost }) => {
                 if let (Some(meter), Some(cost)) = (saves.take(), cost) {
                     meter.saved(hall, cost);
                 }
                 // Whoever has taken a stream so far is there to take its end.
-                Step::End(Some(Delivery { hall: Arc::clone(hall), found, leaving, late_from: None }))
+                Step::End(mark.map(|mark| Delivery { hall: Arc::clone(hall), mark, late_from: None }))
             }
             Next::End(Ended::Error) => Step::End(None),
             Next::End(Ended::Cut) | Next::Lost => Step::Broken,

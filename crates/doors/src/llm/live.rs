@@ -1,11 +1,10 @@
 //! An answer while it comes: all of it from its first byte, for as many readers as want it, each at its own pace.
 
+use super::follow::Mark;
 use super::usage::Tokens;
-use crate::leaving::Left;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use semel_core::ids::{AttemptNo, EffectId};
-use semel_ledger::Found;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -124,7 +123,7 @@ pub enum Form {
 #[derive(Debug, Clone)]
 pub enum Ended {
     /// It is settled, and this is marked once it has reached somebody.
-    Answer { delivery: Option<Arc<Found>>, leaving: Option<Arc<Left>>, cost: Option<Tokens> },
+    Answer { mark: Option<Arc<Mark>>, cost: Option<Tokens> },
     /// The upstream said all that it had to say, and it is no answer: an error is passed on whole.
     Error,
     /// The rest never came.

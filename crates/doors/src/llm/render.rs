@@ -1,7 +1,7 @@
 //! From what came of a request to the response that its client can use.
 
 use super::attached::Attached;
-use super::follow::{Delivery, Following};
+use super::follow::{Delivery, Following, Mark};
 use super::form;
 use super::live::{Form, Head};
 use super::recording::{self, Recording};
@@ -83,11 +83,9 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
             None => return inconvertible(answer, wanted),
         },
     };
-    let leaving = call.leaving(&delivery);
     let delivery = delivery.map(|found| Delivery {
         hall: Arc::clone(&call.hall),
-        found: Some(Arc::new(Found { reply: None, ..found })),
-        leaving,
+        mark: Mark::of(&call.hall, found),
         late_from: Some(call.came + call.rule.late_after),
     });
     let mut response = Response::new(Body::new(Following::whole(body, delivery)));

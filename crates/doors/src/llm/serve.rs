@@ -3,6 +3,7 @@
 use super::api::{Api, path_behind};
 use super::asked::{self, Asked, BODY_BYTES_MAX, Outgoing, Read};
 use super::attached::{self, Attached, Tell};
+use super::follow::Mark;
 use super::intent;
 use super::live::{Form, Head, UnderWay};
 use super::meter::Meter;
@@ -11,7 +12,6 @@ use super::upstream::Model;
 use crate::caller::Caller;
 use crate::hall::Hall;
 use crate::http::server::problem;
-use crate::leaving::Left;
 use crate::proxy::{self, Offer};
 use axum::body::Body;
 use axum::response::Response;
@@ -24,7 +24,6 @@ use semel_core::policy::Rule;
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::{Error, GivenReply, Passed, unrecorded};
-use semel_ledger::Found;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,14 +149,6 @@ impl Call {
         let passed = gate.pass(&intent, rule, &mut model).await.unwrap_or_else(unavailable);
         finish(&self, model, passed)
     }
-
-    /// Until an answer is marked, whoever comes next with the same request waits for the mark.
-    pub fn leaving(&self, delivery: &Option<Found>) -> Option<Arc<Left>> {
-        // What was seen before needs no mark, and so keeps nobody waiting.
-        let unmarked = |found: &&Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
-        let unmarked = delivery.as_ref().filter(unmarked)?;
-        Some(Arc::new(self.hall.leaving.begin(unmarked.key)))
-    }
 }
 
 /// Lets those who follow the attempt of this call have its end, now that it is settled.
@@ -166,10 +157,7 @@ fn finish(call: &Call, model: Model<'_>, mut passed: Passed) -> Passed {
         && passed.answer.ok
         && passed.reply == GivenReply::Live
     {
-        let leaving = call.leaving(&passed.delivery);
-        // The mark needs no reply, and there may be many who hold it.
-        let delivery = passed.delivery.take().map(|found| Arc::new(Found { reply: None, ..found }));
-        own.settled(delivery, leaving);
+        own.settled(passed.delivery.take().map(|found| Mark::of(&call.hall, found)));
     }
     passed
 }

@@ -4,6 +4,7 @@ use super::api::Api;
 use super::asked::Outgoing;
 use super::attached::{Attached, Tell};
 use super::classify;
+use super::follow::Mark;
 use super::live::{Ended, Form, Live};
 use super::meter::Meter;
 use super::read::{self, Came};
@@ -11,7 +12,6 @@ use super::stop::{Stop, stops};
 use super::usage::{self, Tokens};
 use crate::hall::Hall;
 use crate::http::client::{Failed, Incoming, Prepared};
-use crate::leaving::Left;
 use crate::proxy::Offer;
 use crate::proxy::secrets::Secrets;
 use bytes::Bytes;
@@ -26,8 +26,8 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::clock::Clock;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_ledger::journal;
 use semel_ledger::store::Durability;
-use semel_ledger::{Found, journal};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -59,8 +59,8 @@ pub struct Own {
 
 impl Own {
     /// It is settled as the answer.
-    pub fn settled(mut self, delivery: Option<Arc<Found>>, leaving: Option<Arc<Left>>) {
-        self.otherwise = Ended::Answer { delivery, leaving, cost: self.cost };
+    pub fn settled(mut self, mark: Option<Arc<Mark>>) {
+        self.otherwise = Ended::Answer { mark, cost: self.cost };
     }
 }
 

@@ -5,6 +5,8 @@ mod metrics;
 mod post;
 mod span;
 mod traces;
+mod webhook;
 
 pub use health::{Operation, router};
 pub use traces::{Collector, Exporting, Traces};
+pub use webhook::Webhook;

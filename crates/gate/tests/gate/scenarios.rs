@@ -529,6 +529,23 @@ fn a_callers_key_can_only_add_sameness_where_the_rule_says_joins() {
 }
 
 #[test]
+fn a_key_that_came_to_stand_for_another_effect_meanwhile_sends_nothing() {
+    let (house, other_script) = (House::new(), Script::succeeds());
+    let mut wish = Wish { key: Some("sdk-1"), ..Wish::consequential() };
+    wish.rule.caller_key = CallerKey::Joins;
+    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    let (gate, clock) = (house.gate(), house.clock.clone());
+    let other = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+    let overtaking = call(&gate, &other, &other_script, &clock);
+    let script = Script::succeeds().before_the_claim(move || {
+        let passed = block_on(overtaking).expect("the ledger is well");
+        assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
+    });
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::Drift));
+    assert_eq!((script.sent(), other_script.sent()), (0, 1));
+}
+
+#[test]
 fn a_deliberate_repeat_runs_once_per_reason() {
     let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
     let gate = house.gate();

@@ -7,8 +7,8 @@ use super::nginx::Nginx;
 use super::report::{Line, figure};
 use super::served::{Served, TOKEN};
 use super::upstream::Upstream;
-use super::wire::{drive, request};
-use super::{CALLERS, Effort, house};
+use super::wire::{self, drive, request};
+use super::{CALLERS, Effort};
 use crate::project::{self, Result};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -133,7 +133,7 @@ impl Stage {
     fn build() -> Result<Stage> {
         let upstream = Upstream::start()?;
         let stage = Stage {
-            runtime: house::runtime()?,
+            runtime: wire::runtime()?,
             nginx: Nginx::before(upstream.address)?,
             semel: Served::before(upstream.address, "")?,
             upstream,

@@ -1,13 +1,12 @@
 //! `semel serve` before a model that answers at once: what it adds to the first token, how soon a twin gets what is there,
 //! and what an open stream costs.
 
-use super::house;
 use super::load::Load;
 use super::measure::{self, Times};
 use super::report::{Line, figure};
 use super::served::{Served, TOKEN};
-use super::upstream::{HELD, STREAM_HEAD, Upstream, event, stream_end};
-use super::wire::{Wire, drive, request};
+use super::upstream::{HELD, STREAM_HEAD, Upstream, event, stream_end, whole};
+use super::wire::{self, Wire, drive, request};
 use super::{CALLERS, Effort};
 use crate::project::Result;
 use serde_json::json;
@@ -33,7 +32,7 @@ pub const GUARDED: &str = "/p/bench/v1/chat/completions";
 const KIND: &str = "Content-Type: application/json\r\nAuthorization: Bearer sk-bench\r\n";
 
 pub fn run(effort: Effort) -> Result<Vec<Line>> {
-    let runtime = house::runtime()?;
+    let runtime = wire::runtime()?;
     let upstream = Upstream::start()?;
     let semel = Served::before(upstream.address, SPEAKS)?;
     let mut lines = vec![throughput(&runtime, &upstream, &semel, effort)?];
@@ -155,7 +154,7 @@ async fn begun(listener: &TcpListener) -> std::io::Result<TcpStream> {
     let (mut stream, _) = listener.accept().await?;
     stream.set_nodelay(true)?;
     let mut heard = Vec::new();
-    while !heard.ends_with(b"true}") {
+    while whole(&heard).is_none() {
         if stream.read_buf(&mut heard).await? == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,6 +28,8 @@ pub const HELD: &str = "held";
 pub struct Upstream {
     process: Child,
     pub address: SocketAddr,
+    /// Open as long as it lives, so that it can say goodbye.
+    _output: BufReader<ChildStdout>,
 }
 
 impl Upstream {
@@ -36,8 +38,9 @@ impl Upstream {
         command.args([COMMAND, PART, "."]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn()?;
         let mut line = String::new();
-        BufReader::new(process.stdout.take().expect("its output was asked for")).read_line(&mut line)?;
-        Ok(Upstream { process, address: line.trim().parse()? })
+        let mut output = BufReader::new(process.stdout.take().expect("its output was asked for"));
+        output.read_line(&mut line)?;
+        Ok(Upstream { process, address: line.trim().parse()?, _output: output })
     }
 
     /// How often something was posted to it.
@@ -97,7 +100,7 @@ async fn serve(mut stream: TcpStream, posted: Rc<Cell<u64>>) -> std::io::Result<
 }
 
 /// The lengths of head and body, once both are there.
-fn whole(buffer: &[u8]) -> Option<(usize, usize)> {
+pub fn whole(buffer: &[u8]) -> Option<(usize, usize)> {
     let head = buffer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&buffer[..head]).ok()?;
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));

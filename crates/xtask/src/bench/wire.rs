@@ -10,7 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
+
+/// A runtime with sockets.
+pub fn runtime() -> Result<Runtime> {
+    Ok(Builder::new_multi_thread().enable_all().build()?)
+}
 
 /// A request, whole; `headers` end with a line break each.
 pub fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
@@ -18,6 +23,9 @@ pub fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
         .into()
 }
+
+/// Longer than any answer takes; a bench that waits for ever tells nobody anything.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One connection, used for one request after the other.
 #[derive(Debug)]
@@ -37,11 +45,16 @@ impl Wire {
         self.stream.write_all(request).await
     }
 
-    /// More bytes of the answer. None at its end.
+    /// More bytes of the answer.
     async fn more(&mut self) -> io::Result<()> {
-        match self.stream.read_buf(&mut self.buffer).await? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            _ => Ok(()),
+        match tokio::time::timeout(PATIENCE, self.stream.read_buf(&mut self.buffer)).await {
+            Ok(Ok(1..)) => Ok(()),
+            Ok(Ok(0)) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(Err(error)) => Err(error),
+            Err(_) => {
+                let so_far = String::from_utf8_lossy(&self.buffer).into_owned();
+                Err(io::Error::new(io::ErrorKind::TimedOut, format!("nothing more came after {so_far:?}")))
+            }
         }
     }
 

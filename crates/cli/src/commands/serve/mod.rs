@@ -4,6 +4,7 @@ mod front;
 pub mod offers;
 mod token;
 mod upstreams;
+mod webhook;
 
 use super::Context;
 use crate::args::Serve as Args;
@@ -61,6 +62,9 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
     runtime.spawn(served::keep_retention(Arc::clone(&hall)));
     runtime.spawn(served::keep_counts(Arc::clone(&hall)));
+    if let Some(webhook) = webhook::of(context, &hall.policy.serve)? {
+        runtime.spawn(webhook.keep(Arc::clone(&hall)));
+    }
     let front = front::front(&hall, token, address);
     let door = Arc::new(Door::new(Arc::clone(&hall)));
     let load = Load::within(Room::for_files(served::open_files()));
@@ -78,8 +82,10 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         // Whoever reads this may ask it to end at once.
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
-        server::serve(listener, Served { front: Arc::new(front), router, load }, stop, hall.busy.rest())
-            .await;
+        let grace = hall.policy.serve.grace.unwrap_or(server::GRACE);
+        let served = Served { front: Arc::new(front), router, load, grace };
+        server::serve(listener, served, stop, hall.busy.rest()).await;
+        served::lapse_rest(&hall, context.output).await;
         served::write_counts(&hall).await;
         if let Some((_, exporting)) = traces {
             let lost = exporting.finish().await;

@@ -3,12 +3,17 @@
 use super::check::{Check, Input};
 use crate::ids::Run;
 use crate::policy::diagnostic::{Code, Diagnostics};
+use crate::policy::duration;
 use crate::policy::file::{Entries, McpTable, ServeTable, Spot, WebhookTable};
 use crate::policy::servers::{McpServer, Reach, Serve, Webhook};
 use std::ops::Range;
+use std::time::Duration;
 
 /// A name is part of every action of its server, and of the path at which it is offered.
 const NAME_CHARS_MAX: usize = 64;
+
+/// Whoever stops a server kills it after a while.
+const GRACE_MAX: Duration = Duration::from_secs(600);
 
 /// Headers that a connection writes itself.
 const CONNECTION_HEADERS: [&str; 6] =
@@ -64,6 +69,7 @@ pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> S
         metrics: table.metrics,
         otlp: table.otlp.as_ref().and_then(|url| check.web_address(url)),
         webhook: table.webhook.as_ref().and_then(|table| check.webhook(table)),
+        grace: table.grace.as_ref().and_then(|grace| check.grace(grace)),
     }
 }
 
@@ -80,6 +86,20 @@ impl Check<'_> {
             return None;
         }
         Some(url.value.clone())
+    }
+
+    fn grace(&mut self, grace: &Spot<String>) -> Option<Duration> {
+        match duration::parse(&grace.value) {
+            Ok(span) if span <= GRACE_MAX => Some(span),
+            Ok(_) => {
+                self.bad(grace.span.clone(), "nobody waits so long for a server to stop", "at most 10m");
+                None
+            }
+            Err(error) => {
+                self.bad(grace.span.clone(), error.to_string(), "such as 25s");
+                None
+            }
+        }
     }
 
     fn webhook(&mut self, table: &Spot<WebhookTable>) -> Option<Webhook> {

@@ -50,8 +50,8 @@ const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
 /// After a failed accept (no descriptors left, usually) the others get time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long what was sent may take to settle once the server was told to stop.
-const SETTLE_TIME_MAX: Duration = Duration::from_secs(25);
+/// How long what was sent may take to settle once the server was told to stop, unless somebody says otherwise.
+pub const GRACE: Duration = Duration::from_secs(25);
 
 /// How long answers that are settled may take to leave.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
@@ -62,6 +62,8 @@ pub struct Served {
     pub front: Arc<Front>,
     pub router: Router,
     pub load: Load,
+    /// How long what was sent may take to settle once the server was told to stop.
+    pub grace: Duration,
 }
 
 /// How much a server carries, and how much it may.
@@ -114,7 +116,7 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
     settled: impl Future<Output = ()>,
 ) {
-    let load = served.load.clone();
+    let (load, grace) = (served.load.clone(), served.grace);
     let (connections, requests) = (&load.connections, &load.requests);
     let (stopping, stopped) = watch::channel(false);
     let mut open = JoinSet::new();
@@ -142,7 +144,7 @@ pub async fn serve(
     }
     drop(listener);
     stopping.send_replace(true);
-    let _unsettled_is_in_doubt = tokio::time::timeout(SETTLE_TIME_MAX, settled).await;
+    let _unsettled_is_in_doubt = tokio::time::timeout(grace, settled).await;
     let left = async { while open.join_next().await.is_some() {} };
     let _streams_have_no_end = tokio::time::timeout(LEAVE_TIME_MAX, left).await;
 }

@@ -6,16 +6,16 @@ use crate::bench::llm::{self, GUARDED, SPEAKS};
 use crate::bench::report::{Line, figure};
 use crate::bench::served::Served;
 use crate::bench::upstream::Upstream;
-use crate::bench::wire::drive;
+use crate::bench::wire::{self, drive};
 use crate::bench::{CALLERS, Effort, http};
 use crate::project::{self, Result};
-use tokio::runtime::Runtime;
 
 /// Calls of one turn: some seconds of work for it.
 const RESTATE_CALLS: usize = 2_000;
 
 /// Restate's ingress with an idempotency key, and the same requests through the HTTP door to an API that does nothing.
-pub fn beside_restate(runtime: &Runtime, effort: Effort) -> Result<Vec<Line>> {
+pub fn beside_restate(effort: Effort) -> Result<Vec<Line>> {
+    let runtime = wire::runtime()?;
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let mut restate = restate::start(directory.path())?;
     let upstream = Upstream::start()?;
@@ -24,7 +24,7 @@ pub fn beside_restate(runtime: &Runtime, effort: Effort) -> Result<Vec<Line>> {
     for turn in 0..TURNS {
         settle_disk()?;
         let (ours, ours_again) =
-            http::rates(runtime, &upstream, &semel, &format!("turn-{turn}"), effort.span())?;
+            http::rates(&runtime, &upstream, &semel, &format!("turn-{turn}"), effort.span())?;
         settle_disk()?;
         let calls = effort.count(RESTATE_CALLS);
         let (theirs, theirs_again) = (restate.turn(calls)?, restate.again(calls)?);
@@ -40,17 +40,18 @@ pub fn beside_restate(runtime: &Runtime, effort: Effort) -> Result<Vec<Line>> {
 }
 
 /// Whole answers of the same model, through LiteLLM and through the model door.
-pub fn beside_litellm(runtime: &Runtime, effort: Effort) -> Result<Vec<Line>> {
+pub fn beside_litellm(effort: Effort) -> Result<Vec<Line>> {
+    let runtime = wire::runtime()?;
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let upstream = Upstream::start()?;
     let semel = Served::before(upstream.address, SPEAKS)?;
-    let litellm = LiteLlm::before(upstream.address, directory.path(), runtime)?;
+    let litellm = LiteLlm::before(upstream.address, directory.path(), &runtime)?;
     let mut rates = Vec::new();
     for turn in 0..TURNS as u64 {
         settle_disk()?;
-        let ours = llm::whole_answers(runtime, semel.address, GUARDED, turn << 40, effort.span())?;
+        let ours = llm::whole_answers(&runtime, semel.address, GUARDED, turn << 40, effort.span())?;
         // It takes a second for each caller's first answer.
-        let theirs = drive(runtime, litellm.address, CALLERS, 3 * effort.span(), move |n| {
+        let theirs = drive(&runtime, litellm.address, CALLERS, 3 * effort.span(), move |n| {
             litellm::prompt((turn << 40) + n)
         })?;
         rates.push((ours.per_second(), theirs.per_second()));

@@ -41,7 +41,7 @@ const PEERS: [Peer; 3] = [
     Peer { name: "agent-ledger", kept: "", calls: 2_000, start: agent_ledger::start },
 ];
 
-type Beside = fn(&Runtime, Effort) -> Result<Vec<Line>>;
+type Beside = fn(Effort) -> Result<Vec<Line>>;
 
 /// What stands at the same place as one of semel's doors.
 const DOORS: [(&str, Beside); 2] =
@@ -57,7 +57,7 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
         }
     }
     for (name, beside) in DOORS {
-        match beside(&runtime, effort) {
+        match beside(effort) {
             Ok(more) => lines.extend(more),
             Err(error) => eprintln!("not measured: {name}: {error}"),
         }

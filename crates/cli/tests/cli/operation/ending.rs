@@ -1,0 +1,79 @@
+use crate::home::Home;
+use crate::serve::served::{SESSION, Served, TOKEN, calling};
+use crate::serve::upstream::Upstream;
+use serde_json::json;
+
+const CALLS: u64 = 100;
+
+fn serve(home: &Home, upstream: &Upstream, grace: &str) -> Served {
+    let policy = format!("[mcp.bank]\nurl = \"{}\"\n[serve]\ngrace = \"{grace}\"\n", upstream.url());
+    Served::start(home, &policy)
+}
+
+/// Begins so many charges that wait, and returns once all of them were sent.
+fn begin(home: &Home, served: &Served, upstream: &Upstream) -> Vec<crate::serve::served::Asked> {
+    let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");
+    let asked = (0..CALLS).map(|n| {
+        let message = calling(n, "charge", json!({"waits": true, "n": n}));
+        served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &message.to_string())
+    });
+    let asked = asked.collect();
+    home.wait_until("all are sent", || upstream.effects() == CALLS as usize);
+    asked
+}
+
+/// What the ledger says without anybody looking: reading through semel would notice a death.
+fn written(home: &Home, question: &str) -> String {
+    let database = home.state().join("ledger.db");
+    let query = "import sqlite3,sys; c=sqlite3.connect(f'file:{sys.argv[1]}?mode=ro', uri=True)\n\
+                 print(c.execute(sys.argv[2]).fetchone()[0])";
+    let file = database.to_string_lossy().into_owned();
+    let words = ["python3".to_owned(), "-c".to_owned(), query.to_owned(), file, question.to_owned()];
+    let output = home.program(&words).output().expect("python starts");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_leaves_nothing_claimed() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let mut served = serve(&home, &upstream, "1s");
+    let asked = begin(&home, &served, &upstream);
+    assert!(served.stop().success(), "it exits 0");
+    assert_eq!(written(&home, "select count(*) from effect where open and owner is not null"), "0");
+    assert_eq!(written(&home, "select count(*) from journal where kind = 'lapsed'"), CALLS.to_string());
+    let doubts = home.json(["ledger", "list", "--state", "in_doubt", "--limit", "500"]);
+    assert_eq!(doubts["items"].as_array().map(Vec::len), Some(CALLS as usize));
+    upstream.release();
+    drop(asked);
+    // Whoever asks again is held, and nothing happens twice.
+    let again = serve(&home, &upstream, "1s");
+    let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");
+    let message = calling(1, "charge", json!({"waits": true, "n": 7}));
+    let held = again.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &message.to_string()).answer();
+    assert_eq!((held.outcome(), upstream.effects()), (json!("held"), CALLS as usize));
+}
+
+#[test]
+fn what_settles_within_the_grace_is_answered_and_done() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let mut served = serve(&home, &upstream, "60s");
+    let asked = begin(&home, &served, &upstream);
+    let releasing = upstream.clone();
+    let address = served.address.clone();
+    let releases = std::thread::spawn(move || {
+        // Once it takes no more connections, it was told to stop.
+        while std::net::TcpStream::connect(&address).is_ok() {
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
+        }
+        releasing.release();
+    });
+    assert!(served.stop().success());
+    releases.join().expect("it was told to stop");
+    let answers = asked.into_iter().map(|asked| asked.answer());
+    assert!(answers.into_iter().all(|answer| answer.status == 200 && answer.outcome() == "ran"));
+    let applied = home.json(["ledger", "list", "--state", "applied", "--limit", "500"]);
+    assert_eq!(applied["items"].as_array().map(Vec::len), Some(CALLS as usize));
+    assert_eq!(upstream.effects(), CALLS as usize);
+}

@@ -1,0 +1,228 @@
+//! Tells somebody outside of every new doubt and of every duplicate, signed as Standard Webhooks are.
+//!
+//! What is told comes from the journal, and how far it was told is kept in the ledger: so effects of every process
+//! count, and nothing is lost when a server ends. A message may come twice, under the same id.
+
+use super::post::post;
+use crate::effect_json::EffectJson;
+use crate::hall::Hall;
+use crate::http::client::Client;
+use crate::runtime::ServedGate;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use semel_core::ids::EffectId;
+use semel_core::time::At;
+use semel_gate::clock::Clock;
+use semel_ledger::Error;
+use semel_ledger::outbox::Outbox;
+use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX, JournalLine};
+use serde_json::{Value, json};
+use sha2::Sha256;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// How often the journal is looked at.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
+
+/// A listener that is away is asked again, at first soon, then rarely.
+const TRY_AGAIN_FIRST: Duration = Duration::from_secs(1);
+const TRY_AGAIN_MAX: Duration = Duration::from_secs(300);
+
+/// A message that the listener itself cannot take is not the listener's being away; others must not wait for it.
+const REFUSALS_MAX: u32 = 5;
+
+/// Who is told, and the secret that both know.
+pub struct Webhook {
+    pub client: Client,
+    /// `whsec_` and base 64, or any text. Without one nothing is signed.
+    secret: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook").field("client", &self.client).finish_non_exhaustive()
+    }
+}
+
+impl Webhook {
+    pub fn new(client: Client, secret: Option<&str>) -> Webhook {
+        let bytes = |secret: &str| {
+            let encoded = secret.strip_prefix("whsec_").and_then(|encoded| STANDARD.decode(encoded).ok());
+            encoded.unwrap_or_else(|| secret.as_bytes().to_vec())
+        };
+        Webhook { client, secret: secret.map(bytes) }
+    }
+
+    /// Tells what comes, for ever. Another process that does the same is left to it.
+    pub async fn keep(self, hall: Arc<Hall>) {
+        let Ok(gate) = &hall.gate else { return };
+        loop {
+            // What could not be read or told now is tried again.
+            let _again = self.tell_all(gate).await;
+            hall.clock.sleep(LOOKS_EVERY).await;
+        }
+    }
+
+    async fn tell_all(&self, gate: &ServedGate) -> Result<(), Error> {
+        let Some(mut outbox) = gate.ledger.take_outbox("webhook").await? else { return Ok(()) };
+        loop {
+            // A holder that died tells nobody; somebody has to look.
+            gate.ledger.notice_lapses(gate.clock.now()).await?;
+            let page = gate.ledger.journal(Some(outbox.told), JOURNAL_PAGE_MAX).await?;
+            for (cursor, line) in &page.items {
+                if let Some(message) = self.message(gate, *cursor, line).await?
+                    && !self.deliver(gate, &mut outbox, &message).await?
+                {
+                    return Ok(());
+                }
+                // Most lines are no news; where they end is written once.
+                outbox.told = *cursor;
+            }
+            if let Some((last, _)) = page.items.last()
+                && !gate.ledger.told(&mut outbox, *last).await?
+            {
+                return Ok(());
+            }
+            gate.clock.sleep(LOOKS_EVERY).await;
+        }
+    }
+
+    /// What a line of the journal is to somebody outside, if it is news.
+    async fn message(
+        &self,
+        gate: &ServedGate,
+        cursor: Cursor,
+        line: &JournalLine,
+    ) -> Result<Option<Message>, Error> {
+        let Some(kind) = kind(line) else { return Ok(None) };
+        let Some(id) = line.effect.map(EffectId) else { return Ok(None) };
+        let (key, known) = match gate.ledger.by_id(id).await {
+            Err(Error::NoSuchEffect(_)) => return Ok(None),
+            found => found?,
+        };
+        let effect = EffectJson::read(&gate.ledger, key, &known.effect).await?;
+        let body = json!({
+            "type": kind,
+            "timestamp": line.at.to_string(),
+            "data": {"tenant": known.effect.facts.tenant, "effect": effect},
+        });
+        let name = gate.ledger.secret().mac("webhook", &[&cursor.0.to_be_bytes()]).to_string();
+        Ok(Some(Message { id: format!("msg_{}", &name[..32]), at: cursor, body: body.to_string() }))
+    }
+
+    /// Sends until it was taken. `false`: somebody else has taken over.
+    async fn deliver(
+        &self,
+        gate: &ServedGate,
+        outbox: &mut Outbox,
+        message: &Message,
+    ) -> Result<bool, Error> {
+        let (mut pause, mut refusals) = (TRY_AGAIN_FIRST, 0);
+        loop {
+            let headers = self.headers(message, gate.clock.now());
+            match post(&self.client, &headers, Bytes::from(message.body.clone())).await {
+                Ok(status) if status.is_success() => break,
+                Ok(
+                    StatusCode::BAD_REQUEST
+                    | StatusCode::PAYLOAD_TOO_LARGE
+                    | StatusCode::UNPROCESSABLE_ENTITY,
+                ) => {
+                    refusals += 1;
+                    if refusals >= REFUSALS_MAX {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+            gate.clock.sleep(pause).await;
+            pause = (pause * 2).min(TRY_AGAIN_MAX);
+        }
+        gate.ledger.told(outbox, message.at).await
+    }
+
+    fn headers(&self, message: &Message, now: At) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let timestamp = (now.0 / 1_000_000).to_string();
+        let mut put = |name: HeaderName, value: &str| {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name, value);
+            }
+        };
+        put(ID, &message.id);
+        put(TIMESTAMP, &timestamp);
+        if let Some(secret) = &self.secret {
+            put(SIGNATURE, &format!("v1,{}", signature(secret, &message.id, &timestamp, &message.body)));
+        }
+        headers
+    }
+}
+
+/// One message, the same however often it is sent.
+#[derive(Debug)]
+struct Message {
+    id: String,
+    at: Cursor,
+    body: String,
+}
+
+/// What is news: that nobody knows any more whether something happened, and that something happened twice.
+fn kind(line: &JournalLine) -> Option<&'static str> {
+    let in_doubt = || {
+        let data: Value = serde_json::from_str(&line.data).unwrap_or_default();
+        data["state"] == "in_doubt"
+    };
+    match line.kind.as_str() {
+        "duplicate_detected" => Some("effect.duplicate_detected"),
+        "forgotten" => Some("effect.in_doubt"),
+        "settled_in_doubt" | "settled_not_applied" | "lapsed" | "reopened" if in_doubt() => {
+            Some("effect.in_doubt")
+        }
+        _ => None,
+    }
+}
+
+fn signature(secret: &[u8], id: &str, timestamp: &str, body: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
+    for part in [id, ".", timestamp, ".", body] {
+        mac.update(part.as_bytes());
+    }
+    STANDARD.encode(mac.finalize().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_the_one_that_the_standard_has_as_its_example() {
+        let secret = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let (id, timestamp) = ("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330");
+        assert_eq!(
+            signature(&secret, id, timestamp, r#"{"test": 2432232314}"#),
+            "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+        );
+    }
+
+    #[test]
+    fn only_what_becomes_doubtful_or_happened_twice_is_news() {
+        let line = |kind: &str, data: &str| {
+            let (kind, data) = (kind.to_owned(), data.to_owned());
+            JournalLine { at: At(1), effect: Some(1), run: None, kind, data }
+        };
+        let doubt = r#"{"state":"in_doubt"}"#;
+        assert_eq!(kind(&line("lapsed", doubt)), Some("effect.in_doubt"));
+        assert_eq!(kind(&line("settled_not_applied", doubt)), Some("effect.in_doubt"));
+        assert_eq!(kind(&line("settled_not_applied", r#"{"state":"not_applied"}"#)), None);
+        assert_eq!(kind(&line("sender_gone", doubt)), None);
+        assert_eq!(kind(&line("settled_applied", r#"{"state":"applied"}"#)), None);
+        assert_eq!(kind(&line("duplicate_detected", "{}")), Some("effect.duplicate_detected"));
+    }
+}
