@@ -94,7 +94,7 @@ impl Model<'_> {
     async fn exchange(&mut self, sending: &Sending<'_>) -> Result<Response<Incoming>, Outcome> {
         let never =
             |why: String| Outcome::NotApplied { why: NotAppliedWhy::NeverSent(why), reply: Reply::Unknown };
-        let prepared = match self.prepared.take().filter(Prepared::is_fresh) {
+        let prepared = match self.prepared.take().and_then(Prepared::fresh) {
             Some(prepared) => prepared,
             None => {
                 let prepared = Box::pin(self.offer.client.prepare()).await;
@@ -143,7 +143,7 @@ impl Model<'_> {
     }
 
     /// What a generation came to that was ended from here: its connection is closed.
-    async fn stopped(&self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
+    async fn stopped(&mut self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
         let (form, pieces) = live.so_far();
         let Tokens { input, output } = usage::so_far(self.api, form, &pieces);
         self.meter.used(self.hall, Tokens { input, output });

@@ -106,7 +106,7 @@ impl<'a> HttpUpstream<'a> {
         let connected = |connected: Result<Prepared, NotReached>| {
             connected.map_err(|error| Failed::NeverSent(error.to_string()))
         };
-        let mut prepared = match self.prepared.take().filter(Prepared::is_fresh) {
+        let mut prepared = match self.prepared.take().and_then(Prepared::fresh) {
             Some(prepared) => prepared,
             None => connected(client.prepare().await)?,
         };

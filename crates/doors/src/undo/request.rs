@@ -75,7 +75,7 @@ impl<'a> RequestUpstream<'a> {
         let request = request(self.method, self.client.target(), headers, self.body.clone())
             .map_err(Lost::NeverSent)?;
         // Prepared once for a call; a second attempt of it makes a connection of its own.
-        let prepared = match self.prepared.take().filter(Prepared::is_fresh) {
+        let prepared = match self.prepared.take().and_then(Prepared::fresh) {
             Some(prepared) => prepared,
             None => self.client.prepare().await.map_err(|error| Lost::NeverSent(error.to_string()))?,
         };

@@ -1,23 +1,22 @@
 //! The body of a response, as it arrives.
 
-use super::Payload;
+use super::connection::Connection;
 use super::idle::Idle;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::client::conn::http1::SendRequest;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Once it was read to its end, its connection may be used again.
+/// Whoever reads it moves its connection. Once it was read to its end, that may be used again.
 #[derive(Debug)]
 pub struct Incoming {
     body: hyper::body::Incoming,
-    connection: Option<(SendRequest<Payload>, Idle)>,
+    connection: Option<(Connection, Idle)>,
 }
 
 impl Incoming {
-    pub(super) fn new(body: hyper::body::Incoming, sender: SendRequest<Payload>, idle: Idle) -> Incoming {
-        let mut incoming = Incoming { body, connection: Some((sender, idle)) };
+    pub(super) fn new(body: hyper::body::Incoming, connection: Connection, idle: Idle) -> Incoming {
+        let mut incoming = Incoming { body, connection: Some((connection, idle)) };
         if incoming.body.is_end_stream() {
             incoming.finish();
         }
@@ -25,8 +24,8 @@ impl Incoming {
     }
 
     fn finish(&mut self) {
-        if let Some((sender, idle)) = self.connection.take() {
-            idle.put(sender);
+        if let Some((connection, idle)) = self.connection.take() {
+            idle.put(connection);
         }
     }
 }
@@ -39,7 +38,11 @@ impl Body for Incoming {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        let Incoming { body, connection } = &mut *self;
+        let frame = match connection {
+            Some((connection, _)) => ready!(connection.poll_frame(body, context)),
+            None => ready!(Pin::new(body).poll_frame(context)),
+        };
         // Whoever knows how much there is does not ask for the end.
         if frame.is_none() || self.body.is_end_stream() {
             self.finish();

@@ -1,7 +1,6 @@
 //! Connections that were just used and may be used again.
 
-use super::Payload;
-use hyper::client::conn::http1::SendRequest;
+use super::connection::Connection;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +21,7 @@ pub struct Idle {
 
 #[derive(Debug)]
 struct Kept {
-    sender: SendRequest<Payload>,
+    connection: Connection,
     since: Instant,
 }
 
@@ -34,25 +33,43 @@ impl Kept {
 
 impl Idle {
     /// The one used last that is young and open.
-    pub fn take(&self) -> Option<SendRequest<Payload>> {
-        let mut connections = self.lock();
+    pub fn take(&self) -> Option<Connection> {
         let now = crate::runtime::moment();
-        drop_old(&mut connections, now);
-        while let Some(at) = connections.iter().rposition(|kept| kept.sender.is_ready()) {
-            let sender = connections.remove(at)?.sender;
-            if !sender.is_closed() {
-                return Some(sender);
+        loop {
+            let Kept { mut connection, since } = self.lock().pop_back()?;
+            if now.saturating_duration_since(since) >= IDLE_TIME_MAX {
+                // All the others are older still.
+                self.lock().clear();
+                return None;
+            }
+            if connection.is_ready() {
+                return Some(connection);
             }
         }
-        None
     }
 
-    pub fn put(&self, sender: SendRequest<Payload>) {
+    pub fn put(&self, mut connection: Connection) {
+        if !connection.is_ready() {
+            return;
+        }
         let mut connections = self.lock();
-        let now = crate::runtime::moment();
-        drop_old(&mut connections, now);
-        if !sender.is_closed() && connections.len() < IDLE_MAX {
-            connections.push_back(Kept { sender, since: now });
+        if connections.is_empty() {
+            tokio::spawn(self.clone().let_go_of_old());
+        }
+        if connections.len() < IDLE_MAX {
+            connections.push_back(Kept { connection, since: crate::runtime::moment() });
+        }
+    }
+
+    /// Nobody hears the peers of idle connections close them, so these are let go by the clock.
+    async fn let_go_of_old(self) {
+        loop {
+            tokio::time::sleep(IDLE_TIME_MAX).await;
+            let mut connections = self.lock();
+            drop_old(&mut connections, crate::runtime::moment());
+            if connections.is_empty() {
+                return;
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod body;
 mod connect;
+mod connection;
 mod idle;
 mod payload;
 
@@ -13,8 +14,9 @@ pub use payload::Payload;
 
 use super::target::Target;
 use connect::Connector;
+use connection::Connection;
 use http::{Request, Response};
-use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
 use idle::Idle;
 use std::sync::Arc;
@@ -75,18 +77,18 @@ pub struct Client {
 /// A connection on which nothing of this request has been sent yet.
 #[derive(Debug)]
 pub struct Prepared {
-    sender: SendRequest<Payload>,
+    connection: Connection,
     since: Instant,
 }
 
 impl Prepared {
-    fn now(sender: SendRequest<Payload>) -> Prepared {
-        Prepared { sender, since: crate::runtime::moment() }
+    fn now(connection: Connection) -> Prepared {
+        Prepared { connection, since: crate::runtime::moment() }
     }
 
-    /// Whether it may still be sent on. One that waited for long may meet the server's closing it.
-    pub fn is_fresh(&self) -> bool {
-        !self.sender.is_closed() && self.since.elapsed() < idle::IDLE_TIME_MAX
+    /// Itself, if it may still be sent on. One that waited for long may meet the server's closing it.
+    pub fn fresh(mut self) -> Option<Prepared> {
+        (self.since.elapsed() < idle::IDLE_TIME_MAX && self.connection.is_ready()).then_some(self)
     }
 }
 
@@ -103,7 +105,7 @@ impl Client {
     /// A connection that is open now: one that was just used, or a new one.
     pub async fn prepare(&self) -> Result<Prepared, NotReached> {
         match self.idle.take() {
-            Some(sender) => Ok(Prepared::now(sender)),
+            Some(connection) => Ok(Prepared::now(connection)),
             None => self.connect().await,
         }
     }
@@ -115,23 +117,21 @@ impl Client {
             let stream = stream.map_err(|error| plain(error.as_ref()))?;
             let mut builder = Builder::new();
             builder.max_header_size(HEADER_BYTES_MAX).max_headers(HEADERS_MAX);
-            let (sender, connection) =
+            let (sender, driver) =
                 builder.handshake(TokioIo::new(TokioIo::new(stream))).await.map_err(|error| plain(&error))?;
-            // It ends by itself when both its sender and its last body are gone.
-            tokio::spawn(connection);
-            Ok(sender)
+            Ok(Connection::new(sender, driver))
         };
-        let sender = match tokio::time::timeout(CONNECT_TIME, connecting).await {
+        let connection = match tokio::time::timeout(CONNECT_TIME, connecting).await {
             Ok(connected) => connected,
             Err(_) => Err(format!("not connected within {} seconds", CONNECT_TIME.as_secs())),
         };
-        sender.map(Prepared::now).map_err(|why| NotReached { target: self.target.to_string(), why })
+        connection.map(Prepared::now).map_err(|why| NotReached { target: self.target.to_string(), why })
     }
 
     /// Takes back a connection on which nothing was sent.
     pub fn keep(&self, prepared: Prepared) {
-        if prepared.is_fresh() {
-            self.idle.put(prepared.sender);
+        if let Some(prepared) = prepared.fresh() {
+            self.idle.put(prepared.connection);
         }
     }
 
@@ -153,9 +153,9 @@ impl Client {
         prepared: Prepared,
         request: Request<Payload>,
     ) -> Result<Response<Incoming>, Unanswered> {
-        let Prepared { mut sender, .. } = prepared;
-        match sender.try_send_request(request).await {
-            Ok(response) => Ok(response.map(|body| Incoming::new(body, sender, self.idle.clone()))),
+        let Prepared { mut connection, .. } = prepared;
+        match connection.send(request).await {
+            Ok(response) => Ok(response.map(|body| Incoming::new(body, connection, self.idle.clone()))),
             // The request comes back only if the connection closed before any of it was written.
             Err(mut error) => match error.take_message() {
                 Some(request) => Err(Unanswered::NeverSent(Box::new(request), plain(error.error()))),

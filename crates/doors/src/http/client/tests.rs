@@ -48,10 +48,10 @@ async fn nobody_there_is_not_reached() {
 async fn a_connection_that_closed_before_sending_has_sent_nothing() {
     let (address, mut handed) = listen().await;
     let client = client(address);
-    let prepared = client.prepare().await.unwrap();
+    let mut prepared = client.prepare().await.unwrap();
     drop(handed.recv().await.unwrap());
-    // The connection's own task learns of it.
-    while !prepared.sender.is_closed() {
+    // The news of it comes by and by.
+    while prepared.connection.is_ready() {
         tokio::task::yield_now().await;
     }
     let failed = client.send(prepared, request()).await.unwrap_err();

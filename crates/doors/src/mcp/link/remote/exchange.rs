@@ -46,7 +46,7 @@ impl RemoteLink {
         let Ok(message) = Message::parse(bytes.clone()) else {
             return Exchanged::NeverSent("the request is no message".into());
         };
-        let waiting = self.lock().pop().filter(Prepared::is_fresh);
+        let waiting = self.lock().pop().and_then(Prepared::fresh);
         let prepared = match waiting {
             Some(prepared) => prepared,
             None => match self.client.prepare().await {
