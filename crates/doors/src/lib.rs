@@ -10,6 +10,7 @@ pub mod command;
 pub mod effect_json;
 pub mod hall;
 pub mod http;
+pub mod known_run;
 pub mod leaving;
 pub mod llm;
 pub mod mcp;

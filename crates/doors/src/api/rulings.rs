@@ -26,7 +26,7 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Resolve {
     pub verdict: VerdictWord,
     /// How you know.
@@ -47,7 +47,7 @@ pub enum VerdictWord {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Reopen {
     /// Why.
     #[schemars(length(min = 1, max = 500))]

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "UndoWish")]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Undo {
     /// Why.
     #[schemars(length(min = 1, max = 500))]
