@@ -147,11 +147,12 @@ impl<W: Fn(String) + Send + Sync> Telling<'_, W> {
                 }
                 Ok(status) if is_about_the_message(status) => {
                     refusals += 1;
-                    self.trouble(&format!("it answers {}", status.as_u16()));
                     if refusals >= REFUSALS_MAX {
                         (self.warn)(format!(
-                            "semel: the webhook does not take {}; it is not told. See {}",
-                            message.id, message.about
+                            "semel: the webhook answers {} to {}, which is not told: semel ledger show {}",
+                            status.as_u16(),
+                            message.id,
+                            message.about
                         ));
                         break;
                     }

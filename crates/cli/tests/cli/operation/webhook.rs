@@ -17,8 +17,14 @@ struct Listener {
 
 impl Listener {
     fn start(home: &Home, port: u16, refuses: u32) -> Listener {
+        Listener::refusing(home, port, refuses, 503)
+    }
+
+    /// The first few are refused with this status.
+    fn refusing(home: &Home, port: u16, refuses: u32, status: u16) -> Listener {
         let python = peers::installed("openapi").join("python/bin/python").to_string_lossy().into_owned();
-        let words = [python, peers::script("webhook.py"), port.to_string(), refuses.to_string()];
+        let words =
+            [python, peers::script("webhook.py"), port.to_string(), refuses.to_string(), status.to_string()];
         let mut command = home.program(&words);
         let mut child = command.env("HOOK_SECRET", SECRET).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
@@ -183,4 +189,21 @@ fn a_secret_that_nobody_could_check_is_refused_at_the_start() {
     home.file("semel.toml", "[serve.webhook]\nurl = \"https://example.com/hook\"\nsecret = \"x\"\n");
     let unknown = home.semel(["policy", "check"]);
     assert!(unknown.stdout.contains("secret_env"), "{unknown:?}");
+}
+
+#[test]
+fn a_message_that_the_listener_cannot_take_keeps_no_other_waiting() {
+    let home = Home::new();
+    let port = port();
+    let served = serve(&home, port);
+    home.wait_until("it has begun to look", || outbox_is_taken(&home));
+    let _listener = Listener::refusing(&home, port, 5, 422);
+    let doubts = [home.doubt("refused"), home.doubt("taken")];
+    home.wait_until("the other is told", || !told(&home).is_empty());
+    assert_eq!(told(&home), [("effect.in_doubt".to_owned(), doubts[1].clone())]);
+    let said = served.said();
+    assert!(
+        said.contains("answers 422") && said.contains("is not told") && said.contains(&doubts[0]),
+        "{said}"
+    );
 }
