@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub struct Resolve {
     pub verdict: VerdictWord,
     /// How you know.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
     pub reason: String,
     /// What it answered, for whoever asks next. Of a command: its standard output, as a text.
     #[schemars(with = "Option<serde_json::Value>")]
@@ -50,7 +50,7 @@ pub enum VerdictWord {
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Reopen {
     /// Why.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
     pub reason: String,
 }
 

@@ -201,7 +201,7 @@ pub struct Cancel {
     #[serde(default)]
     lift: bool,
     /// Why, for whoever reads the ledger.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
     reason: Option<String>,
 }
 
