@@ -146,6 +146,11 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
     })
 }
 
+/// "1 error", "2 errors".
+pub fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }

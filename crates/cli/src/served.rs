@@ -1,7 +1,7 @@
 //! Puts the parts together for a program that serves many calls at once: runtime, ledger, gate.
 
 use crate::commands::Context;
-use crate::output::Output;
+use crate::output::{Output, counted};
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use semel_core::policy::Policy;
@@ -106,8 +106,12 @@ pub async fn lapse_rest(hall: &Hall, output: Output) {
     gate.settle_owed().await;
     match gate.ledger.lapse_own(hall.clock.now()).await {
         Ok(0) => {}
-        Ok(rest) => output
-            .warn(format_args!("semel: {rest} calls did not settle in time and are in doubt: semel ledger")),
+        Ok(rest) => {
+            let calls = counted(rest, "call", "calls");
+            output.warn(format_args!(
+                "semel: in doubt, because not settled in time: {calls}; see semel ledger"
+            ));
+        }
         // Whoever reads it finds its holder dead, and the doubt with it.
         Err(error) => {
             output.warn(format_args!("semel: what is still in flight could not be marked: {error}"))

@@ -208,8 +208,11 @@ pub fn budget_spent(effect: &Effect) -> Trouble {
 
 pub fn refuted(effect: &Effect) -> Trouble {
     let why = match &effect.state {
-        State::NotApplied(not_applied) => why_not_applied(&not_applied.why),
-        _ => String::new(),
+        State::NotApplied(not_applied) => match &not_applied.why {
+            NotAppliedWhy::Refuted(what) => what.clone(),
+            other => why_not_applied(other),
+        },
+        _ => "its outcome is not known".into(),
     };
     Trouble {
         code: Code::Refuted,

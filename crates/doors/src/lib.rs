@@ -11,6 +11,7 @@ pub mod delivery;
 pub mod effect_json;
 pub mod hall;
 pub mod http;
+pub mod known_run;
 pub mod leaving;
 pub mod llm;
 pub mod mcp;

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from standardwebhooks.webhooks import Webhook
 
-PORT, REFUSES = int(sys.argv[1]), int(sys.argv[2])
+PORT, REFUSES, REFUSAL = (int(word) for word in sys.argv[1:])
 CHECK = Webhook(os.environ["HOOK_SECRET"])
 
 
@@ -24,7 +24,7 @@ class Listener(BaseHTTPRequestHandler):
             message["id"] = self.headers["webhook-id"]
             with open(os.environ["SEMEL_HEARD"], "a") as heard:
                 heard.write(json.dumps(message) + "\n")
-        self.send_response(204 if taken else 503)
+        self.send_response(204 if taken else REFUSAL)
         self.send_header("content-length", "0")
         self.end_headers()
 

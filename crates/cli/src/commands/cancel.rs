@@ -6,6 +6,7 @@ use crate::effect_json::{self, EffectJson};
 use crate::house::TENANT;
 use crate::neutral;
 use semel_core::ids::{Reason, Run};
+use semel_doors::known_run::{is_on_record, lists_effects};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::cancel::Cancelled;
 use semel_ledger::record::Known;
@@ -19,9 +20,11 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
     let reason = args.reason.as_deref().map(Reason::parse).transpose().context("--reason")?;
     let reason = reason.map(|reason| reason.as_str().to_owned());
     let ledger = context.ledger(&clock)?;
+    let known = block_on(is_on_record(&ledger, TENANT, &run.id))?;
     let cancelled = block_on(ledger.cancel(TENANT, &run.id, args.lift, reason, clock.now()))?;
+    let known = known || lists_effects(&cancelled);
     if !context.output.json {
-        context.output.data(text(&cancelled, args)?.trim_end());
+        context.output.data(text(&cancelled, known, args)?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
     // Every effect of a run lies under its own key; the reply is not what a cancel is about.
@@ -50,6 +53,7 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
         "schema_version": 1,
         "run": run.id,
         "cancelled": !args.lift,
+        "known": known,
         "applied": effects(&cancelled.applied)?,
         "in_flight": effects(&cancelled.in_flight)?,
         "in_doubt": effects(&cancelled.in_doubt)?,
@@ -60,13 +64,17 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(cancelled: &Cancelled, args: &Cancel) -> Result<String, std::fmt::Error> {
+fn text(cancelled: &Cancelled, known: bool, args: &Cancel) -> Result<String, std::fmt::Error> {
     let run = neutral::line(&args.run);
     let mut text = if args.lift {
         format!("Run {run} may start things again.\n")
     } else {
         format!("Run {run} is cancelled: nothing more starts in it.\n")
     };
+    if !known {
+        text.push_str("Nothing was known of a run of this name yet.");
+        text.push_str(if args.lift { "\n" } else { " The fence holds for what comes; is the name right?\n" });
+    }
     let effects = |known: &[Known]| -> Vec<String> {
         known
             .iter()

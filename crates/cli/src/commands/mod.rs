@@ -18,7 +18,7 @@ pub mod token;
 use crate::args::Global;
 use crate::config::Environment;
 use crate::house::{self, LocalLedger};
-use crate::output::{Hinted, Output, stderr_is_terminal};
+use crate::output::{Hinted, Output, counted, stderr_is_terminal};
 use crate::policy_files::{self, Unusable};
 use semel_core::policy::Policy;
 use semel_core::policy::duration;
@@ -57,7 +57,8 @@ impl Context {
                 if !self.output.json {
                     self.output.warn(found.render(stderr_is_terminal()));
                 }
-                let what = format!("the policy does not hold together ({} findings)", found.len());
+                let count = counted(found.len(), "finding", "findings");
+                let what = format!("the policy does not hold together ({count})");
                 Err(Hinted::error(what, "semel policy check"))
             }
         }

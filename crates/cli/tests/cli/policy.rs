@@ -52,11 +52,52 @@ fn a_policy_with_errors_is_found_out() {
     let bad = home.semel(["policy", "check", "bad.toml"]);
     assert_eq!(bad.code, Some(1), "{bad:?}");
     assert!(bad.stdout.contains("bad.toml:2:8") && bad.stdout.contains("guard"), "{bad:?}");
+    assert!(bad.stderr.contains("bad.toml: 1 error, 0 warnings"), "{bad:?}");
     let json = home.semel(["policy", "check", "semel.toml", "bad.toml", "--json"]);
     assert_eq!((json.code, &json.json()["ok"]), (Some(1), &false.into()));
     assert_eq!(home.semel(["policy", "check", "missing.toml"]).code, Some(2));
     let unusable = home.semel(["--policy", "bad.toml", "key", "fn:x", "--args", "{}"]);
     assert_eq!((unusable.code, unusable.stdout.as_str()), (Some(2), ""));
+}
+
+#[test]
+fn an_address_that_cannot_be_meant_is_found_out_before_anything_is_served() {
+    let home = Home::new();
+    let check = |policy: &str| {
+        home.file("semel.toml", policy);
+        home.semel(["policy", "check"])
+    };
+    for table in ["[upstream.a]\nurl", "[mcp.a]\nurl", "[serve]\notlp", "[serve.webhook]\nurl"] {
+        let bare = check(&format!("{table} = \"api.example.com\"\n"));
+        assert_eq!(bare.code, Some(1), "{table}: {bare:?}");
+        for part in ["does not begin with https:// or http://", "write https://api.example.com"] {
+            assert!(bare.stdout.contains(part), "{table}: {bare:?}");
+        }
+        let other = check(&format!("{table} = \"ftp://api.example.com\"\n"));
+        assert!(other.stdout.contains("`ftp://` is not spoken here"), "{table}: {other:?}");
+        assert_eq!(check(&format!("{table} = \"https://\"\n")).code, Some(1), "{table}");
+        let good = check(&format!("{table} = \"https://api.example.com/x\"\n"));
+        assert_eq!(good.code, Some(0), "{table}: {good:?}");
+    }
+}
+
+#[test]
+fn an_address_that_other_machines_reach_is_said_to_need_more() {
+    let home = Home::new();
+    let check = |serve: &str| {
+        home.file("semel.toml", &format!("[serve]\nlisten = \"0.0.0.0:7777\"\n{serve}"));
+        let ran = home.semel(["policy", "check"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout
+    };
+    assert!(check("").contains("allow_remote = true under [serve]"));
+    assert!(check("allow_remote = true\nrequire_token = false\n").contains("refuses it without tokens"));
+    assert_eq!(check("allow_remote = true\n"), "");
+    // What another file says counts as well.
+    std::fs::create_dir_all(home.path().join(".config/semel")).expect("a directory");
+    std::fs::write(home.path().join(".config/semel/semel.toml"), "[serve]\nallow_remote = true\n")
+        .expect("a file");
+    assert_eq!(check(""), "");
 }
 
 #[test]

@@ -24,6 +24,17 @@ fn a_cancelled_run_starts_nothing_until_the_fence_is_lifted() {
 #[test]
 fn a_run_can_be_cancelled_before_anything_is_recorded() {
     let home = Home::new();
-    assert_eq!(home.semel(["cancel", "r1"]).code, Some(0));
+    let said = "Nothing was known of a run of this name yet.";
+    let cancelled = home.semel(["cancel", "r1"]);
+    assert_eq!(cancelled.code, Some(0));
+    assert!(cancelled.stdout.contains(said), "{cancelled:?}");
     assert_eq!(home.semel(["run", "--run", "r1", "--", "true"]).code, Some(120));
+    let again = home.semel(["cancel", "r1"]);
+    assert!(!again.stdout.contains(said), "a fence is something: {again:?}");
+    home.semel(["run", "--run", "r2", "--", "false"]);
+    for (run, known) in [("r1", true), ("r2", true), ("r3", false)] {
+        assert_eq!(home.json(["cancel", run])["known"], known, "{run}");
+    }
+    let lifted = home.semel(["cancel", "r4", "--lift"]);
+    assert!(lifted.stdout.contains(said) && !lifted.stdout.contains("fence"), "{lifted:?}");
 }

@@ -5,8 +5,10 @@ use super::diagnostic::{Code, Diagnostics, Source};
 use super::file::{RuleTable, Spot};
 use super::nearest::nearest;
 use super::rule::Origin;
+use super::servers::Serve;
 use crate::class::Class;
 use crate::json::{Path, Step};
+use std::ops::Range;
 
 /// Looks at a rule that was built, with the rules before it.
 pub fn rule(
@@ -96,6 +98,23 @@ pub fn rule(
             );
         }
     }
+}
+
+/// Looks at an address to listen on, once it is known what all files say together.
+pub fn listen(source: Source<'_>, span: Range<usize>, serve: &Serve, found: &mut Diagnostics) {
+    let Some(address) = serve.listen.filter(|address| !address.ip().is_loopback()) else { return };
+    let (what, help) = match (serve.allow_remote, serve.require_token) {
+        (Some(true), Some(false)) => {
+            ("`semel serve` refuses it without tokens", "leave out require_token = false under [serve]")
+        }
+        (Some(true), _) => return,
+        _ => (
+            "`semel serve` refuses it without `allow_remote`",
+            "if it is meant: allow_remote = true under [serve]",
+        ),
+    };
+    let message = format!("{address} can be reached by other machines, and {what}");
+    found.warning(source, span, Code::BadServer, message, help);
 }
 
 fn last_name(text: &Spot<String>) -> Option<String> {

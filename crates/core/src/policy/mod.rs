@@ -113,6 +113,7 @@ impl Policy {
         let mut mode = None;
         let mut retention = build::RetentionChoices::default();
         let mut packs: Vec<&'static pack::Pack> = Vec::new();
+        let mut listens = None;
         for PolicyFile { path, text } in &files {
             let source = Source { path, text };
             let read::Shape { file, whole } = read::read(source, &mut found);
@@ -142,6 +143,7 @@ impl Policy {
                 policy.mcp.entry(name).or_insert(server);
             }
             policy.serve = policy.serve.or(build::serve(input, &file.serve, &mut found));
+            listens = listens.or(file.serve.listen.as_ref().map(|listen| (source, listen.span.clone())));
             for (model, price) in build::prices(input, &file.prices, &mut found) {
                 policy.prices.0.entry(model).or_insert(price);
             }
@@ -153,6 +155,9 @@ impl Policy {
                 let help = "[upstream.NAME] has the same keys, and `preset` names a pack";
                 found.error_help(source, preset.span.clone(), diagnostic::Code::BadServer, what, help);
             }
+        }
+        if let Some((source, span)) = listens {
+            lint::listen(source, span, &policy.serve, &mut found);
         }
         // An API that is known brings its rules along.
         for pack in policy.upstreams.values().filter_map(|api| pack::named(api.preset?)) {

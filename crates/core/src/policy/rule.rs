@@ -231,11 +231,11 @@ impl Call {
                 None => tool.clone(),
             },
             Call::Http { method, url, .. } => {
-                let url = url.to_string();
+                let url = url.outline();
                 let url = url.split(['?', '#']).next().unwrap_or_default();
                 format!("{method} {url}")
             }
-            Call::Command { argv } => argv.first().map(ToString::to_string).unwrap_or_default(),
+            Call::Command { argv } => argv.first().map(Template::outline).unwrap_or_default(),
         }
     }
 }

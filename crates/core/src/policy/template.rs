@@ -210,6 +210,22 @@ impl Template {
     }
 }
 
+impl Template {
+    /// What of it is the same for every call: `…` stands where something is filled in.
+    pub fn outline(&self) -> String {
+        match &self.0 {
+            Shape::Text(parts) => parts
+                .iter()
+                .map(|part| match part {
+                    Part::Text(text) => text.as_str(),
+                    Part::Place(_) => "…",
+                })
+                .collect(),
+            _ => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Template {
     /// As it was written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,6 +9,7 @@ use crate::http::server::caller;
 use axum::body::Body;
 use axum::extract::{Query, RawPathParams};
 use axum::response::Response;
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Request, StatusCode};
@@ -91,7 +92,16 @@ impl Asked {
 
     pub fn query<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let read = Query::<T>::try_from_uri(&self.parts.uri);
-        read.map(|Query(query)| query).map_err(|error| Problem::bad(error.body_text()))
+        read.map(|Query(query)| query).map_err(|error| {
+            let said = error.body_text();
+            let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(&said);
+            // The parameter that it is about comes first, if it is about one.
+            let plain = match said.split_once(": ") {
+                Some((name, said)) if !name.contains(' ') => format!("{name}: {}", plain(said)),
+                _ => plain(said),
+            };
+            Problem::bad(format!("the query: {plain}"))
+        })
     }
 
     pub fn wants_markdown(&self) -> bool {
@@ -102,23 +112,63 @@ impl Asked {
     }
 
     pub async fn json<T: DeserializeOwned>(self) -> Result<(Who, Option<Run>, Duration, T), Problem> {
-        let kind =
-            self.parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let essence = kind.split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case("application/json")
-            || self.parts.headers.contains_key(CONTENT_ENCODING)
-        {
-            let detail = "the body must be application/json, not encoded";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        // What cannot be understood is not read either.
+        if !self.is_plain_json() {
+            return Err(no_json());
         }
-        let bytes = body::read(self.body, BODY_BYTES_MAX, PAUSE_MAX).await.map_err(|error| match error {
-            Unreadable::TooLarge(_) => Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
-            error => Problem::bad(error.to_string()),
-        })?;
-        let value =
-            serde_json::from_slice(&bytes).map_err(|error| Problem::bad(format!("the body: {error}")))?;
-        Ok((self.who, self.run, self.came, value))
+        let bytes = whole(self.body).await?;
+        if bytes.is_empty() {
+            return Err(Problem::bad("the body is empty"));
+        }
+        Ok((self.who, self.run, self.came, parsed(&bytes)?))
     }
+
+    /// The same where a request may say nothing at all.
+    pub async fn json_if_any<T: DeserializeOwned + Default>(self) -> Result<(Who, T), Problem> {
+        let is_json = self.is_plain_json();
+        let bytes = whole(self.body).await?;
+        match bytes.is_empty() {
+            true => Ok((self.who, T::default())),
+            false if is_json => Ok((self.who, parsed(&bytes)?)),
+            false => Err(no_json()),
+        }
+    }
+
+    fn is_plain_json(&self) -> bool {
+        let headers = &self.parts.headers;
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case("application/json") && !headers.contains_key(CONTENT_ENCODING)
+    }
+}
+
+fn no_json() -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json, not encoded")
+}
+
+async fn whole(body: Body) -> Result<Bytes, Problem> {
+    body::read(body, BODY_BYTES_MAX, PAUSE_MAX).await.map_err(|error| match error {
+        Unreadable::TooLarge(_) => Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
+        error => Problem::bad(error.to_string()),
+    })
+}
+
+fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Problem::bad(format!("the body: {}", plain(&error.to_string()))))
+}
+
+/// What a parser says, in the words of whoever wrote the JSON. What is quoted from the request comes after the words
+/// that are looked at, so it stays as it is.
+fn plain(said: &str) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        ("unknown variant ", "unknown word "),
+        ("invalid type: map,", "invalid type: object,"),
+        ("invalid type: sequence,", "invalid type: array,"),
+        ("invalid type: unit", "invalid type: null"),
+    ];
+    let known = WORDS.iter().find_map(|(theirs, ours)| Some(format!("{ours}{}", said.strip_prefix(theirs)?)));
+    known.unwrap_or_else(|| said.to_owned())
 }
 
 pub type Answering = std::pin::Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send>>;

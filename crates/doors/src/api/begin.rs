@@ -37,7 +37,7 @@ const CALL_ID_CHARS_MAX: usize = 255;
 const NONCE_CHARS: std::ops::RangeInclusive<usize> = 16..=128;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Begin {
     /// What is to be done: `fn:NAME`.
     #[schemars(regex(pattern = r"^fn:[!-~]{1,252}$"))]

@@ -83,7 +83,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     if let Some(body) = route.body {
         let schema = body(&mut schemas.taken);
         operation["requestBody"] =
-            json!({"required": true, "content": {"application/json": {"schema": schema}}});
+            json!({"required": !route.body_optional, "content": {"application/json": {"schema": schema}}});
     }
     operation
 }

@@ -33,7 +33,7 @@ const ASKED_AGO_MAX_MS: u64 = 3_600_000;
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Probe {
     /// What a read-only question has shown.
     found: FoundWord,

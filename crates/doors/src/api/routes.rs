@@ -30,6 +30,8 @@ pub struct Route {
     pub summary: &'static str,
     pub query: Option<Form>,
     pub body: Option<Form>,
+    /// What is asked for can also be asked without saying anything.
+    pub body_optional: bool,
     pub gives: Form,
     /// It can also be had as Markdown.
     pub markdown: bool,
@@ -62,7 +64,19 @@ fn get(
     handler: Handler,
 ) -> Route {
     let method = Method::GET;
-    Route { method, path, scope, id, summary, query: None, body: None, gives, markdown: false, handler }
+    Route {
+        method,
+        path,
+        scope,
+        id,
+        summary,
+        query: None,
+        body: None,
+        body_optional: false,
+        gives,
+        markdown: false,
+        handler,
+    }
 }
 
 fn post(
@@ -75,7 +89,7 @@ fn post(
     handler: Handler,
 ) -> Route {
     let method = Method::POST;
-    Route { method, path, scope, id, summary, query: None, body: Some(body), gives, markdown: false, handler }
+    Route { method, body: Some(body), ..get(path, scope, id, summary, gives, handler) }
 }
 
 pub fn routes() -> Vec<Route> {
@@ -167,15 +181,18 @@ pub fn routes() -> Vec<Route> {
                 answering!(runs::one),
             )
         },
-        post(
-            "/runs/{run}/cancel",
-            Operator,
-            "cancelRun",
-            "Stop a run: nothing more starts in it.",
-            form::<runs::Cancel>,
-            form::<runs::Cancelled>,
-            answering!(runs::cancel),
-        ),
+        Route {
+            body_optional: true,
+            ..post(
+                "/runs/{run}/cancel",
+                Operator,
+                "cancelRun",
+                "Stop a run: nothing more starts in it.",
+                form::<runs::Cancel>,
+                form::<runs::Cancelled>,
+                answering!(runs::cancel),
+            )
+        },
         post(
             "/begin",
             Agent,

@@ -26,11 +26,11 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Resolve {
     pub verdict: VerdictWord,
     /// How you know.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
     pub reason: String,
     /// What it answered, for whoever asks next. Of a command: its standard output, as a text.
     #[schemars(with = "Option<serde_json::Value>")]
@@ -47,10 +47,10 @@ pub enum VerdictWord {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Reopen {
     /// Why.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
     pub reason: String,
 }
 

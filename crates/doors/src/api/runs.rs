@@ -7,6 +7,7 @@ use super::named;
 use super::problem::Problem;
 use super::respond::{self, List};
 use crate::effect_json::EffectJson;
+use crate::known_run::{is_on_record, lists_effects};
 use crate::told::{self, Sorted};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -194,13 +195,13 @@ async fn markdown(api: &Api, who: &Who, run: &str, cancelled: bool) -> Result<Re
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Cancel {
     /// Let the run start things again.
     #[serde(default)]
     lift: bool,
     /// Why, for whoever reads the ledger.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
     reason: Option<String>,
 }
 
@@ -210,6 +211,8 @@ pub struct Cancelled {
     schema_version: u32,
     run: String,
     cancelled: bool,
+    /// `false`: nothing was recorded of a run of this name before. The fence holds all the same.
+    known: bool,
     applied: Vec<EffectJson>,
     in_flight: Vec<EffectJson>,
     in_doubt: Vec<EffectJson>,
@@ -236,12 +239,14 @@ pub struct Prevented {
 
 pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let run = Run::named(asked.param("run")).map_err(|error| Problem::bad(error.to_string()))?;
-    let (who, _, _, Cancel { lift, reason }) = asked.json::<Cancel>().await?;
+    let (who, Cancel { lift, reason }) = asked.json_if_any::<Cancel>().await?;
     let reason =
         reason.as_deref().map(Reason::parse).transpose().map_err(|error| Problem::bad(error.to_string()))?;
     let gate = api.gate()?;
     let reason = reason.map(|reason| reason.as_str().to_owned());
+    let known = is_on_record(&gate.ledger, &who.tenant, &run.id).await?;
     let told = gate.ledger.cancel(&who.tenant, &run.id, lift, reason, gate.clock.now()).await?;
+    let known = known || lists_effects(&told);
     let undo = told
         .undoable()
         .map(|(known, call)| Undoable { effect_id: known.effect.id.to_string(), call: call.to_string() });
@@ -251,6 +256,7 @@ pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         schema_version: 1,
         run: run.id,
         cancelled: !lift,
+        known,
         applied: shown(&api, &told.applied).await?,
         in_flight: shown(&api, &told.in_flight).await?,
         in_doubt: shown(&api, &told.in_doubt).await?,

@@ -31,7 +31,7 @@ use std::sync::Arc;
 const WHY_CHARS_MAX: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Settle {
     /// What `begin` gave.
     #[schemars(regex(pattern = r"^cl_[0-9A-HJKMNP-TV-Z]{26}_[0-9]{1,10}_[0-9a-f]{32}$"))]

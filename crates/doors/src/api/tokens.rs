@@ -73,7 +73,7 @@ impl TokenListed {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct NewTokenForm {
     scope: ScopeWord,
     /// Whom it is for. Tokens of one name are one principal.

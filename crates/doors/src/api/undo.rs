@@ -19,10 +19,10 @@ use std::time::Duration;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "UndoWish")]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Undo {
     /// Why.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
     pub reason: String,
     /// Say what would happen, and do nothing.
     #[serde(default)]

@@ -53,99 +53,26 @@ impl fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    pub fn new(client: Client, secret: Option<&str>) -> Webhook {
-        let bytes = |secret: &str| {
-            let encoded = secret.strip_prefix("whsec_").and_then(|encoded| STANDARD.decode(encoded).ok());
-            encoded.unwrap_or_else(|| secret.as_bytes().to_vec())
+    pub fn new(client: Client, secret: Option<&str>) -> Result<Webhook, BadSecret> {
+        let bytes = |secret: &str| match secret.strip_prefix("whsec_") {
+            Some(encoded) => STANDARD.decode(encoded).ok().filter(|key| !key.is_empty()).ok_or(BadSecret),
+            None => Ok(secret.as_bytes().to_vec()),
         };
-        Webhook { client, secret: secret.map(bytes) }
+        Ok(Webhook { client, secret: secret.map(bytes).transpose()? })
     }
 
-    /// Tells what comes, for ever. Another process that does the same is left to it.
-    pub async fn keep(self, hall: Arc<Hall>) {
+    /// Tells what comes, for ever. Another process that does the same is left to it. What goes wrong is said by `warn`,
+    /// once until it goes well again.
+    pub async fn keep(self, hall: Arc<Hall>, warn: impl Fn(String) + Send + Sync) {
         let Ok(gate) = &hall.gate else { return };
+        let mut telling = Telling { webhook: &self, gate, warn, away: false };
         loop {
-            // What could not be read or told now is tried again.
-            let _again = self.tell_all(gate).await;
+            // What could not be read or written now is tried again.
+            if let Err(error) = telling.tell_all().await {
+                telling.trouble(&format!("the ledger: {error}"));
+            }
             hall.clock.sleep(LOOKS_EVERY).await;
         }
-    }
-
-    async fn tell_all(&self, gate: &ServedGate) -> Result<(), Error> {
-        let Some(mut outbox) = gate.ledger.take_outbox("webhook").await? else { return Ok(()) };
-        loop {
-            // A holder that died tells nobody; somebody has to look.
-            gate.ledger.notice_lapses(gate.clock.now()).await?;
-            let page = gate.ledger.journal(Some(outbox.told), JOURNAL_PAGE_MAX).await?;
-            for (cursor, line) in &page.items {
-                if let Some(message) = self.message(gate, *cursor, line).await?
-                    && !self.deliver(gate, &mut outbox, &message).await?
-                {
-                    return Ok(());
-                }
-                // Most lines are no news; where they end is written once.
-                outbox.told = *cursor;
-            }
-            if let Some((last, _)) = page.items.last()
-                && !gate.ledger.told(&mut outbox, *last).await?
-            {
-                return Ok(());
-            }
-            gate.clock.sleep(LOOKS_EVERY).await;
-        }
-    }
-
-    /// What a line of the journal is to somebody outside, if it is news.
-    async fn message(
-        &self,
-        gate: &ServedGate,
-        cursor: Cursor,
-        line: &JournalLine,
-    ) -> Result<Option<Message>, Error> {
-        let Some(kind) = kind(line) else { return Ok(None) };
-        let Some(id) = line.effect.map(EffectId) else { return Ok(None) };
-        let (key, known) = match gate.ledger.by_id(id).await {
-            Err(Error::NoSuchEffect(_)) => return Ok(None),
-            found => found?,
-        };
-        let effect = EffectJson::read(&gate.ledger, key, &known.effect).await?;
-        let body = json!({
-            "type": kind,
-            "timestamp": line.at.to_string(),
-            "data": {"tenant": known.effect.facts.tenant, "effect": effect},
-        });
-        let name = gate.ledger.secret().mac("webhook", &[&cursor.0.to_be_bytes()]).to_string();
-        Ok(Some(Message { id: format!("msg_{}", &name[..32]), at: cursor, body: body.to_string() }))
-    }
-
-    /// Sends until it was taken. `false`: somebody else has taken over.
-    async fn deliver(
-        &self,
-        gate: &ServedGate,
-        outbox: &mut Outbox,
-        message: &Message,
-    ) -> Result<bool, Error> {
-        let (mut pause, mut refusals) = (TRY_AGAIN_FIRST, 0);
-        loop {
-            let headers = self.headers(message, gate.clock.now());
-            match post(&self.client, &headers, Bytes::from(message.body.clone())).await {
-                Ok(status) if status.is_success() => break,
-                Ok(
-                    StatusCode::BAD_REQUEST
-                    | StatusCode::PAYLOAD_TOO_LARGE
-                    | StatusCode::UNPROCESSABLE_ENTITY,
-                ) => {
-                    refusals += 1;
-                    if refusals >= REFUSALS_MAX {
-                        break;
-                    }
-                }
-                _ => {}
-            }
-            gate.clock.sleep(pause).await;
-            pause = (pause * 2).min(TRY_AGAIN_MAX);
-        }
-        gate.ledger.told(outbox, message.at).await
     }
 
     fn headers(&self, message: &Message, now: At) -> HeaderMap {
@@ -165,10 +92,125 @@ impl Webhook {
     }
 }
 
+/// What begins as Standard Webhooks write their secrets must be one, or nobody could check the signatures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("after `whsec_` comes base 64")]
+pub struct BadSecret;
+
+/// The work of one process.
+struct Telling<'a, W> {
+    webhook: &'a Webhook,
+    gate: &'a ServedGate,
+    warn: W,
+    /// Somebody has heard that it does not go well, and not yet that it does again.
+    away: bool,
+}
+
+impl<W: Fn(String) + Send + Sync> Telling<'_, W> {
+    async fn tell_all(&mut self) -> Result<(), Error> {
+        let gate = self.gate;
+        let Some(mut outbox) = gate.ledger.take_outbox("webhook").await? else { return Ok(()) };
+        loop {
+            let page = gate.ledger.journal(Some(outbox.told), JOURNAL_PAGE_MAX).await?;
+            for (cursor, line) in &page.items {
+                if let Some(message) = message(gate, *cursor, line).await?
+                    && !self.deliver(&mut outbox, &message).await?
+                {
+                    return Ok(());
+                }
+                // Most lines are no news; where they end is written once.
+                outbox.told = *cursor;
+            }
+            if let Some((last, _)) = page.items.last()
+                && !gate.ledger.told(&mut outbox, *last).await?
+            {
+                return Ok(());
+            }
+            // Whoever writes faster than one page a look must not be left behind for ever.
+            if page.next.is_none() {
+                // A holder that died tells nobody; somebody has to look.
+                gate.ledger.notice_lapses(gate.clock.now()).await?;
+                gate.clock.sleep(LOOKS_EVERY).await;
+            }
+        }
+    }
+
+    /// Sends until it was taken. `false`: somebody else has taken over.
+    async fn deliver(&mut self, outbox: &mut Outbox, message: &Message) -> Result<bool, Error> {
+        let (mut pause, mut refusals) = (TRY_AGAIN_FIRST, 0);
+        loop {
+            let headers = self.webhook.headers(message, self.gate.clock.now());
+            match post(&self.webhook.client, &headers, Bytes::from(message.body.clone())).await {
+                Ok(status) if status.is_success() => {
+                    self.taken();
+                    break;
+                }
+                Ok(status) if is_about_the_message(status) => {
+                    refusals += 1;
+                    if refusals >= REFUSALS_MAX {
+                        (self.warn)(format!(
+                            "semel: the webhook answers {} to {}, which is not told: semel ledger show {}",
+                            status.as_u16(),
+                            message.id,
+                            message.about
+                        ));
+                        break;
+                    }
+                }
+                Ok(status) => self.trouble(&format!("it answers {}", status.as_u16())),
+                Err(why) => self.trouble(&why),
+            }
+            self.gate.clock.sleep(pause).await;
+            pause = (pause * 2).min(TRY_AGAIN_MAX);
+        }
+        self.gate.ledger.told(outbox, message.at).await
+    }
+
+    fn trouble(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.away, true) {
+            let whom = self.webhook.client.target();
+            (self.warn)(format!("semel: the webhook {whom} cannot be told: {why}. It is tried until it can"));
+        }
+    }
+
+    fn taken(&mut self) {
+        if std::mem::replace(&mut self.away, false) {
+            (self.warn)(format!("semel: the webhook {} is told again", self.webhook.client.target()));
+        }
+    }
+}
+
+/// What a line of the journal is to somebody outside, if it is news.
+async fn message(gate: &ServedGate, cursor: Cursor, line: &JournalLine) -> Result<Option<Message>, Error> {
+    let Some(kind) = kind(line) else { return Ok(None) };
+    let Some(id) = line.effect.map(EffectId) else { return Ok(None) };
+    let (key, known) = match gate.ledger.by_id(id).await {
+        Err(Error::NoSuchEffect(_)) => return Ok(None),
+        found => found?,
+    };
+    let effect = EffectJson::read(&gate.ledger, key, &known.effect).await?;
+    let body = json!({
+        "type": kind,
+        "timestamp": line.at.to_string(),
+        "data": {"tenant": known.effect.facts.tenant, "effect": effect},
+    });
+    let name = gate.ledger.secret().mac("webhook", &[&cursor.0.to_be_bytes()]).to_string();
+    Ok(Some(Message { id: format!("msg_{}", &name[..32]), about: id, at: cursor, body: body.to_string() }))
+}
+
+/// The listener is there and takes others, most likely.
+fn is_about_the_message(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY
+    )
+}
+
 /// One message, the same however often it is sent.
 #[derive(Debug)]
 struct Message {
     id: String,
+    about: EffectId,
     at: Cursor,
     body: String,
 }
@@ -200,6 +242,7 @@ fn signature(secret: &[u8], id: &str, timestamp: &str, body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::target::Target;
 
     #[test]
     fn a_signature_is_the_one_that_the_standard_has_as_its_example() {
@@ -209,6 +252,16 @@ mod tests {
             signature(&secret, id, timestamp, r#"{"test": 2432232314}"#),
             "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
         );
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_what_it_says_is_refused() {
+        let client = || Client::to(Target::parse("http://127.0.0.1:9").unwrap()).unwrap();
+        let key = |secret: &str| Webhook::new(client(), Some(secret)).map(|webhook| webhook.secret);
+        assert_eq!(key("whsec_AAEC"), Ok(Some(vec![0, 1, 2])));
+        assert_eq!(key("any text"), Ok(Some(b"any text".to_vec())));
+        assert_eq!(key("whsec_not base 64"), Err(BadSecret));
+        assert_eq!(key("whsec_"), Err(BadSecret));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod presets;
 use super::key::{action, arguments};
 use super::{Context, EXIT_FINDINGS};
 use crate::args::{Policy as Args, PolicyCommand, PolicyExplain};
+use crate::output::counted;
 use crate::policy_files;
 use semel_core::json::Json;
 use semel_core::policy::diagnostic::Severity;
@@ -61,7 +62,12 @@ fn check(context: &Context, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
     if !context.output.json {
         context.output.say(match checked.as_slice() {
             [] => "no semel.toml from here upward: the defaults hold".to_owned(),
-            files => format!("{}: {errors} errors, {warnings} warnings", files.join(", ")),
+            files => format!(
+                "{}: {}, {}",
+                files.join(", "),
+                counted(errors, "error", "errors"),
+                counted(warnings, "warning", "warnings")
+            ),
         });
     }
     Ok(if failed { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS })

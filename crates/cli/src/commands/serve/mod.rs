@@ -64,7 +64,8 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     runtime.spawn(served::keep_counts(Arc::clone(&hall)));
     runtime.spawn(served::keep_settling(Arc::clone(&hall)));
     if let Some(webhook) = webhook::of(context, &hall.policy.serve)? {
-        runtime.spawn(webhook.keep(Arc::clone(&hall)));
+        let output = context.output;
+        runtime.spawn(webhook.keep(Arc::clone(&hall), move |said| output.warn(said)));
     }
     let front = front::front(&hall, token, address);
     let door = Arc::new(Door::new(Arc::clone(&hall)));
@@ -91,7 +92,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         if let Some((_, exporting)) = traces {
             let lost = exporting.finish().await;
             if lost > 0 {
-                context.output.warn(format_args!("semel: {lost} spans did not reach the collector"));
+                context.output.warn(format_args!("semel: spans that did not reach the collector: {lost}"));
             }
         }
         for server in &all {

@@ -15,5 +15,6 @@ pub fn of(context: &Context, serve: &Serve) -> anyhow::Result<Option<Webhook>> {
     let variable = configured.secret_env.as_deref();
     let secret = variable.map(|name| context.environment.variable(name)).transpose();
     let secret = secret.context("secret_env").context(about)?;
-    Ok(Some(Webhook::new(Client::to(target)?, secret.as_deref())))
+    let webhook = Webhook::new(Client::to(target)?, secret.as_deref());
+    Ok(Some(webhook.context("secret_env").context(about)?))
 }

@@ -63,6 +63,8 @@ fn whatever_is_asked_is_answered_as_the_document_says() {
     let mut command = home.program(&words);
     command.args(["--header", &format!("Authorization: Bearer {TOKEN}"), "--max-examples", "10"]);
     command.args(["--seed", &SEED.to_string(), "--suppress-health-check", "all", "--warnings", "off"]);
+    // A wish may wait a minute for its twin.
+    command.args(["--request-timeout", "90"]);
     let ran = Ran::of(command.output().expect("schemathesis starts"));
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("Stateful"), "{}", ran.stdout);

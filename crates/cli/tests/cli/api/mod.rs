@@ -6,3 +6,5 @@ mod access;
 mod begin;
 mod document;
 mod effects;
+mod shown;
+mod words;

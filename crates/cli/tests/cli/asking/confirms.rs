@@ -64,7 +64,9 @@ fn a_success_that_is_clearly_not_there_in_the_end_is_refuted_and_never_replayed(
     let ran = charge(&home);
     let answer = ran.json();
     assert_eq!((ran.code, &answer["code"], &answer["ok"]), (Some(120), &"refuted".into(), &false.into()));
-    assert!(answer["what_happened"].as_str().is_some_and(|what| what.contains("did not show it within 1s")));
+    let what = answer["what_happened"].as_str().expect("a sentence");
+    assert!(what.contains("/charges/… did not show it within 1s"), "{what}");
+    assert!(!what.contains("reply.id") && what.matches("reported as done").count() == 1, "{what}");
     for _ in 0..2 {
         let again = charge(&home);
         assert_eq!((again.code, &again.json()["code"]), (Some(120), &"refuted".into()), "{again:?}");

@@ -65,6 +65,14 @@ fn a_reason_generates_another_and_the_same_reason_does_not() {
         assert!(stage.answer_with(Api::Chat, again, &request("m")).body.contains("answer 2"));
     }
     assert_eq!(stage.model.asked(), 2);
+    assert!(stage.answer_with(Api::Chat, step, &request("m")).body.contains("answer 2"), "the newest");
+    let third = "Semel-Step: one\r\nSemel-Again: the second was too short\r\n";
+    assert!(stage.answer_with(Api::Chat, third, &request("m")).body.contains("answer 3"));
+    for (headers, answer) in [(step, "answer 3"), (again, "answer 2"), (third, "answer 3")] {
+        let given = stage.answer_with(Api::Chat, headers, &request("m"));
+        assert!(given.body.contains(answer), "{headers}: {given:?}");
+    }
+    assert_eq!(stage.model.asked(), 3);
 }
 
 #[test]

@@ -17,8 +17,14 @@ struct Listener {
 
 impl Listener {
     fn start(home: &Home, port: u16, refuses: u32) -> Listener {
+        Listener::refusing(home, port, refuses, 503)
+    }
+
+    /// The first few are refused with this status.
+    fn refusing(home: &Home, port: u16, refuses: u32, status: u16) -> Listener {
         let python = peers::installed("openapi").join("python/bin/python").to_string_lossy().into_owned();
-        let words = [python, peers::script("webhook.py"), port.to_string(), refuses.to_string()];
+        let words =
+            [python, peers::script("webhook.py"), port.to_string(), refuses.to_string(), status.to_string()];
         let mut command = home.program(&words);
         let mut child = command.env("HOOK_SECRET", SECRET).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
@@ -123,7 +129,7 @@ fn what_could_not_be_told_is_told_by_whoever_serves_next() {
 fn outbox_is_taken(home: &Home) -> bool {
     let database = home.state().join("ledger.db");
     let query = "import sqlite3,sys; print(sqlite3.connect(f'file:{sys.argv[1]}?mode=ro', uri=True)\
-                 .execute(\"select count(*) from cell where body like '%\\\"told\\\"%'\").fetchone()[0])";
+                 .execute(\"select count(*) from cell where cast(body as text) like '%\\\"told\\\"%'\").fetchone()[0])";
     let words =
         ["python3".to_owned(), "-c".to_owned(), query.to_owned(), database.to_string_lossy().into_owned()];
     let output = home.program(&words).output().expect("python starts");
@@ -148,4 +154,56 @@ fn a_duplicate_is_told_as_loudly_as_can_be() {
     let id = first["effect_id"].as_str().expect("an id").to_owned();
     assert_eq!(told(&home), [("effect.duplicate_detected".to_owned(), id)]);
     assert_eq!(admin.get("/stats").json()["total"]["duplicates_detected"], json!(1));
+}
+
+#[test]
+fn a_listener_that_is_away_is_said_once_and_so_is_its_return() {
+    let home = Home::new();
+    let port = port();
+    let served = serve(&home, port);
+    home.wait_until("it has begun to look", || outbox_is_taken(&home));
+    let said = |what: &str| served.said().matches(what).count();
+    home.doubt("k");
+    home.wait_until("it is said", || said("cannot be told") == 1);
+    let listener = Listener::start(&home, port, 2);
+    home.wait_until("it is told", || told(&home).len() == 1);
+    home.wait_until("that is said, too", || said("is told again") == 1);
+    assert_eq!(said("cannot be told"), 1, "however often it was tried: {}", served.said());
+    assert!(served.said().contains(&format!("http://127.0.0.1:{port}/hook")), "{}", served.said());
+    drop(listener);
+    home.doubt("another");
+    home.wait_until("the next outage is said", || said("cannot be told") == 2);
+}
+
+#[test]
+fn a_secret_that_nobody_could_check_is_refused_at_the_start() {
+    let home = Home::new();
+    home.file("semel.toml", "[serve.webhook]\nurl = \"https://example.com/hook\"\nsecret_env = \"HOOK\"\n");
+    for (secret, why) in [("whsec_!", "base 64"), ("", "HOOK is not set")] {
+        let mut command = home.command(["serve", "--listen", "127.0.0.1:0"]);
+        let ran = crate::home::Ran::of(command.env("HOOK", secret).output().expect("semel starts"));
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains("[serve.webhook]") && ran.stderr.contains(why), "{ran:?}");
+    }
+    assert_eq!(home.semel(["policy", "check"]).code, Some(0));
+    home.file("semel.toml", "[serve.webhook]\nurl = \"https://example.com/hook\"\nsecret = \"x\"\n");
+    let unknown = home.semel(["policy", "check"]);
+    assert!(unknown.stdout.contains("secret_env"), "{unknown:?}");
+}
+
+#[test]
+fn a_message_that_the_listener_cannot_take_keeps_no_other_waiting() {
+    let home = Home::new();
+    let port = port();
+    let served = serve(&home, port);
+    home.wait_until("it has begun to look", || outbox_is_taken(&home));
+    let _listener = Listener::refusing(&home, port, 5, 422);
+    let doubts = [home.doubt("refused"), home.doubt("taken")];
+    home.wait_until("the other is told", || !told(&home).is_empty());
+    assert_eq!(told(&home), [("effect.in_doubt".to_owned(), doubts[1].clone())]);
+    let said = served.said();
+    assert!(
+        said.contains("answers 422") && said.contains("is not told") && said.contains(&doubts[0]),
+        "{said}"
+    );
 }

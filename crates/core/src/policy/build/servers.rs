@@ -79,13 +79,32 @@ impl Check<'_> {
     }
 
     fn web_address(&mut self, url: &Spot<String>) -> Option<String> {
-        let rest = url.value.strip_prefix("https://").or_else(|| url.value.strip_prefix("http://"));
-        if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
-            let what = format!("`{}` is no address", url.value);
+        let rest = self.behind_scheme(url)?;
+        if rest.is_empty() || rest.starts_with('/') {
+            let what = format!("`{}` names no host", url.value);
             self.bad(url.span.clone(), what, "such as https://example.com/path");
             return None;
         }
         Some(url.value.clone())
+    }
+
+    /// What follows `https://` or `http://`: an address begins with one of them.
+    pub(super) fn behind_scheme<'a>(&mut self, url: &'a Spot<String>) -> Option<&'a str> {
+        let rest = url.value.strip_prefix("https://").or_else(|| url.value.strip_prefix("http://"));
+        if rest.is_none() {
+            let (what, help) = match url.value.split_once("://") {
+                Some((scheme, rest)) => (
+                    format!("`{scheme}://` is not spoken here"),
+                    format!("only https:// and http:// are: https://{rest}"),
+                ),
+                None => (
+                    format!("`{}` does not begin with https:// or http://", url.value),
+                    format!("write https://{}", url.value),
+                ),
+            };
+            self.bad(url.span.clone(), what, &help);
+        }
+        rest
     }
 
     fn grace(&mut self, grace: &Spot<String>) -> Option<Duration> {
@@ -188,7 +207,7 @@ impl Check<'_> {
                 self.names_of_headers(&table.headers, true);
                 self.names_of_headers(&table.headers_env, false);
                 Some(Reach::Url {
-                    url: url.value.clone(),
+                    url: self.web_address(url)?,
                     private: table.private.as_ref().is_some_and(|private| private.value),
                     headers: pairs(&table.headers),
                     headers_env: pairs(&table.headers_env),

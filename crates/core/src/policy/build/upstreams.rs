@@ -64,9 +64,13 @@ impl Check<'_> {
             self.absent(name.span.clone(), Code::BadServer, what, "url = \"https://api.example.com\"");
             return None;
         };
-        let Some(host) = host(&url.value) else {
-            let what = format!("`{}` is no address", url.value);
-            self.bad_upstream(url.span.clone(), what, "such as https://api.example.com, without a query");
+        let Some(host) = host(self.behind_scheme(url)?) else {
+            let what = format!("`{}` is more than scheme, host and path", url.value);
+            self.bad_upstream(
+                url.span.clone(),
+                what,
+                "such as https://api.example.com/v1, without user, query or fragment",
+            );
             return None;
         };
         let pack = match &table.value.preset {
@@ -151,11 +155,10 @@ impl Check<'_> {
     }
 }
 
-/// Host and port of an address. The client that connects reads it more strictly.
-fn host(url: &str) -> Option<&str> {
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+/// Host and port of an address without its scheme. The client that connects reads it more strictly.
+fn host(rest: &str) -> Option<&str> {
     let host = rest.split('/').next().filter(|host| !host.is_empty())?;
-    (!url.contains(['?', '#', ' ', '@'])).then_some(host)
+    (!rest.contains(['?', '#', ' ', '@'])).then_some(host)
 }
 
 /// Without its port.
