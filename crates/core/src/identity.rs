@@ -4,6 +4,7 @@
 //! `cwd` and `stdin` for commands. A rule sorts their paths into identity, content and volatile; this module does the
 //! sorting and derives the digests. `spec/intent-key.md` is the normative text.
 
+mod cards;
 mod keys;
 mod marks;
 mod redact;
@@ -12,7 +13,7 @@ mod subject;
 pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, neighbourhood_key};
 pub use marks::{MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, PathKind, PathMark};
 use redact::redacted;
-pub use redact::{REDACTED, is_secret_name, may_name_a_secret, redact, secret_values};
+pub use redact::{REDACTED, is_secret_name, may_name_a_secret, redact, redact_tokens, secret_values};
 pub use subject::{SUBJECT_CHARACTERS_MAX, subject};
 
 use crate::json::{Json, Object, Path, Step};

@@ -21,7 +21,7 @@ pub(super) const UPSTREAM_CREDENTIALS: [HeaderName; 4] = [
 
 /// Cookies change from answer to answer (load balancers, sessions), and a caller must stay who it is; keys of requests
 /// and tokens against forgery are made anew for each call.
-fn is_no_credential(name: &HeaderName) -> bool {
+pub fn is_no_credential(name: &HeaderName) -> bool {
     let name = name.as_str();
     name == "cookie" || name.contains("csrf") || name.contains("xsrf") || name.contains("idempotency")
 }
