@@ -77,3 +77,18 @@ fn a_body_behind_a_read_may_make_it_no_read() {
         assert_eq!(stage.api.last().text(), body, "it goes on as it came");
     }
 }
+
+#[test]
+fn a_wish_that_nobody_knows_has_no_effect() {
+    let stage = Stage::plain();
+    for odd in ["Semel-Dryrun: 1", "Semel_Dry_Run: 1", "semel-dry: 1", "Semel-Effect: none"] {
+        for method in ["POST", "GET"] {
+            let answer = stage.send(method, "/charges", &format!("{odd}\r\n"), "");
+            assert_eq!(answer.status, 400, "{odd}: {answer:?}");
+            assert!(answer.body.contains("Semel-Dry-Run"), "{answer:?}");
+        }
+    }
+    assert_eq!(stage.api.heard().len(), 0);
+    let known = "Semel-Step: 1\r\nSemel-Run-Id: r\r\nSemel-Dry-Run: 0\r\n";
+    assert_eq!(became(&stage.send("POST", "/charges", known, "")).1, "ran");
+}
