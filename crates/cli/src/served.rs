@@ -81,6 +81,18 @@ pub async fn keep_counts(hall: Arc<Hall>) {
     }
 }
 
+/// How often an answer is tried again that the ledger could not take.
+const OWED_EVERY: Duration = Duration::from_secs(1);
+
+/// What was answered while the ledger was in trouble is settled once it is well.
+pub async fn keep_settling(hall: Arc<Hall>) {
+    let Ok(gate) = &hall.gate else { return };
+    loop {
+        hall.clock.sleep(OWED_EVERY).await;
+        gate.settle_owed().await;
+    }
+}
+
 /// The last of them, before a program ends.
 pub async fn write_counts(hall: &Hall) {
     if let Ok(gate) = &hall.gate {
@@ -91,6 +103,7 @@ pub async fn write_counts(hall: &Hall) {
 /// What did not settle in time is in doubt, and is written down as such before the process ends.
 pub async fn lapse_rest(hall: &Hall, output: Output) {
     let Ok(gate) = &hall.gate else { return };
+    gate.settle_owed().await;
     match gate.ledger.lapse_own(hall.clock.now()).await {
         Ok(0) => {}
         Ok(rest) => output

@@ -7,6 +7,7 @@ pub mod ask;
 pub mod busy;
 pub mod caller;
 pub mod command;
+pub mod delivery;
 pub mod effect_json;
 pub mod hall;
 pub mod http;

@@ -162,7 +162,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             call.upstream.send(sending).await
         };
         if let Err(error) = self.point("gate.after_send") {
-            return Ok(Some(Passed::unrecorded(claim.effect(), sent, &error)));
+            return Ok(Some(Passed::unrecorded(claim.effect(), sent.data, &error)));
         }
         let mut claim = claim;
         let answered_at = self.clock.elapsed();
@@ -181,7 +181,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             match settled {
                 Ok(changed) => break changed,
                 Err(unsettled) if self.clock.elapsed() >= patience_ends => {
-                    return Ok(Some(Passed::unrecorded(unsettled.claim.effect(), sent, &unsettled.error)));
+                    let Unsettled { claim, error } = unsettled;
+                    let passed = Passed::unrecorded(claim.effect(), sent.data, &error);
+                    self.owes(*claim, sent.outcome, sent.reply);
+                    return Ok(Some(passed));
                 }
                 Err(unsettled) => claim = *unsettled.claim,
             }
@@ -189,7 +192,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             pause = (pause * 2).min(Duration::from_millis(500));
         };
         if let (Err(error), Some(effect)) = (self.point("gate.after_settle"), changed.found.effect()) {
-            return Ok(Some(Passed::unrecorded(effect, sent, &error)));
+            return Ok(Some(Passed::unrecorded(effect, sent.data, &error)));
         }
         let now = self.clock.now();
         let took = self.clock.elapsed().saturating_sub(answered_at);

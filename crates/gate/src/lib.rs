@@ -11,6 +11,7 @@ pub mod counts;
 mod error;
 mod look;
 pub mod observe;
+mod owed;
 mod pass;
 mod reply;
 pub mod undo;
@@ -25,6 +26,7 @@ pub use reply::{GivenReply, Passed};
 use clock::Clock;
 use counts::Counts;
 use observe::{Observer, Told};
+use owed::Debts;
 use semel_core::policy::Mode;
 use semel_ledger::counts::Day;
 use semel_ledger::entropy::Entropy;
@@ -42,11 +44,12 @@ pub struct Gate<S, H, E, C> {
     pub counts: Arc<Counts>,
     /// Whoever else is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
+    debts: Debts,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
-        Gate { ledger, clock, mode, counts: Arc::default(), observer: None }
+        Gate { ledger, clock, mode, counts: Arc::default(), observer: None, debts: Debts::default() }
     }
 
     #[must_use]

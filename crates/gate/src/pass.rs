@@ -176,7 +176,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 (Ok(None), _) => {}
                 // Once something was sent, the ledger's trouble must not be told as "nothing was sent".
                 (Err(Error::Ledger(error)), Some(Own { effect, sent })) => {
-                    return Ok(Passed::unrecorded(effect, sent.clone(), &error));
+                    return Ok(Passed::unrecorded(effect, sent.data.clone(), &error));
                 }
                 (Err(error), None) => return Err(error),
             }

@@ -64,12 +64,12 @@ impl Passed {
     }
 
     /// It was sent, and its answer could not be written down: the truth in the ledger is in doubt.
-    pub(crate) fn unrecorded(effect: &Effect, sent: Sent, error: &semel_ledger::Error) -> Passed {
+    pub(crate) fn unrecorded(effect: &Effect, data: Value, error: &semel_ledger::Error) -> Passed {
         let mut trouble = wording::in_doubt(effect);
         trouble.what_happened = format!(
             "It was sent and answered, but the answer could not be recorded: {error}. The ledger holds it in doubt."
         );
-        refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
+        refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, data)
     }
 
     /// It was sent and answered, and the ledger no longer knows the attempt: a failover has lost its claim.

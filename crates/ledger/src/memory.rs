@@ -78,6 +78,11 @@ impl MemoryStore {
         self.state().faults.push_back(fault);
     }
 
+    /// The faults that were not used up are gone.
+    pub fn recover(&self) {
+        self.state().faults.clear();
+    }
+
     pub fn snapshot(&self) -> Snapshot {
         Snapshot(self.state().tables.clone())
     }

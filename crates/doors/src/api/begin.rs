@@ -3,7 +3,8 @@
 use super::Api;
 use super::asked::{Asked, Who};
 use super::problem::{Problem, problem_of};
-use super::respond::{self, Delivery};
+use super::respond;
+use crate::delivery::Delivery;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -153,7 +154,7 @@ fn answered(
         });
     }
     let text = respond::answer(&answer, &reply)?;
-    Ok(respond::delivering(api, text, Delivery { found: delivery, came, late_after }))
+    Ok(respond::delivering(text, Delivery::of(&api.hall, delivery, came, late_after)))
 }
 
 /// A wish, understood and checked.

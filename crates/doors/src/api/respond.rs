@@ -1,25 +1,18 @@
 //! Answers on their way out.
 
-use super::Api;
 use super::problem::Problem;
 use crate::command::render::Output as CommandOutput;
-use crate::http::body::Piped;
+use crate::delivery::Delivery;
 use crate::proxy::reply::Kept;
 use axum::body::Body;
 use axum::response::Response;
-use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use semel_core::answer::Answer;
-use semel_core::digest::Digest;
 use semel_gate::GivenReply;
-use semel_gate::clock::Clock;
-use semel_ledger::Found;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -79,34 +72,11 @@ pub fn answer(answer: &Answer, reply: &GivenReply) -> Result<String, Problem> {
     Ok(whole)
 }
 
-/// A success whose answer still has to reach its caller.
-#[derive(Debug)]
-pub struct Delivery {
-    pub found: Option<Found>,
-    pub came: Duration,
-    pub late_after: Duration,
-}
-
-/// Once the connection has taken all of it in time, it counts as delivered; the client's next call waits for that mark.
-pub fn delivering(api: Arc<Api>, text: String, delivery: Delivery) -> Response {
-    let unmarked = |found: &Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
-    let Some(found) = delivery.found.filter(unmarked) else {
-        return document(Body::from(text), "application/json");
-    };
-    let key: Digest = found.key;
-    let left = api.hall.leaving.begin(key);
-    let (writer, body) = Piped::new();
-    tokio::spawn(async move {
-        // Once there is room for as many parts as ever wait, the connection has taken them all.
-        let taken = writer.send(Bytes::from(text)).await.is_ok()
-            && writer.reserve_many(writer.max_capacity()).await.is_ok();
-        let late = api.hall.clock.elapsed().saturating_sub(delivery.came) > delivery.late_after;
-        if let (true, false, Ok(gate)) = (taken, late, &api.hall.gate) {
-            let _working = api.hall.busy.begin();
-            // A missing mark means undelivered: the next call is answered from the record, which is safe.
-            let _unmarked = gate.delivered(&found).await;
-        }
-        drop(left);
-    });
-    document(Body::new(body), "application/json")
+/// An answer that counts as delivered once it has left.
+pub fn delivering(text: String, delivery: Option<Delivery>) -> Response {
+    let mut response = document(Body::from(text), "application/json");
+    if let Some(delivery) = delivery {
+        delivery.of_response(&mut response);
+    }
+    response
 }

@@ -4,10 +4,11 @@ use super::Api;
 use super::asked::Asked;
 use super::begin::word_of;
 use super::problem::Problem;
-use super::respond::{self, Delivery};
+use super::respond;
 use super::rulings::kept;
 use crate::ask::following::{self, Question};
 use crate::command::render::REPLY_BYTES_MAX;
+use crate::delivery::Delivery;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -135,8 +136,8 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
                 following::follow(&api.hall, done, question);
             }
             let text = respond::answer(&passed.answer, &GivenReply::None)?;
-            let delivery = Delivery { found: passed.delivery, came, late_after: rule.late_after };
-            Ok(respond::delivering(api, text, delivery))
+            let delivery = Delivery::of(&api.hall, passed.delivery, came, rule.late_after);
+            Ok(respond::delivering(text, delivery))
         }
     }
 }

@@ -4,8 +4,9 @@ use super::Api;
 use super::asked::Asked;
 use super::named;
 use super::problem::{Problem, problem_of};
-use super::respond::{self, Delivery};
+use super::respond;
 use crate::command::serve::Show;
+use crate::delivery::Delivery;
 use crate::undo::{self, carry_out};
 use axum::response::Response;
 use http::StatusCode;
@@ -58,6 +59,5 @@ pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         return Err(problem_of(&passed.answer));
     }
     let text = respond::answer(&passed.answer, &semel_gate::GivenReply::None)?;
-    let delivery = Delivery { found: passed.delivery, came, late_after: LATE_AFTER };
-    Ok(respond::delivering(api, text, delivery))
+    Ok(respond::delivering(text, Delivery::of(&api.hall, passed.delivery, came, LATE_AFTER)))
 }

@@ -1,9 +1,11 @@
 //! Bodies: read whole within a limit, or given on as they come.
 
+use super::server::departure::{Departure, Departures};
 use axum::body::Body as Boxed;
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -69,16 +71,24 @@ where
     }
 }
 
-/// A body that holds its request's place in the count until its end.
+/// A body that holds its request's place in the count until its end, and tells its connection of that end.
 #[derive(Debug)]
 pub struct Held {
     body: Boxed,
     _place: OwnedSemaphorePermit,
+    end: RefCell<Option<(Departure, Departures)>>,
 }
 
 impl Held {
-    pub fn new(body: Boxed, place: OwnedSemaphorePermit) -> Held {
-        Held { body, _place: place }
+    pub fn new(body: Boxed, place: OwnedSemaphorePermit, end: Option<(Departure, Departures)>) -> Held {
+        Held { body, _place: place, end: RefCell::new(end) }
+    }
+
+    /// The connection has all of it. Bodies without a byte are only looked at.
+    fn ends(&self) {
+        if let Some((departure, departures)) = self.end.borrow_mut().take() {
+            departures.add(departure);
+        }
     }
 }
 
@@ -90,11 +100,19 @@ impl Body for Held {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() {
+            self.ends();
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        let over = self.body.is_end_stream();
+        if over {
+            self.ends();
+        }
+        over
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -1,8 +1,10 @@
-//! The body of a response that follows an answer while it comes, and knows when its last byte was taken.
+//! The body of a response that follows an answer while it comes, and knows what follows once it has left.
 
 use super::live::{Ended, Next, Reader};
 use super::meter::Meter;
+use super::usage::Tokens;
 use crate::hall::Hall;
+use crate::http::server::departure::Departure;
 use crate::leaving::Left;
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -41,7 +43,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    fn done(self) {
+    pub fn done(self) {
         let Delivery { hall, mark, late_from } = self;
         if late_from.is_some_and(|late| hall.clock.elapsed() > late) {
             return;
@@ -60,34 +62,22 @@ impl Delivery {
 
 #[derive(Debug)]
 pub struct Following {
-    from: From,
+    reader: Reader,
+    hall: Arc<Hall>,
+    /// The account of one who joined, and saves.
+    saves: Option<Box<Meter>>,
+    /// Of the response.
+    departure: Departure,
     last: Last,
 }
 
-#[derive(Debug)]
-enum From {
-    /// With the account of one who joined, and saves.
-    Live(Reader, Arc<Hall>, Option<Box<Meter>>),
-    Whole(Option<Bytes>, Option<Delivery>),
-}
-
 /// Where the end is.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum Last {
     NotYet,
-    /// The last byte was given to the connection, which writes it before it asks again; if it cannot, it never asks.
-    Given(Option<Box<Delivery>>),
     /// It broke off; what there was of it is written first.
     Broken,
     Over,
-}
-
-/// What comes next of an answer.
-#[derive(Debug)]
-enum Step {
-    Piece(Bytes),
-    End(Option<Delivery>),
-    Broken,
 }
 
 /// The answer broke off, and so does its copy: a client must not take a part for the whole.
@@ -96,33 +86,20 @@ enum Step {
 pub struct BrokenOff;
 
 impl Following {
-    pub fn live(reader: Reader, hall: Arc<Hall>, saves: Option<Meter>) -> Following {
-        Following { from: From::Live(reader, hall, saves.map(Box::new)), last: Last::NotYet }
+    pub fn new(reader: Reader, hall: Arc<Hall>, saves: Option<Meter>, departure: Departure) -> Following {
+        Following { reader, hall, saves: saves.map(Box::new), departure, last: Last::NotYet }
     }
 
-    pub fn whole(body: Bytes, delivery: Option<Delivery>) -> Following {
-        Following { from: From::Whole(Some(body), delivery), last: Last::NotYet }
-    }
-
-    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
-        let (reader, hall, saves) = match &mut self.from {
-            From::Live(reader, hall, saves) => (reader, hall, saves),
-            From::Whole(body, delivery) => {
-                return Poll::Ready(body.take().map_or_else(|| Step::End(delivery.take()), Step::Piece));
-            }
-        };
-        Poll::Ready(match ready!(reader.poll_next(context)) {
-            Next::Piece(piece) => Step::Piece(piece),
-            Next::End(Ended::Answer { mark, cost }) => {
-                if let (Some(meter), Some(cost)) = (saves.take(), cost) {
-                    meter.saved(hall, cost);
-                }
-                // Whoever has taken a stream so far is there to take its end.
-                Step::End(mark.map(|mark| Delivery { hall: Arc::clone(hall), mark, late_from: None }))
-            }
-            Next::End(Ended::Error) => Step::End(None),
-            Next::End(Ended::Cut) | Next::Lost => Step::Broken,
-        })
+    /// The whole answer is there.
+    fn ends(&mut self, mark: Option<Arc<Mark>>, cost: Option<Tokens>) {
+        if let (Some(meter), Some(cost)) = (self.saves.take(), cost) {
+            meter.saved(&self.hall, cost);
+        }
+        if let Some(mark) = mark {
+            // Whoever has taken a stream so far is there to take its end.
+            let delivery = Delivery { hall: Arc::clone(&self.hall), mark, late_from: None };
+            self.departure.is_followed_by(|| delivery.done());
+        }
     }
 }
 
@@ -134,20 +111,22 @@ impl Body for Following {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        if let Last::NotYet = self.last {
-            match ready!(self.poll_step(context)) {
-                Step::Piece(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-                Step::Broken => self.last = Last::Broken,
-                Step::End(delivery) => self.last = Last::Given(delivery.map(Box::new)),
-            }
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
         match std::mem::replace(&mut self.last, Last::Over) {
+            Last::NotYet => self.last = Last::NotYet,
             Last::Broken => return Poll::Ready(Some(Err(BrokenOff))),
-            Last::Given(Some(delivery)) => delivery.done(),
-            _ => {}
+            Last::Over => return Poll::Ready(None),
         }
+        match ready!(self.reader.poll_next(context)) {
+            Next::Piece(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
+            Next::End(Ended::Answer { mark, cost }) => self.ends(mark, cost),
+            Next::End(Ended::Error) => {}
+            Next::End(Ended::Cut) | Next::Lost => {
+                self.last = Last::Broken;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        self.last = Last::Over;
         Poll::Ready(None)
     }
 }

@@ -7,6 +7,7 @@ use super::live::{Form, Head};
 use super::recording::{self, Recording};
 use super::serve::Call;
 use super::usage;
+use crate::http::server::departure::Departure;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -33,8 +34,10 @@ pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
     let Attached { reader, effect, joined } = attached;
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
     let saves = joined.then(|| call.meter.clone());
-    let body = Following::live(reader, Arc::clone(&call.hall), saves);
+    let departure = Departure::default();
+    let body = Following::new(reader, Arc::clone(&call.hall), saves, departure.clone());
     let mut response = Response::new(Body::new(body));
+    response.extensions_mut().insert(departure);
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers.clone();
     receipt(response.headers_mut(), effect, outcome);
@@ -83,12 +86,12 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
             None => return inconvertible(answer, wanted),
         },
     };
-    let delivery = delivery.map(|found| Delivery {
-        hall: Arc::clone(&call.hall),
-        mark: Mark::of(&call.hall, found),
-        late_from: Some(call.came + call.rule.late_after),
-    });
-    let mut response = Response::new(Body::new(Following::whole(body, delivery)));
+    let mut response = Response::new(Body::from(body));
+    if let Some(found) = delivery {
+        let (hall, mark) = (Arc::clone(&call.hall), Mark::of(&call.hall, found));
+        let delivery = Delivery { hall, mark, late_from: Some(call.came + call.rule.late_after) };
+        response.extensions_mut().insert(Departure::then(|| delivery.done()));
+    }
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
     if form != head.form {

@@ -1,12 +1,12 @@
 //! A guarded request through the gate. Whoever asked may go away: it is finished and settled all the same.
 
 use super::ask;
-use super::delivery::Delivery;
 use super::intent::Understood;
 use super::offer::Offer;
 use super::render::{self, Receipt};
 use super::streamed::Begun;
 use super::upstream::{HttpUpstream, Live, LiveBody};
+use crate::delivery::Delivery;
 use crate::hall::Hall;
 use axum::response::Response;
 use bytes::Bytes;

@@ -7,7 +7,6 @@
 pub mod arguments;
 pub mod ask;
 pub mod classify;
-pub mod delivery;
 pub mod dry_run;
 pub mod echoes;
 pub mod form;

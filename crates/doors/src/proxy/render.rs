@@ -1,10 +1,11 @@
 //! From what a request came to, to a response.
 
-use super::delivery::{Delivery, Whole};
 use super::headers;
 use super::offer::Offer;
 use super::reply::Kept;
 use super::streamed::{Begun, Streamed};
+use crate::delivery::Delivery;
+use crate::http::server::departure::Departure;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -102,7 +103,7 @@ pub fn live(
     if let Some(elsewhere) = headers::keep_inside(&mut headers, status, offer) {
         put(&mut headers, REASON, &format!("the upstream points to {elsewhere}, where nobody guards it"));
     }
-    response(status, headers, Body::new(Whole::new(body, delivery)))
+    departing(response(status, headers, Body::from(body)), delivery)
 }
 
 /// The same, while it arrives.
@@ -112,7 +113,10 @@ pub fn streaming(begun: Begun, offer: &Offer) -> Response {
     put(&mut headers, EFFECT_ID, &effect.to_string());
     headers.insert(OUTCOME, HeaderValue::from_static(outcome(OutcomeWord::Ran)));
     headers.insert(ATTEMPT, HeaderValue::from(attempt.0));
-    response(status, headers, Body::new(Streamed::new(parts, length)))
+    let departure = Departure::default();
+    let mut response = response(status, headers, Body::new(Streamed::new(parts, length, departure.clone())));
+    response.extensions_mut().insert(departure);
+    response
 }
 
 /// What is on record, to somebody who asks again.
@@ -120,7 +124,7 @@ pub fn replay(answer: &Answer, recorded: Vec<u8>, delivery: Option<Delivery>) ->
     let Kept { status, mut headers, body } = Kept::of_any(recorded);
     Receipt::of(answer).write(&mut headers);
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
-    response(status, headers, Body::new(Whole::new(body, delivery)))
+    departing(response(status, headers, Body::from(body)), delivery)
 }
 
 /// The answer in semel's own words: a success whose reply is not known, a dry run, or why it is none.
@@ -143,7 +147,7 @@ pub fn answer(answer: &Answer, offer: &Offer, delivery: Option<Delivery>) -> Res
     };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     let body = Bytes::from(document.to_string());
-    response(status, headers, Body::new(Whole::new(body, delivery)))
+    departing(response(status, headers, Body::from(body)), delivery)
 }
 
 /// RFC 9457, with the answer's members as its extensions, and with `error`: some SDKs take whatever lacks that member
@@ -192,6 +196,13 @@ fn advise(code: Code, offer: &Offer, headers: &mut HeaderMap) {
         }
         Retry::Wait | Retry::Yes => {}
     }
+}
+
+fn departing(mut response: Response, delivery: Option<Delivery>) -> Response {
+    if let Some(delivery) = delivery {
+        delivery.of_response(&mut response);
+    }
+    response
 }
 
 fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response {

@@ -1,8 +1,9 @@
 //! Answers that are too large to be held back: they go out while they arrive, and only their end waits for the settlement.
 
-use super::delivery::Delivery;
+use crate::delivery::Delivery;
 use crate::http::body::{self, Unreadable};
 use crate::http::client::Incoming;
+use crate::http::server::departure::Departure;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -139,7 +140,7 @@ pub struct Streamed {
     /// What is still to come, where the upstream said how much it is.
     length: Option<u64>,
     ended: bool,
-    delivery: Option<Delivery>,
+    departure: Departure,
 }
 
 /// The answer broke off, or could not be settled: its end is never sent.
@@ -148,9 +149,9 @@ pub struct Streamed {
 pub struct Endless;
 
 impl Streamed {
-    /// `length`: how many bytes the upstream promised.
-    pub fn new(parts: mpsc::Receiver<Part>, length: Option<u64>) -> Streamed {
-        Streamed { parts, length, ended: false, delivery: None }
+    /// `length`: how many bytes the upstream promised. `departure`: of the response.
+    pub fn new(parts: mpsc::Receiver<Part>, length: Option<u64>, departure: Departure) -> Streamed {
+        Streamed { parts, length, ended: false, departure }
     }
 }
 
@@ -169,7 +170,9 @@ impl Body for Streamed {
             Some(Part::Some(bytes)) => bytes,
             Some(Part::Last(bytes, delivery)) => {
                 self.ended = true;
-                self.delivery = delivery.map(|delivery| *delivery);
+                if let Some(delivery) = delivery {
+                    self.departure.is_followed_by(|| delivery.mark());
+                }
                 bytes
             }
             None => return Poll::Ready(Some(Err(Endless))),
@@ -187,22 +190,13 @@ impl Body for Streamed {
     }
 }
 
-impl Drop for Streamed {
-    fn drop(&mut self) {
-        // It is there once the last part was taken.
-        if let Some(delivery) = self.delivery.take() {
-            delivery.mark();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn giving() -> (Giving, Streamed) {
         let (giving, parts) = Giving::new();
-        (giving, Streamed::new(parts, Some(4)))
+        (giving, Streamed::new(parts, Some(4), Departure::default()))
     }
 
     async fn taken(body: &mut Streamed) -> Option<Result<Bytes, Endless>> {

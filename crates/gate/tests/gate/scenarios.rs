@@ -789,11 +789,21 @@ fn an_answer_that_could_not_be_recorded_is_in_doubt_and_no_success() {
     let memory = Arc::clone(&house.memory);
     let script =
         Script::succeeds().while_sending(move || (0..1_000).for_each(|_| memory.inject(Fault::NotWritten)));
-    let passed = house.pass(&house.gate(), &wish, &script);
+    let gate = house.gate();
+    let passed = house.pass(&gate, &wish, &script);
     assert_eq!((code(&passed), passed.answer.outcome), (Some(Code::InDoubt), OutcomeWord::Ran));
     assert!(passed.answer.trouble.unwrap().what_happened.contains("could not be recorded"));
     assert_eq!(script.sent(), 1);
     assert_eq!(state(&house), "in flight", "its holder lives; it lapses with it");
+    let owing = Arc::clone(&gate);
+    house.run(async move { owing.settle_owed().await });
+    assert_eq!(state(&house), "in flight", "the ledger is still in trouble");
+    house.memory.recover();
+    let owing = Arc::clone(&gate);
+    house.run(async move { owing.settle_owed().await });
+    assert_eq!(state(&house), "applied", "it was owed until the ledger was well again");
+    assert_eq!(house.pass(&gate, &wish, &script).reply, GivenReply::Recorded(b"reply 1".to_vec()));
+    assert_eq!(script.sent(), 1);
 }
 
 #[test]

@@ -130,6 +130,23 @@ fn a_client_that_leaves_after_sending_stops_nothing() {
 }
 
 #[test]
+fn a_client_that_left_with_a_stray_byte_has_not_got_its_answer() {
+    let stage = Stage::plain();
+    stage.api.next(Act::Hold);
+    let asked = stage.ask("POST", "/notes", &format!("{JSON}Content-Length: 2\r\n"), "{}x");
+    stage.api.has_heard(1);
+    drop(asked);
+    stage.api.release();
+    stage.home.wait_until("it is settled", || {
+        stage.home.json(["ledger", "list"])["items"][0]["state"] == "applied"
+    });
+    let again = stage.send("POST", "/notes", JSON, "{}");
+    assert_eq!((again.status, became(&again).1.as_str()), (201, "replayed"));
+    assert_eq!(became(&stage.send("POST", "/notes", JSON, "{}")).1, "ran", "now it is another one");
+    assert_eq!(stage.api.effects(), 2);
+}
+
+#[test]
 fn an_answer_that_ends_with_its_connection_is_whole_only_if_it_can_be_read() {
     let stage = Stage::plain();
     let head = "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n";

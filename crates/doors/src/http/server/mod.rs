@@ -5,6 +5,7 @@
 mod caller;
 mod credential;
 mod cross_origin;
+pub mod departure;
 mod front;
 mod keyring;
 mod problem;
@@ -22,6 +23,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
 use cross_origin::CrossOrigin;
+use departure::{Departure, Departures, Line};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -157,7 +159,10 @@ async fn connection(
 ) {
     // Events are small and wanted at once. Without it they still arrive.
     let _slower = stream.set_nodelay(true);
-    let service = service_fn(move |request| answer(request, served.clone(), Arc::clone(&requests)));
+    let departures = Departures::default();
+    let line = Line::new(stream, departures.clone());
+    let service =
+        service_fn(move |request| answer(request, served.clone(), Arc::clone(&requests), departures.clone()));
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -165,7 +170,7 @@ async fn connection(
         .max_header_size(HEADER_BYTES_MAX)
         .max_buf_size(BUFFER_BYTES_MAX)
         .max_headers(HEADERS_MAX);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(line), service));
     tokio::select! {
         _client_went_away = connection.as_mut() => return,
         _ = stopped.wait_for(|stopped| *stopped) => {}
@@ -178,6 +183,7 @@ async fn answer(
     request: Request<Incoming>,
     served: Served,
     requests: Arc<Semaphore>,
+    departures: Departures,
 ) -> Result<Response, Infallible> {
     let Ok(permit) = requests.try_acquire_owned() else {
         let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once");
@@ -206,7 +212,9 @@ async fn answer(
     };
     no_sniffing(response.headers_mut());
     page.may_read(response.headers_mut());
-    Ok(response.map(|body| Body::new(Held::new(body, permit))))
+    let departure = response.extensions_mut().remove::<Departure>();
+    let end = departure.map(|departure| (departure, departures));
+    Ok(response.map(|body| Body::new(Held::new(body, permit, end))))
 }
 
 /// Whether the body is what was put into the chunks, with no other coding around it.

@@ -3,6 +3,7 @@
 use super::stream::{Begun, CallStream, Next, Reader};
 use crate::http::body::Piped;
 use crate::http::headers::end_to_end;
+use crate::http::server::departure::Departure;
 use crate::http::server::problem;
 use crate::mcp::door::{Door, Given};
 use crate::mcp::frame::Frame;
@@ -10,11 +11,9 @@ use crate::mcp::link::remote::{Answered, Form};
 use crate::mcp::message::NotAMessage;
 use axum::body::Body;
 use axum::response::Response;
-use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::sync::Arc;
-use tokio::sync::mpsc::Sender;
 
 /// Tells proxies in between not to hold events back.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -72,9 +71,9 @@ fn whole(door: Arc<Door>, given: Arc<Given>, answered: Option<Answered>) -> Resp
                 Some(Answered { status, headers, form: Form::Document }) => (status, headers),
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
-            let (writer, body) = Piped::new();
-            tokio::spawn(async move { part_with(&door, &writer, given.frame.to_bytes(), &given).await });
-            with_status(status, headers, Body::new(body))
+            let mut response = with_status(status, headers, Body::from(given.frame.to_bytes()));
+            response.extensions_mut().insert(Departure::then(Parting { door, given }.action()));
+            response
         }
     }
 }
@@ -82,6 +81,8 @@ fn whole(door: Arc<Door>, given: Arc<Given>, answered: Option<Answered>) -> Resp
 /// Gives a reader's events on, until its end or until nobody reads them.
 pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Response {
     let (writer, body) = Piped::new();
+    let departure = Departure::default();
+    let parting = departure.clone();
     tokio::spawn(async move {
         loop {
             let next = tokio::select! {
@@ -95,7 +96,9 @@ pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Res
                     }
                 }
                 Next::Last(raw, given) => {
-                    part_with(&door, &writer, raw, &given).await;
+                    // First: with the last part the connection may have everything.
+                    parting.is_followed_by(Parting { door, given }.action());
+                    let _gone = writer.send(raw).await;
                     return;
                 }
                 Next::End => return,
@@ -104,18 +107,31 @@ pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Res
     });
     let mut response = Response::new(Body::new(body));
     *response.headers_mut() = stream_headers(headers);
+    response.extensions_mut().insert(departure);
     response
 }
 
-/// Gives the last part of an answer. Once the connection has taken all of it, it counts as delivered; the client's next
-/// call waits for that mark.
-async fn part_with(door: &Door, writer: &Sender<Bytes>, part: Bytes, given: &Given) {
-    // Once there is room for as many parts as ever wait, the connection has taken them all.
-    let taken = writer.send(part).await.is_ok() && writer.reserve_many(writer.max_capacity()).await.is_ok();
-    if taken {
-        let working = door.hall.busy.begin();
-        door.delivered(given).await;
-        drop(working);
+/// An answer on its way out. Once it has left, it counts as delivered; the client's next call waits for that mark, or
+/// until it is known that it never will.
+struct Parting {
+    door: Arc<Door>,
+    given: Arc<Given>,
+}
+
+impl Parting {
+    fn action(self) -> impl FnOnce() + Send {
+        move || {
+            let working = self.door.hall.busy.begin();
+            tokio::spawn(async move {
+                self.door.delivered(&self.given).await;
+                drop(working);
+            });
+        }
     }
-    given.has_left();
+}
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        self.given.has_left();
+    }
 }

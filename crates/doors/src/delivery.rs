@@ -1,15 +1,12 @@
-//! The body of an answer about an effect: once the connection has taken its last byte, it counts as delivered.
+//! An answer about an effect: once it has left, it counts as delivered.
 
 use crate::hall::Hall;
+use crate::http::server::departure::Departure;
 use crate::leaving::Left;
-use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use axum::response::Response;
 use semel_gate::clock::Clock;
 use semel_ledger::Found;
-use std::cell::Cell;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// What is marked once an answer has left.
@@ -38,6 +35,11 @@ impl Delivery {
         Some(Delivery { hall: Arc::clone(hall), found, left, came, late_after })
     }
 
+    /// Has it marked once the response has left.
+    pub fn of_response(self, response: &mut Response) {
+        response.extensions_mut().insert(Departure::then(|| self.mark()));
+    }
+
     /// Marks it, unless it was late: whoever had asked may have gone by then.
     pub fn mark(self) {
         let Delivery { hall, found, left, came, late_after } = self;
@@ -53,57 +55,5 @@ impl Delivery {
             }
             drop((left, working));
         });
-    }
-}
-
-/// What a connection takes at a time, so that it has not taken much more than it has sent.
-const PIECE_BYTES_MAX: usize = 64 * 1024;
-
-/// An answer that is at hand.
-#[derive(Debug)]
-pub struct Whole {
-    rest: Bytes,
-    delivery: Option<Delivery>,
-    /// An empty body is never asked for; that the connection looked whether it is empty tells that it goes out.
-    looked_at: Cell<bool>,
-}
-
-impl Whole {
-    pub fn new(bytes: Bytes, delivery: Option<Delivery>) -> Whole {
-        Whole { rest: bytes, delivery, looked_at: Cell::new(false) }
-    }
-}
-
-impl Body for Whole {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.rest.is_empty() {
-            return Poll::Ready(None);
-        }
-        let length = self.rest.len().min(PIECE_BYTES_MAX);
-        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.looked_at.set(true);
-        self.rest.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.len() as u64)
-    }
-}
-
-impl Drop for Whole {
-    fn drop(&mut self) {
-        if let Some(delivery) = self.delivery.take().filter(|_| self.rest.is_empty() && self.looked_at.get())
-        {
-            delivery.mark();
-        }
     }
 }
