@@ -78,6 +78,13 @@ fn collect(plain: &Json, redacted: &Json, values: &mut Vec<String>) {
             let rest = plain.strip_prefix(before).unwrap_or(plain);
             values.push(rest.strip_suffix(after).unwrap_or(rest).to_owned());
         }
+        // A whole that was taken out: whatever text it holds.
+        (Json::Array(elements), Json::String(_)) => {
+            elements.iter().for_each(|element| collect(element, &Json::str(REDACTED), values));
+        }
+        (Json::Object(members), Json::String(_)) => {
+            members.iter().for_each(|(_, value)| collect(value, &Json::str(REDACTED), values));
+        }
         _ => {}
     }
 }
@@ -522,6 +529,14 @@ mod tests {
             redact(&json, &paths(&["args.pin", "args.items[*].ssn"])).canonical(),
             r#"{"args":{"items":[{"ssn":"[redacted]"},{"ssn":"[redacted]"}],"pin":"[redacted]"}}"#
         );
+    }
+
+    #[test]
+    fn the_values_of_secrets_are_known_however_deep_they_lie() {
+        let arguments = r#"{"credentials":{"user":"annabel","keys":["hunter22",{"a":"abcdefgh"}]},"note":"harmless","url":"?token=xyz123"}"#;
+        let values = secret_values(&parse(arguments).unwrap(), &paths(&["note"]));
+        assert_eq!(values, ["hunter22", "abcdefgh", "annabel", "harmless", "xyz123"]);
+        assert_eq!(secret_values(&parse(r#"{"to":"annabel"}"#).unwrap(), &[]), Vec::<String>::new());
     }
 
     #[test]
