@@ -4,6 +4,7 @@
 //! `cwd` and `stdin` for commands. A rule sorts their paths into identity, content and volatile; this module does the
 //! sorting and derives the digests. `spec/intent-key.md` is the normative text.
 
+mod cards;
 mod keys;
 mod marks;
 mod redact;
@@ -12,7 +13,7 @@ mod subject;
 pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, neighbourhood_key};
 pub use marks::{MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, PathKind, PathMark};
 use redact::redacted;
-pub use redact::{REDACTED, is_secret_name, may_name_a_secret, redact, secret_values};
+pub use redact::{REDACTED, is_secret_name, may_name_a_secret, redact, redact_tokens, secret_values};
 pub use subject::{SUBJECT_CHARACTERS_MAX, subject};
 
 use crate::json::{Json, Object, Path, Step};
@@ -43,8 +44,8 @@ pub struct Sorted<'a> {
     pub fingerprinted: Cow<'a, Json>,
     /// The content found, as an object of concrete path to value; `None` if there is none.
     pub content: Option<Json>,
-    /// Key paths that name nothing. If there are any, `identity` is the same as `fingerprinted`, and whoever asked
-    /// decides whether to go on.
+    /// Key paths that name nothing. If there are any, all arguments but the volatile ones are `identity`, the content
+    /// too: nothing else tells two calls apart. Whoever asked decides whether to go on.
     pub missing_key_paths: Vec<Path>,
 }
 
@@ -71,6 +72,7 @@ pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
     for path in &sorting.volatile {
         path.remove_from(fingerprinted.to_mut());
     }
+    let all_but_volatile = (!missing_key_paths.is_empty()).then(|| fingerprinted.clone());
     let mut content = Object::new();
     for (path, value) in sorting.content.iter().flat_map(|path| path.find(&fingerprinted)) {
         content.insert(path, value.clone());
@@ -79,9 +81,12 @@ pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
         path.remove_from(fingerprinted.to_mut());
     }
 
-    let by_key = !sorting.key.is_empty() && missing_key_paths.is_empty();
     Sorted {
-        identity: if by_key { Cow::Owned(Json::Object(identity)) } else { fingerprinted.clone() },
+        identity: match all_but_volatile {
+            Some(all) => all,
+            None if sorting.key.is_empty() => fingerprinted.clone(),
+            None => Cow::Owned(Json::Object(identity)),
+        },
         fingerprinted,
         content: (!content.is_empty()).then_some(Json::Object(content)),
         missing_key_paths,
@@ -98,12 +103,14 @@ fn without_inner<'a>(path: &Path, all: &'a Json, sorting: &Sorting) -> Cow<'a, J
     })
 }
 
-/// A null names nothing: `{"invoice": null}` twice is no evidence that both mean one invoice. A root is the exception: a
-/// request without a body says all that it has to say.
+/// A null names nothing, nor does an empty text: `{"invoice": null}` twice is no evidence that both mean one invoice. A
+/// root is the exception: a request without a body says all that it has to say.
 fn value_at(path: &Path, arguments: &Json) -> Option<Json> {
     let mut found: Vec<Json> = path.find(arguments).into_iter().map(|(_, value)| value.clone()).collect();
-    if found.iter().all(|value| *value == Json::Null) {
-        return matches!(path.steps(), [Step::Member(_)]).then_some(Json::Null);
+    let names_nothing = |value: &Json| matches!(value, Json::Null) || value.as_str() == Some("");
+    if found.iter().all(names_nothing) {
+        let is_root = matches!(path.steps(), [Step::Member(_)]);
+        return is_root.then(|| found.pop().unwrap_or(Json::Null));
     }
     if path.has_wildcard() { Some(Json::Array(found)) } else { found.pop() }
 }
@@ -190,17 +197,37 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_null_key_field_is_named_and_all_arguments_identify() {
+    fn a_missing_or_empty_key_field_is_named_and_all_arguments_identify() {
         let sorting = Sorting {
-            key: paths(&["args.customer", "args.order", "args.nil"]),
+            key: paths(&["args.customer", "args.order", "args.nil", "args.empty", "args.list[*]"]),
             content: paths(&["args.description"]),
+            volatile: paths(&["args.at"]),
             ..Sorting::default()
         };
-        let arguments = parse(r#"{"args":{"customer":"c","nil":null,"description":"d"}}"#).unwrap();
+        let arguments =
+            r#"{"args":{"at":1,"customer":"c","description":"d","empty":"","list":["",null],"nil":null}}"#;
+        let arguments = parse(arguments).unwrap();
         let sorted = sort(&arguments, &sorting);
-        assert_eq!(sorted.missing_key_paths, paths(&["args.order", "args.nil"]));
-        assert_eq!(sorted.identity.canonical(), r#"{"args":{"customer":"c","nil":null}}"#);
-        assert_eq!(sorted.identity, sorted.fingerprinted);
+        assert_eq!(
+            sorted.missing_key_paths,
+            paths(&["args.order", "args.nil", "args.empty", "args.list[*]"])
+        );
+        assert_eq!(
+            sorted.identity.canonical(),
+            r#"{"args":{"customer":"c","description":"d","empty":"","list":["",null],"nil":null}}"#
+        );
+        assert_eq!(
+            sorted.fingerprinted.canonical(),
+            r#"{"args":{"customer":"c","empty":"","list":["",null],"nil":null}}"#
+        );
+        assert_eq!(sorted.content.unwrap().canonical(), r#"{"args.description":"d"}"#);
+    }
+
+    #[test]
+    fn an_empty_text_is_a_root_like_any_other() {
+        let sorting = Sorting { key: paths(&["stdin"]), ..Sorting::default() };
+        let arguments = parse(r#"{"stdin":""}"#).unwrap();
+        assert_eq!(sort(&arguments, &sorting).identity.canonical(), r#"{"stdin":""}"#);
     }
 
     #[test]

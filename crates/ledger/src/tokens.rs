@@ -97,8 +97,12 @@ pub enum BadToken {
 /// Names stand in tables and in every intent key.
 const NAME_CHARS_MAX: usize = 64;
 
-/// They all lie in one cell, which is read whole. A deployment with more has an identity provider.
-const TOKENS_MAX: usize = 1_000;
+/// As many as one tenant may have, so that it cannot take the room of another. Whoever needs more has an identity
+/// provider.
+const TENANT_TOKENS_MAX: usize = 1_000;
+
+/// They all lie in one cell, which is read whole: a few megabytes of it.
+const TOKENS_MAX: usize = 20_000;
 
 /// What every token begins with, so that people and scanners know one when they see it.
 pub const PREFIX: &str = "semel_";
@@ -137,6 +141,20 @@ impl Tokens {
     }
 }
 
+impl Tokens {
+    /// Whether a tenant may have one more.
+    fn check_room(&self, tenant: &str) -> Result<(), String> {
+        let own = self.0.values().filter(|kept| kept.tenant == tenant).count();
+        if own >= TENANT_TOKENS_MAX {
+            return Err(format!("there are {TENANT_TOKENS_MAX} tokens of this tenant already"));
+        }
+        match self.0.len() >= TOKENS_MAX {
+            true => Err(format!("there are {TOKENS_MAX} tokens already")),
+            false => Ok(()),
+        }
+    }
+}
+
 fn hash(text: &str) -> Digest {
     Digest::of(&[b"semel token", text.as_bytes()])
 }
@@ -164,9 +182,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         for _ in 0..RACES_MAX {
             let (revision, mut tokens) = self.tokens_at().await?;
             tokens.0.retain(|_, kept| !kept.is_over(now));
-            if tokens.0.len() >= TOKENS_MAX {
-                return Err(Error::NotWritten { what: format!("there are {TOKENS_MAX} tokens already") });
-            }
+            tokens.check_room(&new.tenant).map_err(|what| Error::NotWritten { what })?;
             let bits = || self.entropy.bits();
             let id = format!("{:012x}", bits() >> 80);
             let text = format!("{PREFIX}{id}_{:032x}{:032x}", bits(), bits());
@@ -220,5 +236,39 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     fn tokens_key(&self) -> Digest {
         self.secret().mac("tokens", &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(of: &[(&str, usize)]) -> Tokens {
+        let kept = |tenant: &str| Kept {
+            hash: hash(tenant),
+            tenant: tenant.to_owned(),
+            scope: Scope::Agent,
+            name: None,
+            created_at: At(0),
+            expires_at: None,
+        };
+        let all = of.iter().flat_map(|(tenant, count)| {
+            (0..*count).map(move |number| (format!("{tenant}{number}"), kept(tenant)))
+        });
+        Tokens(all.collect())
+    }
+
+    #[test]
+    fn a_tenant_with_all_its_tokens_takes_none_of_another() {
+        let tokens = tokens(&[("greedy", TENANT_TOKENS_MAX), ("other", TENANT_TOKENS_MAX - 1)]);
+        assert!(tokens.check_room("greedy").is_err());
+        assert_eq!((tokens.check_room("other"), tokens.check_room("new")), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn all_together_have_an_end() {
+        let names: Vec<String> = (0..TOKENS_MAX).map(|number| format!("t{number}x")).collect();
+        let each: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+        assert!(tokens(&each).check_room("new").is_err());
     }
 }

@@ -3,6 +3,7 @@
 //! Names decide, and a few well-known shapes of text. It is a net, not a proof: a rule's `secret` paths are the means
 //! for what no name gives away.
 
+use super::cards::without_cards;
 use crate::json::{Json, Path, parse};
 use std::borrow::Cow;
 
@@ -38,7 +39,9 @@ fn is_harmless(json: &Json) -> bool {
         Json::Object(object) => {
             object.iter().all(|(name, value)| !is_secret_name(name) && is_harmless(value))
         }
-        Json::Null | Json::Bool(_) | Json::Number(_) => true,
+        // A card's number that was written without quotes.
+        Json::Number(number) => without_cards(number.text()).is_none(),
+        Json::Null | Json::Bool(_) => true,
     }
 }
 
@@ -75,6 +78,13 @@ fn collect(plain: &Json, redacted: &Json, values: &mut Vec<String>) {
             let rest = plain.strip_prefix(before).unwrap_or(plain);
             values.push(rest.strip_suffix(after).unwrap_or(rest).to_owned());
         }
+        // A whole that was taken out: whatever text it holds.
+        (Json::Array(elements), Json::String(_)) => {
+            elements.iter().for_each(|element| collect(element, &Json::str(REDACTED), values));
+        }
+        (Json::Object(members), Json::String(_)) => {
+            members.iter().for_each(|(_, value)| collect(value, &Json::str(REDACTED), values));
+        }
         _ => {}
     }
 }
@@ -99,6 +109,7 @@ fn redact_by_name(json: &mut Json) {
                 }
             }
         }
+        Json::Number(number) if without_cards(number.text()).is_some() => *json = Json::str(REDACTED),
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }
@@ -288,6 +299,11 @@ fn redact_password(text: &str) -> String {
 /// Secrets inside a longer text: passwords in URLs, secret parameters of queries and forms, bearer tokens, and what a
 /// script for a shell says on its own command lines. `None`: nothing in it can be a secret, as in most texts.
 fn redact_text(text: &str) -> Option<String> {
+    let shown = redact_named_text(text);
+    without_cards(shown.as_deref().unwrap_or(text)).or(shown)
+}
+
+fn redact_named_text(text: &str) -> Option<String> {
     // A single character is looked for much faster than a text, and most texts have neither.
     let has_url = text.contains(':') && text.contains("://");
     let has_bearer = text.contains('B') && text.contains("Bearer ");
@@ -302,6 +318,19 @@ fn redact_text(text: &str) -> Option<String> {
         }
     }
     Some(if text.contains("Bearer ") { redact_bearer(&text) } else { text })
+}
+
+/// Passwords in URLs and bearer tokens, in a text of any kind: neither reaches over a quote, so that JSON stays JSON.
+/// `None`: there are none.
+pub fn redact_tokens(text: &str) -> Option<String> {
+    let has_url = text.contains("://") && text.contains('@');
+    let has_bearer = text.contains("Bearer ");
+    if !has_url && !has_bearer {
+        return None;
+    }
+    let shown = if has_url { redact_user_info(text) } else { text.to_owned() };
+    let shown = if has_bearer { redact_bearer(&shown) } else { shown };
+    (shown != text).then_some(shown)
 }
 
 /// `curl --token X`, `PASSWORD=x cmd` and `-H "Cookie: x"` inside one argument, as in `sh -c`. Words are told apart by
@@ -503,6 +532,14 @@ mod tests {
     }
 
     #[test]
+    fn the_values_of_secrets_are_known_however_deep_they_lie() {
+        let arguments = r#"{"credentials":{"user":"annabel","keys":["hunter22",{"a":"abcdefgh"}]},"note":"harmless","url":"?token=xyz123"}"#;
+        let values = secret_values(&parse(arguments).unwrap(), &paths(&["note"]));
+        assert_eq!(values, ["hunter22", "abcdefgh", "annabel", "harmless", "xyz123"]);
+        assert_eq!(secret_values(&parse(r#"{"to":"annabel"}"#).unwrap(), &[]), Vec::<String>::new());
+    }
+
+    #[test]
     fn secrets_on_a_command_line_are_redacted() {
         for (arguments, expected) in [
             (vec!["x", "--token", "abc", "y"], vec!["x", "--token", "[redacted]", "y"]),
@@ -561,6 +598,9 @@ mod tests {
             ("a=1&password=x y", "a=1&password=[redacted] y"),
             (r#"{ "user": "ann", "password": "pw" }"#, r#"{"password":"[redacted]","user":"ann"}"#),
             (r#"{ "user": "ann" }"#, r#"{ "user": "ann" }"#),
+            ("pay 4242 4242 4242 4242 now", "pay [redacted] now"),
+            (r#"{ "pan": 4242424242424242 }"#, r#"{"pan":"[redacted]"}"#),
+            ("token=abc 4242424242424242", "token=[redacted] [redacted]"),
         ] {
             assert_eq!(redact(&Json::str(text), &[]).as_str(), Some(expected));
         }

@@ -173,6 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn a_card_does_not_stand_in_a_subject() {
+        let key = Sorting { key: paths(&["body.source"]), ..Sorting::default() };
+        for arguments in
+            [r#"{"body":{"source":"4242 4242 4242 4242"}}"#, r#"{"body":{"source":4242424242424242}}"#]
+        {
+            assert_eq!(subject_of(arguments, &key), "body.source=[redacted]");
+            assert_eq!(subject_of(arguments, &Sorting::default()), r#"body={"source":"[redacted]"}"#);
+        }
+        let command = r#"{"argv":["pay","4242-4242-4242-4242","--note","for 378282246310005"]}"#;
+        assert_eq!(subject_of(command, &Sorting::default()), "pay [redacted] --note 'for [redacted]'");
+    }
+
+    #[test]
     fn control_characters_do_not_reach_a_table() {
         let line = subject_of(r#"{"argv":["a\u001b[2Jb","c\nd","e\u202ef"]}"#, &Sorting::default());
         assert_eq!(line, "'a[2Jb' 'c d' 'ef'");

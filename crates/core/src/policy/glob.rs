@@ -51,6 +51,8 @@ impl Pattern {
                 Some(bare) => Some(Matcher::parse(&format!("cli:{bare}"))?),
                 None => None,
             },
+            // A place has no slash at its end, with whatever slash a rule speaks of it.
+            None if is_longer_than_root(text) => Some(Matcher::parse(text.trim_end_matches('/'))?),
             None => None,
         };
         Ok(Pattern { text: text.to_owned(), exact: Matcher::parse(text)?, wider })
@@ -58,6 +60,26 @@ impl Pattern {
 
     pub fn matches(&self, subject: &str) -> bool {
         self.exact.matches(subject) || self.wider.as_ref().is_some_and(|wider| wider.matches(subject))
+    }
+
+    /// Whether it covers a request under another spelling, which many servers take for the same: other case, or the name
+    /// of a format behind the path, with which or without which the pattern is written.
+    pub fn nearly_matches(&self, action: &str) -> bool {
+        if !action.starts_with("http:") || self.matches(action) {
+            return false;
+        }
+        let bare = FORMATS.iter().find_map(|format| {
+            let (bare, end) = action.split_at_checked(action.len().checked_sub(format.len())?)?;
+            end.eq_ignore_ascii_case(format).then_some(bare)
+        });
+        let mut matchers = [Some(&self.exact), self.wider.as_ref()].into_iter().flatten();
+        matchers.any(|matcher| {
+            matcher.matches_in_any_case(action)
+                || bare.is_some_and(|bare| matcher.matches_in_any_case(bare))
+                || FORMATS.iter().any(|format| {
+                    self.text.ends_with(format) && matcher.matches_in_any_case(&format!("{action}{format}"))
+                })
+        })
     }
 
     /// Whether a name that begins so may match. Only the pattern's literal beginning is looked at.
@@ -69,6 +91,16 @@ impl Pattern {
     pub fn text(&self) -> &str {
         &self.text
     }
+}
+
+/// Formats that servers let a path end with.
+const FORMATS: [&str; 6] = [".json", ".xml", ".html", ".txt", ".csv", ".yaml"];
+
+/// Whether a pattern speaks of a path with a slash at its end: `http:POST host/charges/`, and not `http:POST host/`.
+fn is_longer_than_root(text: &str) -> bool {
+    let place = text.strip_prefix("http:").and_then(|text| text.split_once(' '));
+    let path = place.and_then(|(_, place)| place.split_once('/')).map_or("", |(_, path)| path);
+    path.ends_with('/') && !path.trim_end_matches('/').is_empty()
 }
 
 /// Whether one of the patterns covers a host. A pattern that is none covers nothing.
@@ -84,23 +116,44 @@ struct Matcher {
     prefix: String,
     glob: Glob,
     compiled: OnceLock<GlobMatcher>,
+    in_any_case: OnceLock<Option<GlobMatcher>>,
 }
 
 impl Matcher {
     fn parse(text: &str) -> Result<Matcher, Error> {
-        let glob = GlobBuilder::new(text)
-            .literal_separator(false)
-            .backslash_escape(true)
-            .build()
-            .map_err(|error| Error::Syntax(error.kind().to_string()))?;
+        let glob = builder(text).build().map_err(|error| Error::Syntax(error.kind().to_string()))?;
         let literal = text.find(['*', '?', '[', ']', '{', '}', '\\']).unwrap_or(text.len());
-        Ok(Matcher { prefix: text[..literal].to_owned(), glob, compiled: OnceLock::new() })
+        Ok(Matcher {
+            prefix: text[..literal].to_owned(),
+            glob,
+            compiled: OnceLock::new(),
+            in_any_case: OnceLock::new(),
+        })
+    }
+
+    fn matches_in_any_case(&self, subject: &str) -> bool {
+        let begins = subject.as_bytes().get(..self.prefix.len());
+        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(self.prefix.as_bytes()))
+            && self
+                .in_any_case
+                .get_or_init(|| {
+                    let glob = builder(self.glob.glob()).case_insensitive(true).build().ok()?;
+                    Some(glob.compile_matcher())
+                })
+                .as_ref()
+                .is_some_and(|matcher| matcher.is_match(subject))
     }
 
     fn matches(&self, subject: &str) -> bool {
         subject.starts_with(&self.prefix)
             && self.compiled.get_or_init(|| self.glob.compile_matcher()).is_match(subject)
     }
+}
+
+fn builder(text: &str) -> GlobBuilder<'_> {
+    let mut builder = GlobBuilder::new(text);
+    builder.literal_separator(false).backslash_escape(true);
+    builder
 }
 
 impl fmt::Debug for Pattern {
@@ -124,6 +177,8 @@ mod tests {
             ("http:POST api.stripe.com/v1/charges", "http:POST api.stripe.com/v1/charges", true),
             ("http:POST api.stripe.com/v1/charges", "http:POST api.stripe.com/v1/charges/ch_1", false),
             ("http:POST api.stripe.com/*", "http:POST api.stripe.com/v1/charges/ch_1", true),
+            ("http:POST api.example.com/charges/", "http:POST api.example.com/charges", true),
+            ("http:POST api.example.com/", "http:POST api.example.com/", true),
             ("http:{POST,PUT} *", "http:PUT example.org/a/b", true),
             ("mcp:a/?", "mcp:a/b", true),
             ("mcp:a/?", "mcp:a/bc", false),
@@ -139,6 +194,30 @@ mod tests {
             ("cli:echo *", "cli:echo two\nlines", true),
         ] {
             assert_eq!(Pattern::parse(pattern).unwrap().matches(subject), expected, "{pattern} on {subject}");
+        }
+    }
+
+    #[test]
+    fn another_spelling_of_a_place_is_noticed() {
+        for (pattern, subject, expected) in [
+            ("http:POST bank/v1/charges", "http:POST bank/V1/Charges", true),
+            ("http:POST bank/v1/charges", "http:POST bank/v1/charges.json", true),
+            ("http:POST bank/v1/charges", "http:POST bank/v1/charges.JSON", true),
+            ("http:POST bank/v1/charges.json", "http:POST bank/v1/charges", true),
+            ("http:POST bank/api/chat.postMessage", "http:POST bank/api/chat.postmessage", true),
+            ("http:POST bank/*/{refund,Cancel}", "http:POST bank/1/CANCEL.xml", true),
+            ("http:POST bank/v1/charges/", "http:POST bank/v1/CHARGES", true),
+            ("http:POST bank/v1/charges", "http:POST bank/v1/charges", false),
+            ("http:POST bank/v1/*", "http:POST bank/v1/charges.json", false),
+            ("http:POST bank/v1/charges", "http:POST bank/v1/charges.jsonl", false),
+            ("http:POST bank/v1/charges", "http:POST bank/v1/refunds", false),
+            ("cli:git push", "cli:GIT push", false),
+        ] {
+            assert_eq!(
+                Pattern::parse(pattern).unwrap().nearly_matches(subject),
+                expected,
+                "{pattern} on {subject}"
+            );
         }
     }
 

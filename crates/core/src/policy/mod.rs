@@ -184,6 +184,12 @@ impl Policy {
         self.select(facts, &mut |_, _| {})
     }
 
+    /// The rule that speaks of the same request under another spelling of its place (other case, with or without the name
+    /// of a format), unless it is the effective one.
+    pub fn rule_nearly_for(&self, facts: &ActionFacts<'_>) -> Option<Rule> {
+        self.select_nearly(facts)
+    }
+
     /// Whether any rule may be about an action whose name begins so. `false` spares a door the asking.
     pub fn may_speak_of(&self, beginning: &str) -> bool {
         self.rules.iter().any(|rule| rule.pattern.may_match(beginning))

@@ -56,6 +56,25 @@ impl Policy {
         self.plain(Origin::Default, class, because)
     }
 
+    /// The rule that would hold if a request were spelled as the rule spells it, where that is not the one that holds.
+    pub(super) fn select_nearly(&self, facts: &ActionFacts<'_>) -> Option<Rule> {
+        // Hardly ever there is one, and conditions are not looked at in vain.
+        let last = self.rules.iter().rposition(|written| written.pattern.nearly_matches(facts.action))?;
+        for written in &self.rules[..=last] {
+            let near = written.pattern.nearly_matches(facts.action);
+            if !near && !written.pattern.matches(facts.action) {
+                continue;
+            }
+            match written.holds(facts) {
+                Tried::Matched if near => return Some(self.complete(written, facts)),
+                Tried::Undecided { why } if near => return Some(self.undecided(written, &why, facts)),
+                Tried::Matched | Tried::Undecided { .. } => return None,
+                Tried::OtherAction | Tried::OtherArguments { .. } => {}
+            }
+        }
+        None
+    }
+
     /// Nobody knows whether the rule applies, so neither its leave nor its identity is used: all arguments
     /// count, and a repeat is never blind.
     fn undecided(&self, written: &Written, why: &str, facts: &ActionFacts<'_>) -> Rule {
@@ -144,6 +163,10 @@ impl Written {
         if !self.pattern.matches(subject) {
             return Tried::OtherAction;
         }
+        self.holds(facts)
+    }
+
+    fn holds(&self, facts: &ActionFacts<'_>) -> Tried {
         match &self.when {
             None => Tried::Matched,
             Some(Condition::Equal(pairs)) => {

@@ -115,6 +115,8 @@ pub struct Refused {
     why: &'static str,
 }
 
+/// Ordered by how far inside it leads.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
     Public,
     Private,
@@ -125,10 +127,10 @@ impl Reach {
     fn of(address: IpAddr) -> Reach {
         match address {
             IpAddr::V4(address) => Reach::of_v4(address),
-            IpAddr::V6(address) => match address.to_ipv4_mapped() {
-                Some(mapped) => Reach::of_v4(mapped),
-                None => Reach::of_v6(address),
-            },
+            IpAddr::V6(address) => {
+                let inside = inside(address).into_iter().flatten().map(Reach::of_v4);
+                inside.max().unwrap_or_else(|| Reach::of_v6(address))
+            }
         }
     }
 
@@ -150,17 +152,40 @@ impl Reach {
     fn of_v6(address: Ipv6Addr) -> Reach {
         /// Amazon's, inside the private block.
         const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+        // Where a network has translators of its own (RFC 8215), only it knows what lies behind them.
+        let translated = address.segments()[..3] == [0x64, 0xff9b, 1];
         if address.is_unicast_link_local() || address == METADATA {
             Reach::Metadata
         } else if address.is_unique_local()
             || address.is_loopback()
             || address.is_unspecified()
             || address.is_multicast()
+            || translated
         {
             Reach::Private
         } else {
             Reach::Public
         }
+    }
+}
+
+/// The IPv4 addresses that an IPv6 address stands for: whoever carries it on unpacks them, and that is where it leads.
+fn inside(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
+    let v4 = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
+    match address.segments() {
+        // Mapped, and compatible (deprecated) but for `::` and `::1`.
+        [0, 0, 0, 0, 0, 0xffff, high, low] => [v4(high, low), None],
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => [None, None],
+        [0, 0, 0, 0, 0, 0, high, low] => [v4(high, low), None],
+        // NAT64.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => [v4(high, low), None],
+        // 6to4.
+        [0x2002, high, low, ..] => [v4(high, low), None],
+        // Teredo: its server, and the client with every bit turned.
+        [0x2001, 0, server_high, server_low, _, _, high, low] => {
+            [v4(server_high, server_low), v4(!high, !low)]
+        }
+        _ => [None, None],
     }
 }
 
@@ -219,6 +244,15 @@ mod tests {
             "::ffff:10.0.0.1",
             "0.0.0.0",
             "100.64.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b:1::1",
+            "2002:7f00:1::",
+            "2002:c0a8:1::1",
+            "::10.0.0.1",
+            "::127.0.0.1",
+            // Teredo of the client 10.0.0.1, and of a server at 192.168.0.1.
+            "2001:0:5db8:d822::f5ff:fffe",
+            "2001:0:c0a8:1::a247:27dd",
         ] {
             assert!(!allows("https://mcp.example.com/", inside), "{inside}");
             assert!(allows("http://billing/", inside), "{inside}");
@@ -229,6 +263,14 @@ mod tests {
         assert!(!allows("http://billing/", "169.254.169.254"));
         assert!(!allows("http://billing/", "fd00:ec2::254"));
         assert!(!allows("http://billing/", "100.100.100.200"));
+        for metadata in ["64:ff9b::169.254.169.254", "2002:a9fe:a9fe::", "::169.254.169.254"] {
+            assert!(!allows("http://billing/", metadata), "{metadata}");
+        }
+        for outside in
+            ["64:ff9b::93.184.216.34", "2002:5db8:d822::1", "2001:0:5db8:d822::a247:27dd", "2600::1"]
+        {
+            assert!(allows("https://mcp.example.com/", outside), "{outside}");
+        }
         assert!(allows("http://169.254.169.254/", "169.254.169.254"));
         let own = Target::parse("https://mcp.corp.example.com/").unwrap().with_private(true);
         assert!(own.allows("10.0.0.1".parse().unwrap()).is_ok());

@@ -3,6 +3,7 @@
 use super::form;
 use super::graphql::{self, Graphql};
 use super::multipart;
+use super::path::Place;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{self, HeaderName};
@@ -58,13 +59,17 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn read(
-        path: &str,
+        place: &Place,
         query: Option<&str>,
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<Arguments, BadRequest> {
         let mut all = Object::new();
+        let path = place.path.as_str();
         all.insert("path", Json::str(path));
+        if let Some(with_parameters) = &place.with_parameters {
+            all.insert("path_parameters", Json::str(with_parameters));
+        }
         if let Some(query) = query.filter(|query| !query.is_empty()) {
             all.insert("query", Json::Object(form::object(query).map_err(BadRequest::Query)?));
         }
@@ -73,9 +78,11 @@ impl Arguments {
         if !telling.is_empty() {
             all.insert("headers", Json::Object(telling));
         }
-        let (content, shape) = content(path, query, headers, body)?;
-        if let Some(content) = content {
-            all.insert("body", content);
+        let Content { body, part_types, shape } = content(path, query, headers, body)?;
+        for (root, value) in [("body", body), ("part_types", part_types)] {
+            if let Some(value) = value {
+                all.insert(root, value);
+            }
         }
         Ok(Arguments { json: Json::Object(all), shape })
     }
@@ -109,15 +116,29 @@ fn value(headers: &HeaderMap, name: &str) -> Option<Json> {
     }
 }
 
+/// A body as arguments.
+struct Content {
+    body: Option<Json>,
+    /// What the texts of a multipart form say they are.
+    part_types: Option<Json>,
+    shape: Shape,
+}
+
+impl Content {
+    fn of(body: Json, shape: Shape) -> Content {
+        Content { body: Some(body), part_types: None, shape }
+    }
+}
+
 /// The body, by what it says it is.
 fn content(
     path: &str,
     query: Option<&str>,
     headers: &HeaderMap,
     body: &Bytes,
-) -> Result<(Option<Json>, Shape), BadRequest> {
+) -> Result<Content, BadRequest> {
     if body.is_empty() {
-        return Ok((None, Shape::Empty));
+        return Ok(Content { body: None, part_types: None, shape: Shape::Empty });
     }
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let kind = types.next().map_or("", |kind| kind.to_str().unwrap_or_default());
@@ -126,7 +147,7 @@ fn content(
         return Err(BadRequest::Types);
     }
     if !super::headers::is_read_as_it_is(headers) {
-        return Ok((Some(sealed(kind, body)), Shape::Opaque));
+        return Ok(Content::of(sealed(kind, body), Shape::Opaque));
     }
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {
@@ -145,18 +166,19 @@ fn content(
                 }
                 None => Shape::Json,
             };
-            Ok((Some(json), shape))
+            Ok(Content::of(json, shape))
         }
         "application/x-www-form-urlencoded" => {
             let text = std::str::from_utf8(body).map_err(|_| BadRequest::Form)?;
-            Ok((Some(Json::Object(form::object(text).map_err(BadRequest::Pairs)?)), Shape::Form))
+            Ok(Content::of(Json::Object(form::object(text).map_err(BadRequest::Pairs)?), Shape::Form))
         }
         "multipart/form-data" => {
             let boundary = parameters(kind).find(|(name, _)| name.eq_ignore_ascii_case("boundary"));
             let boundary = boundary.map(|(_, value)| value).unwrap_or_default();
-            Ok((Some(multipart::parts(boundary, body).map_err(BadRequest::Multipart)?), Shape::Opaque))
+            let parts = multipart::parts(boundary, body).map_err(BadRequest::Multipart)?;
+            Ok(Content { body: Some(parts.values), part_types: parts.types, shape: Shape::Opaque })
         }
-        _ => Ok((Some(sealed(kind, body)), Shape::Opaque)),
+        _ => Ok(Content::of(sealed(kind, body), Shape::Opaque)),
     }
 }
 
@@ -196,7 +218,14 @@ mod tests {
     fn read(kind: &str, body: &str) -> Result<String, BadRequest> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
-        Ok(Arguments::read("/a", Some("x=1&x=2"), &headers, &Bytes::from(body.to_owned()))?.json.canonical())
+        Ok(Arguments::read(
+            &Place::at("", "/a").unwrap(),
+            Some("x=1&x=2"),
+            &headers,
+            &Bytes::from(body.to_owned()),
+        )?
+        .json
+        .canonical())
     }
 
     #[test]
@@ -226,7 +255,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(header::CONTENT_TYPE, "application/json".parse().unwrap());
         headers.append(header::CONTENT_TYPE, "text/plain".parse().unwrap());
-        let twice = Arguments::read("/", None, &headers, &Bytes::from_static(b"{}"));
+        let twice = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
         assert_eq!(twice, Err(BadRequest::Types));
     }
 
@@ -235,7 +264,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
         headers.insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
-        let read = Arguments::read("/", None, &headers, &Bytes::from_static(b"\x1f\x8b")).unwrap();
+        let read =
+            Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"\x1f\x8b"))
+                .unwrap();
         assert_eq!(read.shape, Shape::Opaque);
         assert!(read.json.get("body").unwrap().get("sha256").is_some());
     }
@@ -245,7 +276,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("if-match", "v1".parse().unwrap());
         headers.insert("x-trace", "1".parse().unwrap());
-        let mut read = Arguments::read("/", None, &headers, &Bytes::new()).unwrap();
+        let mut read = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::new()).unwrap();
         assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1"},"path":"/"}"#);
         read.with_headers(["x-trace", "absent"].into_iter(), &headers);
         assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1","x-trace":"1"},"path":"/"}"#);

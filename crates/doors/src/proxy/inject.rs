@@ -200,6 +200,7 @@ fn with_directive(body: &[u8], graphql: &super::graphql::Graphql, name: &str, ke
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proxy::path::Place;
     use semel_core::policy::file::KeyForm;
 
     fn inject(into: InjectInto) -> Inject {
@@ -209,7 +210,8 @@ mod tests {
     fn read(kind: &str, path: &str, query: Option<&str>, body: &str) -> Arguments {
         let mut headers = HeaderMap::new();
         headers.insert(http::header::CONTENT_TYPE, kind.parse().unwrap());
-        Arguments::read(path, query, &headers, &Bytes::from(body.to_owned())).unwrap()
+        Arguments::read(&Place::at("", path).unwrap(), query, &headers, &Bytes::from(body.to_owned()))
+            .unwrap()
     }
 
     fn with(into: InjectInto, kind: &str, path: &str, body: &str) -> Option<(String, String)> {

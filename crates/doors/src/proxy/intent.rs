@@ -1,13 +1,16 @@
 //! From a request to the rule that holds for it and the intent that it is.
 
 use super::arguments::{Arguments, BadRequest, Shape};
+use super::graphql;
 use super::inject;
 use super::key::{self, BadKey};
 use super::method::{self, NoMethod};
 use super::offer::Offer;
 use super::wishes::Wishes;
 use crate::caller::Caller;
+use crate::http::server::shown;
 use http::{HeaderMap, Method};
+use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::ids::IdempotencyKey;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing, NamedBy};
@@ -25,6 +28,11 @@ pub enum NotUnderstood {
     Method(#[from] NoMethod),
     #[error("{0}")]
     Key(#[from] BadKey),
+    #[error(
+        "a rule speaks of this place under another spelling (its letters' case, or a format such as .json behind it), \
+         and the API may take both for one: use the rule's spelling, or write a rule for this one"
+    )]
+    Spelling,
 }
 
 /// A request, as far as rules and the ledger are concerned.
@@ -52,8 +60,16 @@ pub struct Asked<'a> {
 
 pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Understood, NotUnderstood> {
     let Asked { method, mut others, path, mut arguments, headers } = asked;
-    others.extend(in_body(&arguments)?);
+    others.extend(in_body(method, path, &arguments)?);
     let (action, mut rule) = strongest(policy, offer, method, &others, path, &arguments);
+    let is_guarded_as = |method: &Method| {
+        let action = offer.action(method, path);
+        let near = policy.rule_nearly_for(&ActionFacts::new(&action, &arguments.json));
+        near.is_some_and(|near| near.class != Class::Read)
+    };
+    if std::iter::once(method).chain(&others).any(is_guarded_as) {
+        return Err(NotUnderstood::Spelling);
+    }
     let named = rule.sorting.key.iter().filter_map(|path| match path.steps() {
         [Step::Member(root), Step::Member(name), ..] if root == "headers" => Some(name.as_str()),
         _ => None,
@@ -101,19 +117,39 @@ fn strongest(
 }
 
 /// Frameworks look for it among the fields of a form, and some of them in any body.
-fn in_body(arguments: &Arguments) -> Result<Vec<Method>, NoMethod> {
-    let named = arguments.json.get("body").and_then(|body| body.get(method::PARAMETER));
-    let texts = match named {
-        None => return Ok(Vec::new()),
-        Some(Json::Array(values)) => values.iter().filter_map(Json::as_str).collect(),
-        Some(value) => value.as_str().into_iter().collect::<Vec<_>>(),
-    };
-    let methods = texts.into_iter().map(method::method);
-    match arguments.shape {
-        Shape::Form => methods.collect(),
-        // Elsewhere it may mean anything.
-        _ => Ok(methods.flatten().collect()),
+fn in_body(method: &Method, path: &str, arguments: &Arguments) -> Result<Vec<Method>, NoMethod> {
+    let mut methods = Vec::new();
+    for (_, value) in arguments
+        .json
+        .get("body")
+        .and_then(Json::as_object)
+        .into_iter()
+        .flat_map(|body| body.iter())
+        .filter(|(name, _)| method::is_override(name))
+    {
+        let texts: Vec<&str> = match value {
+            Json::Array(values) => values.iter().filter_map(Json::as_str).collect(),
+            value => value.as_str().into_iter().collect(),
+        };
+        for named in texts.into_iter().map(method::method) {
+            match (named, &arguments.shape) {
+                (Ok(named), _) => methods.push(named),
+                (Err(bad), Shape::Form) => return Err(bad),
+                // Elsewhere it may mean anything.
+                (Err(_), _) => {}
+            }
+        }
     }
+    // Some servers of GraphQL read a document wherever it stands.
+    let asks = match &arguments.shape {
+        Shape::Empty => true,
+        Shape::Graphql(graphql) => graphql.only_asks,
+        Shape::Json | Shape::Form | Shape::Opaque => !graphql::is_graphql(path),
+    };
+    if method::is_safe(method) && !asks {
+        methods.push(Method::POST);
+    }
+    Ok(methods)
 }
 
 /// Headers by which one credential acts for several accounts. Like the credential, they say whose effect it is.
@@ -127,8 +163,10 @@ pub const ACCOUNTS: [&str; 7] = [
     "harvest-account-id",
 ];
 
-/// What tells two accounts of one name apart: the upstream, and the account that it is asked to act for.
-fn authority<'a>(offer: &'a Offer, headers: &HeaderMap) -> Cow<'a, str> {
+/// What tells two accounts of one name apart: the upstream, the account that it is asked to act for, and the credential
+/// that it is shown. A token of semel's own says who asks; at the upstream the same one may act as anybody whose
+/// credential it passes on.
+pub fn authority<'a>(offer: &'a Offer, headers: &HeaderMap, secret: &Secret) -> Cow<'a, str> {
     let mut authority = Cow::Borrowed(offer.authority.as_str());
     for name in ACCOUNTS {
         for value in headers.get_all(name) {
@@ -136,6 +174,11 @@ fn authority<'a>(offer: &'a Offer, headers: &HeaderMap) -> Cow<'a, str> {
             // A header holds no line break, so that no value can be taken for another header.
             authority.to_mut().push_str(&format!("\n{name}: {text}"));
         }
+    }
+    // Where the operator's credential is put in, the client's stays here.
+    let shown = if offer.injects_credentials { Vec::new() } else { shown(headers) };
+    if !shown.is_empty() {
+        authority.to_mut().push_str(&format!("\ncredential: {}", secret.mac("principal", &[&shown])));
     }
     authority
 }
@@ -153,7 +196,7 @@ pub fn intent(
     let ask = Ask {
         tenant: &caller.tenant,
         principal: &caller.principal,
-        authority: &authority(offer, headers),
+        authority: &authority(offer, headers, secret),
         action,
         arguments: &arguments.json,
         run: run.cloned(),

@@ -2,11 +2,10 @@
 
 use http::{HeaderMap, Method};
 
-/// Headers by which frameworks let a request have another method than its own.
-const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
-
-/// The parameter by which they do, in a query or a form.
-pub const PARAMETER: &str = "_method";
+/// Names under which frameworks let a request have another method than its own: a header, a parameter of a query, a
+/// field of a form. Some read `_` as `-`, and all of them read any case.
+const NAMES: [&str; 5] =
+    ["-method", "x-http-method-override", "x-http-method", "x-method-override", "x-method"];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the request says that its method is another one, and `{0}` is none")]
@@ -20,19 +19,21 @@ pub fn is_safe(method: &Method) -> bool {
 /// The methods that a request names besides its own.
 pub fn overrides(headers: &HeaderMap, query: Option<&str>) -> Result<Vec<Method>, NoMethod> {
     let mut named = Vec::new();
-    for name in OVERRIDES {
-        for value in headers.get_all(name) {
-            named.push(method(&String::from_utf8_lossy(value.as_bytes()))?);
-        }
+    for (_, value) in headers.iter().filter(|(name, _)| is_override(name.as_str())) {
+        named.push(method(&String::from_utf8_lossy(value.as_bytes()))?);
     }
-    if let Some(query) = query.filter(|query| query.contains(PARAMETER) || query.contains('%')) {
-        for (name, value) in super::form::pairs(query) {
-            if name == PARAMETER {
-                named.push(method(&value)?);
-            }
+    if let Some(query) = query {
+        for (_, value) in super::form::pairs(query).filter(|(name, _)| is_override(name)) {
+            named.push(method(&value)?);
         }
     }
     Ok(named)
+}
+
+/// Whether a value under this name is another method for the request.
+pub fn is_override(name: &str) -> bool {
+    let plain = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    NAMES.iter().any(|known| known.len() == name.len() && name.bytes().map(plain).eq(known.bytes()))
 }
 
 /// Frameworks read it in any case.
@@ -53,5 +54,14 @@ mod tests {
         assert_eq!(overrides(&headers, Some("_method=PUT")), Ok(vec![Method::DELETE, Method::PUT]));
         assert_eq!(overrides(&HeaderMap::new(), Some("%5fmethod=put")), Ok(vec![Method::PUT]));
         assert!(overrides(&HeaderMap::new(), Some("_method=a%20b")).is_err());
+        for query in ["_METHOD=put", "_Method=Put", "X-HTTP-Method-Override=PUT", "x_http_method=put"] {
+            assert_eq!(overrides(&HeaderMap::new(), Some(query)), Ok(vec![Method::PUT]), "{query}");
+        }
+        for name in ["X-HTTP-METHOD-OVERRIDE", "x_http_method_override", "X-Method-Override", "X-Method"] {
+            let name = http::HeaderName::from_bytes(name.as_bytes()).unwrap();
+            let headers = HeaderMap::from_iter([(name, "PUT".parse().unwrap())]);
+            assert_eq!(overrides(&headers, None), Ok(vec![Method::PUT]), "{headers:?}");
+        }
+        assert_eq!(overrides(&HeaderMap::new(), Some("method=put&payment_method=pm_1")), Ok(vec![]));
     }
 }

@@ -21,8 +21,16 @@ pub enum Broken {
     TooMany,
 }
 
-/// Each part under its name: a text, or what is known of a file. Parts of one name are a list.
-pub fn parts(boundary: &str, body: &[u8]) -> Result<Json, Broken> {
+/// A form, part by part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts {
+    /// Each part under its name: a text, or what is known of a file. Parts of one name are a list.
+    pub values: Json,
+    /// The types of texts that are more than plain text, under the same names.
+    pub types: Option<Json>,
+}
+
+pub fn parts(boundary: &str, body: &[u8]) -> Result<Parts, Broken> {
     if boundary.is_empty() || boundary.len() > 70 {
         return Err(Broken::NoBoundary);
     }
@@ -32,10 +40,17 @@ pub fn parts(boundary: &str, body: &[u8]) -> Result<Json, Broken> {
         // What stands before the first boundary is for readers that know no multipart.
         None => &body[find(body, delimiter.as_bytes()).ok_or(Broken::Unbounded)? + delimiter.len()..],
     };
-    let mut all = Object::new();
+    let (mut all, mut types) = (Object::new(), Object::new());
     for _ in 0..PARTS_MAX {
         if rest.starts_with(b"--") {
-            return Ok(Json::Object(all));
+            let plain = Json::str("");
+            let told = types.iter().filter(|(_, kind)| match kind {
+                Json::Array(kinds) => kinds.iter().any(|kind| *kind != plain),
+                kind => **kind != plain,
+            });
+            let told: Object = told.map(|(name, kind)| (name.to_owned(), kind.clone())).collect();
+            let types = (!told.is_empty()).then_some(Json::Object(told));
+            return Ok(Parts { values: Json::Object(all), types });
         }
         // White space may follow a boundary on its line.
         let line = find(rest, b"\r\n").ok_or(Broken::Unbounded)?;
@@ -44,15 +59,23 @@ pub fn parts(boundary: &str, body: &[u8]) -> Result<Json, Broken> {
         }
         rest = &rest[line..];
         let end = find(rest, delimiter.as_bytes()).ok_or(Broken::Unbounded)?;
-        let (name, value) = part(&rest[..end])?;
+        let Part { name, value, kind } = part(&rest[..end])?;
+        put(&mut types, name.clone(), Json::String(kind));
         put(&mut all, name, value);
         rest = &rest[end + delimiter.len()..];
     }
     Err(Broken::TooMany)
 }
 
+struct Part {
+    name: String,
+    value: Json,
+    /// Of a text; empty if that is plain.
+    kind: String,
+}
+
 /// One part, from the line break before its headers.
-fn part(text: &[u8]) -> Result<(String, Json), Broken> {
+fn part(text: &[u8]) -> Result<Part, Broken> {
     let head = find(text, b"\r\n\r\n").filter(|end| *end <= PART_HEADER_BYTES_MAX).ok_or(Broken::Unnamed)?;
     let content = &text[head + 4..];
     let head = std::str::from_utf8(&text[..head]).map_err(|_| Broken::Unnamed)?;
@@ -64,17 +87,26 @@ fn part(text: &[u8]) -> Result<(String, Json), Broken> {
     let name = parameter(disposition, "name").ok_or(Broken::Unnamed)?;
     let file = parameter(disposition, "filename").or_else(|| parameter(disposition, "filename*"));
     let kind = header("content-type").unwrap_or_default();
-    let value = match (file, std::str::from_utf8(content)) {
-        (None, Ok(text)) => Json::str(text),
+    let (value, kind) = match (file, std::str::from_utf8(content)) {
+        (None, Ok(text)) => (Json::str(text), told(kind)),
         (file, _) => {
             let mut sealed = sealed(kind, content);
             if let (Json::Object(known), Some(file)) = (&mut sealed, file) {
                 known.insert("filename", Json::String(file));
             }
-            sealed
+            (sealed, String::new())
         }
     };
-    Ok((name, value))
+    Ok(Part { name, value, kind })
+}
+
+/// The type of a text as far as it says something: clients write `text/plain` or nothing, and mean the same.
+fn told(kind: &str) -> String {
+    let kind: String = kind.to_ascii_lowercase().split_whitespace().collect();
+    match kind.as_str() {
+        "text/plain" | "text/plain;charset=utf-8" | "text/plain;charset=us-ascii" => String::new(),
+        _ => kind,
+    }
 }
 
 /// A parameter of a disposition, quoted or bare.
@@ -159,11 +191,25 @@ mod tests {
         assert_eq!(read, parts("another", &form("another")).unwrap());
         let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(
-            read.canonical(),
+            read.values.canonical(),
             format!(
                 r#"{{"file":{{"bytes":3,"filename":"a \"b\".txt","sha256":"{digest}","type":"text/plain"}},"tag":["1","2"],"to":"ann"}}"#
             )
         );
+    }
+
+    #[test]
+    fn the_type_of_a_text_is_told_where_it_is_not_plain() {
+        let read = |kinds: [&str; 2]| {
+            let part =
+                |kind: &str| format!("--b\r\nContent-Disposition: form-data; name=a\r\n{kind}\r\n{{}}\r\n");
+            let form = kinds.map(part).concat() + "--b--";
+            parts("b", form.as_bytes()).unwrap().types.map(|types| types.canonical())
+        };
+        let json = "Content-Type: application/JSON\r\n";
+        assert_eq!(read(["", "Content-Type: text/plain; charset=UTF-8\r\n"]), None);
+        assert_eq!(read([json, ""]).as_deref(), Some(r#"{"a":["application/json",""]}"#));
+        assert_eq!(read(["", json]).as_deref(), Some(r#"{"a":["","application/json"]}"#));
     }
 
     #[test]

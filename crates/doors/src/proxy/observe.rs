@@ -61,7 +61,7 @@ impl Observed<'_> {
     fn write_down(&self, body: &Bytes) {
         let Observed { hall, offer, caller, wishes, others, place, parts, .. } = self;
         let (Ok(gate), headers) = (&hall.gate, &parts.headers) else { return };
-        let Ok(arguments) = Arguments::read(&place.path, parts.uri.query(), headers, body) else { return };
+        let Ok(arguments) = Arguments::read(place, parts.uri.query(), headers, body) else { return };
         let others = others.clone();
         let asked = Asked { method: &parts.method, others, path: &place.path, arguments, headers };
         let Ok(understood) = intent::understand(&hall.policy, offer, asked) else { return };

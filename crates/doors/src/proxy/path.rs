@@ -31,8 +31,11 @@ pub enum BadPath {
 pub struct Place {
     /// What the upstream is asked for.
     pub uri: Uri,
-    /// Decoded, with the path that all of the upstream's paths begin with: what rules speak of.
+    /// Decoded, with the path that all of the upstream's paths begin with: what rules speak of. There is no slash at its
+    /// end and no `;parameter` in it, because most servers take it for the same place with and without.
     pub path: String,
+    /// The same with its `;parameters`, if it has any: they may say what is done there.
+    pub with_parameters: Option<String>,
 }
 
 impl Place {
@@ -45,35 +48,50 @@ impl Place {
             base => Cow::Owned(format!("{base}{rest}")),
         };
         let whole = PathAndQuery::try_from(whole.as_ref()).map_err(|_| BadPath::Malformed)?;
-        let mut canonical = String::with_capacity(base.len() + decoded.len());
-        canonical.push_str(base);
-        canonical.push_str(&decoded);
-        Ok(Place { uri: Uri::from(whole), path: canonical })
+        let own = |decoded: &str| {
+            let mut own = String::with_capacity(base.len() + decoded.len());
+            own.push_str(base);
+            own.push_str(decoded);
+            let end = own.trim_end_matches('/').len().max(1);
+            own.truncate(end);
+            own
+        };
+        let with_parameters = decoded.with_parameters.as_deref().map(own);
+        Ok(Place { uri: Uri::from(whole), path: own(&decoded.path), with_parameters })
     }
 }
 
+struct Decoded<'a> {
+    path: Cow<'a, str>,
+    with_parameters: Option<String>,
+}
+
 /// The path as text, each segment decoded and no slash twice. Bytes that are no text stay encoded.
-fn decode(path: &str) -> Result<Cow<'_, str>, BadPath> {
+fn decode(path: &str) -> Result<Decoded<'_>, BadPath> {
     let bytes = path.as_bytes();
     let odd = |byte: &u8| matches!(byte, b'%' | b'\\' | b';' | 0..=b' ' | 0x7f);
     let plain = !bytes.iter().any(odd) && !path.contains("//") && !path.contains("/.");
     if plain {
-        return Ok(Cow::Borrowed(path));
+        return Ok(Decoded { path: Cow::Borrowed(path), with_parameters: None });
     }
     let mut decoded = String::with_capacity(path.len());
+    let mut with_parameters = String::with_capacity(path.len());
     for segment in path.split('/').skip(1) {
         let segment = decode_segment(segment)?;
-        // Some servers drop what follows a semicolon before they look for dots.
-        if matches!(segment.split(';').next(), Some("." | "..")) {
+        let name = segment.split(';').next().unwrap_or_default();
+        if matches!(name, "." | "..") {
             return Err(BadPath::Dots);
         }
-        // Many servers take two slashes for one.
-        if !decoded.ends_with('/') {
-            decoded.push('/');
+        for (whole, part) in [(&mut decoded, name), (&mut with_parameters, segment.as_str())] {
+            // Many servers take two slashes for one.
+            if !whole.ends_with('/') {
+                whole.push('/');
+            }
+            whole.push_str(part);
         }
-        decoded.push_str(&segment);
     }
-    Ok(Cow::Owned(decoded))
+    let with_parameters = with_parameters.contains(';').then_some(with_parameters);
+    Ok(Decoded { path: Cow::Owned(decoded), with_parameters })
 }
 
 fn decode_segment(segment: &str) -> Result<String, BadPath> {
@@ -121,8 +139,22 @@ mod tests {
         assert_eq!(own("/a//b"), ("/a//b".into(), "/a/b".into()));
         assert_eq!(own("/%ff"), ("/%ff".into(), "/%FF".into()));
         assert_eq!(own("/"), ("/".into(), "/".into()));
+        assert_eq!(own("/v1/charges/"), ("/v1/charges/".into(), "/v1/charges".into()));
+        assert_eq!(own("/v1/charges//?a"), ("/v1/charges//?a".into(), "/v1/charges".into()));
+        assert_eq!(own("/v1;a=1/charges;x=1"), ("/v1;a=1/charges;x=1".into(), "/v1/charges".into()));
+        assert_eq!(own("/v1/charges%3Bx"), ("/v1/charges%3Bx".into(), "/v1/charges".into()));
+        assert_eq!(own("/a/;x/b"), ("/a/;x/b".into(), "/a/b".into()));
+        assert_eq!(at("/v1", "/").unwrap(), ("/v1/".into(), "/v1".into()));
         assert_eq!(own("/.well-known/x.json"), ("/.well-known/x.json".into(), "/.well-known/x.json".into()));
         assert_eq!(at("/v1", "/charges?q").unwrap(), ("/v1/charges?q".into(), "/v1/charges".into()));
+    }
+
+    #[test]
+    fn parameters_of_a_path_are_told_beside_it() {
+        let told = |rest: &str| Place::at("/v1", rest).unwrap().with_parameters;
+        assert_eq!(told("/charges/"), None);
+        assert_eq!(told("/charges;id=1/").as_deref(), Some("/v1/charges;id=1"));
+        assert_ne!(told("/charges;id=1"), told("/charges;id=2"));
     }
 
     #[test]

@@ -1,25 +1,28 @@
 //! What an upstream says that must not be written down, taken out of what is kept. Everything else stays byte for byte:
 //! a replay is read by the same program that read the answer.
 
+use super::echoes::{Echoes, TooMany};
+use super::named::without_named;
 use crate::command::render::secret_values;
+use crate::http::server::is_no_credential;
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::effect::NotAppliedWhy;
-use semel_core::identity::{REDACTED, is_secret_name, may_name_a_secret, redact};
+use semel_core::identity::{REDACTED, is_secret_name, redact};
 use semel_core::json::{self, Json, Path, Step};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use semel_core::policy::upstreams::CREDENTIALS;
 use std::borrow::Cow;
 
-/// Shorter values would blank out half of an ordinary text.
-const SECRET_BYTES_MIN: usize = 6;
+/// The value of a cookie that is shorter is a setting, which an answer may speak of.
+const COOKIE_BYTES_MIN: usize = 16;
 
 #[derive(Debug)]
 pub struct Secrets {
     /// What the request itself held: upstreams like to repeat it.
-    values: Vec<String>,
+    values: Echoes,
     /// Where the rule says that an answer holds one, without the leading `reply`.
     of_reply: Vec<Path>,
 }
@@ -28,25 +31,24 @@ impl Secrets {
     /// `headers` are those that went to the upstream.
     pub fn of(arguments: &Json, rule: &Rule, headers: &HeaderMap) -> Secrets {
         let mut values = secret_values(arguments, &rule.sorting.secret);
-        let names = CREDENTIALS.iter().copied().chain([COOKIE.as_str()]);
-        let shown = names.flat_map(|name| headers.get_all(name));
-        // Those that the operator injects are marked, whatever they are called.
-        let injected = headers.values().filter(|value| value.is_sensitive());
-        for value in shown.chain(injected).filter_map(|value| value.to_str().ok()) {
-            // `Bearer x` and `Basic x`: the scheme is no secret.
-            let secret = value.rsplit(' ').next().unwrap_or(value);
-            if secret.len() >= SECRET_BYTES_MIN && !values.iter().any(|known| known == secret) {
-                values.push(secret.to_owned());
+        for (name, value) in headers.iter().filter(|(name, value)| is_secret(name, value)) {
+            if let Ok(value) = value.to_str() {
+                values.extend(within_header(name, value).map(str::to_owned));
             }
         }
         let of_reply = rule.sorting.secret.iter().filter_map(within_reply).collect();
-        Secrets { values, of_reply }
+        Secrets { values: Echoes::of(values), of_reply }
     }
 
-    /// A body as it may be kept.
+    /// A body as it may be kept. If the request held more secrets than can be looked for, nothing of it is: that there
+    /// was an answer is a fact, and what it said is known to whoever got it.
     pub fn out_of_body(&self, body: &Bytes) -> Bytes {
         let Ok(text) = std::str::from_utf8(body) else {
-            return self.values.iter().fold(body.clone(), |body, secret| without(&body, secret));
+            return match self.values.out_of(body) {
+                Ok(Cow::Borrowed(_)) => body.clone(),
+                Ok(Cow::Owned(kept)) => Bytes::from(kept),
+                Err(TooMany) => Bytes::from_static(REDACTED.as_bytes()),
+            };
         };
         let mut kept = Cow::Borrowed(text);
         if !self.of_reply.is_empty()
@@ -62,16 +64,15 @@ impl Secrets {
         if let Some(without) = without_named(&kept) {
             kept = Cow::Owned(without);
         }
-        for secret in &self.values {
-            for written in [Cow::Borrowed(secret.as_str()), inside_json(secret)] {
-                if kept.contains(written.as_ref()) {
-                    kept = Cow::Owned(kept.replace(written.as_ref(), REDACTED));
-                }
-            }
-        }
-        match kept {
-            Cow::Borrowed(_) => body.clone(),
-            Cow::Owned(kept) => Bytes::from(kept),
+        let clean = match self.values.out_of(kept.as_bytes()) {
+            Ok(Cow::Borrowed(_)) => None,
+            Ok(Cow::Owned(clean)) => Some(clean),
+            Err(TooMany) => Some(in_place_of(text)),
+        };
+        match (clean, kept) {
+            (Some(clean), _) => Bytes::from(clean),
+            (None, Cow::Owned(kept)) => Bytes::from(kept),
+            (None, Cow::Borrowed(_)) => body.clone(),
         }
     }
 
@@ -80,10 +81,11 @@ impl Secrets {
         let shown = redact(&Json::str(line), &[]);
         let shown = shown.as_str().filter(|shown| *shown != line).map(str::to_owned);
         let line = shown.map_or(Cow::Borrowed(line), Cow::Owned);
-        self.values.iter().fold(line, |line, secret| match line.contains(secret.as_str()) {
-            true => Cow::Owned(line.replace(secret.as_str(), REDACTED)),
-            false => line,
-        })
+        match self.values.out_of(line.as_bytes()) {
+            Ok(Cow::Borrowed(_)) => line,
+            Ok(Cow::Owned(clean)) => Cow::Owned(String::from_utf8_lossy(&clean).into_owned()),
+            Err(TooMany) => Cow::Borrowed(REDACTED),
+        }
     }
 
     pub fn out_of_outcome(&self, outcome: Outcome) -> Outcome {
@@ -100,6 +102,31 @@ impl Secrets {
     }
 }
 
+/// Whether a header of a request says who asks, by its name or because the operator put it there.
+fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
+    let named = || is_secret_name(name.as_str()) && !is_no_credential(name);
+    is_credential(name.as_str()) || value.is_sensitive() || named()
+}
+
+/// What of a header's value is secret: of `Bearer x` and `Basic x` not the scheme, of cookies each by itself.
+fn within_header<'a>(name: &HeaderName, value: &'a str) -> impl Iterator<Item = &'a str> {
+    let is_cookie = name == COOKIE;
+    let pieces = value.split([' ', ';', ',']).filter(|piece| !piece.is_empty());
+    let scheme = !is_cookie && pieces.clone().count() > 1;
+    pieces.skip(usize::from(scheme)).flat_map(move |piece| {
+        let inner = piece.split_once('=').map(|(_, value)| value.trim_matches('"'));
+        [Some(piece), inner.filter(|value| value.len() >= COOKIE_BYTES_MIN)].into_iter().flatten()
+    })
+}
+
+/// What stands for a body of which nothing is kept: JSON where it was JSON.
+fn in_place_of(text: &str) -> Vec<u8> {
+    match text.trim_start().starts_with(['{', '[', '"']) {
+        true => format!("\"{REDACTED}\"").into_bytes(),
+        false => REDACTED.as_bytes().to_vec(),
+    }
+}
+
 /// `reply.card.number` is `card.number` of an answer.
 fn within_reply(path: &Path) -> Option<Path> {
     match path.steps().first() {
@@ -110,90 +137,6 @@ fn within_reply(path: &Path) -> Option<Path> {
         }
         _ => None,
     }
-}
-
-/// A text as it stands between the quotes of JSON.
-fn inside_json(text: &str) -> Cow<'_, str> {
-    let quoted = serde_json::Value::from(text).to_string();
-    Cow::Owned(quoted[1..quoted.len() - 1].to_owned())
-}
-
-fn without(body: &Bytes, secret: &str) -> Bytes {
-    let secret = secret.as_bytes();
-    let mut kept = Vec::with_capacity(body.len());
-    let mut at = 0;
-    while at < body.len() {
-        if body[at..].starts_with(secret) {
-            kept.extend_from_slice(REDACTED.as_bytes());
-            at += secret.len();
-        } else {
-            kept.push(body[at]);
-            at += 1;
-        }
-    }
-    if kept.len() == body.len() { body.clone() } else { Bytes::from(kept) }
-}
-
-/// JSON without the texts under names that say that they are secret. `None`: there are none, as in most answers.
-///
-/// Numbers, objects and nulls under such a name stay: `"network_token": {"used": false}` is no secret, and a program
-/// that reads a replay may rely on its type.
-fn without_named(text: &str) -> Option<String> {
-    if !text.trim_start().starts_with(['{', '[']) || !may_name_a_secret(text) {
-        return None;
-    }
-    let bytes = text.as_bytes();
-    let mut kept = String::new();
-    let (mut from, mut at) = (0, 0);
-    while let Some(open) = bytes[at..].iter().position(|byte| *byte == b'"').map(|open| at + open) {
-        let Some(close) = end_of_text(bytes, open) else { break };
-        at = close;
-        // A text before a colon is a name.
-        let Some(value) = after(bytes, close, b':').map(|colon| past_space(bytes, colon)) else { continue };
-        at = value;
-        if bytes.get(value) == Some(&b'"')
-            && value + 1 < bytes.len()
-            && bytes[value + 1] != b'"'
-            && is_named_secret(&text[open..close])
-            && let Some(end) = end_of_text(bytes, value)
-        {
-            kept.push_str(&text[from..value]);
-            kept.push('"');
-            kept.push_str(REDACTED);
-            kept.push('"');
-            (from, at) = (end, end);
-        }
-    }
-    (from > 0).then(|| kept + &text[from..])
-}
-
-fn is_named_secret(quoted: &str) -> bool {
-    match quoted.contains('\\') {
-        true => serde_json::from_str::<String>(quoted).is_ok_and(|name| is_secret_name(&name)),
-        false => is_secret_name(&quoted[1..quoted.len() - 1]),
-    }
-}
-
-/// Where the text that opens here has ended.
-fn end_of_text(bytes: &[u8], open: usize) -> Option<usize> {
-    let mut at = open + 1;
-    loop {
-        match bytes.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-}
-
-fn past_space(bytes: &[u8], from: usize) -> usize {
-    let space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-    bytes[from..].iter().position(|byte| !space(byte)).map_or(bytes.len(), |space| from + space)
-}
-
-fn after(bytes: &[u8], from: usize, mark: u8) -> Option<usize> {
-    let at = past_space(bytes, from);
-    (bytes.get(at) == Some(&mark)).then_some(at + 1)
 }
 
 /// Whether a header's value must never be looked at by anybody.
@@ -223,15 +166,39 @@ mod tests {
     }
 
     #[test]
-    fn a_text_under_a_secret_name_is_not_kept_and_its_surroundings_are() {
-        assert_eq!(
-            kept(&[], "{}", "x", r#"{ "a" :1.0, "access_token" : "s\"ecret","b":[{"clientSecret":"y"}]}"#),
-            r#"{ "a" :1.0, "access_token" : "[redacted]","b":[{"clientSecret":"[redacted]"}]}"#
-        );
-        assert_eq!(
-            kept(&[], "{}", "x", r#"{"a":"\"token\":\"x\"","pass\u0077ord":"p"}"#),
-            r#"{"a":"\"token\":\"x\"","pass\u0077ord":"[redacted]"}"#
-        );
+    fn what_is_under_a_secret_name_is_not_kept_whatever_the_body_is() {
+        assert_eq!(kept(&[], "{}", "x", r#"{"access_token": "a"}"#), r#"{"access_token": "[redacted]"}"#);
+        assert_eq!(kept(&[], "{}", "x", "access_token=a&b=1"), "access_token=[redacted]&b=1");
+    }
+
+    #[test]
+    fn an_echo_of_any_header_that_names_a_secret_is_not_kept() {
+        let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("x-auth-token", "tok-alice-1"),
+            ("private-token", "glpat-abcdef"),
+            ("cookie", "sid=0123456789abcdef; theme=darkmode"),
+            ("x-csrf-token", "made-anew"),
+            ("idempotency-key", "order-1001"),
+            ("x-trace", "trace-1"),
+        ] {
+            headers.insert(name, value.parse().unwrap());
+        }
+        let secrets = Secrets::of(&Json::Null, &rule, &headers);
+        let body = r#"["tok-alice-1","glpat-abcdef","0123456789abcdef","darkmode","made-anew","order-1001","trace-1"]"#;
+        let kept = secrets.out_of_body(&Bytes::from_static(body.as_bytes()));
+        let redacted = r#""[redacted]","[redacted]","[redacted]""#;
+        let expected = format!(r#"[{redacted},"darkmode","made-anew","order-1001","trace-1"]"#);
+        assert_eq!(kept, expected.as_bytes());
+    }
+
+    #[test]
+    fn of_an_answer_to_more_secrets_than_can_be_looked_for_nothing_is_kept() {
+        let fields: Vec<String> = (0..20_000).map(|n| format!(r#"{{"password":"secret-{n}"}}"#)).collect();
+        let arguments = format!("[{}]", fields.join(","));
+        assert_eq!(kept(&[], &arguments, "x", r#"{"echo":"secret-19999"}"#), r#""[redacted]""#);
+        assert_eq!(kept(&[], &arguments, "x", "secret-19999"), "[redacted]");
     }
 
     #[test]

@@ -29,6 +29,7 @@ use axum::routing::any;
 use http::header::{EXPECT, UPGRADE};
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
+use http_body::Body as _;
 use semel_core::class::Class;
 use semel_core::wording;
 use semel_gate::clock::Clock;
@@ -90,7 +91,8 @@ async fn answer(offers: &Offers, mut parts: Parts, body: &mut Body) -> Result<Re
     if !graphql::url_only_asks(&place.path, parts.uri.query()) {
         others.push(Method::POST);
     }
-    let only_reads = offer.passes(&parts.method) && others.iter().all(is_safe);
+    // A body may say what neither the method nor the address does, so it is looked at first.
+    let only_reads = offer.passes(&parts.method) && others.iter().all(is_safe) && body.is_end_stream();
     if only_reads && !wishes.dry_run {
         let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
         offers.hall.passed_through(credential.tenant(), counts::Door::Http);
@@ -106,7 +108,7 @@ async fn answer(offers: &Offers, mut parts: Parts, body: &mut Body) -> Result<Re
         return Observed { hall, intake, offer, caller, wishes, others, place, parts }.pass(body).await;
     }
     let whole = offers.intake.whole(body).await.map_err(|part| take::not_whole(&part.why))?;
-    let arguments = Arguments::read(&place.path, parts.uri.query(), &parts.headers, &whole.bytes);
+    let arguments = Arguments::read(&place, parts.uri.query(), &parts.headers, &whole.bytes);
     let arguments = arguments.map_err(|bad| malformed(&NotUnderstood::from(bad)))?;
     let asked =
         Asked { method: &parts.method, others, path: &place.path, arguments, headers: &parts.headers };

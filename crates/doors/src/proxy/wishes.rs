@@ -8,6 +8,9 @@ const AGAIN: &str = "semel-again";
 const DRY_RUN: &str = "semel-dry-run";
 const BAGGAGE: &str = "baggage";
 
+/// All that a request may say to semel: the token it is let in by, its run, its step, and what stands above.
+const KNOWN: [&str; 5] = ["semel-token", "semel-run-id", "semel-step", AGAIN, DRY_RUN];
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wishes {
     /// Why it should happen once more.
@@ -25,10 +28,21 @@ pub enum BadWish {
     AgainText,
     #[error("Semel-Dry-Run is 1 or 0")]
     DryRun,
+    #[error(
+        "there is no header {0}; a request may have Semel-Token, Semel-Run-Id, Semel-Step, Semel-Again and Semel-Dry-Run"
+    )]
+    Unknown(String),
 }
 
 impl Wishes {
     pub fn of(headers: &HeaderMap) -> Result<Wishes, BadWish> {
+        // Whoever asks for something in a way that is not known must not get something else.
+        let own = |name: &&str| name.starts_with("semel-") || name.starts_with("semel_");
+        if let Some(unknown) =
+            headers.keys().map(|name| name.as_str()).filter(own).find(|name| !KNOWN.contains(name))
+        {
+            return Err(BadWish::Unknown(unknown.chars().take(64).collect()));
+        }
         let mut again = headers.get_all(AGAIN).iter();
         let again = match (again.next(), again.next()) {
             (None, _) => None,
@@ -38,7 +52,7 @@ impl Wishes {
             }
             _ => return Err(BadWish::AgainText),
         };
-        // Whoever asks for a dry run in an odd way must not get the effect.
+        // The same for an odd value.
         let mut dry_run = false;
         for value in headers.get_all(DRY_RUN) {
             match value.as_bytes() {
@@ -75,5 +89,11 @@ mod tests {
         assert_eq!(of(&[(DRY_RUN, "yes")]), Err(BadWish::DryRun));
         assert_eq!(of(&[(AGAIN, "a"), (AGAIN, "b")]), Err(BadWish::AgainText));
         assert!(matches!(of(&[(AGAIN, " ")]), Err(BadWish::Again(_))));
+        for known in KNOWN {
+            assert!(of(&[(known, "1")]).is_ok(), "{known}");
+        }
+        for odd in ["semel-dryrun", "semel_dry_run", "semel-dry-run-", "semel-", "semel-run"] {
+            assert_eq!(of(&[(odd, "1")]), Err(BadWish::Unknown(odd.to_owned())));
+        }
     }
 }

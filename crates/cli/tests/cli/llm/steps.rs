@@ -76,6 +76,15 @@ fn a_reason_generates_another_and_the_same_reason_does_not() {
 }
 
 #[test]
+fn a_wish_that_nobody_knows_asks_no_model() {
+    let stage = Stage::new();
+    let refused = stage.answer_with(Api::Chat, "Semel-Dryrun: 1\r\n", &request("m"));
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.body.contains("Semel-Dry-Run"), "{refused:?}");
+    assert_eq!(stage.model.asked(), 0);
+}
+
+#[test]
 fn a_dry_run_asks_no_model() {
     let stage = Stage::new();
     let would = stage.answer_with(Api::Chat, "Semel-Dry-Run: 1\r\n", &request("m"));

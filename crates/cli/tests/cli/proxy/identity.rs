@@ -83,6 +83,67 @@ fn an_account_that_a_header_names_is_another_account() {
 }
 
 #[test]
+fn one_token_with_two_credentials_for_the_upstream_is_two_callers_there() {
+    let stage = Stage::with(ALL);
+    for name in ["Authorization", "X-Api-Key", "Private-Token"] {
+        let send = |credential: &str, key: &str| {
+            let headers = format!("{JSON}{name}: {credential}\r\n{key}");
+            became(&stage.send("POST", &format!("/{name}"), &headers, "{}")).1
+        };
+        for key in ["", "Idempotency-Key: k\r\n"] {
+            assert_eq!((send("Bearer ann", key).as_str(), send("Bearer bob", key).as_str()), ("ran", "ran"));
+            assert_eq!(
+                (send("Bearer ann", key), send("Bearer bob", key)),
+                ("replayed".into(), "replayed".into())
+            );
+        }
+    }
+    assert_eq!(stage.api.effects(), 12);
+    let injected = Stage::with(&format!("headers = {{ Authorization = \"Bearer own\" }}\n{ALL}"));
+    for (credential, outcome) in [("Bearer ann", "ran"), ("Bearer bob", "replayed")] {
+        let headers = format!("{JSON}Authorization: {credential}\r\n");
+        assert_eq!(became(&injected.send("POST", "/a", &headers, "{}")).1, outcome, "it is not sent on");
+    }
+    assert_eq!(injected.api.effects(), 1);
+}
+
+#[test]
+fn without_its_key_fields_a_request_is_all_that_it_says() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.invoice\"]\ncontent = [\"body.memo\"]\n";
+    let stage = Stage::with(rule);
+    let send = |body: &str| became(&stage.send("POST", "/a", JSON, body)).1;
+    assert_eq!(
+        (send(r#"{"invoice":"1","memo":"x"}"#), send(r#"{"invoice":"1","memo":"y"}"#)),
+        ("ran".into(), "replayed".into())
+    );
+    for (body, outcome) in [
+        (r#"{"memo":"x"}"#, "ran"),
+        (r#"{"memo":"y"}"#, "ran"),
+        (r#"{"memo":"x"}"#, "replayed"),
+        (r#"{"invoice":"","memo":"x"}"#, "ran"),
+        (r#"{"invoice":"","memo":"y"}"#, "ran"),
+        (r#"{"invoice":"","memo":"y"}"#, "replayed"),
+    ] {
+        assert_eq!(send(body), outcome, "{body}");
+    }
+    assert_eq!(stage.api.effects(), 5);
+}
+
+#[test]
+fn the_type_of_a_part_belongs_to_it() {
+    let stage = Stage::with(ALL);
+    let send = |kind: &str| {
+        let body = format!("--b\r\nContent-Disposition: form-data; name=\"to\"\r\n{kind}\r\n[]\r\n--b--\r\n");
+        became(&stage.send("POST", "/files", "Content-Type: multipart/form-data; boundary=b\r\n", &body)).1
+    };
+    assert_eq!(send(""), "ran");
+    assert_eq!(send("Content-Type: text/plain\r\n"), "replayed");
+    assert_eq!(send("Content-Type: application/json\r\n"), "ran");
+    assert_eq!(send("Content-Type: application/json\r\n"), "replayed");
+    assert_eq!(stage.api.effects(), 2);
+}
+
+#[test]
 fn a_question_in_graphql_passes_and_a_mutation_does_not() {
     let stage = Stage::plain();
     let send = |body: &str| stage.send("POST", "/graphql", JSON, body);

@@ -5,6 +5,7 @@ mod stage;
 
 mod bodies;
 mod document;
+mod dodges;
 mod doubts;
 mod identity;
 mod keys;

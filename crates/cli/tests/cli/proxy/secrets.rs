@@ -51,6 +51,45 @@ fn no_credential_of_a_request_or_an_answer_is_written() {
 }
 
 #[test]
+fn forms_texts_and_echoes_of_any_secret_header_are_not_written_either() {
+    let stage = Stage::plain();
+    let headers = format!(
+        "{JSON}X-Auth-Token: auth-secret-1\r\nPrivate-Token: priv-secret-2\r\nIdempotency-Key: harmless-0\r\n"
+    );
+    let answers = [
+        "access_token=form-secret-3&scope=harmless-4",
+        "bad api_key=text-secret-5; you sent auth-secret-1 and priv-secret-2, harmless-4",
+        r#"{"message":"api_key=json-secret-6 is wrong","n": 1.0,"id":"harmless-4"}"#,
+    ];
+    for (n, answer) in answers.into_iter().enumerate() {
+        stage.api.next(Act::Answer(201, "", answer.into()));
+        let headers = headers.replace("harmless-0", &format!("harmless-0{n}"));
+        let body = r#"{"note":"card 4242 4242 4242 4242","pan":4242424242424242}"#;
+        assert_eq!(stage.send("POST", "/charges", &headers, body).body, answer, "who asked gets all of it");
+        let again = stage.send("POST", "/charges", &headers, body);
+        assert_eq!(became(&again).1, "replayed");
+        assert!(again.body.contains("harmless-4") && !again.body.contains("-secret-"), "{again:?}");
+    }
+    for secret in ["auth-secret", "priv-secret", "form-secret", "text-secret", "json-secret", "4242"] {
+        assert!(!is_written(&stage, secret), "{secret}");
+    }
+}
+
+#[test]
+fn thousands_of_secrets_in_a_request_cost_its_reply_and_not_the_time_of_others() {
+    let stage = Stage::plain();
+    let fields: Vec<String> =
+        (0..50_000).map(|n| format!("\"token{n}_token\":\"aaaaaaaaaaaa{n}\"")).collect();
+    let body = format!("{{{}}}", fields.join(","));
+    let answer = "a".repeat(1_000_000);
+    stage.api.next(Act::Answer(201, "", answer.clone()));
+    assert_eq!(stage.charge("k", &body).body, answer);
+    let again = stage.charge("k", &body);
+    assert_eq!((became(&again).1.as_str(), again.body.as_str()), ("replayed", "[redacted]"));
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
 fn a_reply_can_be_read_from_the_ledger_as_it_came() {
     let stage = Stage::plain();
     let first = stage.charge("k", "{}");

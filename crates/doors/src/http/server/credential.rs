@@ -6,6 +6,7 @@ use semel_core::digest::Secret;
 use semel_core::identity::is_secret_name;
 use semel_core::policy::upstreams::CREDENTIALS;
 use semel_ledger::tokens::Scope;
+use std::borrow::Cow;
 use std::fmt;
 
 /// The tenant of a machine's own ledger, and the principal of its operator.
@@ -21,7 +22,7 @@ pub(super) const UPSTREAM_CREDENTIALS: [HeaderName; 4] = [
 
 /// Cookies change from answer to answer (load balancers, sessions), and a caller must stay who it is; keys of requests
 /// and tokens against forgery are made anew for each call.
-fn is_no_credential(name: &HeaderName) -> bool {
+pub fn is_no_credential(name: &HeaderName) -> bool {
     let name = name.as_str();
     name == "cookie" || name.contains("csrf") || name.contains("xsrf") || name.contains("idempotency")
 }
@@ -47,35 +48,10 @@ pub enum Credential {
 }
 
 impl Credential {
-    /// What a request shows to its upstream: all of it, because the upstream chooses which of several it believes.
+    /// What a request is let in by at an upstream that checks it itself.
     pub fn passed(headers: &HeaderMap) -> Option<Credential> {
-        let mut bytes = Vec::new();
-        for name in UPSTREAM_CREDENTIALS {
-            let Some(value) = headers.get(&name).filter(|value| !value.is_empty()) else { continue };
-            if name != header::AUTHORIZATION {
-                bytes.push(b'\n');
-                bytes.extend_from_slice(name.as_str().as_bytes());
-                bytes.push(b':');
-            }
-            bytes.extend_from_slice(value.as_bytes());
-        }
-        if bytes.is_empty() {
-            return None;
-        }
-        // Beside a key that many share, other headers may say whose call it is: `X-Auth-Token`, `Private-Token`, …
-        let mut others: Vec<(&HeaderName, &HeaderValue)> = headers
-            .iter()
-            .filter(|(name, _)| !UPSTREAM_CREDENTIALS.contains(name) && !is_no_credential(name))
-            .filter(|(name, _)| is_secret_name(name.as_str()))
-            .collect();
-        others.sort_by(|a, b| (a.0.as_str(), a.1.as_bytes()).cmp(&(b.0.as_str(), b.1.as_bytes())));
-        for (name, value) in others {
-            bytes.push(b'\n');
-            bytes.extend_from_slice(name.as_str().as_bytes());
-            bytes.push(b':');
-            bytes.extend_from_slice(value.as_bytes());
-        }
-        Some(Credential::Passed(bytes))
+        let shows = |name| headers.get(name).is_some_and(|value| !value.is_empty());
+        UPSTREAM_CREDENTIALS.iter().any(shows).then(|| Credential::Passed(shown(headers)))
     }
 
     /// From the credential, never from a header or body.
@@ -94,6 +70,64 @@ impl Credential {
             (Credential::Passed(_), None) | (Credential::None, _) => LOCAL.to_owned(),
         }
     }
+}
+
+/// What a request shows to its upstream: all of it, because the upstream chooses which of several it believes. Empty: it
+/// shows nothing.
+pub fn shown(headers: &HeaderMap) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for name in UPSTREAM_CREDENTIALS {
+        let Some(value) = headers.get(&name).filter(|value| !value.is_empty()) else { continue };
+        if name != header::AUTHORIZATION {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.push(b':');
+        }
+        bytes.extend_from_slice(&lasting(value));
+    }
+    // Beside a key that many share, other headers may say whose call it is: `X-Auth-Token`, `Private-Token`, …
+    let mut others: Vec<(&HeaderName, &HeaderValue)> = headers
+        .iter()
+        .filter(|(name, _)| !UPSTREAM_CREDENTIALS.contains(name) && !is_no_credential(name))
+        .filter(|(name, _)| is_secret_name(name.as_str()) && !name.as_str().contains("signature"))
+        .collect();
+    others.sort_by(|a, b| (a.0.as_str(), a.1.as_bytes()).cmp(&(b.0.as_str(), b.1.as_bytes())));
+    for (name, value) in others {
+        bytes.push(b'\n');
+        bytes.extend_from_slice(name.as_str().as_bytes());
+        bytes.push(b':');
+        bytes.extend_from_slice(value.as_bytes());
+    }
+    bytes
+}
+
+/// Schemes that sign each request: whose it is stands beside the signature.
+const SIGNING: [&str; 5] = ["aws4-hmac-sha256", "oauth", "digest", "hawk", "signature"];
+
+/// The parameters of those that stay the same from request to request.
+const LASTING: [&str; 8] =
+    ["credential", "oauth_consumer_key", "oauth_token", "username", "realm", "id", "keyid", "app"];
+
+/// What of a credential stays the same from request to request.
+fn lasting(value: &HeaderValue) -> Cow<'_, [u8]> {
+    let signed = value.to_str().ok().and_then(|text| text.split_once(' '));
+    let Some((scheme, parameters)) = signed else { return Cow::Borrowed(value.as_bytes()) };
+    if !SIGNING.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return Cow::Borrowed(value.as_bytes());
+    }
+    let mut kept = scheme.to_ascii_lowercase();
+    for (name, value) in parameters.split(',').filter_map(|pair| pair.trim().split_once('=')) {
+        if LASTING.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            // Behind the key of AWS stand the day, the region and the service.
+            let value = if name.eq_ignore_ascii_case("credential") { before_slash(value) } else { value };
+            kept.push_str(&format!(" {}={value}", name.to_ascii_lowercase()));
+        }
+    }
+    Cow::Owned(kept.into_bytes())
+}
+
+fn before_slash(value: &str) -> &str {
+    value.split('/').next().unwrap_or(value)
 }
 
 impl fmt::Debug for Credential {
@@ -128,6 +162,37 @@ mod tests {
         assert_ne!(passed(&[key, ("x-auth-token", "alice")]), passed(&[key, ("x-auth-token", "bob")]));
         assert_eq!(passed(&[key, ("cookie", "lb=1")]), passed(&[key, ("cookie", "lb=2")]));
         assert_eq!(passed(&[key, ("x-csrf-token", "1")]), passed(&[key, ("x-csrf-token", "2")]));
+    }
+
+    #[test]
+    fn who_signs_each_request_anew_stays_who_it_is() {
+        let aws = |key: &str, signature: &str| {
+            let value = format!(
+                "AWS4-HMAC-SHA256 Credential={key}/20261115/eu-west-1/s3/aws4_request, SignedHeaders=host, Signature={signature}"
+            );
+            passed(&[("authorization", &value), ("x-signature", signature)])
+        };
+        assert_eq!(aws("AKIA1", "aa"), aws("AKIA1", "bb"));
+        assert_ne!(aws("AKIA1", "aa"), aws("AKIA2", "aa"));
+        let oauth = |token: &str, nonce: &str| {
+            let value = format!("OAuth oauth_token=\"{token}\", oauth_nonce=\"{nonce}\"");
+            passed(&[("authorization", &value)])
+        };
+        assert_eq!(oauth("a", "1"), oauth("a", "2"));
+        assert_ne!(oauth("a", "1"), oauth("b", "1"));
+        assert_ne!(
+            passed(&[("authorization", "Bearer a b=1")]),
+            passed(&[("authorization", "Bearer a b=2")])
+        );
+    }
+
+    #[test]
+    fn a_credential_is_shown_to_an_upstream_under_whatever_name() {
+        let of = |name: &'static str, value: &str| {
+            shown(&HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().unwrap())]))
+        };
+        assert_ne!(of("private-token", "a"), of("private-token", "b"));
+        assert_eq!(of("x-trace", "a"), b"");
     }
 
     #[test]

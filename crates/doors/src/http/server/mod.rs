@@ -12,7 +12,7 @@ mod problem;
 mod room;
 
 pub use caller::caller;
-pub use credential::{Credential, Holder, LOCAL};
+pub use credential::{Credential, Holder, LOCAL, is_no_credential, shown};
 pub use front::{Front, OWN_TOKEN};
 pub use keyring::{Keyring, ReadTokens, Token};
 pub use problem::problem;

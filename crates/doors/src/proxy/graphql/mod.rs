@@ -101,7 +101,7 @@ pub fn url_only_asks(path: &str, url_query: Option<&str>) -> bool {
 }
 
 /// `/graphql`, `/api/graphql`, `/admin/api/2026-10/graphql.json`.
-fn is_graphql(path: &str) -> bool {
+pub fn is_graphql(path: &str) -> bool {
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let stem = last.split('.').next().unwrap_or_default();
     stem.eq_ignore_ascii_case("graphql") || stem.eq_ignore_ascii_case("gql")

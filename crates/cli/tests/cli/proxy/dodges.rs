@@ -1,0 +1,94 @@
+//! Spellings by which a request could get past the rule that is meant for it.
+
+use super::stage::{FORM, JSON, Stage, became, header};
+
+const CHARGES: &str = r#"
+[[rule]]
+match = "http:POST bank/v1/charges"
+class = "consequential"
+key = ["body.invoice"]
+"#;
+
+#[test]
+fn a_place_is_one_place_with_whatever_stands_behind_it() {
+    let stage = Stage::with(CHARGES);
+    let send = |path: &str| became(&stage.send("POST", path, JSON, r#"{"invoice":"1001"}"#));
+    assert_eq!(send("/v1/charges").1, "ran");
+    for same in ["/v1/charges/", "/v1/charges//", "/v1//charges"] {
+        assert_eq!(send(same).1, "replayed", "{same}");
+    }
+    for drifted in ["/v1/charges;x=1", "/v1;a/charges", "/v1/charges%3Bx=1", "/v1/charges/;x"] {
+        assert_eq!(send(drifted).2, "drift", "{drifted}");
+    }
+    for odd in ["/V1/charges", "/v1/Charges", "/v1/charges.json", "/v1/CHARGES.XML/", "/v1/charges.json;x"] {
+        assert_eq!(send(odd).0, 400, "{odd}");
+    }
+    assert_eq!((stage.api.effects(), stage.api.heard().len()), (1, 1));
+    assert_eq!(send("/v1/refunds/").1, "ran");
+    assert!(stage.api.last().first().starts_with("POST /v1/refunds/ "), "the upstream gets what was written");
+}
+
+#[test]
+fn a_rule_holds_with_whatever_slash_it_is_written() {
+    let stage = Stage::with(&CHARGES.replace("v1/charges", "v1/charges/"));
+    for (path, outcome) in [("/v1/charges/", "ran"), ("/v1/charges", "replayed")] {
+        let answer = stage.send("POST", path, JSON, r#"{"invoice":"1001"}"#);
+        assert_eq!(became(&answer).1, outcome, "{path}");
+    }
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
+fn parameters_of_a_path_tell_requests_apart() {
+    let stage = Stage::with("[[rule]]\nmatch = \"http:POST *\"\nclass = \"consequential\"\n");
+    let send = |path: &str| became(&stage.send("POST", path, JSON, "{}")).1;
+    assert_eq!((send("/pay;to=ann").as_str(), send("/pay;to=bob").as_str()), ("ran", "ran"));
+    assert_eq!(send("/pay;to=ann"), "replayed");
+    assert_eq!(stage.api.effects(), 2);
+}
+
+#[test]
+fn a_body_behind_a_read_may_make_it_no_read() {
+    let stage = Stage::plain();
+    let mutation = r#"{"query":"mutation { pay }"}"#;
+    for (path, headers, body) in [
+        ("/x", FORM, "_method=DELETE"),
+        ("/x", FORM, "_METHOD=delete"),
+        ("/x", JSON, r#"{"_Method":"delete"}"#),
+        ("/x?_METHOD=DELETE", "", ""),
+        ("/x?x-http-method-override=delete", "", ""),
+        ("/x", "X_HTTP_METHOD_OVERRIDE: DELETE\r\n", ""),
+        ("/graphql", JSON, mutation),
+        ("/graphql/", JSON, mutation),
+        ("/graphql;x", JSON, mutation),
+        ("/graphql", FORM, "query=mutation%7Bpay%7D"),
+        ("/graphql", "Content-Type: application/graphql\r\n", "mutation { pay }"),
+    ] {
+        let answer = stage.send("GET", path, headers, body);
+        assert!(header(&answer, "semel-effect-id").is_some(), "{path} {headers} {body}: {answer:?}");
+    }
+    for (path, headers, body) in [
+        ("/x", JSON, r#"{"query":{"match_all":{}}}"#),
+        ("/x", FORM, "payment_method=pm_1"),
+        ("/graphql", JSON, r#"{"query":"query { me }"}"#),
+    ] {
+        let answer = stage.send("GET", path, headers, body);
+        assert_eq!((answer.status, header(&answer, "semel-effect-id")), (200, None), "{path} {body}");
+        assert_eq!(stage.api.last().text(), body, "it goes on as it came");
+    }
+}
+
+#[test]
+fn a_wish_that_nobody_knows_has_no_effect() {
+    let stage = Stage::plain();
+    for odd in ["Semel-Dryrun: 1", "Semel_Dry_Run: 1", "semel-dry: 1", "Semel-Effect: none"] {
+        for method in ["POST", "GET"] {
+            let answer = stage.send(method, "/charges", &format!("{odd}\r\n"), "");
+            assert_eq!(answer.status, 400, "{odd}: {answer:?}");
+            assert!(answer.body.contains("Semel-Dry-Run"), "{answer:?}");
+        }
+    }
+    assert_eq!(stage.api.heard().len(), 0);
+    let known = "Semel-Step: 1\r\nSemel-Run-Id: r\r\nSemel-Dry-Run: 0\r\n";
+    assert_eq!(became(&stage.send("POST", "/charges", known, "")).1, "ran");
+}
