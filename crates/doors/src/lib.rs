@@ -8,6 +8,7 @@ pub mod busy;
 pub mod caller;
 pub mod command;
 pub mod delivery;
+pub mod echoes;
 pub mod effect_json;
 pub mod hall;
 pub mod http;

@@ -51,9 +51,12 @@ pub fn outcome(
         }
         let body = joined(&pieces);
         let small = body.len() <= REFUSAL_BYTES_MAX;
-        let body = secrets.map_or_else(|| body.clone(), |secrets| secrets.out_of_body(&body));
-        let reply = small.then(|| recording::written(head, &[body]));
-        let recorded = if small { Reply::Kept } else { Reply::Unknown };
+        let body = match secrets {
+            Some(secrets) => secrets.out_of_body(&body).ok(),
+            None => Some(body),
+        };
+        let reply = body.filter(|_| small).map(|body| recording::written(head, &[body]));
+        let recorded = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
         let refused = Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply: recorded };
         return (shown(refused), reply);
     }

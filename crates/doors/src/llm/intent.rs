@@ -2,7 +2,6 @@
 
 use super::asked::Asked;
 use crate::caller::Caller;
-use crate::proxy::Offer;
 use semel_core::digest::{Digest, Secret};
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
 use semel_core::json::{Json, Path};
@@ -44,7 +43,7 @@ pub fn intent(
     asked: &Asked,
     arguments: &Json,
     rule: &Rule,
-    offer: &Offer,
+    authority: &str,
     caller: &Caller,
     secret: &Secret,
 ) -> Result<Intent, KeyMissing> {
@@ -61,7 +60,7 @@ pub fn intent(
     let ask = Ask {
         tenant: &caller.tenant,
         principal: &caller.principal,
-        authority: &offer.authority,
+        authority,
         action: asked.api.action(),
         arguments,
         run: asked.run.clone(),

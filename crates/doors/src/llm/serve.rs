@@ -65,8 +65,10 @@ pub async fn answer(
             Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
         };
     let rule = intent::rule(&hall.policy, &asked, &arguments);
-    let intent =
-        hall.secret().map(|secret| intent::intent(&asked, &arguments, &rule, offer, &caller, secret));
+    let intent = hall.secret().map(|secret| {
+        let authority = proxy::intent::authority(offer, &outgoing.headers, secret);
+        intent::intent(&asked, &arguments, &rule, &authority, &caller, secret)
+    });
     drop(arguments);
     let meter = Meter { tenant: caller.tenant, model: beside.model.clone().unwrap_or_default() };
     let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));

@@ -7,8 +7,10 @@ use super::members::{Members, quoted};
 use super::message::{Id, Kind, Message, text};
 use super::secrets::Secrets;
 use super::tools::Output;
+use crate::echoes::TooMany;
 use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
+use semel_core::identity::REDACTED;
 use semel_core::json::{self, Json};
 use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
@@ -23,13 +25,14 @@ pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
         Kind::Response { failed: true, .. } => "error",
         _ => "result",
     };
-    let kept = secrets.out_of_json(text(body));
+    let kept = secrets.out_of_json(text(body)).ok()?;
     Some(format!(r#"{{"{member}":{kept}}}"#).into_bytes())
 }
 
 /// A reply that a probe or a person supplied, in the form of a tool's result.
 pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
-    let json = secrets.out_of_json(&value.canonical());
+    let clean = secrets.out_of_json(&value.canonical());
+    let json = clean.unwrap_or_else(|TooMany| quoted(REDACTED));
     let value = json::parse(&json).unwrap_or(Json::Null);
     let text = value.as_str().map_or_else(|| json.clone(), str::to_owned);
     let structured = match value {

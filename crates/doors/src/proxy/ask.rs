@@ -1,5 +1,6 @@
 //! Asking whether a request was carried out, and whether a reported success is true.
 
+use super::classify;
 use super::guard::Guarded;
 use super::intent::ACCOUNTS;
 use super::reply::{self, Kept};
@@ -59,19 +60,22 @@ pub async fn probe(
                 Reply::Value(value) => value.clone(),
                 Reply::Printed(stdout) => reply::value(stdout),
             });
-            let reply = found.map(|reply| match reply {
+            let reply = found.and_then(|reply| match reply {
                 Reply::Value(value) => recorded("application/json", value.canonical().into_bytes(), secrets),
                 Reply::Printed(stdout) => recorded("text/plain; charset=utf-8", stdout, secrets),
             });
-            (ProbeAnswer::Yes { reply, word: None }, value)
+            let Guarded { method, path, understood, .. } = guarded;
+            let said = || value.clone().unwrap_or(Json::Null);
+            let word = classify::effect_word(StatusCode::OK, method, path, &understood.rule, said);
+            (ProbeAnswer::Yes { reply, word: Some(word) }, value)
         }
     }
 }
 
 /// A reply that a question brought back, in the form of an answer.
-fn recorded(kind: &'static str, body: Vec<u8>, secrets: &Secrets) -> Vec<u8> {
+fn recorded(kind: &'static str, body: Vec<u8>, secrets: &Secrets) -> Option<Vec<u8>> {
     let headers = [("content-type", Cow::Borrowed(kind))].into_iter();
-    reply::encode(StatusCode::OK, headers, &secrets.out_of_body(&body.into()))
+    Some(reply::encode(StatusCode::OK, headers, &secrets.out_of_body(&body.into()).ok()?))
 }
 
 /// What the upstream answered, now or when it was done, as rules see it.
@@ -87,7 +91,9 @@ pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
 /// out first.
 pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secrets: &Secrets) -> Seen {
     let answered = match live {
-        Some(Live { body: LiveBody::Whole(body), .. }) => Some(reply::value(&secrets.out_of_body(body))),
+        Some(Live { body: LiveBody::Whole(body), .. }) => {
+            secrets.out_of_body(body).ok().map(|kept| reply::value(&kept))
+        }
         Some(Live { body: LiveBody::Streamed(_), .. }) | None => None,
     };
     let reply = found.or(answered.as_ref());

@@ -8,7 +8,6 @@ pub mod arguments;
 pub mod ask;
 pub mod classify;
 pub mod dry_run;
-pub mod echoes;
 pub mod form;
 pub mod graphql;
 pub mod guard;

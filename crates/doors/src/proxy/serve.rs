@@ -84,7 +84,8 @@ async fn answer(offers: &Offers, mut parts: Parts, body: &mut Body) -> Result<Re
     is_a_request(&parts)?;
     if llm::is_generation(offer, &parts.method, parts.uri.path()) {
         let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
-        return Ok(llm::serve::answer(&offers.hall, offer, caller, parts, std::mem::take(body)).await);
+        let body = std::mem::take(body);
+        return Ok(Box::pin(llm::serve::answer(&offers.hall, offer, caller, parts, body)).await);
     }
     let mut others = method::overrides(&parts.headers, parts.uri.query()).map_err(|bad| malformed(&bad))?;
     let wishes = Wishes::of(&parts.headers).map_err(|bad| malformed(&bad))?;
@@ -100,12 +101,33 @@ async fn answer(offers: &Offers, mut parts: Parts, body: &mut Body) -> Result<Re
         let body = Payload::from(std::mem::take(body));
         return Ok(relay(offer, Outgoing { method: parts.method, uri: place.uri, headers, body }).await);
     }
+    // Boxed, so that a request that only passes is small.
+    Box::pin(looked_into(offers, offer, Arrived { parts, place, others, wishes }, body)).await
+}
+
+/// A request that may change something, before its body was read.
+struct Arrived {
+    parts: Parts,
+    place: Place,
+    /// The methods that it names besides its own.
+    others: Vec<Method>,
+    wishes: Wishes,
+}
+
+async fn looked_into(
+    offers: &Offers,
+    offer: &Arc<Offer>,
+    arrived: Arrived,
+    body: &mut Body,
+) -> Result<Response, Refused> {
+    let Arrived { mut parts, place, others, wishes } = arrived;
     let came = offers.hall.clock.elapsed();
     let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
     // Whoever asks for a dry run must not get the effect, whatever the mode.
     if offers.hall.observes() && !wishes.dry_run {
         let Offers { hall, intake, .. } = offers;
-        return Observed { hall, intake, offer, caller, wishes, others, place, parts }.pass(body).await;
+        let observed = Observed { hall, intake, offer, caller, wishes, others, place, parts };
+        return Box::pin(observed.pass(body)).await;
     }
     let whole = offers.intake.whole(body).await.map_err(|part| take::not_whole(&part.why))?;
     let arguments = Arguments::read(&place, parts.uri.query(), &parts.headers, &whole.bytes);

@@ -8,6 +8,7 @@ use super::inject;
 use super::reply::{self, REPLY_BYTES_MAX};
 use super::secrets::Secrets;
 use super::streamed::{Begun, Collected, Giving, collect};
+use crate::echoes::TooMany;
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, NotReached, Payload, Prepared, Unanswered};
 use bytes::{Bytes, BytesMut};
@@ -157,10 +158,10 @@ impl<'a> HttpUpstream<'a> {
                 return self.unclear(why, shown_as(head.status, &whole));
             }
         };
-        let kept = match giving.is_none() && headers::is_read_as_it_is(&head.headers) {
-            true => Reply::Kept,
-            false => Reply::TooLarge(length),
-        };
+        let secrets = self.secrets();
+        let keeps = giving.is_none() && headers::is_read_as_it_is(&head.headers);
+        let reply = keeps.then(|| recordable(&head, &whole, &secrets).ok()).flatten();
+        let kept = if reply.is_some() { Reply::Kept } else { Reply::TooLarge(length) };
         let outcome = match meaning {
             Meaning::Refused { answers_repeats } => {
                 let why = NotAppliedWhy::Refused(classify::line(head.status, &whole));
@@ -174,10 +175,9 @@ impl<'a> HttpUpstream<'a> {
                 Outcome::Applied { evidence, word, reply: kept }
             }
         };
-        let secrets = self.secrets();
         let reply = match &outcome {
             Outcome::Applied { reply: Reply::Kept, .. } | Outcome::NotApplied { reply: Reply::Kept, .. } => {
-                Some(recordable(&head, &whole, &secrets))
+                reply
             }
             _ => None,
         };
@@ -226,10 +226,10 @@ fn broke_off(head: &Head, why: &str) -> String {
 }
 
 /// What the ledger keeps of an answer.
-fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Vec<u8> {
+fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Result<Vec<u8>, TooMany> {
     let headers = headers::kept(&head.headers).filter_map(|(name, value)| Some((name, value.to_str().ok()?)));
     let headers = headers.map(|(name, value)| (name, secrets.out_of_line(value)));
-    reply::encode(head.status, headers, &secrets.out_of_body(body))
+    Ok(reply::encode(head.status, headers, &secrets.out_of_body(body)?))
 }
 
 /// The beginning of a body that is not read to its end.

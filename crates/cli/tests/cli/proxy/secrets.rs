@@ -85,7 +85,8 @@ fn thousands_of_secrets_in_a_request_cost_its_reply_and_not_the_time_of_others()
     stage.api.next(Act::Answer(201, "", answer.clone()));
     assert_eq!(stage.charge("k", &body).body, answer);
     let again = stage.charge("k", &body);
-    assert_eq!((became(&again).1.as_str(), again.body.as_str()), ("replayed", "[redacted]"));
+    assert_eq!(became(&again).1, "replayed");
+    assert!(again.body.contains("no longer kept") && !again.body.contains("aaaa"), "{again:?}");
     assert_eq!(stage.api.effects(), 1);
 }
 

@@ -24,9 +24,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tower_service::Service;
 
-/// Headers of a response, all together: a page of cookies fits, a flood does not.
+/// Headers of a response, all together: a page of cookies fits, a flood does not. The parser takes a hundred of them.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-const HEADERS_MAX: usize = 128;
 
 /// Resolving, connecting and TLS together.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -116,7 +115,7 @@ impl Client {
             let stream = self.connector.clone().call(self.target.uri().clone()).await;
             let stream = stream.map_err(|error| plain(error.as_ref()))?;
             let mut builder = Builder::new();
-            builder.max_header_size(HEADER_BYTES_MAX).max_headers(HEADERS_MAX);
+            builder.max_header_size(HEADER_BYTES_MAX);
             let (sender, driver) =
                 builder.handshake(TokioIo::new(TokioIo::new(stream))).await.map_err(|error| plain(&error))?;
             Ok(Connection::new(sender, driver))

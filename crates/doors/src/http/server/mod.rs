@@ -39,9 +39,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tower_service::Service;
 
-/// One request's headers, all together: as much as common proxies take.
+/// One request's headers, all together: as much as common proxies take. The parser takes a hundred of them.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-const HEADERS_MAX: usize = 128;
 
 /// What one connection holds of what it has read; more than the headers, or they could not be told to be too long.
 const BUFFER_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX;
@@ -168,8 +167,7 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME_MAX)
         .max_header_size(HEADER_BYTES_MAX)
-        .max_buf_size(BUFFER_BYTES_MAX)
-        .max_headers(HEADERS_MAX);
+        .max_buf_size(BUFFER_BYTES_MAX);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(line), service));
     tokio::select! {
         _client_went_away = connection.as_mut() => return,

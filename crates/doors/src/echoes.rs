@@ -1,7 +1,7 @@
 //! What a request held and an upstream repeats, found in one pass over the answer however much of it there is.
 
-use super::form;
 use crate::mcp::members::quoted;
+use crate::proxy::form;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use semel_core::identity::REDACTED;
 use std::borrow::Cow;
