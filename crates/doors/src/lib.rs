@@ -23,3 +23,4 @@ pub mod stats;
 pub mod telemetry;
 pub mod told;
 pub mod undo;
+pub mod unstoppable;

@@ -8,6 +8,7 @@ use super::streamed::Begun;
 use super::upstream::{HttpUpstream, Live, LiveBody};
 use crate::delivery::Delivery;
 use crate::hall::Hall;
+use crate::unstoppable::Unstoppable;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
@@ -50,13 +51,12 @@ struct Ended {
     live: Option<Live>,
 }
 
-/// In a task of its own. After the rule's timeout the caller looks again, while the first attempt goes on: its late
-/// answer is evidence.
+/// After the rule's timeout the caller looks again, while the first attempt goes on: its late answer is evidence.
 pub async fn guard(guarded: Guarded) -> Response {
     let guarded = Arc::new(guarded);
     loop {
-        let (begun, begins) = oneshot::channel();
-        let pass = tokio::spawn(pass(Arc::clone(&guarded), begun));
+        let (begun, mut begins) = oneshot::channel();
+        let pass = Unstoppable::new(pass(Arc::clone(&guarded), begun));
         let patience = async {
             match guarded.understood.rule.timeout {
                 Some(timeout) => guarded.hall.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
@@ -64,11 +64,12 @@ pub async fn guard(guarded: Guarded) -> Response {
             }
         };
         tokio::select! {
-            ended = pass => {
-                let ended = ended.unwrap_or_else(|_| Ended::trouble(&guarded, wording::lost_sight()));
-                return respond(&guarded, ended);
-            }
-            Ok(begun) = begins => return streaming(&guarded, begun),
+            ended = pass => return match begins.try_recv() {
+                // It began and ended in one go.
+                Ok(begun) => streaming(&guarded, begun),
+                Err(_) => respond(&guarded, ended),
+            },
+            Ok(begun) = &mut begins => return streaming(&guarded, begun),
             () = patience => {}
         }
     }

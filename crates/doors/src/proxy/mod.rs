@@ -33,4 +33,4 @@ pub mod upstream;
 pub mod wishes;
 
 pub use offer::Offer;
-pub use serve::{Offers, router};
+pub use serve::{Offers, PATH, serve};

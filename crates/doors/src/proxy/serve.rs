@@ -21,14 +21,11 @@ use crate::http::beside;
 use crate::http::client::Payload;
 use crate::http::server::{Credential, caller};
 use crate::llm;
-use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use axum::routing::any;
 use http::header::{EXPECT, UPGRADE};
 use http::request::Parts;
-use http::{Method, Request, StatusCode};
+use http::{Method, StatusCode};
 use http_body::Body as _;
 use semel_core::class::Class;
 use semel_core::wording;
@@ -52,15 +49,13 @@ impl Offers {
     }
 }
 
-pub fn router(offers: Arc<Offers>) -> Router {
-    Router::new().route("/p/{*rest}", any(api)).with_state(offers)
-}
+/// What all paths begin with that lead to an API.
+pub const PATH: &str = "/p/";
 
-async fn api(State(offers): State<Arc<Offers>>, request: Request<Body>) -> Response {
-    let (parts, mut body) = request.into_parts();
+pub async fn serve(offers: &Offers, parts: Parts, mut body: Body) -> Response {
     // Whoever waits for a word before it sends its body is not made to send it in vain.
     let waits = parts.headers.contains_key(EXPECT);
-    match answer(&offers, parts, &mut body).await {
+    match answer(offers, parts, &mut body).await {
         Ok(response) => response,
         Err(refused) => {
             if !waits {

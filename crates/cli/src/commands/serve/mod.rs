@@ -75,7 +75,6 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&hall), load.clone()))))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
         .merge(api::router(Arc::new(Api { hall: Arc::clone(&hall) })))
-        .merge(proxy::router(Arc::new(proxy::Offers::new(Arc::clone(&hall), apis))))
         .fallback(nothing_here);
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await;
@@ -85,7 +84,8 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
         let grace = hall.policy.serve.grace.unwrap_or(server::GRACE);
-        let served = Served { front: Arc::new(front), router, load, grace };
+        let apis = proxy::Offers::new(Arc::clone(&hall), apis);
+        let served = Served { front, apis, router, load, grace };
         server::serve(listener, served, stop, hall.busy.rest()).await;
         served::lapse_rest(&hall, context.output).await;
         served::write_counts(&hall).await;

@@ -86,7 +86,7 @@ fn thousands_of_secrets_in_a_request_cost_its_reply_and_not_the_time_of_others()
     assert_eq!(stage.charge("k", &body).body, answer);
     let again = stage.charge("k", &body);
     assert_eq!(became(&again).1, "replayed");
-    assert!(again.body.contains("no longer kept") && !again.body.contains("aaaa"), "{again:?}");
+    assert!(again.body.contains("was not kept") && !again.body.contains("aaaa"), "{again:?}");
     assert_eq!(stage.api.effects(), 1);
 }
 

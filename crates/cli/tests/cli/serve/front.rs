@@ -84,7 +84,7 @@ fn what_is_not_safe_to_serve_is_not_served_and_the_place_is_named() {
             "[serve]\nlisten = \"0.0.0.0:0\"\nallow_remote = true\nrequire_token = false\n",
             "require_token is false",
         ),
-        ("[mcp.a]\nurl = \"ftp://x\"\n", "semel.toml:1: [mcp.a]: url: `ftp` is not http or https"),
+        ("[mcp.a]\nurl = \"ftp://x\"\n", "`ftp://` is not spoken here"),
         ("[mcp.a]\nurl = \"http://u:p@x/\"\n", "user name or password"),
         ("[mcp.a]\nurl = \"http://2130706433/\"\n", "number in disguise"),
         ("[mcp.a]\nurl = \"http://a\"\nheaders_env = { X = \"NOT_SET\" }\n", "NOT_SET is not set"),

@@ -19,6 +19,7 @@ pub use problem::problem;
 pub use room::Room;
 
 use crate::http::body::Held;
+use crate::proxy;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
@@ -58,9 +59,12 @@ pub const GRACE: Duration = Duration::from_secs(25);
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// What a server serves, and to whom.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Served {
-    pub front: Arc<Front>,
+    pub front: Front,
+    /// By far the most requests are for them, so they need no router.
+    pub apis: proxy::Offers,
+    /// For all the others.
     pub router: Router,
     pub load: Load,
     /// How long what was sent may take to settle once the server was told to stop.
@@ -117,8 +121,8 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
     settled: impl Future<Output = ()>,
 ) {
-    let (load, grace) = (served.load.clone(), served.grace);
-    let (connections, requests) = (&load.connections, &load.requests);
+    let served = Arc::new(served);
+    let connections = &served.load.connections;
     let (stopping, stopped) = watch::channel(false);
     let mut open = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
@@ -132,10 +136,10 @@ pub async fn serve(
             Some(_) = open.join_next() => {}
             (accepted, permit) = accepted => match accepted {
                 Ok((stream, _)) => {
-                    let (served, requests, stopped) = (served.clone(), Arc::clone(requests), stopped.clone());
-                    let counted = load.opens();
+                    let (served, stopped) = (Arc::clone(&served), stopped.clone());
+                    let counted = served.load.opens();
                     open.spawn(async move {
-                        connection(stream, served, requests, stopped).await;
+                        connection(stream, served, stopped).await;
                         drop((permit, counted));
                     });
                 }
@@ -145,23 +149,17 @@ pub async fn serve(
     }
     drop(listener);
     stopping.send_replace(true);
-    let _unsettled_is_in_doubt = tokio::time::timeout(grace, settled).await;
+    let _unsettled_is_in_doubt = tokio::time::timeout(served.grace, settled).await;
     let left = async { while open.join_next().await.is_some() {} };
     let _streams_have_no_end = tokio::time::timeout(LEAVE_TIME_MAX, left).await;
 }
 
-async fn connection(
-    stream: TcpStream,
-    served: Served,
-    requests: Arc<Semaphore>,
-    mut stopped: watch::Receiver<bool>,
-) {
+async fn connection(stream: TcpStream, served: Arc<Served>, mut stopped: watch::Receiver<bool>) {
     // Events are small and wanted at once. Without it they still arrive.
     let _slower = stream.set_nodelay(true);
     let departures = Departures::default();
     let line = Line::new(stream, departures.clone());
-    let service =
-        service_fn(move |request| answer(request, served.clone(), Arc::clone(&requests), departures.clone()));
+    let service = service_fn(move |request| answer(request, Arc::clone(&served), departures.clone()));
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -179,11 +177,10 @@ async fn connection(
 
 async fn answer(
     request: Request<Incoming>,
-    served: Served,
-    requests: Arc<Semaphore>,
+    served: Arc<Served>,
     departures: Departures,
 ) -> Result<Response, Infallible> {
-    let Ok(permit) = requests.try_acquire_owned() else {
+    let Ok(permit) = Arc::clone(&served.load.requests).try_acquire_owned() else {
         let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once");
         response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
         return Ok(response);
@@ -198,6 +195,10 @@ async fn answer(
     let page = CrossOrigin::of(&parts);
     let mut response = match served.front.admit(&mut parts).await {
         Ok(()) if page.asks_permission() => page.permission(),
+        // Boxed, so that a connection without a request is small.
+        Ok(()) if parts.uri.path().starts_with(proxy::PATH) => {
+            Box::pin(proxy::serve(&served.apis, parts, Body::new(body))).await
+        }
         Ok(()) => {
             let request = Request::from_parts(parts, Body::new(body));
             served.router.clone().call(request).await.unwrap_or_else(|never| match never {})
