@@ -8,7 +8,7 @@ use crate::http::sse::Parser;
 use crate::proxy::Offer;
 use crate::proxy::headers::{downward, is_read_as_it_is};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
 use std::time::Duration;
@@ -53,11 +53,18 @@ pub fn head(response: &Response<Incoming>, offer: &Offer) -> Head {
     Head { status: response.status(), headers, form }
 }
 
-pub async fn document(live: &Live, mut body: Incoming) -> Came {
+/// Whether it can be seen where a response ends: not only by its connection's end.
+pub fn has_end(response: &Response<Incoming>) -> bool {
+    let headers = response.headers();
+    headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING)
+}
+
+pub async fn document(live: &Live, mut body: Incoming, has_end: bool) -> Came {
     loop {
         match next(live, &mut body, SILENCE_MAX).await {
             Ok(Some(data)) => live.push(data, false),
-            Ok(None) => return Came::Whole,
+            Ok(None) if has_end || is_json(live) => return Came::Whole,
+            Ok(None) => return Came::Broken("the connection ended before the answer did".into()),
             Err(why) => return Came::Broken(why),
         }
     }
@@ -95,6 +102,13 @@ pub async fn events(api: Api, live: &Live, mut body: Incoming) -> Came {
             }
         }
     }
+}
+
+fn is_json(live: &Live) -> bool {
+    let whole =
+        |pieces: Vec<Bytes>| serde_json::from_slice::<serde::de::IgnoredAny>(&pieces.concat()).is_ok();
+    // One that is too long to be kept is not looked at.
+    live.whole().map_or(true, whole)
 }
 
 /// The next bytes; `None` at the end.

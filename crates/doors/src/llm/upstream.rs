@@ -124,8 +124,9 @@ impl Model<'_> {
         };
         let head = Arc::new(read::head(&response, self.offer));
         live.begin(Arc::clone(&head));
+        let has_end = read::has_end(&response);
         let came = match head.form {
-            Form::Document => read::document(live, response.into_body()).await,
+            Form::Document => read::document(live, response.into_body(), has_end).await,
             Form::Events => read::events(api, live, response.into_body()).await,
         };
         let read = classify::outcome(api, &head, live, &came, self.rule, secrets.as_ref());

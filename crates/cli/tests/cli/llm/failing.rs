@@ -33,13 +33,15 @@ fn a_stream_without_its_end_is_no_answer_and_its_retry_generates() {
 
 #[test]
 fn a_document_that_broke_off_is_no_answer() {
-    let stage = Stage::new();
-    let lost = stage.answer(Api::Chat, &request("cut-once"));
-    assert_eq!(lost.status, 502, "{lost:?}");
-    assert_eq!(lost.json()["is_it_safe_to_retry"], "yes");
-    assert!(!lost.head.contains("x-should-retry"), "{lost:?}");
-    let retry = stage.answer(Api::Chat, &request("cut-once"));
-    assert_eq!((retry.status, stage.model.asked()), (200, 2));
+    for how in ["cut-once", "cut-unframed-once"] {
+        let stage = Stage::new();
+        let lost = stage.answer(Api::Chat, &request(how));
+        assert_eq!(lost.status, 502, "{how}: {lost:?}");
+        assert_eq!(lost.json()["is_it_safe_to_retry"], "yes");
+        assert!(!lost.head.contains("x-should-retry"), "{how}: {lost:?}");
+        let retry = stage.answer(Api::Chat, &request(how));
+        assert_eq!((retry.status, stage.model.asked()), (200, 2), "{how}");
+    }
 }
 
 #[test]

@@ -155,10 +155,10 @@ impl Model {
                 self.wait(number);
             }
             if how.contains("cut") && fails {
-                write(
-                    stream,
-                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"id\":",
-                )?;
+                // Where it says how long it is, its being cut is plain; otherwise only JSON tells.
+                let length = if how.contains("unframed") { "" } else { "Content-Length: 500\r\n" };
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
+                write(stream, &format!("{head}{length}\r\n{{\"id\":"))?;
                 return stream.shutdown(std::net::Shutdown::Both).ok();
             }
             let document = api.document(number, &text).to_string();
