@@ -104,7 +104,7 @@ pub fn lookalike(effect: &Effect, differing: Vec<String>) -> Trouble {
         what_happened: format!(
             "Not run: it looks like {}, whose outcome is not known, and differs in {} only.",
             named(effect),
-            differing.join(", ")
+            if differing.is_empty() { "its key".to_owned() } else { differing.join(", ") }
         ),
         next_step: format!(
             "If it is the same thing, do not send it again; check whether it happened. If it is another, tell the user that {id} must be decided first."
@@ -124,7 +124,7 @@ pub fn in_flight(effect: &Effect, now: At) -> Trouble {
             by_run(effect)
         ),
         is_it_safe_to_retry: Code::InFlight.retry(),
-        next_step: "Call it again in a few seconds, unchanged; you will get its result.".into(),
+        next_step: "Call it again in a few seconds, unchanged; you will get its result, or hear that nobody knows it.".into(),
         human_next_step: format!("semel ledger show {}", effect.id),
         differing: Vec::new(),
     }

@@ -81,11 +81,14 @@ fn is_clean(few: &[&str], text: &[u8]) -> bool {
         && std::str::from_utf8(text).is_ok_and(|text| !few.iter().any(|known| text.contains(known)))
 }
 
-/// As it is, inside JSON (some write `/` as `\/` there), and inside a form.
+/// As it is, inside JSON (some write `/` as `\/` there), inside JSON that is a text of JSON, and inside a form.
 fn spelled(value: &str) -> impl Iterator<Item = String> {
-    let quoted = quoted(value);
-    let inside = quoted[1..quoted.len() - 1].to_owned();
-    [inside.replace('/', "\\/"), inside, form::encoded(value), value.to_owned()].into_iter()
+    let inside = |text: &str| {
+        let quoted = quoted(text);
+        quoted[1..quoted.len() - 1].to_owned()
+    };
+    let once = inside(value);
+    [once.replace('/', "\\/"), inside(&once), once, form::encoded(value), value.to_owned()].into_iter()
 }
 
 #[cfg(test)]
@@ -100,7 +103,8 @@ mod tests {
     #[test]
     fn a_secret_is_known_in_whatever_form_it_comes_back() {
         let secret = "a/b+c \"d\"";
-        for written in ["a/b+c \"d\"", r#"a/b+c \"d\""#, r#"a\/b+c \"d\""#, "a%2Fb%2Bc%20%22d%22"] {
+        let nested = r#"a/b+c \\\"d\\\""#;
+        for written in ["a/b+c \"d\"", r#"a/b+c \"d\""#, r#"a\/b+c \"d\""#, "a%2Fb%2Bc%20%22d%22", nested] {
             assert_eq!(out_of(&[secret], &format!("<{written}>")).unwrap(), "<[redacted]>", "{written}");
         }
         assert_eq!(out_of(&["abcdef", "abcdefgh"], "abcdefgh abcdef").unwrap(), "[redacted] [redacted]");

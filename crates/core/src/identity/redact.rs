@@ -148,7 +148,17 @@ const WORDS: [&str; 20] = [
     "cvv2",
     "signature",
 ];
-const PAIRS: [(&str, &str); 3] = [("api", "key"), ("access", "key"), ("private", "key")];
+const PAIRS: [(&str, &str); 9] = [
+    ("api", "key"),
+    ("access", "key"),
+    ("private", "key"),
+    ("auth", "key"),
+    ("account", "key"),
+    ("application", "key"),
+    ("fastly", "key"),
+    ("functions", "key"),
+    ("subscription", "key"),
+];
 
 /// Whether one of the words of a name says that its value is a secret: `X-Api-Key`, `clientSecret`, `GITHUB_TOKEN`.
 pub fn is_secret_name(name: &str) -> bool {

@@ -62,6 +62,7 @@ pub enum Code {
     KeyWithoutEnd,
     Shadowed,
     WithoutEffect,
+    NeverMatches,
     UnknownRoot,
 }
 

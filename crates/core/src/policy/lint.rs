@@ -6,8 +6,10 @@ use super::file::{RuleTable, Spot};
 use super::nearest::nearest;
 use super::rule::Origin;
 use super::servers::Serve;
+use super::upstreams::HttpApi;
 use crate::class::Class;
 use crate::json::{Path, Step};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Looks at a rule that was built, with the rules before it.
@@ -115,6 +117,68 @@ pub fn listen(source: Source<'_>, span: Range<usize>, serve: &Serve, found: &mut
     };
     let message = format!("{address} can be reached by other machines, and {what}");
     found.warning(source, span, Code::BadServer, message, help);
+}
+
+/// Looks at where a rule about requests says that they go, once all upstreams are known. A place that no upstream has is
+/// guarded by nothing.
+pub fn place(
+    source: Source<'_>,
+    pattern: &Spot<String>,
+    upstreams: &BTreeMap<String, HttpApi>,
+    found: &mut Diagnostics,
+) {
+    let Some((_, place)) = pattern.value.strip_prefix("http:").and_then(|rest| rest.split_once(' ')) else {
+        return;
+    };
+    let plain = |text: &str| !text.contains(['*', '?', '[', '{']);
+    let mut never = |what: String, help: String| {
+        found.warning(source, pattern.span.clone(), Code::NeverMatches, what, help);
+    };
+    let known = || {
+        let names: BTreeSet<String> = upstreams.values().map(|api| beginning(api)).collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let such_as = || match upstreams.values().next() {
+        Some(api) => format!("such as \"http:POST {}/…\"", beginning(api)),
+        None => "such as \"http:POST api.example.com/…\"".to_owned(),
+    };
+    if place.contains("://") || place.starts_with('/') {
+        return never("no request is called so: a host and its path are meant".into(), such_as());
+    }
+    let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    if upstreams.is_empty() || !plain(host) {
+        return;
+    }
+    let mut there = upstreams.values().filter(|api| api.service.eq_ignore_ascii_case(host)).peekable();
+    if there.peek().is_none() {
+        return never(
+            format!("no upstream is at `{host}`, so this rule guards nothing"),
+            format!("requests of the upstreams begin with {}", known()),
+        );
+    }
+    // As far as it is written out.
+    let fixed = &path[..path.find(['*', '?', '[', '{']).unwrap_or(path.len())];
+    let fits = |api: &HttpApi| {
+        let base = base(api);
+        fixed.starts_with(base) || base.starts_with(fixed)
+    };
+    if !there.any(fits) {
+        never(
+            "its upstream has no such path, so this rule guards nothing".into(),
+            format!("requests of the upstreams begin with {}", known()),
+        );
+    }
+}
+
+/// The path that all of an upstream's paths begin with.
+fn base(api: &HttpApi) -> &str {
+    let after_scheme = api.url.split_once("://").map_or(api.url.as_str(), |(_, rest)| rest);
+    let path = &after_scheme[after_scheme.find('/').unwrap_or(after_scheme.len())..];
+    path.split('?').next().unwrap_or_default().trim_end_matches('/')
+}
+
+fn beginning(api: &HttpApi) -> String {
+    format!("{}{}", api.service, base(api))
 }
 
 fn last_name(text: &Spot<String>) -> Option<String> {

@@ -114,6 +114,7 @@ impl Policy {
         let mut retention = build::RetentionChoices::default();
         let mut packs: Vec<&'static pack::Pack> = Vec::new();
         let mut listens = None;
+        let mut places = Vec::new();
         for PolicyFile { path, text } in &files {
             let source = Source { path, text };
             let read::Shape { file, whole } = read::read(source, &mut found);
@@ -135,6 +136,7 @@ impl Policy {
                 if let Some(rule) = build::rule(input, origin, table, &mut found) {
                     if whole {
                         lint::rule(source, &table.value, &rule, &policy.rules, &mut found);
+                        places.extend(table.value.pattern.clone().map(|pattern| (source, pattern)));
                     }
                     policy.rules.push(rule);
                 }
@@ -158,6 +160,9 @@ impl Policy {
         }
         if let Some((source, span)) = listens {
             lint::listen(source, span, &policy.serve, &mut found);
+        }
+        for (source, pattern) in &places {
+            lint::place(*source, pattern, &policy.upstreams, &mut found);
         }
         // An API that is known brings its rules along.
         for pack in policy.upstreams.values().filter_map(|api| pack::named(api.preset?)) {

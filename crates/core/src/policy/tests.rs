@@ -686,6 +686,38 @@ window = "90m"
 }
 
 #[test]
+fn a_rule_for_a_place_that_no_upstream_has_is_pointed_out() {
+    let with = |pattern: &str| {
+        findings(&format!(
+            "version = 1\n[upstream.bank]\nurl = \"https://api.bank.example/v1\"\n[[rule]]\nmatch = \"{pattern}\"\nclass = \"act\"\n"
+        ))
+    };
+    for missing in [
+        "http:POST bank/v1/charges",
+        "http:POST api.bank.example/charges",
+        "http:POST https://api.bank.example/v1/charges",
+        "http:POST /charges",
+    ] {
+        let found = with(missing);
+        assert!(
+            found.contains("never_matches") && found.contains("api.bank.example/v1"),
+            "{missing}: {found}"
+        );
+    }
+    for there in [
+        "http:POST api.bank.example/v1/charges",
+        "http:POST API.bank.example/v1/*",
+        "http:* api.bank.example/**",
+        "http:POST *.bank.example/charges",
+        "http:POST {a,b}/x",
+        "mcp:bank/charge",
+        "cli:sh",
+    ] {
+        assert!(!with(there).contains("never_matches"), "{there}: {}", with(there));
+    }
+}
+
+#[test]
 fn prices_and_where_messages_go_are_read_and_checked() {
     let policy = load(
         "[serve]\nmetrics = \"open\"\notlp = \"http://127.0.0.1:4318\"\n\

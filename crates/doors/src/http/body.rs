@@ -20,6 +20,8 @@ pub enum Unreadable {
     TooLarge(usize),
     #[error("the body stopped coming")]
     Stalled,
+    #[error("too many large bodies come at once")]
+    Crowded,
     #[error("the body broke off: {0}")]
     Broken(String),
 }
@@ -75,12 +77,16 @@ where
 #[derive(Debug)]
 pub struct Held {
     body: Boxed,
-    _place: OwnedSemaphorePermit,
+    _place: Option<OwnedSemaphorePermit>,
     end: RefCell<Option<(Departure, Departures)>>,
 }
 
 impl Held {
-    pub fn new(body: Boxed, place: OwnedSemaphorePermit, end: Option<(Departure, Departures)>) -> Held {
+    pub fn new(
+        body: Boxed,
+        place: Option<OwnedSemaphorePermit>,
+        end: Option<(Departure, Departures)>,
+    ) -> Held {
         Held { body, _place: place, end: RefCell::new(end) }
     }
 

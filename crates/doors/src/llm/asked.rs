@@ -18,7 +18,7 @@ use semel_core::digest::Digest;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json, Object};
 
-const STEP: HeaderName = HeaderName::from_static("semel-step");
+pub const STEP: HeaderName = HeaderName::from_static("semel-step");
 
 /// Headers in which agents put a session of their own. It labels, and narrows nothing.
 const SESSIONS: [HeaderName; 2] =

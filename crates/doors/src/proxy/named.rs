@@ -12,9 +12,21 @@ const NAME_BYTES_MAX: usize = 128;
 /// Between quotes behind an equals sign a shorter value is an attribute of a page.
 const QUOTED_BYTES_MIN: usize = 6;
 
+/// JSON that is a text of JSON that is a text of JSON: deeper nobody writes it.
+const NESTED_MAX: usize = 3;
+
 /// The text without them. `None`: there are none, as in most answers.
 pub fn without_named(text: &str) -> Option<String> {
+    without_named_within(text, NESTED_MAX)
+}
+
+fn without_named_within(text: &str, nested_max: usize) -> Option<String> {
     let mut kept = Cow::Borrowed(text);
+    if nested_max > 0
+        && let Some(clean) = without_nested(text, nested_max - 1)
+    {
+        kept = Cow::Owned(clean);
+    }
     let mut then = |find: &dyn Fn(&str) -> Vec<Range<usize>>| {
         let found = find(&kept);
         if !found.is_empty() {
@@ -24,6 +36,9 @@ pub fn without_named(text: &str) -> Option<String> {
     if may_name_a_secret(text) {
         let is_json = text.trim_start().starts_with(['{', '[']);
         then(&|text| members(text, is_json));
+        if text.contains("':") || text.contains("' :") {
+            then(&printed);
+        }
         then(&|text| parameters(text, is_json));
         if !is_json {
             then(&elements);
@@ -48,6 +63,52 @@ fn without(text: &str, found: Vec<Range<usize>>) -> String {
         from = range.end;
     }
     kept + &text[from..]
+}
+
+/// JSON with its texts that are JSON themselves looked into: `{"body":"{\"access_token\":\"…\"}"}`.
+fn without_nested(text: &str, nested_max: usize) -> Option<String> {
+    if !text.trim_start().starts_with(['{', '[']) || !text.contains("{\\\"") {
+        return None;
+    }
+    let bytes = text.as_bytes();
+    let mut kept = String::new();
+    let (mut from, mut at) = (0, 0);
+    while let Some(open) = bytes[at..].iter().position(|byte| *byte == b'"').map(|open| at + open) {
+        let Some(close) = end_of_text(bytes, open) else { break };
+        at = close;
+        let quoted = &text[open..close];
+        let nests = |inner: &String| inner.trim_start().starts_with(['{', '[']);
+        if quoted.contains("\\\"")
+            && let Some(inner) = serde_json::from_str::<String>(quoted).ok().filter(nests)
+            && let Some(clean) = without_named_within(&inner, nested_max)
+        {
+            kept.push_str(&text[from..open]);
+            kept.push_str(&crate::mcp::members::quoted(&clean));
+            from = close;
+        }
+    }
+    (from > 0).then(|| kept + &text[from..])
+}
+
+/// `'access_token': '…'`, as a program of Python prints its objects.
+fn printed(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(close) = text[from..].find('\'').map(|at| from + at) {
+        from = close + 1;
+        let Some(value) = after(bytes, from, b':').map(|colon| past_space(bytes, colon)) else { continue };
+        let name = text[..close].rfind('\'').map_or("", |open| &text[open + 1..close]);
+        if bytes.get(value) == Some(&b'\'')
+            && name.len() <= NAME_BYTES_MAX
+            && is_secret_name(name)
+            && let Some(length) = text[value + 1..].find('\'').filter(|length| *length > 0)
+        {
+            found.push(value + 1..value + 1 + length);
+            from = value + length + 2;
+        }
+    }
+    found
 }
 
 /// `"access_token": "…"`, what is between the quotes.
@@ -80,11 +141,29 @@ fn members(text: &str, is_json: bool) -> Vec<Range<usize>> {
         {
             found.push(value + 1..end - 1);
             at = end;
+        } else if bytes.get(value) == Some(&b'[') && is_named_secret(&text[open..close]) {
+            at = texts_of_list(bytes, value, &mut found);
         } else if is_json {
             at = value;
         }
     }
     found
+}
+
+/// A list of texts, each of them. Returns where it ends, or where it is something else.
+fn texts_of_list(bytes: &[u8], open: usize, found: &mut Vec<Range<usize>>) -> usize {
+    let mut at = past_space(bytes, open + 1);
+    while bytes.get(at) == Some(&b'"') {
+        let Some(end) = end_of_text(bytes, at) else { return bytes.len() };
+        if end - at > 2 {
+            found.push(at + 1..end - 1);
+        }
+        match after(bytes, end, b',') {
+            Some(comma) => at = past_space(bytes, comma),
+            None => return end,
+        }
+    }
+    at
 }
 
 fn is_named_secret(quoted: &str) -> bool {
@@ -170,6 +249,14 @@ fn elements(text: &str) -> Vec<Range<usize>> {
         if !text[from..].starts_with('>') {
             continue;
         }
+        const VERBATIM: (&str, &str) = ("<![CDATA[", "]]>");
+        if let Some(verbatim) = text[start..].strip_prefix(VERBATIM.0) {
+            let Some(length) = verbatim.find(VERBATIM.1) else { break };
+            let start = start + VERBATIM.0.len();
+            found.push(start..start + length);
+            from = start + length;
+            continue;
+        }
         let Some(end) = text[start..].find('<') else { break };
         if !text[start..start + end].trim().is_empty() {
             found.push(start..start + end);
@@ -208,6 +295,28 @@ mod tests {
 
     fn kept(text: &str) -> String {
         without_named(text).unwrap_or_else(|| text.to_owned())
+    }
+
+    #[test]
+    fn wherever_programs_put_a_secret_it_is_found() {
+        for (text, expected) in [
+            (
+                r#"{"status": 200, "body": "{\"access_token\":\"S\",\"n\":1}"}"#,
+                r#"{"status": 200, "body": "{\"access_token\":\"[redacted]\",\"n\":1}"}"#,
+            ),
+            (
+                r#"{"secret":["one", "two"],"b":["c"]}"#,
+                r#"{"secret":["[redacted]", "[redacted]"],"b":["c"]}"#,
+            ),
+            ("{'access_token': 'S', 'n': 1}", "{'access_token': '[redacted]', 'n': 1}"),
+            ("<password><![CDATA[S]]></password>", "<password><![CDATA[[redacted]]]></password>"),
+            ("/cb?code=1#access_token=S&x=1", "/cb?code=1#access_token=[redacted]&x=1"),
+        ] {
+            assert_eq!(kept(text), expected);
+        }
+        for text in [r#"{"body":"{\"id\":\"S\"}"}"#, "/charges/4242424242424242", "it's 'here': 'there'"] {
+            assert_eq!(kept(text), text);
+        }
     }
 
     #[test]

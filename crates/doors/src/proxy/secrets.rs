@@ -43,12 +43,7 @@ impl Secrets {
     /// A body as it may be kept. If the request held more secrets than can be looked for, nothing of it is: that there
     /// was an answer is a fact, and what it said is known to whoever got it.
     pub fn out_of_body(&self, body: &Bytes) -> Result<Bytes, TooMany> {
-        let Ok(text) = std::str::from_utf8(body) else {
-            return Ok(match self.values.out_of(body)? {
-                Cow::Borrowed(_) => body.clone(),
-                Cow::Owned(kept) => Bytes::from(kept),
-            });
-        };
+        let Ok(text) = std::str::from_utf8(body) else { return self.out_of_bytes(body) };
         let mut kept = Cow::Borrowed(text);
         if !self.of_reply.is_empty()
             && let Ok(value) = json::parse(text)
@@ -74,7 +69,32 @@ impl Secrets {
         })
     }
 
-    /// A line, or a header's value, as it may be kept.
+    /// Text of another alphabet, an image, anything. One byte for one character loses nothing, and names are plain.
+    fn out_of_bytes(&self, body: &Bytes) -> Result<Bytes, TooMany> {
+        let text: String = body.iter().map(|byte| char::from(*byte)).collect();
+        // Of two bytes for a character one is mostly empty; what would have to be taken out there is not looked for.
+        if text.contains('\0') && without_named(&text.replace('\0', "")).is_some() {
+            return Err(TooMany);
+        }
+        let named = without_named(&text).map(|kept| kept.chars().map(|c| c as u8).collect::<Vec<u8>>());
+        let kept = named.map_or_else(|| body.clone(), Bytes::from);
+        Ok(match self.values.out_of(&kept)? {
+            Cow::Borrowed(_) => kept,
+            Cow::Owned(clean) => Bytes::from(clean),
+        })
+    }
+
+    /// A header's value as it may be kept. Numbers stay, whatever they look like: programs go by them.
+    pub fn out_of_header<'a>(&self, value: &'a str) -> Cow<'a, str> {
+        let value = without_named(value).map_or(Cow::Borrowed(value), Cow::Owned);
+        match self.values.out_of(value.as_bytes()) {
+            Ok(Cow::Borrowed(_)) => value,
+            Ok(Cow::Owned(clean)) => Cow::Owned(String::from_utf8_lossy(&clean).into_owned()),
+            Err(TooMany) => Cow::Borrowed(REDACTED),
+        }
+    }
+
+    /// A line for people, as it may be kept.
     pub fn out_of_line<'a>(&self, line: &'a str) -> Cow<'a, str> {
         let shown = redact(&Json::str(line), &[]);
         let shown = shown.as_str().filter(|shown| *shown != line).map(str::to_owned);
@@ -190,6 +210,20 @@ mod tests {
         let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         let secrets = Secrets::of(&json::parse(&arguments).unwrap(), &rule, &HeaderMap::new());
         assert_eq!(secrets.out_of_body(&Bytes::from_static(br#"{"echo":"secret-19999"}"#)), Err(TooMany));
+    }
+
+    #[test]
+    fn other_alphabets_hide_nothing_and_lose_nothing() {
+        let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
+        let secrets = Secrets::of(&Json::Null, &rule, &HeaderMap::new());
+        let kept = |body: &[u8]| secrets.out_of_body(&Bytes::copy_from_slice(body));
+        let latin = kept(b"<name>Ren\xe9</name><password>S3cret</password>").unwrap();
+        assert_eq!(latin, &b"<name>Ren\xe9</name><password>[redacted]</password>"[..]);
+        let plain = &b"Ren\xe9 \xff\x00\x01"[..];
+        assert_eq!(kept(plain).unwrap(), plain);
+        let wide: Vec<u8> =
+            "\u{feff}{\"access_token\":\"S\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(kept(&wide), Err(TooMany));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::hall::Hall;
 use crate::http::beside;
 use crate::http::client::Payload;
 use crate::http::server::{Credential, caller};
-use crate::llm;
+use crate::llm::{self, STEP};
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{EXPECT, UPGRADE};
@@ -84,8 +84,16 @@ async fn answer(offers: &Offers, mut parts: Parts, body: &mut Body) -> Result<Re
     }
     let mut others = method::overrides(&parts.headers, parts.uri.query()).map_err(|bad| malformed(&bad))?;
     let wishes = Wishes::of(&parts.headers).map_err(|bad| malformed(&bad))?;
+    if parts.headers.contains_key(STEP) {
+        let why = "Semel-Step names an answer of a model, and this is none; Idempotency-Key names a request";
+        return Err(malformed(&why));
+    }
     if !graphql::url_only_asks(&place.path, parts.uri.query()) {
         others.push(Method::POST);
+    }
+    if parts.method == Method::HEAD {
+        // Most frameworks do for it what they do for GET, and leave out the body.
+        others.push(Method::GET);
     }
     // A body may say what neither the method nor the address does, so it is looked at first.
     let only_reads = offer.passes(&parts.method) && others.iter().all(is_safe) && body.is_end_stream();

@@ -4,8 +4,8 @@ use super::refused::{Refused, malformed, refuse};
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use http::header::EXPECT;
-use http::{HeaderMap, StatusCode};
+use http::header::{EXPECT, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,6 +19,10 @@ pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most requests are smaller. Larger ones are held a few at a time, so that many clients together stay bounded too.
 const SMALL_BYTES_MAX: usize = 1 << 20;
 const LARGE_AT_ONCE: usize = 16;
+
+/// How long a large one waits for its place, and how long it may keep it until it is whole.
+const PLACE_WAIT_MAX: Duration = Duration::from_secs(5);
+const LARGE_TIME_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub struct Intake {
@@ -55,6 +59,7 @@ impl Intake {
         let mut first = Bytes::new();
         let mut rest = BytesMut::new();
         let mut turn = None;
+        let mut late_from = None;
         let mut body = Pin::new(body);
         while !body.is_end_stream() {
             let joined = |first, rest: BytesMut| if rest.is_empty() { first } else { rest.freeze() };
@@ -65,7 +70,16 @@ impl Intake {
             };
             let length = first.len() + rest.len() + data.len();
             if turn.is_none() && length > SMALL_BYTES_MAX {
-                turn = Arc::clone(&self.large).acquire_owned().await.ok();
+                let place = Arc::clone(&self.large).acquire_owned();
+                match tokio::time::timeout(PLACE_WAIT_MAX, place).await {
+                    Ok(place) => turn = place.ok(),
+                    Err(_) => return part(joined(first, rest), Unreadable::Crowded),
+                }
+                late_from = Some(crate::runtime::moment() + LARGE_TIME_MAX);
+            }
+            // Whoever trickles keeps others from their turn.
+            if late_from.is_some_and(|late| crate::runtime::moment() > late) {
+                return part(joined(first, rest), Unreadable::Stalled);
             }
             if first.is_empty() && rest.is_empty() {
                 first = data;
@@ -90,6 +104,11 @@ pub fn not_whole(why: &Unreadable) -> Refused {
     match why {
         Unreadable::TooLarge(_) => refuse(StatusCode::PAYLOAD_TOO_LARGE, &said),
         Unreadable::Stalled => refuse(StatusCode::REQUEST_TIMEOUT, &said),
+        Unreadable::Crowded => {
+            let mut refused = refuse(StatusCode::SERVICE_UNAVAILABLE, &said);
+            refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            refused
+        }
         Unreadable::Broken(_) => malformed(why),
     }
 }

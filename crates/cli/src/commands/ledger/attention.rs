@@ -22,6 +22,8 @@ struct Counts {
     in_flight: u64,
     applied: u64,
     not_applied: u64,
+    /// Generations that broke off: whoever asks again gets another one, and nobody has to decide.
+    lost_generations: u64,
 }
 
 pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -35,6 +37,9 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
             let duplicate = lifecycle::duplicates(&effect).is_some();
             let (count, needs_a_person) = match &effect.state {
                 _ if duplicate => (&mut counts.duplicates, true),
+                State::InDoubt(_) if effect.facts.class == Class::Generate => {
+                    (&mut counts.lost_generations, false)
+                }
                 State::InDoubt(_) => (&mut counts.in_doubt, true),
                 State::NotApplied(not_applied) if matches!(not_applied.why, NotAppliedWhy::Refuted(_)) => {
                     (&mut counts.refuted, true)
@@ -111,6 +116,11 @@ fn summary(counts: &Counts) -> String {
         1 => "1 needs a decision".to_owned(),
         many => format!("{many} need a decision"),
     };
-    let Counts { in_flight, applied, not_applied, .. } = counts;
-    format!("{decisions} · {in_flight} in flight · {applied} applied · {not_applied} not applied")
+    let Counts { in_flight, applied, not_applied, lost_generations, .. } = counts;
+    let lost = match lost_generations {
+        0 => String::new(),
+        1 => " · 1 generation lost".to_owned(),
+        many => format!(" · {many} generations lost"),
+    };
+    format!("{decisions} · {in_flight} in flight · {applied} applied · {not_applied} not applied{lost}")
 }

@@ -6,6 +6,7 @@ use crate::commands::Context;
 use crate::effect_json;
 use crate::output::Hinted;
 use anyhow::Context as _;
+use semel_core::effect::{Attempt, LastSend, State};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::Illegal;
 use semel_doors::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
@@ -28,7 +29,15 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
         Verdict::NotApplied
     };
     let alive = |owner| ledger.is_alive(owner).unwrap_or(true);
-    if !args.verdict.applied && effect.attempts.iter().any(|a| a.gone_at.is_none() && alive(a.owner)) {
+    let may_still_send = |attempt: &Attempt| match attempt.last_send {
+        LastSend::By(last) => clock.now() <= last,
+        LastSend::WhileAlive => true,
+    };
+    let mut unsure = effect.attempts.iter().filter(|a| a.gone_at.is_none() && may_still_send(a));
+    if !args.verdict.applied
+        && matches!(effect.state, State::InDoubt(_))
+        && unsure.any(|attempt| alive(attempt.owner))
+    {
         context.output.warn(format_args!(
             "warning: a process that may still carry out {} is alive; end it first, or it may happen twice",
             effect.id

@@ -86,7 +86,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         let grace = hall.policy.serve.grace.unwrap_or(server::GRACE);
         let apis = proxy::Offers::new(Arc::clone(&hall), apis);
         let served = Served { front, apis, router, load, grace };
-        server::serve(listener, served, stop, hall.busy.rest()).await;
+        server::serve(listener, served, stop, async || hall.busy.rest().await).await;
         served::lapse_rest(&hall, context.output).await;
         served::write_counts(&hall).await;
         if let Some((_, exporting)) = traces {

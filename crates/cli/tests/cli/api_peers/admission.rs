@@ -158,7 +158,7 @@ fn an_upgrade_and_a_tunnel_are_not_opened() {
 fn headers_between_two_neighbours_go_no_further() {
     let stage = Stage::new();
     let head = "Connection: close, X-Hop, X-Case\r\nX-Hop: 1\r\nTE: trailers\r\nKeep-Alive: 9\r\nProxy-Connection: x\r\n\
-                Proxy-Authorization: Basic canary\r\nSemel-Step: 1\r\nX-Kept: yes\r\nContent-Length: 2\r\n";
+                Proxy-Authorization: Basic canary\r\nSemel-Run-Id: r\r\nX-Kept: yes\r\nContent-Length: 2\r\n";
     let answer = raw(&stage, "POST /p/plain/rest HTTP/1.1", head, "{}").answer().expect("an answer");
     assert_eq!(answer.status, 201, "{answer:?}");
     let received = stage.world.log().into_iter().find(|line| line["at"] == "received").expect("it arrived");

@@ -2,6 +2,9 @@ use crate::home::Home;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
 use crate::serve::upstream::Upstream;
 use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 
 const CALLS: u64 = 100;
 
@@ -76,4 +79,33 @@ fn what_settles_within_the_grace_is_answered_and_done() {
     let applied = home.json(["ledger", "list", "--state", "applied", "--limit", "500"]);
     assert_eq!(applied["items"].as_array().map(Vec::len), Some(CALLS as usize));
     assert_eq!(upstream.effects(), CALLS as usize);
+}
+
+#[test]
+fn what_was_still_being_read_gets_the_grace_too() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let mut served = serve(&home, &upstream, "60s");
+    let message = calling(1, "charge", json!({"waits": true})).to_string();
+    let (first, second) = message.split_at(message.len() / 2);
+    let mut stream = TcpStream::connect(&served.address).expect("semel listens");
+    let head = format!(
+        "POST /mcp/bank HTTP/1.1\r\nHost: {}\r\nSemel-Token: {TOKEN}\r\n{SESSION}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{first}",
+        served.address,
+        message.len()
+    );
+    stream.write_all(head.as_bytes()).expect("it is taken");
+    served.tell_to_stop();
+    home.wait_until("it takes no more", || TcpStream::connect(&served.address).is_err());
+    stream.write_all(second.as_bytes()).expect("it is taken");
+    home.wait_until("it is sent", || upstream.effects() == 1);
+    // Longer than a server waits for those who only listen.
+    std::thread::sleep(Duration::from_secs(3));
+    upstream.release();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it is answered");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(served.end().success());
+    let applied = home.json(["ledger", "list", "--state", "applied"]);
+    assert_eq!((applied["items"].as_array().map(Vec::len), upstream.effects()), (Some(1), 1));
 }

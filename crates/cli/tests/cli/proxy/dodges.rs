@@ -1,6 +1,7 @@
 //! Spellings by which a request could get past the rule that is meant for it.
 
 use super::stage::{FORM, JSON, Stage, became, header};
+use crate::serve::served::TOKEN;
 
 const CHARGES: &str = r#"
 [[rule]]
@@ -89,6 +90,32 @@ fn a_wish_that_nobody_knows_has_no_effect() {
         }
     }
     assert_eq!(stage.api.heard().len(), 0);
-    let known = "Semel-Step: 1\r\nSemel-Run-Id: r\r\nSemel-Dry-Run: 0\r\n";
+    // It means something at the doors of models alone.
+    assert_eq!(stage.send("POST", "/charges", "Semel-Step: 1\r\n", "").status, 400);
+    assert_eq!(stage.api.heard().len(), 0);
+    let known = "Semel-Run-Id: r\r\nSemel-Dry-Run: 0\r\n";
     assert_eq!(became(&stage.send("POST", "/charges", known, "")).1, "ran");
+}
+
+#[test]
+fn whoever_asks_for_the_head_alone_is_held_by_the_rule_for_all_of_it() {
+    let stage = Stage::with("[[rule]]\nmatch = \"http:GET bank/do/*\"\nclass = \"consequential\"\n");
+    let outcome = || header(&stage.send("HEAD", "/do/pay", "", ""), "semel-outcome").map(str::to_owned);
+    assert_eq!(outcome().as_deref(), Some("ran"));
+    assert_eq!(outcome().as_deref(), Some("replayed"));
+    assert_eq!(stage.api.heard().len(), 1);
+    assert_eq!(header(&stage.send("HEAD", "/see", "", ""), "semel-outcome"), None);
+}
+
+#[test]
+fn semels_own_token_goes_no_further_in_whichever_header_it_stands() {
+    let stage = Stage::plain();
+    for name in ["Authorization: Bearer ", "X-Api-Key: ", "Api-Key: "] {
+        for (method, path) in [("GET", "/x"), ("POST", "/charges")] {
+            let headers = format!("{name}{TOKEN}\r\nX-Kept: yes\r\n");
+            assert!(stage.send(method, path, &headers, "").status < 300, "{name}");
+            let heard = stage.api.last();
+            assert!(heard.head.contains("yes") && !heard.head.contains(TOKEN), "{heard:?}");
+        }
+    }
 }

@@ -105,8 +105,16 @@ impl Served {
 
     /// Tells it to stop, and waits for its end.
     pub fn stop(&mut self) -> ExitStatus {
+        self.tell_to_stop();
+        self.child.wait().expect("it ends")
+    }
+
+    pub fn tell_to_stop(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
+    }
+
+    pub fn end(&mut self) -> ExitStatus {
         self.child.wait().expect("it ends")
     }
 }

@@ -57,6 +57,23 @@ impl Connection {
         !self.driver.ended && self.sender.is_ready()
     }
 
+    pub fn is_open(&self) -> bool {
+        !self.driver.ended
+    }
+
+    /// Moves what is left to be moved. `false`: it cannot be used again.
+    pub async fn comes_to_rest(&mut self) -> bool {
+        poll_fn(|context| {
+            self.driver.drive(context);
+            match (self.driver.ended, self.sender.is_ready()) {
+                (true, _) => Poll::Ready(false),
+                (false, true) => Poll::Ready(true),
+                (false, false) => Poll::Pending,
+            }
+        })
+        .await
+    }
+
     pub async fn send(
         &mut self,
         request: Request<Payload>,

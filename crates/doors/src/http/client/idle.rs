@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -13,10 +14,18 @@ pub const IDLE_TIME_MAX: Duration = Duration::from_secs(3);
 /// As many callers at once keep their connections between two requests; more were a burst.
 const IDLE_MAX: usize = 256;
 
+/// A server that has answered reads the rest of a request within this, or not at all.
+const REST_TIME_MAX: Duration = Duration::from_secs(600);
+
 #[derive(Debug, Clone, Default)]
-pub struct Idle {
+pub struct Idle(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
     /// In the order in which they came to rest, so that the oldest are in front.
-    connections: Arc<Mutex<VecDeque<Kept>>>,
+    connections: Mutex<VecDeque<Kept>>,
+    /// Somebody lets go of the old ones.
+    is_tended: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -48,16 +57,30 @@ impl Idle {
         }
     }
 
+    /// Takes one whose answer was read.
     pub fn put(&self, mut connection: Connection) {
-        if !connection.is_ready() {
-            return;
+        if connection.is_ready() {
+            return self.keep(connection);
         }
+        if connection.is_open() {
+            // The answer came before the whole request was written. Cut off here, it would be another request.
+            let idle = self.clone();
+            tokio::spawn(tokio::time::timeout(REST_TIME_MAX, async move {
+                if connection.comes_to_rest().await {
+                    idle.keep(connection);
+                }
+            }));
+        }
+    }
+
+    fn keep(&self, connection: Connection) {
         let mut connections = self.lock();
-        if connections.is_empty() {
-            tokio::spawn(self.clone().let_go_of_old());
-        }
         if connections.len() < IDLE_MAX {
             connections.push_back(Kept { connection, since: crate::runtime::moment() });
+        }
+        drop(connections);
+        if !self.0.is_tended.swap(true, Ordering::AcqRel) {
+            tokio::spawn(self.clone().let_go_of_old());
         }
     }
 
@@ -68,13 +91,15 @@ impl Idle {
             let mut connections = self.lock();
             drop_old(&mut connections, crate::runtime::moment());
             if connections.is_empty() {
+                // Under the lock, so that whoever comes next sees it.
+                self.0.is_tended.store(false, Ordering::Release);
                 return;
             }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

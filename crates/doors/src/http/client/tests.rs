@@ -134,3 +134,28 @@ async fn headers_without_end_are_refused() {
     let _closed = stream.write_all(flood.as_bytes()).await;
     assert!(matches!(sending.await.unwrap(), Err(Failed::Lost(_))));
 }
+
+#[tokio::test]
+async fn a_request_is_written_to_its_end_though_its_answer_came_first() {
+    const LENGTH: usize = 32 << 20;
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    let prepared = client.prepare().await.unwrap();
+    let mut stream = handed.recv().await.unwrap();
+    let sending = tokio::spawn(async move {
+        let body = Full::from(vec![b'x'; LENGTH]);
+        let request = Request::post("/").header("host", "x").body(body).unwrap();
+        client.send(prepared, request).await.unwrap().into_body().collect().await.unwrap().to_bytes()
+    });
+    let head = heard(&mut stream).await;
+    stream.write_all(OK.as_bytes()).await.unwrap();
+    assert_eq!(sending.await.unwrap(), "ok");
+    let mut read = head.len() - (head.find("\r\n\r\n").unwrap() + 4);
+    let mut buffer = vec![0; 1 << 20];
+    while read < LENGTH {
+        match stream.read(&mut buffer).await.unwrap() {
+            0 => panic!("it was cut off after {read} bytes"),
+            more => read += more,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Who may come in: the right host, no foreign web page, a credential.
 
-use super::credential::{Credential, Holder, UPSTREAM_CREDENTIALS};
+use super::credential::{Credential, UPSTREAM_CREDENTIALS};
 use super::keyring::{Keyring, Shown};
 use super::problem::problem;
 use axum::response::Response;
@@ -13,7 +13,7 @@ use semel_ledger::tokens::Scope;
 pub const OWN_TOKEN: HeaderName = HeaderName::from_static("semel-token");
 
 /// Paths that anyone on an allowed host may ask, without a credential.
-const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+pub(super) const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
 /// Names of this machine for itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -47,7 +47,7 @@ impl Front {
         let open = HEALTH.contains(&path) || self.open.iter().any(|open| open == path);
         check_single(&parts.headers)?;
         let admitted = self.credential(parts, open || asks_permission).await?;
-        for own in [Some(OWN_TOKEN), admitted.own].into_iter().flatten() {
+        for own in [OWN_TOKEN].into_iter().chain(admitted.own) {
             parts.headers.remove(own);
         }
         parts.extensions.insert(admitted.credential);
@@ -93,26 +93,34 @@ impl Front {
 
     async fn credential(&self, parts: &Parts, open: bool) -> Result<Admitted, Refused> {
         let headers = &parts.headers;
-        // Where a client has one header for a key, semel's token comes in that.
+        // Where a client has one header for a key, semel's token comes in that; some clients put it into several.
+        let (mut holder, mut own) = (None, Vec::new());
         for name in [OWN_TOKEN].into_iter().chain(UPSTREAM_CREDENTIALS) {
             let Some(token) = headers.get(&name).and_then(|value| token(&name, value)) else { continue };
             match self.keyring.look_up(token).await {
-                Shown::Holds(holder) => return Ok(Admitted::by(holder, name)),
+                Shown::Holds(shown) => {
+                    holder.get_or_insert(shown);
+                    own.push(name);
+                }
                 Shown::Unknown(why) => return Err(unavailable(&why)),
                 // Whoever shows one means it, and it must not reach an upstream.
-                Shown::Worthless => return Err(unauthorized()),
-                Shown::Foreign if name == OWN_TOKEN => return Err(unauthorized()),
+                Shown::Worthless => return Err(unauthorized(UNKNOWN)),
+                Shown::Foreign if name == OWN_TOKEN => return Err(unauthorized(UNKNOWN)),
                 Shown::Foreign => {}
             }
         }
+        if let Some(holder) = holder {
+            let scope = Some(holder.scope);
+            return Ok(Admitted { credential: Credential::Holder(holder), scope, own });
+        }
         let passed = Credential::passed(headers);
         let passes = self.passing.iter().any(|prefix| parts.uri.path().starts_with(prefix.as_str()));
-        let admitted = |credential, scope| Ok(Admitted { credential, scope, own: None });
+        let admitted = |credential, scope| Ok(Admitted { credential, scope, own: Vec::new() });
         match passed {
             passed if !self.required => admitted(passed.unwrap_or(Credential::None), Some(Scope::Admin)),
             Some(passed) if passes => admitted(passed, None),
             _ if open => admitted(Credential::None, None),
-            _ => Err(unauthorized()),
+            _ => Err(unauthorized(NEEDED)),
         }
     }
 }
@@ -121,15 +129,8 @@ impl Front {
 struct Admitted {
     credential: Credential,
     scope: Option<Scope>,
-    /// The header that held semel's own token, which goes no further.
-    own: Option<HeaderName>,
-}
-
-impl Admitted {
-    fn by(holder: Holder, own: HeaderName) -> Admitted {
-        let scope = Some(holder.scope);
-        Admitted { credential: Credential::Holder(holder), scope, own: Some(own) }
-    }
+    /// The headers that held a token of semel's own, which goes no further.
+    own: Vec<HeaderName>,
 }
 
 /// Of two, one could be checked here and the other believed upstream.
@@ -150,12 +151,13 @@ fn refuse(status: StatusCode, detail: &str) -> Result<(), Refused> {
     Err(Box::new(problem(status, detail)))
 }
 
-fn unauthorized() -> Refused {
-    let mut response = problem(
-        StatusCode::UNAUTHORIZED,
-        "a token is needed, as `Semel-Token: …` or `Authorization: Bearer …`; `semel serve` says where it lies, and \
-         `semel token create` makes more",
-    );
+const NEEDED: &str = "a token is needed, as `Semel-Token: …` or `Authorization: Bearer …`; `semel serve` says where it \
+                      lies, and `semel token create` makes more";
+const UNKNOWN: &str = "this token is not known here: it was never made, is over or was revoked; `semel token list` \
+                       shows those that are";
+
+fn unauthorized(why: &str) -> Refused {
+    let mut response = problem(StatusCode::UNAUTHORIZED, why);
     let challenge = HeaderValue::from_static("Bearer realm=\"semel\"");
     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     Box::new(response)

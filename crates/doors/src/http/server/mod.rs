@@ -114,12 +114,12 @@ impl Load {
     }
 }
 
-/// Serves until told to stop, and then until what was sent has `settled`.
+/// Serves until told to stop, and then until what was sent has `settled`, for as long as its grace lasts.
 pub async fn serve(
     listener: TcpListener,
     served: Served,
     stop: impl Future<Output = ()>,
-    settled: impl Future<Output = ()>,
+    settled: impl AsyncFn(),
 ) {
     let served = Arc::new(served);
     let connections = &served.load.connections;
@@ -149,9 +149,18 @@ pub async fn serve(
     }
     drop(listener);
     stopping.send_replace(true);
-    let _unsettled_is_in_doubt = tokio::time::timeout(served.grace, settled).await;
-    let left = async { while open.join_next().await.is_some() {} };
-    let _streams_have_no_end = tokio::time::timeout(LEAVE_TIME_MAX, left).await;
+    let rest = async {
+        loop {
+            settled().await;
+            let left = async { while open.join_next().await.is_some() {} };
+            // Streams have no end. But what was still being read when the word came may have been sent since.
+            let gone = tokio::time::timeout(LEAVE_TIME_MAX, left).await.is_ok();
+            if gone || tokio::time::timeout(Duration::ZERO, settled()).await.is_ok() {
+                return;
+            }
+        }
+    };
+    let _unsettled_is_in_doubt = tokio::time::timeout(served.grace.max(LEAVE_TIME_MAX), rest).await;
 }
 
 async fn connection(stream: TcpStream, served: Arc<Served>, mut stopped: watch::Receiver<bool>) {
@@ -180,11 +189,13 @@ async fn answer(
     served: Arc<Served>,
     departures: Departures,
 ) -> Result<Response, Infallible> {
-    let Ok(permit) = Arc::clone(&served.load.requests).try_acquire_owned() else {
+    let permit = Arc::clone(&served.load.requests).try_acquire_owned().ok();
+    // Whoever asks whether it lives must not be told by a crowd that it does not.
+    if permit.is_none() && !front::HEALTH.contains(&request.uri().path()) {
         let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once");
         response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
         return Ok(response);
-    };
+    }
     let (mut parts, body) = request.into_parts();
     if !is_read_as_sent(&parts.headers) {
         let mut refused = problem(StatusCode::BAD_REQUEST, "only chunked is known as a transfer coding");
