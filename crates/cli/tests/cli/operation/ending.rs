@@ -90,11 +90,15 @@ fn what_was_still_being_read_gets_the_grace_too() {
     let (first, second) = message.split_at(message.len() / 2);
     let mut stream = TcpStream::connect(&served.address).expect("semel listens");
     let head = format!(
-        "POST /mcp/bank HTTP/1.1\r\nHost: {}\r\nSemel-Token: {TOKEN}\r\n{SESSION}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{first}",
+        "POST /mcp/bank HTTP/1.1\r\nHost: {}\r\nSemel-Token: {TOKEN}\r\n{SESSION}Content-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
         served.address,
         message.len()
     );
     stream.write_all(head.as_bytes()).expect("it is taken");
+    // Its body is waited for: from here on it is being read.
+    let mut word = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    stream.read_exact(&mut word).expect("semel wants the body");
+    stream.write_all(first.as_bytes()).expect("it is taken");
     served.tell_to_stop();
     home.wait_until("it takes no more", || TcpStream::connect(&served.address).is_err());
     stream.write_all(second.as_bytes()).expect("it is taken");
