@@ -135,7 +135,7 @@ pub fn place(
         found.warning(source, pattern.span.clone(), Code::NeverMatches, what, help);
     };
     let known = || {
-        let names: BTreeSet<String> = upstreams.values().map(|api| beginning(api)).collect();
+        let names: BTreeSet<String> = upstreams.values().map(beginning).collect();
         names.into_iter().collect::<Vec<_>>().join(", ")
     };
     let such_as = || match upstreams.values().next() {

@@ -104,7 +104,7 @@ fn what_was_still_being_read_gets_the_grace_too() {
     stream.write_all(second.as_bytes()).expect("it is taken");
     home.wait_until("it is sent", || upstream.effects() == 1);
     // Longer than a server waits for those who only listen.
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::park_timeout(Duration::from_secs(3));
     upstream.release();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it is answered");
