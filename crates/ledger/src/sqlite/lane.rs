@@ -15,7 +15,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// More would only lengthen the transaction: at this size the fsync is a small part of it.
@@ -27,13 +26,6 @@ const CLAIMS_WAITING_MAX: usize = 2 * BATCH_MAX;
 
 /// After so many batches of one the thread steps back and callers commit by themselves again.
 const LONELY_BATCHES: u32 = 16;
-
-/// How long a lazy commit of a lonely caller waits for a durable one that takes it along. Written at once, it would be
-/// in the way of that caller's next claim.
-const RIDE_WAIT_MAX: Duration = Duration::from_millis(1);
-
-/// [`Queue::wake_at`] of a thread that has nothing to do.
-const IDLE: usize = 1;
 
 #[derive(Debug)]
 pub(super) struct Lane {
@@ -126,10 +118,7 @@ impl Lane {
     pub(super) async fn commit(self: &Arc<Self>, commit: Commit) -> Answer {
         let (answer, mut answered) = oneshot::channel();
         let job = Job { commit, answer };
-        let lonely = !self.busy.load(Ordering::Relaxed);
-        if lonely && job.commit.durability == Durability::Lazy {
-            self.leave_for_next(job)?;
-        } else if lonely && !self.linger.disk_is_slow() {
+        if !self.busy.load(Ordering::Relaxed) && !self.linger.disk_is_slow() {
             self.queue().push(job)?;
             if let Some(mut writer) = self.try_writer() {
                 self.lead(&mut writer);
@@ -229,47 +218,23 @@ impl Lane {
         .collect()
     }
 
-    /// Whoever commits next takes it along; if nobody does for a moment, the thread writes it.
-    fn leave_for_next(self: &Arc<Self>, job: Job) -> Result<(), Error> {
-        let mut queue = self.queue();
-        queue.push(job)?;
-        self.start_thread(&mut queue);
-        if queue.thread.is_none() {
-            drop(queue);
-            self.lead_alone();
-        } else if queue.wake_at == IDLE {
-            queue.wake_at = usize::MAX;
-            drop(queue);
-            self.arrived.notify_one();
-        }
-        Ok(())
-    }
-
-    fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
-        let gone = queue.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        if gone && !queue.closed {
-            let lane = Arc::clone(self);
-            let thread = std::thread::Builder::new().name("semel-ledger".to_owned());
-            queue.thread = thread.spawn(move || lane.serve()).ok();
-        }
-    }
-
-    /// No thread to be had: this caller does the work, whatever else its executor has to do.
-    fn lead_alone(&self) {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.lead(&mut writer);
-    }
-
     fn call_thread(self: &Arc<Self>, job: Option<Job>) -> Result<(), Error> {
         self.busy.store(true, Ordering::Relaxed);
         let mut queue = self.queue();
         if let Some(job) = job {
             queue.push(job)?;
         }
-        self.start_thread(&mut queue);
+        let gone = queue.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        if gone && !queue.closed {
+            let lane = Arc::clone(self);
+            let thread = std::thread::Builder::new().name("semel-ledger".to_owned());
+            queue.thread = thread.spawn(move || lane.serve()).ok();
+        }
         if queue.thread.is_none() {
+            // No thread to be had: this caller does the work, whatever else its executor has to do.
             drop(queue);
-            self.lead_alone();
+            let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            self.lead(&mut writer);
         } else if queue.len() >= queue.wake_at {
             // Woken once, by whoever completes the batch, and outside the lock that it takes first.
             queue.wake_at = usize::MAX;
@@ -288,8 +253,7 @@ impl Lane {
             drop(writer);
             let waiting = self.queue().len();
             // Those just answered tend to come back at once, those who came during the commit are here already.
-            let crowded = released > 1 && self.busy.load(Ordering::Relaxed);
-            expected = if crowded { (released + waiting).min(BATCH_MAX) } else { 1 };
+            expected = if released > 1 { (released + waiting).min(BATCH_MAX) } else { 1 };
             lonely = if released <= 1 && waiting == 0 { lonely + 1 } else { 0 };
             if lonely > LONELY_BATCHES {
                 self.busy.store(false, Ordering::Relaxed);
@@ -300,26 +264,12 @@ impl Lane {
     /// Waits for work, and a little for company. `false`: the lane is closed and empty.
     fn gather(&self, expected: usize) -> bool {
         let mut queue = self.queue();
-        loop {
-            while queue.len() == 0 {
-                if queue.closed {
-                    return false;
-                }
-                queue.wake_at = IDLE;
-                queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        while queue.len() == 0 {
+            if queue.closed {
+                return false;
             }
-            let rides = !self.busy.load(Ordering::Relaxed) && queue.all_lazy() && !queue.closed;
-            if !rides {
-                break;
-            }
-            // Only somebody who wants the thread itself wakes it before the time is over.
-            queue.wake_at = queue.len() + 1;
-            let (after, waited) =
-                self.arrived.wait_timeout(queue, RIDE_WAIT_MAX).unwrap_or_else(PoisonError::into_inner);
-            queue = after;
-            if waited.timed_out() && queue.len() > 0 {
-                break;
-            }
+            queue.wake_at = 1;
+            queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(span) = self.linger.span() {
             queue = self.linger(queue, expected, span);
