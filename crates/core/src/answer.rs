@@ -170,6 +170,19 @@ pub enum OutcomeWord {
     DryRun,
 }
 
+impl OutcomeWord {
+    pub fn word(self) -> &'static str {
+        match self {
+            OutcomeWord::Ran => "ran",
+            OutcomeWord::Replayed => "replayed",
+            OutcomeWord::Joined => "joined",
+            OutcomeWord::Held => "held",
+            OutcomeWord::Refused => "refused",
+            OutcomeWord::DryRun => "dry_run",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {

@@ -6,33 +6,32 @@ use crate::leaving::Left;
 use axum::response::Response;
 use semel_gate::clock::Clock;
 use semel_ledger::Found;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What is marked once an answer has left.
+/// What is marked once an answer has reached somebody, however many have it on its way.
+#[derive(Debug, Clone)]
+pub struct Delivery(Arc<Due>);
+
 #[derive(Debug)]
-pub struct Delivery {
+struct Due {
     hall: Arc<Hall>,
+    /// Without its reply, which a mark does not need.
     found: Found,
-    /// Whoever comes next waits until it is marked, or until it is known to be lost.
-    left: Left,
-    /// When the request came, on the monotonic clock.
-    came: Duration,
-    late_after: Duration,
+    /// Whoever comes next waits for the mark as long as this is there.
+    left: Mutex<Option<Left>>,
+    late_from: Option<Duration>,
 }
 
 impl Delivery {
-    /// `None`: there is nothing to mark, or it was marked before.
-    pub fn of(
-        hall: &Arc<Hall>,
-        found: Option<Found>,
-        came: Duration,
-        late_after: Duration,
-    ) -> Option<Delivery> {
+    /// `None`: there is nothing to mark, or it was marked before. `late_from`: the moment, on the monotonic clock, from
+    /// which on whoever had asked may have gone, and is not taken to have got it.
+    pub fn of(hall: &Arc<Hall>, found: Option<Found>, late_from: Option<Duration>) -> Option<Delivery> {
         let unmarked = |found: &Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
         let found = found.filter(unmarked)?;
-        let left = hall.leaving.begin(found.key);
-        Some(Delivery { hall: Arc::clone(hall), found, left, came, late_after })
+        let left = Mutex::new(Some(hall.leaving.begin(found.key)));
+        let hall = Arc::clone(hall);
+        Some(Delivery(Arc::new(Due { hall, found: Found { reply: None, ..found }, left, late_from })))
     }
 
     /// Has it marked once the response has left.
@@ -40,20 +39,28 @@ impl Delivery {
         response.extensions_mut().insert(Departure::then(|| self.mark()));
     }
 
-    /// Marks it, unless it was late: whoever had asked may have gone by then.
+    /// Marks it by and by, and keeps the process from ending before. Within a runtime.
     pub fn mark(self) {
-        let Delivery { hall, found, left, came, late_after } = self;
-        if hall.clock.elapsed().saturating_sub(came) > late_after {
-            return;
-        }
-        let working = hall.busy.begin();
-        let marking = Arc::clone(&hall);
+        let working = self.0.hall.busy.begin();
         tokio::spawn(async move {
-            if let Ok(gate) = &marking.gate {
-                // A missing mark means undelivered: the next call is answered from the record, which is safe.
-                let _unmarked = gate.delivered(&found).await;
-            }
-            drop((left, working));
+            self.marked().await;
+            drop(working);
         });
+    }
+
+    /// Marks it, unless it was late.
+    pub async fn marked(&self) {
+        let Due { hall, found, late_from, .. } = &*self.0;
+        let late = late_from.is_some_and(|late| hall.clock.elapsed() > late);
+        if let (false, Ok(gate)) = (late, &hall.gate) {
+            // A missing mark means undelivered: the next call is answered from the record, which is safe.
+            let _unmarked = gate.delivered(found).await;
+        }
+        self.has_left();
+    }
+
+    /// It is marked, or nobody takes it any more: whoever comes next need not wait for it.
+    pub fn has_left(&self) {
+        drop(self.0.left.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }

@@ -10,6 +10,7 @@ pub mod command;
 pub mod delivery;
 pub mod echoes;
 pub mod effect_json;
+pub mod entrance;
 pub mod hall;
 pub mod http;
 pub mod known_run;

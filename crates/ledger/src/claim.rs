@@ -182,7 +182,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let commit = Commit {
             nonce: event.nonce(),
             puts,
-            require: Require { cells, family_quiet },
+            require: Require { cells, family_quiet, room: true },
             journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
             durability: promised(&effect),
         };
@@ -293,7 +293,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 body: encode(&effect),
                 reply: ReplyChange::Drop,
             }],
-            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], family_quiet: None },
+            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], ..Require::default() },
             journal: vec![line],
             durability: Durability::Durable,
         };

@@ -205,7 +205,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             puts: std::iter::once(put).chain(beside).collect(),
             // The record as it was read is the record of one epoch: a failover brings back older rows, and later
             // ones get the revisions and attempt numbers that were lost. Whoever is refused reads again.
-            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], family_quiet: None },
+            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], ..Require::default() },
             journal: lines,
             durability,
         };

@@ -112,13 +112,17 @@ pub struct Require {
     pub cells: Vec<(Digest, Revision)>,
     /// No *open* row with this family may exist under another intent key than this commit's record.
     pub family_quiet: Option<Digest>,
+    /// There must be room for it: it begins something, and may be refused at once where too many such wait. What ends
+    /// something never is.
+    pub room: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// On the disk before [`Store::commit`] returns.
     Durable,
-    /// Survives the death of the process, not of the machine. For delivered marks only.
+    /// Survives the death of the process, not of the machine. For what may be lost: delivered marks, counts, and all about
+    /// generations, which are generated again.
     Lazy,
 }
 
@@ -145,13 +149,6 @@ pub struct Commit {
     pub require: Require,
     pub journal: Vec<JournalLine>,
     pub durability: Durability,
-}
-
-impl Commit {
-    /// Whether it begins something new. Such a commit may be refused or wait; what ends something must not.
-    pub fn is_claim(&self) -> bool {
-        self.require.family_quiet.is_some()
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

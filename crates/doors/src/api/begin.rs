@@ -154,7 +154,7 @@ fn answered(
         });
     }
     let text = respond::answer(&answer, &reply)?;
-    Ok(respond::delivering(text, Delivery::of(&api.hall, delivery, came, late_after)))
+    Ok(respond::delivering(text, Delivery::of(&api.hall, delivery, Some(came + late_after))))
 }
 
 /// A wish, understood and checked.

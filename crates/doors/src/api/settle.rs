@@ -136,7 +136,7 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
                 following::follow(&api.hall, done, question);
             }
             let text = respond::answer(&passed.answer, &GivenReply::None)?;
-            let delivery = Delivery::of(&api.hall, passed.delivery, came, rule.late_after);
+            let delivery = Delivery::of(&api.hall, passed.delivery, Some(came + rule.late_after));
             Ok(respond::delivering(text, delivery))
         }
     }

@@ -59,5 +59,5 @@ pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         return Err(problem_of(&passed.answer));
     }
     let text = respond::answer(&passed.answer, &semel_gate::GivenReply::None)?;
-    Ok(respond::delivering(text, Delivery::of(&api.hall, passed.delivery, came, LATE_AFTER)))
+    Ok(respond::delivering(text, Delivery::of(&api.hall, passed.delivery, Some(came + LATE_AFTER))))
 }

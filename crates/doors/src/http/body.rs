@@ -26,6 +26,34 @@ pub enum Unreadable {
     Broken(String),
 }
 
+/// What has come of a body. Most bodies come in one piece, which is then not copied.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    first: Bytes,
+    rest: BytesMut,
+}
+
+impl Gathered {
+    pub fn len(&self) -> usize {
+        self.first.len() + self.rest.len()
+    }
+
+    pub fn push(&mut self, data: Bytes) {
+        if self.len() == 0 {
+            self.first = data;
+            return;
+        }
+        if self.rest.is_empty() {
+            self.rest.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.rest.extend_from_slice(&data);
+    }
+
+    pub fn bytes(self) -> Bytes {
+        if self.rest.is_empty() { self.first } else { self.rest.freeze() }
+    }
+}
+
 /// The whole body, if it never pauses for longer than `pause`. What says that it is too large is not read at all.
 pub async fn read<B>(body: B, max: usize, pause: Duration) -> Result<Bytes, Unreadable>
 where
@@ -36,24 +64,15 @@ where
     if body.size_hint().lower() > max as u64 {
         return Err(Unreadable::TooLarge(max));
     }
-    // Most bodies come in one piece, which is then not copied.
-    let mut first = Bytes::new();
-    let mut whole = BytesMut::new();
+    let mut whole = Gathered::default();
     while !body.is_end_stream() {
         let Some(data) = next(&mut body, pause).await? else { break };
-        if first.len() + whole.len() + data.len() > max {
+        if whole.len() + data.len() > max {
             return Err(Unreadable::TooLarge(max));
         }
-        if first.is_empty() && whole.is_empty() {
-            first = data;
-            continue;
-        }
-        if whole.is_empty() {
-            whole.extend_from_slice(&std::mem::take(&mut first));
-        }
-        whole.extend_from_slice(&data);
+        whole.push(data);
     }
-    Ok(if whole.is_empty() { first } else { whole.freeze() })
+    Ok(whole.bytes())
 }
 
 /// The next piece of a body; `None` at its end.

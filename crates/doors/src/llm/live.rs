@@ -1,7 +1,7 @@
 //! An answer while it comes: all of it from its first byte, for as many readers as want it, each at its own pace.
 
-use super::follow::Mark;
 use super::usage::Tokens;
+use crate::delivery::Delivery;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use semel_core::ids::{AttemptNo, EffectId};
@@ -123,7 +123,7 @@ pub enum Form {
 #[derive(Debug, Clone)]
 pub enum Ended {
     /// It is settled, and this is marked once it has reached somebody.
-    Answer { mark: Option<Arc<Mark>>, cost: Option<Tokens> },
+    Answer { delivery: Option<Delivery>, cost: Option<Tokens> },
     /// The upstream said all that it had to say, and it is no answer: an error is passed on whole.
     Error,
     /// The rest never came.

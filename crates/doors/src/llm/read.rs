@@ -8,7 +8,7 @@ use crate::http::sse::Parser;
 use crate::proxy::Offer;
 use crate::proxy::headers::{downward, is_read_as_it_is};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
 use std::time::Duration;
@@ -51,12 +51,6 @@ pub fn head(response: &Response<Incoming>, offer: &Offer) -> Head {
     }
     unshare(&mut headers);
     Head { status: response.status(), headers, form }
-}
-
-/// Whether it can be seen where a response ends: not only by its connection's end.
-pub fn has_end(response: &Response<Incoming>) -> bool {
-    let headers = response.headers();
-    headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING)
 }
 
 pub async fn document(live: &Live, mut body: Incoming, has_end: bool) -> Came {

@@ -1,12 +1,13 @@
 //! From what came of a request to the response that its client can use.
 
 use super::attached::Attached;
-use super::follow::{Delivery, Following, Mark};
+use super::follow::Following;
 use super::form;
 use super::live::{Form, Head};
 use super::recording::{self, Recording};
 use super::serve::Call;
 use super::usage;
+use crate::delivery::Delivery;
 use crate::http::server::departure::Departure;
 use axum::body::Body;
 use axum::response::Response;
@@ -87,10 +88,9 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
         },
     };
     let mut response = Response::new(Body::from(body));
-    if let Some(found) = delivery {
-        let (hall, mark) = (Arc::clone(&call.hall), Mark::of(&call.hall, found));
-        let delivery = Delivery { hall, mark, late_from: Some(call.came + call.rule.late_after) };
-        response.extensions_mut().insert(Departure::then(|| delivery.done()));
+    let late_from = Some(call.came + call.rule.late_after);
+    if let Some(delivery) = Delivery::of(&call.hall, delivery, late_from) {
+        delivery.of_response(&mut response);
     }
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
@@ -191,15 +191,7 @@ fn document(status: StatusCode, answer: &Answer, value: Value) -> Response {
 }
 
 fn receipt(headers: &mut HeaderMap, effect: Option<EffectId>, outcome: OutcomeWord) {
-    let word = match outcome {
-        OutcomeWord::Ran => "ran",
-        OutcomeWord::Replayed => "replayed",
-        OutcomeWord::Joined => "joined",
-        OutcomeWord::Held => "held",
-        OutcomeWord::Refused => "refused",
-        OutcomeWord::DryRun => "dry_run",
-    };
-    headers.insert(OUTCOME, HeaderValue::from_static(word));
+    headers.insert(OUTCOME, HeaderValue::from_static(outcome.word()));
     if let Some(Ok(effect)) = effect.map(|effect| HeaderValue::from_str(&effect.to_string())) {
         headers.insert(EFFECT, effect);
     }

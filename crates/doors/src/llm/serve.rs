@@ -3,13 +3,13 @@
 use super::api::{Api, path_behind};
 use super::asked::{self, Asked, BODY_BYTES_MAX, Outgoing, Read};
 use super::attached::{self, Attached, Tell};
-use super::follow::Mark;
 use super::intent;
 use super::live::{Form, Head, UnderWay};
 use super::meter::Meter;
 use super::render;
 use super::upstream::Model;
 use crate::caller::Caller;
+use crate::delivery::Delivery;
 use crate::hall::Hall;
 use crate::http::server::problem;
 use crate::proxy::{self, Offer};
@@ -159,7 +159,8 @@ fn finish(call: &Call, model: Model<'_>, mut passed: Passed) -> Passed {
         && passed.answer.ok
         && passed.reply == GivenReply::Live
     {
-        own.settled(passed.delivery.take().map(|found| Mark::of(&call.hall, found)));
+        // Whoever has taken a stream so far is there to take its end.
+        own.settled(Delivery::of(&call.hall, passed.delivery.take(), None));
     }
     passed
 }

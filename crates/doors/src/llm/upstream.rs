@@ -4,14 +4,15 @@ use super::api::Api;
 use super::asked::Outgoing;
 use super::attached::{Attached, Tell};
 use super::classify;
-use super::follow::Mark;
 use super::live::{Ended, Form, Live};
 use super::meter::Meter;
 use super::read::{self, Came};
 use super::stop::{Stop, stops};
 use super::usage::{self, Tokens};
+use crate::delivery::Delivery;
 use crate::hall::Hall;
 use crate::http::client::{Failed, Incoming, Prepared};
+use crate::http::headers::has_end;
 use crate::proxy::Offer;
 use crate::proxy::secrets::Secrets;
 use bytes::Bytes;
@@ -59,8 +60,8 @@ pub struct Own {
 
 impl Own {
     /// It is settled as the answer.
-    pub fn settled(mut self, mark: Option<Arc<Mark>>) {
-        self.otherwise = Ended::Answer { mark, cost: self.cost };
+    pub fn settled(mut self, delivery: Option<Delivery>) {
+        self.otherwise = Ended::Answer { delivery, cost: self.cost };
     }
 }
 
@@ -124,7 +125,7 @@ impl Model<'_> {
         };
         let head = Arc::new(read::head(&response, self.offer));
         live.begin(Arc::clone(&head));
-        let has_end = read::has_end(&response);
+        let has_end = has_end(response.headers());
         let came = match head.form {
             Form::Document => read::document(live, response.into_body(), has_end).await,
             Form::Events => read::events(api, live, response.into_body()).await,

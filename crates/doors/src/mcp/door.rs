@@ -12,8 +12,8 @@ use super::render::{self, Around};
 use super::server::Server;
 use super::tools::{Output, Tools};
 use super::upstream::ToolUpstream;
+use crate::delivery::Delivery;
 use crate::hall::Hall;
-use crate::leaving::Left;
 use semel_core::answer::{Answer, EffectWord, OutcomeWord, Trouble};
 use semel_core::class::Class;
 use semel_core::json::Json;
@@ -23,11 +23,10 @@ use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::counts;
 use semel_gate::{GivenReply, Passed};
-use semel_ledger::Found;
 use semel_ledger::pins::Pinned;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -65,33 +64,19 @@ pub struct Guarded {
 #[derive(Debug)]
 pub struct Given {
     pub frame: Frame,
-    delivery: Option<Found>,
-    /// Until it has left, or nobody takes it any more.
-    leaving: Mutex<Option<Left>>,
-    /// When its request came, on the monotonic clock.
-    came: Duration,
-    late_after: Duration,
+    /// Whether it is the answer of an effect that happened.
+    pub is_success: bool,
+    pub delivery: Option<Delivery>,
 }
 
 impl Given {
-    /// Whether it is the answer of an effect that happened.
-    pub fn is_success(&self) -> bool {
-        self.delivery.is_some()
-    }
-
-    /// It is marked, or nobody takes it any more: whoever comes next need not wait for it.
-    pub fn has_left(&self) {
-        self.leaving.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-
     pub fn plain(frame: Frame) -> Given {
-        Given {
-            frame,
-            delivery: None,
-            leaving: Mutex::default(),
-            came: Duration::ZERO,
-            late_after: Duration::ZERO,
-        }
+        Given { frame, is_success: false, delivery: None }
+    }
+
+    /// Nobody takes it any more: whoever comes next need not wait for it.
+    pub fn has_left(&self) {
+        self.delivery.iter().for_each(Delivery::has_left);
     }
 }
 
@@ -179,16 +164,6 @@ impl Door {
         self.given(&guarded, ended, came)
     }
 
-    /// Marks an answer that reached its caller in time.
-    pub async fn delivered(&self, given: &Given) {
-        let late = self.hall.clock.elapsed().saturating_sub(given.came) > given.late_after;
-        if let (Ok(gate), Some(delivery), false) = (&self.hall.gate, &given.delivery, late) {
-            // A missing mark means undelivered: the next call is answered from the record, which is safe.
-            let _unmarked = gate.delivered(delivery).await;
-        }
-        given.has_left();
-    }
-
     fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {
         let Guarded { call, rule, server, connection, tools, waiter } = guarded;
         let Ended { passed, live } = ended;
@@ -212,12 +187,9 @@ impl Door {
             }
             _ => render::response(&passed, live.as_ref(), &around),
         };
-        // What was seen before needs no mark, and so keeps nobody waiting.
-        let unmarked = |found: &&Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
-        let leaving =
-            passed.delivery.as_ref().filter(unmarked).map(|found| self.hall.leaving.begin(found.key));
-        let leaving = Mutex::new(leaving);
-        Some(Given { frame, delivery: passed.delivery, leaving, came, late_after: rule.late_after })
+        let is_success = passed.delivery.is_some();
+        let delivery = Delivery::of(&self.hall, passed.delivery, Some(came + rule.late_after));
+        Some(Given { frame, is_success, delivery })
     }
 
     /// What speaks against a call before the ledger is asked.

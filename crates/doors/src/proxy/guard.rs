@@ -110,7 +110,7 @@ async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>) -> Ended {
 
 impl Guarded {
     fn delivery(&self, found: Option<semel_ledger::Found>) -> Option<Delivery> {
-        Delivery::of(&self.hall, found, self.came, self.understood.rule.late_after)
+        Delivery::of(&self.hall, found, Some(self.came + self.understood.rule.late_after))
     }
 }
 

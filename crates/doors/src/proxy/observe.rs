@@ -41,8 +41,8 @@ impl Observed<'_> {
                 self.write_down(&bytes);
                 (Payload::from(bytes), turn)
             }
-            // Too large to be looked at, but nothing is blocked for that.
-            Err(Part { bytes, why: Unreadable::TooLarge(_) }) => {
+            // Too large to be looked at, or too many are; but nothing is blocked for that.
+            Err(Part { bytes, why: Unreadable::TooLarge(_) | Unreadable::Crowded }) => {
                 let resumed = Resumed { beginning: bytes, rest: std::mem::take(body) };
                 (Payload::from(Body::new(resumed)), None)
             }

@@ -49,7 +49,7 @@ impl<'a> Receipt<'a> {
         if let Some(id) = answer.effect_id {
             put(headers, EFFECT_ID, &id.to_string());
         }
-        headers.insert(OUTCOME, HeaderValue::from_static(outcome(answer.outcome)));
+        headers.insert(OUTCOME, HeaderValue::from_static(answer.outcome.word()));
         headers.insert(EFFECT, HeaderValue::from_static(answer.effect.word()));
         if let Some(attempt) = answer.attempt {
             headers.insert(ATTEMPT, HeaderValue::from(attempt.0));
@@ -78,17 +78,6 @@ fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     }
 }
 
-fn outcome(word: OutcomeWord) -> &'static str {
-    match word {
-        OutcomeWord::Ran => "ran",
-        OutcomeWord::Replayed => "replayed",
-        OutcomeWord::Joined => "joined",
-        OutcomeWord::Held => "held",
-        OutcomeWord::Refused => "refused",
-        OutcomeWord::DryRun => "dry_run",
-    }
-}
-
 /// The upstream's own answer, as it came, with the receipt.
 pub fn live(
     status: StatusCode,
@@ -111,7 +100,7 @@ pub fn streaming(begun: Begun, offer: &Offer) -> Response {
     let Begun { status, headers, length, parts, effect, attempt } = begun;
     let mut headers = headers::downward(headers, status, offer);
     put(&mut headers, EFFECT_ID, &effect.to_string());
-    headers.insert(OUTCOME, HeaderValue::from_static(outcome(OutcomeWord::Ran)));
+    headers.insert(OUTCOME, HeaderValue::from_static(OutcomeWord::Ran.word()));
     headers.insert(ATTEMPT, HeaderValue::from(attempt.0));
     let departure = Departure::default();
     let mut response = response(status, headers, Body::new(Streamed::new(parts, length, departure.clone())));

@@ -1,10 +1,10 @@
 //! Answers that are too large to be held back: they go out while they arrive, and only their end waits for the settlement.
 
 use crate::delivery::Delivery;
-use crate::http::body::{self, Unreadable};
+use crate::http::body::{self, Gathered, Unreadable};
 use crate::http::client::Incoming;
 use crate::http::server::departure::Departure;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use semel_core::ids::{AttemptNo, EffectId};
@@ -57,15 +57,13 @@ pub async fn collect(
 ) -> Result<Collected, Unreadable> {
     let mut incoming = std::pin::pin!(incoming);
     let promised = incoming.size_hint().exact();
-    // Most bodies come in one piece, which is then not copied.
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
+    let mut gathered = Gathered::default();
     while !incoming.is_end_stream() {
         let Some(data) = body::next(&mut incoming, ANSWER_PAUSE_MAX).await? else { break };
-        if first.len() + rest.len() + data.len() > max {
+        if gathered.len() + data.len() > max {
             let mut giving = begin(promised);
             let mut length = 0;
-            for part in [first, rest.freeze(), data] {
+            for part in [gathered.bytes(), data] {
                 length += part.len() as u64;
                 giving.give(part).await;
             }
@@ -76,16 +74,9 @@ pub async fn collect(
             }
             return Ok(Collected::Streamed(giving, length));
         }
-        if first.is_empty() && rest.is_empty() {
-            first = data;
-            continue;
-        }
-        if rest.is_empty() {
-            rest.extend_from_slice(&std::mem::take(&mut first));
-        }
-        rest.extend_from_slice(&data);
+        gathered.push(data);
     }
-    Ok(Collected::Whole(if rest.is_empty() { first } else { rest.freeze() }))
+    Ok(Collected::Whole(gathered.bytes()))
 }
 
 /// The giving side. Its newest part is held back: with it the client would have everything.

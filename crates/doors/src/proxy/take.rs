@@ -1,9 +1,9 @@
 //! Requests are read whole before anything is done with them: what is not whole causes nothing.
 
 use super::refused::{Refused, malformed, refuse};
-use crate::http::body::{self, PAUSE_MAX, Unreadable};
+use crate::http::body::{self, Gathered, PAUSE_MAX, Unreadable};
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{EXPECT, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
@@ -55,46 +55,34 @@ impl Intake {
         if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
             return part(Bytes::new(), Unreadable::TooLarge(BODY_BYTES_MAX));
         }
-        // Most bodies come in one piece, which is then not copied.
-        let mut first = Bytes::new();
-        let mut rest = BytesMut::new();
+        let mut gathered = Gathered::default();
         let mut turn = None;
         let mut late_from = None;
         let mut body = Pin::new(body);
         while !body.is_end_stream() {
-            let joined = |first, rest: BytesMut| if rest.is_empty() { first } else { rest.freeze() };
             let data = match body::next(&mut body, PAUSE_MAX).await {
                 Ok(Some(data)) => data,
                 Ok(None) => break,
-                Err(why) => return part(joined(first, rest), why),
+                Err(why) => return part(gathered.bytes(), why),
             };
-            let length = first.len() + rest.len() + data.len();
-            if turn.is_none() && length > SMALL_BYTES_MAX {
+            gathered.push(data);
+            if gathered.len() > BODY_BYTES_MAX {
+                return part(gathered.bytes(), Unreadable::TooLarge(BODY_BYTES_MAX));
+            }
+            if turn.is_none() && gathered.len() > SMALL_BYTES_MAX {
                 let place = Arc::clone(&self.large).acquire_owned();
                 match tokio::time::timeout(PLACE_WAIT_MAX, place).await {
                     Ok(place) => turn = place.ok(),
-                    Err(_) => return part(joined(first, rest), Unreadable::Crowded),
+                    Err(_) => return part(gathered.bytes(), Unreadable::Crowded),
                 }
                 late_from = Some(crate::runtime::moment() + LARGE_TIME_MAX);
             }
             // Whoever trickles keeps others from their turn.
             if late_from.is_some_and(|late| crate::runtime::moment() > late) {
-                return part(joined(first, rest), Unreadable::Stalled);
-            }
-            if first.is_empty() && rest.is_empty() {
-                first = data;
-                continue;
-            }
-            if rest.is_empty() {
-                rest.extend_from_slice(&std::mem::take(&mut first));
-            }
-            rest.extend_from_slice(&data);
-            if length > BODY_BYTES_MAX {
-                return part(joined(first, rest), Unreadable::TooLarge(BODY_BYTES_MAX));
+                return part(gathered.bytes(), Unreadable::Stalled);
             }
         }
-        let bytes = if rest.is_empty() { first } else { rest.freeze() };
-        Ok(Whole { bytes, turn })
+        Ok(Whole { bytes: gathered.bytes(), turn })
     }
 }
 
@@ -177,5 +165,50 @@ impl http_body::Body for Resumed {
             hint.set_upper(upper + self.beginning.len() as u64);
         }
         hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::body::Piped;
+
+    fn large() -> Bytes {
+        Bytes::from(vec![b'x'; SMALL_BYTES_MAX + 1])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_body_waits_for_its_turn_and_not_for_ever() {
+        let intake = Intake::default();
+        let mut held = Vec::new();
+        for _ in 0..LARGE_AT_ONCE {
+            held.push(intake.whole(&mut Body::from(large())).await.expect("there is a place"));
+        }
+        let refused = intake.whole(&mut Body::from(large())).await.expect_err("there is none");
+        assert_eq!((refused.why, refused.bytes.len()), (Unreadable::Crowded, large().len()));
+        assert!(intake.whole(&mut Body::from("small")).await.is_ok());
+        held.pop();
+        assert!(intake.whole(&mut Body::from(large())).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_trickles_loses_the_turn() {
+        let intake = Intake::default();
+        let (send, body) = Piped::new();
+        let trickles = async {
+            send.send(large()).await.expect("it is read");
+            while send.send(Bytes::from_static(b"x")).await.is_ok() {
+                tokio::time::sleep(PAUSE_MAX / 2).await;
+            }
+        };
+        let mut body = Body::new(body);
+        let read = async {
+            let part = intake.whole(&mut body).await;
+            drop(body);
+            part.expect_err("it takes too long")
+        };
+        let (part, ()) = tokio::join!(read, trickles);
+        assert_eq!(part.why, Unreadable::Stalled);
+        assert!(part.bytes.len() > large().len(), "nothing that came is lost");
     }
 }

@@ -11,8 +11,9 @@ use super::streamed::{Begun, Collected, Giving, collect};
 use crate::echoes::TooMany;
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, NotReached, Payload, Prepared, Unanswered};
+use crate::http::headers::has_end;
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::response::Parts as Head;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
@@ -216,9 +217,11 @@ fn begin(
 
 /// Whether a body that ends with its connection ends too early. Only JSON can be seen to be whole.
 fn is_cut(head: &Head, body: &[u8]) -> bool {
-    let has_end = head.headers.contains_key(CONTENT_LENGTH) || head.headers.contains_key(TRANSFER_ENCODING);
     let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    !has_end && kind.contains("json") && !body.is_empty() && semel_core::json::parse_bytes(body).is_err()
+    !has_end(&head.headers)
+        && kind.contains("json")
+        && !body.is_empty()
+        && semel_core::json::parse_bytes(body).is_err()
 }
 
 fn broke_off(head: &Head, why: &str) -> String {

@@ -46,6 +46,7 @@ pub struct House {
     pub locks: Locks,
     pub random: Random,
     after_commit: Arc<Mutex<Option<Hook>>>,
+    begun: Arc<Mutex<usize>>,
 }
 
 impl House {
@@ -58,7 +59,13 @@ impl House {
             locks: Locks::default(),
             random: Random::of(1),
             after_commit: Arc::default(),
+            begun: Arc::default(),
         }
+    }
+
+    /// How many commits could have been refused for want of room.
+    pub fn begun(&self) -> usize {
+        *self.begun.lock().unwrap()
     }
 
     /// Something that happens between a commit and its answer.
@@ -74,7 +81,8 @@ impl House {
     pub fn process(&self, process: Process, mode: Mode) -> (Arc<TestGate>, SharedHolders) {
         let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, false)));
         let inner = SharedStore(Arc::clone(&self.memory));
-        let store = HookedStore { inner, after_commit: Arc::clone(&self.after_commit) };
+        let (after_commit, begun) = (Arc::clone(&self.after_commit), Arc::clone(&self.begun));
+        let store = HookedStore { inner, after_commit, begun };
         let ledger = Ledger::new(store, holders.clone(), self.random.clone(), House::secret());
         (Arc::new(Gate::new(ledger, self.clock.clone(), mode)), holders)
     }
@@ -465,6 +473,7 @@ pub fn code(passed: &Passed) -> Option<Code> {
 pub struct HookedStore {
     inner: SharedStore,
     after_commit: Arc<Mutex<Option<Hook>>>,
+    begun: Arc<Mutex<usize>>,
 }
 
 impl Store for HookedStore {
@@ -477,6 +486,7 @@ impl Store for HookedStore {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, LedgerError> {
+        *self.begun.lock().unwrap() += usize::from(commit.require.room);
         let done = self.inner.commit(commit).await;
         let hook = self.after_commit.lock().unwrap().take();
         if let Some(hook) = hook {

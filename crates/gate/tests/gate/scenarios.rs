@@ -763,6 +763,15 @@ fn with_the_ledger_unreachable_nothing_is_sent() {
 }
 
 #[test]
+fn only_a_claim_may_be_refused_for_want_of_room_and_every_claim_may() {
+    for class in [Class::Consequential, Class::Act, Class::Convergent, Class::Generate] {
+        let house = House::new();
+        house.pass_delivered(&house.gate(), &Wish::of(class), &Script::succeeds());
+        assert_eq!(house.begun(), 1, "{class:?}");
+    }
+}
+
+#[test]
 fn a_claim_whose_commit_went_unanswered_is_recognised_by_its_nonce() {
     for (fault, claims) in [(Fault::LandsUnanswered, 1), (Fault::VanishesUnanswered, 1)] {
         let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());

@@ -67,7 +67,7 @@ impl Queue {
     }
 
     fn push(&mut self, job: Job) -> Result<(), Error> {
-        match job.commit.is_claim() {
+        match job.commit.require.room {
             true if self.claims.len() >= CLAIMS_WAITING_MAX => Err(Error::Overloaded),
             true => {
                 self.claims.push_back(job);
@@ -307,7 +307,6 @@ impl Lane {
 mod tests {
     use super::*;
     use crate::store::{Nonce, Require};
-    use semel_core::digest::Digest;
 
     fn queue() -> Queue {
         let (jobs, claims) = (VecDeque::new(), VecDeque::new());
@@ -315,8 +314,7 @@ mod tests {
     }
 
     fn job(number: u128, claim: bool, durability: Durability) -> Job {
-        let family_quiet = claim.then_some(Digest([1; 32]));
-        let require = Require { cells: Vec::new(), family_quiet };
+        let require = Require { room: claim, ..Require::default() };
         let (puts, journal) = (Vec::new(), Vec::new());
         let commit = Commit { nonce: Nonce(number), puts, require, journal, durability };
         Job { commit, answer: oneshot::channel().0 }

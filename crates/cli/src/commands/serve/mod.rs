@@ -18,6 +18,7 @@ use axum::routing::get;
 use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::api::{self, Api};
+use semel_doors::entrance::Entrance;
 use semel_doors::hall::Hall;
 use semel_doors::http::server::{self, Load, Room, Served, Token};
 use semel_doors::mcp::door::Door;
@@ -85,7 +86,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         let stop = async { drop(signalled.await) };
         let grace = hall.policy.serve.grace.unwrap_or(server::GRACE);
         let apis = proxy::Offers::new(Arc::clone(&hall), apis);
-        let served = Served { front, apis, router, load, grace };
+        let served = Served { front, doors: Entrance { apis, router }, load, grace };
         server::serve(listener, served, stop, async || hall.busy.rest().await).await;
         served::lapse_rest(&hall, context.output).await;
         served::write_counts(&hall).await;

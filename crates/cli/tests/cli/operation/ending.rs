@@ -25,17 +25,6 @@ fn begin(home: &Home, served: &Served, upstream: &Upstream) -> Vec<crate::serve:
     asked
 }
 
-/// What the ledger says without anybody looking: reading through semel would notice a death.
-fn written(home: &Home, question: &str) -> String {
-    let database = home.state().join("ledger.db");
-    let query = "import sqlite3,sys; c=sqlite3.connect(f'file:{sys.argv[1]}?mode=ro', uri=True)\n\
-                 print(c.execute(sys.argv[2]).fetchone()[0])";
-    let file = database.to_string_lossy().into_owned();
-    let words = ["python3".to_owned(), "-c".to_owned(), query.to_owned(), file, question.to_owned()];
-    let output = home.program(&words).output().expect("python starts");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
 #[test]
 fn a_server_that_is_told_to_stop_leaves_nothing_claimed() {
     let home = Home::new();
@@ -43,8 +32,8 @@ fn a_server_that_is_told_to_stop_leaves_nothing_claimed() {
     let mut served = serve(&home, &upstream, "1s");
     let asked = begin(&home, &served, &upstream);
     assert!(served.stop().success(), "it exits 0");
-    assert_eq!(written(&home, "select count(*) from effect where open and owner is not null"), "0");
-    assert_eq!(written(&home, "select count(*) from journal where kind = 'lapsed'"), CALLS.to_string());
+    assert_eq!(home.query("select count(*) from effect where open and owner is not null"), "0");
+    assert_eq!(home.query("select count(*) from journal where kind = 'lapsed'"), CALLS.to_string());
     let doubts = home.json(["ledger", "list", "--state", "in_doubt", "--limit", "500"]);
     assert_eq!(doubts["items"].as_array().map(Vec::len), Some(CALLS as usize));
     upstream.release();

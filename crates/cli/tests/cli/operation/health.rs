@@ -1,5 +1,7 @@
 use crate::home::Home;
-use crate::serve::served::{Answer, Served};
+use crate::serve::served::{Answer, Asked, SESSION, Served, TOKEN, calling};
+use crate::serve::upstream::Upstream;
+use serde_json::json;
 
 fn get(served: &Served, path: &str) -> Answer {
     served.ask_raw(&format!("GET {path} HTTP/1.1"), "", "").answer()
@@ -22,4 +24,24 @@ fn a_server_is_ready_only_while_its_ledger_takes_durable_writes() {
     home.wait_until("it is ready again", || get(&served, "/readyz").status == 200);
     assert_eq!(served.ask_raw("GET /readyz HTTP/1.1", "Host: evil.test\r\n", "").answer().status, 403);
     assert_eq!(served.ask_raw("POST /readyz HTTP/1.1", "", "").answer().status, 405);
+}
+
+#[test]
+fn a_crowd_is_refused_and_the_server_is_alive_all_the_same() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    // Room for sixteen connections, of which one is there to be refused.
+    let served = Served::start_with_files(&home, &format!("[mcp.bank]\nurl = \"{}\"\n", upstream.url()), 160);
+    let call = |n: u64| {
+        let message = calling(n, "charge", json!({"waits": true, "n": n})).to_string();
+        served.ask_raw("POST /mcp/bank HTTP/1.1", &format!("Semel-Token: {TOKEN}\r\n{SESSION}"), &message)
+    };
+    let waiting: Vec<Asked> = (0..15).map(call).collect();
+    home.wait_until("all are sent", || upstream.effects() == 15);
+    let refused = call(15).answer();
+    assert_eq!((refused.status, upstream.effects()), (503, 15), "{refused:?}");
+    assert!(refused.head.contains("retry-after: 1"), "{refused:?}");
+    assert_eq!(get(&served, "/livez").status, 200);
+    upstream.release();
+    assert!(waiting.into_iter().all(|asked| asked.answer().status == 200));
 }

@@ -4,7 +4,7 @@ use crate::home::Home;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub struct Served {
     pub address: String,
     said: Arc<Mutex<String>>,
 }
+
+const SERVE: [&str; 4] = ["--json", "serve", "--listen", "127.0.0.1:0"];
 
 impl Served {
     /// Serves with this policy, on a port of its own.
@@ -37,10 +39,26 @@ impl Served {
         Served::again_with(home, &[])
     }
 
+    /// A process that may have so many files open.
+    pub fn start_with_files(home: &Home, policy: &str, files: usize) -> Served {
+        home.file("semel.toml", policy);
+        let served = home.command(SERVE);
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\" \"$@\""));
+        shell.arg(served.get_program()).args(served.get_args());
+        shell.env_clear().envs(served.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.current_dir(home.work()).stdin(Stdio::null());
+        Served::of(shell)
+    }
+
     fn again_with(home: &Home, variables: &[(&str, &str)]) -> Served {
-        let mut command = home.command(["--json", "serve", "--listen", "127.0.0.1:0"]);
-        command.env("SEMEL_SERVE_TOKEN", TOKEN).env("UPSTREAM_TOKEN", "Bearer operator");
+        let mut command = home.command(SERVE);
         command.envs(variables.iter().copied());
+        Served::of(command)
+    }
+
+    fn of(mut command: Command) -> Served {
+        command.env("SEMEL_SERVE_TOKEN", TOKEN).env("UPSTREAM_TOKEN", "Bearer operator");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts");
         let (talk, said) = (child.stderr.take().expect("its talk is a pipe"), Arc::default());
         let heard: Arc<Mutex<String>> = Arc::clone(&said);

@@ -159,3 +159,22 @@ async fn a_request_is_written_to_its_end_though_its_answer_came_first() {
         }
     }
 }
+
+#[tokio::test]
+async fn idle_connections_are_tended_by_one_however_often_they_are_used() {
+    let (address, mut handed) = listen().await;
+    tokio::spawn(async move {
+        let mut stream = handed.recv().await.unwrap();
+        while heard(&mut stream).await.starts_with("POST") {
+            stream.write_all(OK.as_bytes()).await.unwrap();
+        }
+    });
+    let client = client(address);
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..50 {
+        let prepared = client.prepare().await.unwrap();
+        client.send(prepared, request()).await.unwrap().into_body().collect().await.unwrap();
+    }
+    assert_eq!(tasks(), before + 1);
+}

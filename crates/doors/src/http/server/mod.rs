@@ -19,8 +19,6 @@ pub use problem::problem;
 pub use room::Room;
 
 use crate::http::body::Held;
-use crate::proxy;
-use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
 use cross_origin::CrossOrigin;
@@ -38,7 +36,6 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tower_service::Service;
 
 /// One request's headers, all together: as much as common proxies take. The parser takes a hundred of them.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
@@ -58,14 +55,16 @@ pub const GRACE: Duration = Duration::from_secs(25);
 /// How long answers that are settled may take to leave.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// Who answers requests that were let in.
+pub trait Answers: Send + Sync + 'static {
+    fn answer(&self, request: Request<Body>) -> impl Future<Output = Response> + Send;
+}
+
 /// What a server serves, and to whom.
 #[derive(Debug)]
-pub struct Served {
+pub struct Served<A> {
     pub front: Front,
-    /// By far the most requests are for them, so they need no router.
-    pub apis: proxy::Offers,
-    /// For all the others.
-    pub router: Router,
+    pub doors: A,
     pub load: Load,
     /// How long what was sent may take to settle once the server was told to stop.
     pub grace: Duration,
@@ -117,7 +116,7 @@ impl Load {
 /// Serves until told to stop, and then until what was sent has `settled`, for as long as its grace lasts.
 pub async fn serve(
     listener: TcpListener,
-    served: Served,
+    served: Served<impl Answers>,
     stop: impl Future<Output = ()>,
     settled: impl AsyncFn(),
 ) {
@@ -163,7 +162,11 @@ pub async fn serve(
     let _unsettled_is_in_doubt = tokio::time::timeout(served.grace.max(LEAVE_TIME_MAX), rest).await;
 }
 
-async fn connection(stream: TcpStream, served: Arc<Served>, mut stopped: watch::Receiver<bool>) {
+async fn connection(
+    stream: TcpStream,
+    served: Arc<Served<impl Answers>>,
+    mut stopped: watch::Receiver<bool>,
+) {
     // Events are small and wanted at once. Without it they still arrive.
     let _slower = stream.set_nodelay(true);
     let departures = Departures::default();
@@ -186,7 +189,7 @@ async fn connection(stream: TcpStream, served: Arc<Served>, mut stopped: watch::
 
 async fn answer(
     request: Request<Incoming>,
-    served: Arc<Served>,
+    served: Arc<Served<impl Answers>>,
     departures: Departures,
 ) -> Result<Response, Infallible> {
     let permit = Arc::clone(&served.load.requests).try_acquire_owned().ok();
@@ -206,13 +209,10 @@ async fn answer(
     let page = CrossOrigin::of(&parts);
     let mut response = match served.front.admit(&mut parts).await {
         Ok(()) if page.asks_permission() => page.permission(),
-        // Boxed, so that a connection without a request is small.
-        Ok(()) if parts.uri.path().starts_with(proxy::PATH) => {
-            Box::pin(proxy::serve(&served.apis, parts, Body::new(body))).await
-        }
         Ok(()) => {
             let request = Request::from_parts(parts, Body::new(body));
-            served.router.clone().call(request).await.unwrap_or_else(|never| match never {})
+            // Boxed, so that a connection without a request is small.
+            Box::pin(served.doors.answer(request)).await
         }
         Err(refused) => {
             let mut refused = *refused;

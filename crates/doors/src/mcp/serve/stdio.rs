@@ -238,9 +238,9 @@ impl Stdio {
         let frame = given.frame.clone();
         self.to_client.push(Parcel::of(frame).then(move |fate| {
             let runtime = this.runtime.clone();
-            if fate == Fate::Written {
+            if let (Fate::Written, Some(delivery)) = (fate, given.delivery) {
                 runtime.spawn(async move {
-                    this.door.delivered(&given).await;
+                    delivery.marked().await;
                     drop(working);
                 });
             }

@@ -246,7 +246,7 @@ impl Child {
                         ending.end(door.guard(*guarded).await);
                         drop((renamed, working));
                     });
-                    return respond::call(Arc::clone(asked.door), stream).await;
+                    return respond::call(stream).await;
                 }
             }
         }
@@ -255,7 +255,7 @@ impl Child {
             let frame = this.pass(&door, &id, renamed).await;
             ending.end(Some(Given::plain(frame)));
         });
-        respond::call(Arc::clone(asked.door), stream).await
+        respond::call(stream).await
     }
 
     /// Passes a request on under its own name, and gives its answer the client's.

@@ -143,7 +143,7 @@ impl Remote {
         let last_event = asked.headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
         let reader = last_event.and_then(|last| self.resumable.after(&asked.owner, last));
         match reader {
-            Some(reader) => respond::following(Arc::clone(asked.door), reader, HeaderMap::new()),
+            Some(reader) => respond::following(reader, HeaderMap::new()),
             None => self.forward(&asked, Bytes::new()).await,
         }
     }
@@ -216,7 +216,7 @@ impl Remote {
                     resumable.ended(&ending);
                     drop(working);
                 });
-                respond::call(door, stream).await
+                respond::call(stream).await
             }
         }
     }

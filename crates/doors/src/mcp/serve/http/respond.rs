@@ -1,11 +1,12 @@
 //! From what a call came to, to an HTTP response.
 
 use super::stream::{Begun, CallStream, Next, Reader};
+use crate::delivery::Delivery;
 use crate::http::body::Piped;
 use crate::http::headers::end_to_end;
 use crate::http::server::departure::Departure;
 use crate::http::server::problem;
-use crate::mcp::door::{Door, Given};
+use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
 use crate::mcp::link::remote::{Answered, Form};
 use crate::mcp::message::NotAMessage;
@@ -52,18 +53,18 @@ pub fn stream_headers(mut headers: HeaderMap) -> HeaderMap {
 }
 
 /// The answer of a guarded call, as soon as it begins.
-pub async fn call(door: Arc<Door>, stream: Arc<CallStream>) -> Response {
+pub async fn call(stream: Arc<CallStream>) -> Response {
     match stream.begun().await {
-        Begun::Stream(headers) => following(door, stream.reader(), headers),
-        Begun::Whole { given: None, .. } => following(door, stream.reader(), HeaderMap::new()),
-        Begun::Whole { given: Some(given), answered } => whole(door, given, answered),
+        Begun::Stream(headers) => following(stream.reader(), headers),
+        Begun::Whole { given: None, .. } => following(stream.reader(), HeaderMap::new()),
+        Begun::Whole { given: Some(given), answered } => whole(&given, answered),
     }
 }
 
-fn whole(door: Arc<Door>, given: Arc<Given>, answered: Option<Answered>) -> Response {
+fn whole(given: &Given, answered: Option<Answered>) -> Response {
     match answered {
         // Whatever stands before the server speaks to the client, not to the model: it may ask for a credential.
-        Some(Answered { status, headers, form: Form::Refusal(body) }) if !given.is_success() => {
+        Some(Answered { status, headers, form: Form::Refusal(body) }) if !given.is_success => {
             with_status(status, headers, Body::from(body))
         }
         answered => {
@@ -72,14 +73,14 @@ fn whole(door: Arc<Door>, given: Arc<Given>, answered: Option<Answered>) -> Resp
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
             let mut response = with_status(status, headers, Body::from(given.frame.to_bytes()));
-            response.extensions_mut().insert(Departure::then(Parting { door, given }.action()));
+            response.extensions_mut().insert(Departure::then(Parting::of(given)));
             response
         }
     }
 }
 
 /// Gives a reader's events on, until its end or until nobody reads them.
-pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Response {
+pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
     let (writer, body) = Piped::new();
     let departure = Departure::default();
     let parting = departure.clone();
@@ -97,7 +98,7 @@ pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Res
                 }
                 Next::Last(raw, given) => {
                     // First: with the last part the connection may have everything.
-                    parting.is_followed_by(Parting { door, given }.action());
+                    parting.is_followed_by(Parting::of(&given));
                     let _gone = writer.send(raw).await;
                     return;
                 }
@@ -111,27 +112,19 @@ pub fn following(door: Arc<Door>, mut reader: Reader, headers: HeaderMap) -> Res
     response
 }
 
-/// An answer on its way out. Once it has left, it counts as delivered; the client's next call waits for that mark, or
-/// until it is known that it never will.
-struct Parting {
-    door: Arc<Door>,
-    given: Arc<Given>,
-}
+/// An answer on its way out. The client's next call waits for its mark, or until it is known that there will be none:
+/// the stream that it came by keeps it for a client that comes back.
+struct Parting(Option<Delivery>);
 
 impl Parting {
-    fn action(self) -> impl FnOnce() + Send {
-        move || {
-            let working = self.door.hall.busy.begin();
-            tokio::spawn(async move {
-                self.door.delivered(&self.given).await;
-                drop(working);
-            });
-        }
+    fn of(given: &Given) -> impl FnOnce() + Send + use<> {
+        let mut parting = Parting(given.delivery.clone());
+        move || parting.0.take().into_iter().for_each(Delivery::mark)
     }
 }
 
 impl Drop for Parting {
     fn drop(&mut self) {
-        self.given.has_left();
+        self.0.iter().for_each(Delivery::has_left);
     }
 }
