@@ -38,8 +38,12 @@ impl Gathered {
         self.first.len() + self.rest.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     pub fn push(&mut self, data: Bytes) {
-        if self.len() == 0 {
+        if self.is_empty() {
             self.first = data;
             return;
         }
