@@ -221,6 +221,11 @@ impl View for Batch<'_> {
         let values = params![tag(family), family.0, except.map(|key| key.0)];
         statement.query_row(values, |row| digest(row, 0)).optional()
     }
+
+    fn has_open_neighbour(&mut self, of: Digest, not_held_by: OwnerId) -> rusqlite::Result<bool> {
+        let values = params![tag(of), not_held_by.0.to_be_bytes()];
+        self.statements.get(Sql::OpenNeighbour)?.exists(values)
+    }
 }
 
 /// What a family or neighbourhood is filed under in `open`. It need not be unique: the row says which one it is.

@@ -9,6 +9,7 @@ pub(super) enum Sql {
     OneRow,
     CellRevision,
     OpenRelative,
+    OpenNeighbour,
     Insert,
     Overwrite,
     Rehome,
@@ -40,6 +41,11 @@ impl Sql {
             Sql::OpenRelative => {
                 "SELECT effect.key FROM open CROSS JOIN effect ON effect.id = open.id \
                  WHERE open.family = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1"
+            }
+            // Two stretches of the index, one on each side of what is passed over. Nobody's rows come first.
+            Sql::OpenNeighbour => {
+                "SELECT 1 FROM open WHERE neighbourhood = ?1 AND owner < ?2 UNION ALL \
+                 SELECT 1 FROM open WHERE neighbourhood = ?1 AND owner > ?2"
             }
             Sql::Insert => {
                 "INSERT INTO effect(key, ordinal, revision, effect, run, family, neighbourhood, open, owner, \
