@@ -202,7 +202,8 @@ impl Tables {
 
     fn head(&self, id: u64) -> Head {
         let row = &self.rows[&id];
-        Head { id, ordinal: row.ordinal, revision: row.revision, index: row.index.clone() }
+        let index = row.index.clone();
+        Head { id, ordinal: row.ordinal, revision: row.revision, index, reply_apart: false }
     }
 
     fn revision(&self, key: Digest) -> Revision {

@@ -11,6 +11,8 @@ pub(crate) struct Head {
     pub(crate) ordinal: u32,
     pub(crate) revision: Revision,
     pub(crate) index: Index,
+    /// The engine keeps its reply apart from the row.
+    pub(crate) reply_apart: bool,
 }
 
 /// An engine's state, as of the transaction in which the commit would land.

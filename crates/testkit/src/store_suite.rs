@@ -41,6 +41,7 @@ pub fn exercise<S: Store, G>(make: impl Fn() -> (S, G)) {
         a_required_cell_that_moved_conflicts,
         the_epoch_is_the_revision_of_its_cell,
         a_record_and_a_turn_land_together_or_not_at_all,
+        a_reply_grows_shrinks_and_goes_as_it_is_told,
         one_commit_cannot_write_a_row_twice,
         a_family_with_an_open_relative_is_not_quiet,
         a_neighbourhood_with_an_open_row_of_others_is_not_quiet,
@@ -278,6 +279,32 @@ async fn a_record_and_a_turn_land_together_or_not_at_all<S: Store>(store: Arc<S>
     done(&*store, both(0)).await;
     assert_eq!(store.cell(turn).await.expect("readable").expect("a cell").revision, Revision(1));
     assert_eq!(newest(&*store, key).await.revision, Revision(1));
+}
+
+async fn a_reply_grows_shrinks_and_goes_as_it_is_told<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    let mut revision = 0;
+    for length in [0, 1, 100_000, 1_024, 1_025, 300, 2_000_000, 0] {
+        let reply = vec![b'r'; length];
+        for (change, kept) in [
+            (ReplyChange::Set(reply.clone()), Some(&reply)),
+            (ReplyChange::Keep, Some(&reply)),
+            (ReplyChange::Drop, None),
+            (ReplyChange::Keep, None),
+            (ReplyChange::Set(reply.clone()), Some(&reply)),
+        ] {
+            let open = change == ReplyChange::Drop;
+            done(&*store, one(with_reply(record(key, 1, revision, index(1, open)), change))).await;
+            revision += 1;
+            let row = store.read(key).await.unwrap().row.unwrap();
+            assert_eq!(row.reply.as_ref(), kept, "{length} bytes");
+            assert_eq!(store.reply(key, 1).await.unwrap().as_ref(), kept, "{length} bytes");
+        }
+    }
+    done(&*store, one(Put::DropReply { key, ordinal: 1 })).await;
+    assert_eq!(store.read(key).await.unwrap().row.unwrap().reply, None);
+    done(&*store, one(with_reply(record(key, 1, revision, index(1, false)), ReplyChange::Keep))).await;
+    assert_eq!(store.reply(key, 1).await.unwrap(), None);
 }
 
 async fn one_commit_cannot_write_a_row_twice<S: Store>(store: Arc<S>) {
