@@ -135,6 +135,7 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
             "keep the file, restore a backup, then: semel ledger epoch bump --reason restored".into()
         }
         Error::TooNew { .. } => "use the newer semel that wrote it".into(),
+        Error::TooOld { .. } => "`semel ledger prune`, like whatever writes, brings it up to date".into(),
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
         Error::Open { .. } => "semel doctor".into(),
         Error::NoSuchEffect(_) => "semel ledger list".into(),

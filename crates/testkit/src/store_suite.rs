@@ -107,7 +107,8 @@ pub fn record(key: Digest, ordinal: u32, expected: u64, index: Index) -> Put {
     Put::Record { key, ordinal, expected, index, body, reply: ReplyChange::Keep }
 }
 
-fn with_reply(put: Put, change: ReplyChange) -> Put {
+/// The same write, with a reply.
+pub fn with_reply(put: Put, change: ReplyChange) -> Put {
     match put {
         Put::Record { key, ordinal, expected, index, body, .. } => {
             Put::Record { key, ordinal, expected, index, body, reply: change }

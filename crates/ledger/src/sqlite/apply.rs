@@ -20,8 +20,10 @@ pub(super) use index_columns;
 /// Larger replies lie apart from their rows: a row is rewritten more often than its reply.
 const REPLY_IN_ROW_MAX: usize = 1_024;
 
-/// What a claim keeps free in its row for the reply, so that settling does not have to move the rows beside it.
-const ROOM: [u8; 256] = [b' '; 256];
+/// Room in a row for what settling adds to it, so that it does not have to move the rows beside it: as much as the last
+/// reply took, and some for the verdict.
+static ROOM: [u8; REPLY_IN_ROW_MAX + VERDICT_BYTES] = [b' '; REPLY_IN_ROW_MAX + VERDICT_BYTES];
+const VERDICT_BYTES: usize = 64;
 
 /// One write transaction, and what this process remembers of those before.
 pub(super) struct Batch<'c> {
@@ -57,7 +59,10 @@ impl<'c> Batch<'c> {
             Put::Record { key, ordinal, expected, index, body, reply } => {
                 let revision = expected.next();
                 let apart = match reply {
-                    ReplyChange::Set(body) => body.len() > REPLY_IN_ROW_MAX,
+                    ReplyChange::Set(body) => {
+                        self.remembered.reply_bytes = body.len().min(REPLY_IN_ROW_MAX);
+                        body.len() > REPLY_IN_ROW_MAX
+                    }
                     ReplyChange::Keep => head.is_some_and(|head| head.reply_apart),
                     ReplyChange::Drop => false,
                 };
@@ -127,7 +132,7 @@ impl<'c> Batch<'c> {
             micros(index.opened_at),
             micros(index.changed_at),
             body,
-            in_row(reply, index.open)
+            in_row(reply, index.open, self.remembered.reply_bytes)
         ])?;
         if index.open {
             self.list_open(id, index)?;
@@ -153,7 +158,7 @@ impl<'c> Batch<'c> {
                 self.statements.get(Sql::Overwrite)?.execute(values)?
             }
             reply => {
-                let reply = in_row(reply, index.open);
+                let reply = in_row(reply, index.open, self.remembered.reply_bytes);
                 let values = params![id, revision, index.open, owner, at, body, reply];
                 self.statements.get(Sql::OverwriteWithReply)?.execute(values)?
             }
@@ -247,12 +252,12 @@ impl View for Batch<'_> {
 }
 
 /// What stands in a row for its reply.
-fn in_row(reply: &ReplyChange, open: bool) -> ToSqlOutput<'_> {
+fn in_row(reply: &ReplyChange, open: bool, usual_bytes: usize) -> ToSqlOutput<'_> {
     const APART: i64 = 1;
     let value = match reply {
         ReplyChange::Set(body) if body.len() <= REPLY_IN_ROW_MAX => ValueRef::Blob(body),
         ReplyChange::Set(_) => ValueRef::Integer(APART),
-        ReplyChange::Drop if open => ValueRef::Text(&ROOM),
+        ReplyChange::Drop if open => ValueRef::Text(&ROOM[..usual_bytes + VERDICT_BYTES]),
         ReplyChange::Drop | ReplyChange::Keep => ValueRef::Null,
     };
     ToSqlOutput::Borrowed(value)

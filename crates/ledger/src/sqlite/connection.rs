@@ -14,8 +14,9 @@ const SQLITE_NEEDED: (i32, &str) = (3_051_003, "3.51.3");
 /// About twenty statements exist; none may be compiled twice.
 const STATEMENTS_MAX: usize = 48;
 
-/// Pages that the writer keeps: the inner nodes of the key index of ten million effects, and its hot leaves.
-const WRITER_CACHE_KIB: u32 = 32 * 1024;
+/// Pages that the writer keeps: the inner nodes of the key index of ten million effects, and its hot leaves. Not more:
+/// after each split of a page, which re-keys pages for a moment, SQLite walks the whole table of them.
+const WRITER_CACHE_KIB: u32 = 16 * 1024;
 
 /// Readers lean on the operating system's cache; each of them has this of its own.
 const READER_CACHE_KIB: u32 = 16 * 1024;

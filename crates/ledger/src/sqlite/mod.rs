@@ -107,8 +107,14 @@ impl SqliteStore {
                     "SELECT count(*) FROM (SELECT 1 FROM effect GROUP BY key, ordinal HAVING count(*) > 1)",
                 ),
                 (
-                    "replies belong to no effect",
-                    "SELECT count(*) FROM reply WHERE id NOT IN (SELECT id FROM effect)",
+                    "replies lie apart that no effect points to",
+                    "SELECT count(*) FROM reply \
+                     WHERE id NOT IN (SELECT id FROM effect WHERE typeof(effect.reply) = 'integer')",
+                ),
+                (
+                    "effects point to a reply that is not there",
+                    "SELECT count(*) FROM effect \
+                     WHERE typeof(effect.reply) = 'integer' AND id NOT IN (SELECT id FROM reply)",
                 ),
             ];
             for (what, count) in own {

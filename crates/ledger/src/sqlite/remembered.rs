@@ -22,6 +22,8 @@ pub(super) struct Remembered {
     /// The newest row of a record.
     rows: HashMap<Digest, Head>,
     cells: HashMap<Digest, Revision>,
+    /// What the last reply took in its row; the next one will take about as much. Never forgotten, being no fact.
+    pub(super) reply_bytes: usize,
 }
 
 impl Remembered {
@@ -29,14 +31,14 @@ impl Remembered {
     pub(super) fn check(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let version = Some(read::data_version(connection)?);
         if self.version != version || self.rows.len().max(self.cells.len()) > KEPT_MAX {
-            *self = Remembered { version, ..Remembered::default() };
+            *self = Remembered { version, reply_bytes: self.reply_bytes, ..Remembered::default() };
         }
         Ok(())
     }
 
     /// After a transaction that may not have landed, and with a new connection, whose versions are its own.
     pub(super) fn nothing(&mut self) {
-        *self = Remembered::default();
+        *self = Remembered { reply_bytes: self.reply_bytes, ..Remembered::default() };
     }
 
     pub(super) fn newest(&self, key: Digest) -> Option<&Head> {

@@ -17,11 +17,18 @@
 use super::fault::Fault;
 use crate::Error;
 use crate::place::Place;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use semel_core::digest::Digest;
 
 /// The stored form that this code writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+
+/// The first one kept every reply apart.
+const RENEW_FIRST: &str = "
+ALTER TABLE effect ADD COLUMN reply ANY;
+UPDATE effect SET reply = 1 WHERE id IN (SELECT id FROM reply);
+UPDATE meta SET format = 2, min_reader = 2, min_writer = 2;
+";
 
 const TABLES: &str = "
 CREATE TABLE meta(
@@ -64,11 +71,11 @@ pub(super) fn recognise(
         .prepare_cached("SELECT format, min_reader, min_writer, secret_check FROM meta")
         .and_then(|mut query| {
             query.query_row([], |row| {
-                let needs: (u32, u32) = (row.get(1)?, row.get(2)?);
+                let needs: (u32, u32, u32) = (row.get(0)?, row.get(1)?, row.get(2)?);
                 Ok((needs, row.get::<_, Vec<u8>>(3)?))
             })
         });
-    let ((min_reader, min_writer), check) = match meta {
+    let ((format, min_reader, min_writer), check) = match meta {
         Ok(meta) => meta,
         Err(error) if Fault::of(&error) == Fault::Statement => return is_empty(connection, place),
         Err(rusqlite::Error::QueryReturnedNoRows) => {
@@ -86,7 +93,23 @@ pub(super) fn recognise(
     if check != secret_check.0 {
         return Err(Error::WrongSecret { path: path() });
     }
+    if format < FORMAT {
+        if access == Access::Read {
+            return Err(Error::TooOld { path: path(), has: format, needs: FORMAT });
+        }
+        renew(connection).map_err(|error| Fault::while_opening(place, &error))?;
+    }
     Ok(true)
+}
+
+/// Brings a ledger of an older form up to date. Of several processes that want to, the first does.
+fn renew(connection: &Connection) -> rusqlite::Result<()> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let format: u32 = transaction.query_row("SELECT format FROM meta", [], |row| row.get(0))?;
+    if format < FORMAT {
+        transaction.execute_batch(RENEW_FIRST)?;
+    }
+    transaction.commit()
 }
 
 pub(super) fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {

@@ -3,8 +3,8 @@ use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::place::Place;
 use semel_ledger::sqlite::{OpenOptions, SqliteStore};
-use semel_ledger::store::{Committed, Store};
-use semel_testkit::store_suite::{claim, index, named};
+use semel_ledger::store::{Committed, ReplyChange, Store};
+use semel_testkit::store_suite::{claim, index, named, one, record, with_reply};
 use std::fs;
 
 /// A closed ledger of some hundred effects, all of it in the database file and none in the WAL.
@@ -76,6 +76,40 @@ fn a_sound_ledger_has_no_complaints() {
     assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
     meddle(&place, "DELETE FROM open WHERE id = 7");
     assert_eq!(store.integrity_check().expect("checkable").len(), 1);
+    meddle(&place, "UPDATE effect SET reply = 1 WHERE id = 3");
+    assert_eq!(store.integrity_check().expect("checkable").len(), 2);
+}
+
+#[test]
+fn a_ledger_of_the_first_format_is_brought_up_to_date_with_all_its_replies() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    written(&place);
+    let replies = [("small", 5), ("large", 5_000)];
+    let store = scene::open(&place).expect("it opens").store;
+    for (n, (key, length)) in replies.into_iter().enumerate() {
+        let settled = record(named(key), 1, 0, index(10_000 + n as u128, false));
+        let commit = one(with_reply(settled, ReplyChange::Set(vec![b'r'; length])));
+        assert_eq!(scene::runtime().block_on(store.commit(commit)).expect("writable"), Committed::Done);
+    }
+    drop(store);
+    // What the first format had: every reply apart, and no word of it in the row.
+    meddle(
+        &place,
+        "INSERT INTO reply(id, body) SELECT id, reply FROM effect WHERE typeof(reply) = 'blob'; \
+         ALTER TABLE effect DROP COLUMN reply; \
+         UPDATE meta SET format = 1, min_reader = 1, min_writer = 1",
+    );
+    let read_only = OpenOptions { read_only: true, ..OpenOptions::at(place.clone(), At(1_000_000)) };
+    assert!(matches!(SqliteStore::open(read_only.clone()), Err(Error::TooOld { has: 1, needs: 2, .. })));
+    let store = scene::open(&place).expect("it opens").store;
+    for (key, length) in replies {
+        let reply = scene::runtime().block_on(store.reply(named(key), 1)).expect("readable");
+        assert_eq!(reply.map(|reply| reply.len()), Some(length), "{key}");
+    }
+    assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
+    drop(store);
+    SqliteStore::open(read_only).expect("it may be read now");
 }
 
 #[test]
@@ -84,7 +118,7 @@ fn a_newer_format_is_refused_as_far_as_it_asks_for() {
     let place = scene::place(&directory);
     written(&place);
     meddle(&place, "UPDATE meta SET format = 9, min_writer = 8");
-    assert!(matches!(scene::open(&place), Err(Error::TooNew { needs: 8, has: 1, .. })));
+    assert!(matches!(scene::open(&place), Err(Error::TooNew { needs: 8, has: 2, .. })));
     let read_only = OpenOptions { read_only: true, ..OpenOptions::at(place.clone(), At(1_000_000)) };
     let store = SqliteStore::open(read_only.clone()).expect("it may be read").store;
     assert!(matches!(
