@@ -2,8 +2,9 @@
 
 use crate::begin::Handed;
 use crate::clock::Clock;
+use crate::look::{asks_first, may_have_lookalikes};
 use crate::observe::{Settling, Told};
-use crate::pass::{Call, Own};
+use crate::pass::{Call, Own, Sight};
 use crate::reply::{Passed, answer_of_record, answer_ran, held};
 use crate::upstream::{Recorded, Seen, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
@@ -19,6 +20,7 @@ use semel_core::outcome::Outcome;
 use semel_core::time::At;
 use semel_core::undo::{Filling, Undo};
 use semel_core::wording;
+use semel_ledger::Error::{NotWritten, Overloaded};
 use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -52,11 +54,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         how: How,
         fence: Option<(Digest, Revision)>,
     ) -> Result<Option<Passed>, Error> {
+        let claims = matches!(how, How::Claim(_));
+        let asks = claims && asks_first(call);
         // What most calls do not need is boxed: it would have its room in all of them.
-        if matches!(how, How::Claim(_))
-            && self.looks_first(call)
-            && let Some(passed) = Box::pin(self.look_first(call, found)).await?
-        {
+        if asks && let Some(passed) = Box::pin(self.look_first(call, found)).await? {
             return Ok(Some(passed));
         }
         let turn = match call.intent.turn {
@@ -69,6 +70,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         if !call.prepared {
             if let Err(not_started) = call.upstream.prepare().await {
+                if call.sight == Sight::Guessed {
+                    return Ok(None);
+                }
                 return Ok(Some(Passed::not_started(found, not_started, call.rule)));
             }
             call.prepared = true;
@@ -90,7 +94,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Class::Generate => DEADLINE_GENERATE,
             _ => DEADLINE_DEFAULT,
         }));
-        let wanted = Wanted {
+        let mut wanted = Wanted {
             intent: call.intent,
             rule: call.rule,
             found,
@@ -106,15 +110,27 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             fence,
             turn,
             alias,
+            neighbourhood_quiet: claims && !asks && may_have_lookalikes(call),
             sender: call.away.map_or(Sender::Here, Sender::Away),
         };
         self.point("gate.before_claim")?;
-        let claimed = self.ledger.claim(wanted).await?;
+        let mut claimed = match self.ledger.claim(&wanted).await {
+            // A repeat is answered also by a ledger that cannot be written.
+            Err(NotWritten { .. } | Overloaded) if call.sight == Sight::Guessed => return Ok(None),
+            claimed => claimed?,
+        };
+        if let Claimed::Neighbourhood = &claimed {
+            if let Some(passed) = Box::pin(self.lookalike(call, found)).await? {
+                return Ok(Some(passed));
+            }
+            wanted.neighbourhood_quiet = false;
+            claimed = self.ledger.claim(&wanted).await?;
+        }
         if let Claimed::Won(_) = &claimed {
             self.tell(&Told::Claimed { took: self.clock.elapsed().saturating_sub(claimed_from) });
         }
         match claimed {
-            Claimed::Moved => Ok(None),
+            Claimed::Moved | Claimed::Neighbourhood => Ok(None),
             Claimed::Family(other) => Box::pin(self.family_open(call, other, now)).await,
             Claimed::Won(claim) if call.away.is_some() => {
                 call.handed = Some(Box::new(Handed { claim, possible_repeat }));

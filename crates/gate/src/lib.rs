@@ -9,6 +9,7 @@ pub mod clock;
 pub mod confirm;
 pub mod counts;
 mod error;
+mod guess;
 mod look;
 pub mod observe;
 mod owed;
@@ -25,6 +26,7 @@ pub use reply::{GivenReply, Passed};
 
 use clock::Clock;
 use counts::Counts;
+use guess::Guess;
 use observe::{Observer, Told};
 use owed::Debts;
 use semel_core::policy::Mode;
@@ -45,16 +47,24 @@ pub struct Gate<S, H, E, C> {
     /// Whoever else is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
     debts: Debts,
+    guess: Guess,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
-        Gate { ledger, clock, mode, counts: Arc::default(), observer: None, debts: Debts::default() }
+        let (counts, debts, guess) = (Arc::default(), Debts::default(), Guess::default());
+        Gate { ledger, clock, mode, counts, observer: None, debts, guess }
     }
 
     #[must_use]
     pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
         Gate { observer: Some(observer), ..self }
+    }
+
+    /// Takes every call for new until the claim shows otherwise. For simulations, which want wrong guesses.
+    #[must_use]
+    pub fn guessing(self) -> Self {
+        Gate { guess: Guess::always(), ..self }
     }
 
     /// Adds what was counted since the last time to the ledger's own counts.

@@ -82,12 +82,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// Whether there is anything to look at before a claim.
-    pub(crate) fn looks_first<U>(&self, call: &Call<'_, U>) -> bool {
-        may_have_lookalikes(call) || probes_before(call).is_some()
-    }
-
-    /// Looks at what speaks against a claim: a lookalike, or that it is already there.
+    /// Looks at what speaks against a claim: a lookalike, or that it is already there. The lookalike first: then nobody
+    /// is asked.
     pub(crate) async fn look_first<U: Upstream>(
         &self,
         call: &mut Call<'_, U>,
@@ -100,7 +96,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// A lookalike of an in-doubt consequential effect in its scope is held, with the differing paths named.
-    async fn lookalike<U>(&self, call: &Call<'_, U>, found: &Found) -> Result<Option<Passed>, Error> {
+    pub(crate) async fn lookalike<U>(
+        &self,
+        call: &Call<'_, U>,
+        found: &Found,
+    ) -> Result<Option<Passed>, Error> {
         if !may_have_lookalikes(call) {
             return Ok(None);
         }
@@ -131,7 +131,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 }
 
-fn may_have_lookalikes<U>(call: &Call<'_, U>) -> bool {
+/// Whether the upstream is asked before a claim.
+pub(crate) fn asks_first<U>(call: &Call<'_, U>) -> bool {
+    probes_before(call).is_some()
+}
+
+/// Without a question to the upstream first, the claim itself finds out whether there is anything to compare with.
+pub(crate) fn may_have_lookalikes<U>(call: &Call<'_, U>) -> bool {
     call.rule.class == Class::Consequential
 }
 

@@ -2,7 +2,7 @@
 
 use crate::begin::Handed;
 use crate::clock::Clock;
-use crate::look::in_doubt;
+use crate::look::{asks_first, in_doubt};
 use crate::observe::{Answered, Told};
 use crate::reply::{
     Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, joined_answer,
@@ -70,6 +70,16 @@ pub(crate) struct Call<'a, U> {
     pub(crate) seen: Option<Arc<Known>>,
     /// A transport sent the call again.
     pub(crate) reissued: bool,
+    /// What the call goes by.
+    pub(crate) sight: Sight,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    NotYet,
+    /// Nobody has looked: it is taken for new, which the claim will show.
+    Guessed,
+    Looked,
 }
 
 impl<'a, U> Call<'a, U> {
@@ -90,6 +100,7 @@ impl<'a, U> Call<'a, U> {
             handed: None,
             seen: None,
             reissued: false,
+            sight: Sight::NotYet,
         }
     }
 
@@ -213,12 +224,25 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// One look at the ledger and one step. `None`: look again.
     pub(crate) async fn round<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Option<Passed>, Error> {
         let now = self.clock.now();
+        if self.guesses(call) {
+            call.sight = Sight::Guessed;
+            let passed = self.claim_unseen(call, now).await;
+            if !matches!(passed, Ok(None)) || call.handed.is_some() || call.own.is_some() {
+                return passed;
+            }
+            self.guess.was_wrong();
+        }
+        let first = call.sight != Sight::Looked;
+        call.sight = Sight::Looked;
         if let Some(alias) = call.intent.alias {
             // Asked anew each time: of two calls that bring one key to two intents, the faster has it.
             call.key = self.ledger.alias(alias).await?.unwrap_or(call.intent.key);
         }
         let (fence, fenced) = self.fence(call.intent).await?;
         let found = self.ledger.observe(call.key, now).await?;
+        if first {
+            self.guess.learn(&found);
+        }
         call.seen = found.newest.clone();
         let situation =
             Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
@@ -301,6 +325,29 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)))
             }
+        }
+    }
+
+    /// Whether a call is taken for new without a look. Not where more than its record has to be looked at.
+    fn guesses<U>(&self, call: &Call<'_, U>) -> bool {
+        let plain = call.intent.alias.is_none() && call.intent.turn.is_none() && !asks_first(call);
+        call.sight == Sight::NotYet && plain && self.guess.is_new()
+    }
+
+    /// Claims as if nothing were known. `None`: something is, or the claim cannot be had; look.
+    async fn claim_unseen<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        now: At,
+    ) -> Result<Option<Passed>, Error> {
+        let found = Found::nothing(call.key);
+        let situation = Situation { now, fenced: false, forgotten_before: None };
+        match decide(None, call.intent, call.rule, &situation) {
+            Decision::Claim(claiming) => {
+                let fence = call.intent.run_key.map(|run| (self.ledger.fence_key(run), Revision::ABSENT));
+                Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await
+            }
+            _ => Ok(None),
         }
     }
 

@@ -3,9 +3,11 @@
 use crate::cells::{Turn, TurnHolder};
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
-use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, family_of, undetermined};
+use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, undetermined};
 use crate::record::{Known, encode, index_after, index_of_first};
-use crate::store::{Commit, Committed, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store};
+use crate::store::{
+    Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store,
+};
 use crate::{Error, journal};
 use semel_core::class::Class;
 use semel_core::decide::Claiming;
@@ -75,6 +77,8 @@ pub struct Wanted<'a> {
     pub turn: Option<FreeTurn>,
     /// Where the caller's own key is to point to this intent.
     pub alias: Option<Digest>,
+    /// Nobody has looked whether something in its neighbourhood is in doubt, so there must be nothing.
+    pub neighbourhood_quiet: bool,
     pub sender: Sender,
 }
 
@@ -113,15 +117,21 @@ pub enum Claimed {
     Moved,
     /// An open effect with the same identity exists in another scope, under this key.
     Family(Digest),
+    /// Something else is open in its neighbourhood: look at it first.
+    Neighbourhood,
 }
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    pub async fn claim(&self, wanted: Wanted<'_>) -> Result<Claimed, Error> {
-        let Asked { commit, claim } = self.ask(&wanted)?;
+    pub async fn claim(&self, wanted: &Wanted<'_>) -> Result<Claimed, Error> {
+        let Asked { commit, claim } = self.ask(wanted)?;
         let nonce = commit.nonce;
         match self.store.commit(commit).await? {
             Committed::Done => Ok(Claimed::Won(claim)),
-            Committed::Conflict(conflict) => Ok(family_of(conflict).map_or(Claimed::Moved, Claimed::Family)),
+            Committed::Conflict(conflict) => Ok(match conflict {
+                Conflict::Family(other) => Claimed::Family(other),
+                Conflict::Neighbourhood => Claimed::Neighbourhood,
+                Conflict::Record | Conflict::Cell(_) => Claimed::Moved,
+            }),
             // Rule 15: "held by me" is won.
             Committed::Unknown => {
                 let found = self.find(wanted.found.key).await.map_err(undetermined)?;
@@ -177,12 +187,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
         // Two runs may well ask a model the same thing at once.
         let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);
+        let neighbourhood_quiet = match wanted.neighbourhood_quiet {
+            true => Some((wanted.intent.neighbourhood, self.holders.me()?)),
+            false => None,
+        };
         let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
         cells.extend(wanted.fence);
         let commit = Commit {
             nonce: event.nonce(),
             puts,
-            require: Require { cells, family_quiet, room: true },
+            require: Require { cells, family_quiet, neighbourhood_quiet, room: true },
             journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
             durability: promised(&effect),
         };

@@ -5,8 +5,8 @@ use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{Known, decode, encode, index_after, run_digest};
 use crate::store::{
-    By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, JournalLine, Page, Put, ReplyChange,
-    Require, Revision, Row, Store,
+    By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Page, Put, ReplyChange, Require,
+    Revision, Row, Store,
 };
 use crate::undo::may_be_undone;
 use crate::{Error, journal};
@@ -40,6 +40,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// What is found of an intent that nobody has had yet, in a store that never forgot anything.
+    pub fn nothing(key: Digest) -> Self {
+        Found { key, revision: Revision::ABSENT, epoch: Revision::ABSENT, newest: None, reply: None }
+    }
+
     pub fn effect(&self) -> Option<&Effect> {
         self.newest.as_ref().map(|known| &known.effect)
     }
@@ -285,9 +290,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// The fence of a run, with the cell a claim must require.
     pub async fn fence(&self, run_key: Digest) -> Result<(Digest, Revision, Option<Fence>), Error> {
-        let key = fence_key(&self.secret, run_key);
+        let key = self.fence_key(run_key);
         let (revision, fence) = self.cell(key).await?;
         Ok((key, revision, fence))
+    }
+
+    pub fn fence_key(&self, run_key: Digest) -> Digest {
+        fence_key(&self.secret, run_key)
     }
 
     pub async fn epoch(&self) -> Result<(Revision, Option<Epoch>), Error> {
@@ -368,12 +377,4 @@ pub(crate) enum Written {
 
 pub(crate) fn undetermined(error: Error) -> Error {
     Error::Undetermined { what: error.to_string() }
-}
-
-/// The conflict of a claim, where it matters which one it was.
-pub(crate) fn family_of(conflict: Conflict) -> Option<Digest> {
-    match conflict {
-        Conflict::Family(other) => Some(other),
-        Conflict::Record | Conflict::Cell(_) => None,
-    }
 }

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::precondition::{Finding, Head, View, examine, moved};
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX, JournalLine, Latest,
-    PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, Store, Versioned,
+    OwnerId, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, Store, Versioned,
 };
 use semel_core::digest::Digest;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -202,7 +202,8 @@ impl Tables {
 
     fn head(&self, id: u64) -> Head {
         let row = &self.rows[&id];
-        Head { id, ordinal: row.ordinal, revision: row.revision, index: row.index.clone() }
+        let index = row.index.clone();
+        Head { id, ordinal: row.ordinal, revision: row.revision, index, reply_apart: false }
     }
 
     fn revision(&self, key: Digest) -> Revision {
@@ -238,6 +239,13 @@ impl View for Tables {
     ) -> Result<Option<Digest>, Infallible> {
         let relative = |row: &&Row| row.index.open && row.index.family == family && Some(row.key) != except;
         Ok(self.rows.values().find(relative).map(|row| row.key))
+    }
+
+    fn has_open_neighbour(&mut self, of: Digest, not_held_by: OwnerId) -> Result<bool, Infallible> {
+        let neighbour = |row: &Row| {
+            row.index.open && row.index.neighbourhood == of && row.index.owner != Some(not_held_by)
+        };
+        Ok(self.rows.values().any(neighbour))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What must hold for a commit to land. Every engine asks this one function, so that none can differ.
 
-use crate::store::{Commit, Conflict, Index, Put, Revision};
+use crate::store::{Commit, Conflict, Index, OwnerId, Put, Revision};
 use semel_core::digest::Digest;
 
 /// What a row looks like to whoever wants to overwrite it.
@@ -11,6 +11,8 @@ pub(crate) struct Head {
     pub(crate) ordinal: u32,
     pub(crate) revision: Revision,
     pub(crate) index: Index,
+    /// The engine keeps its reply apart from the row.
+    pub(crate) reply_apart: bool,
 }
 
 /// An engine's state, as of the transaction in which the commit would land.
@@ -29,6 +31,10 @@ pub(crate) trait View {
         family: Digest,
         except: Option<Digest>,
     ) -> Result<Option<Digest>, Self::Error>;
+
+    /// Whether there is an open row of this neighbourhood that somebody else holds, or nobody. It may say so of another
+    /// neighbourhood by mistake: whoever hears it looks.
+    fn has_open_neighbour(&mut self, of: Digest, not_held_by: OwnerId) -> Result<bool, Self::Error>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +47,7 @@ pub(crate) enum Finding {
 }
 
 /// Puts first, because a caller that lost a race wants to know that before anything else; then the required cells;
-/// then the family, the only check that costs a search.
+/// then the family and the neighbourhood, the only checks that cost a search.
 pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding, V::Error> {
     if let Some(what) = absurd(commit) {
         return Ok(Finding::Absurd(what));
@@ -93,6 +99,11 @@ pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding,
         && let Some(other) = view.open_relative(family, record_of(commit))?
     {
         return Ok(Finding::Conflict(Conflict::Family(other)));
+    }
+    if let Some((neighbourhood, me)) = commit.require.neighbourhood_quiet
+        && view.has_open_neighbour(neighbourhood, me)?
+    {
+        return Ok(Finding::Conflict(Conflict::Neighbourhood));
     }
     Ok(Finding::Clear(found))
 }

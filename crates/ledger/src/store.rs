@@ -112,6 +112,8 @@ pub struct Require {
     pub cells: Vec<(Digest, Revision)>,
     /// No *open* row with this family may exist under another intent key than this commit's record.
     pub family_quiet: Option<Digest>,
+    /// No *open* row of this neighbourhood may exist, but for those that this process holds.
+    pub neighbourhood_quiet: Option<(Digest, OwnerId)>,
     /// There must be room for it: it begins something, and may be refused at once where too many such wait. What ends
     /// something never is.
     pub room: bool,
@@ -169,6 +171,8 @@ pub enum Conflict {
     Cell(Digest),
     /// An open row of the family exists under this other intent key.
     Family(Digest),
+    /// An open row of the neighbourhood exists, which perhaps means the same.
+    Neighbourhood,
 }
 
 /// What to scan for, always in order of insertion.

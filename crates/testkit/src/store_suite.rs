@@ -41,8 +41,10 @@ pub fn exercise<S: Store, G>(make: impl Fn() -> (S, G)) {
         a_required_cell_that_moved_conflicts,
         the_epoch_is_the_revision_of_its_cell,
         a_record_and_a_turn_land_together_or_not_at_all,
+        a_reply_grows_shrinks_and_goes_as_it_is_told,
         one_commit_cannot_write_a_row_twice,
         a_family_with_an_open_relative_is_not_quiet,
+        a_neighbourhood_with_an_open_row_of_others_is_not_quiet,
         a_settled_relative_leaves_the_family_quiet,
         a_forgotten_row_is_gone_with_its_reply,
         an_open_row_cannot_be_forgotten,
@@ -279,6 +281,32 @@ async fn a_record_and_a_turn_land_together_or_not_at_all<S: Store>(store: Arc<S>
     assert_eq!(newest(&*store, key).await.revision, Revision(1));
 }
 
+async fn a_reply_grows_shrinks_and_goes_as_it_is_told<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    let mut revision = 0;
+    for length in [0, 1, 100_000, 1_024, 1_025, 300, 2_000_000, 0] {
+        let reply = vec![b'r'; length];
+        for (change, kept) in [
+            (ReplyChange::Set(reply.clone()), Some(&reply)),
+            (ReplyChange::Keep, Some(&reply)),
+            (ReplyChange::Drop, None),
+            (ReplyChange::Keep, None),
+            (ReplyChange::Set(reply.clone()), Some(&reply)),
+        ] {
+            let open = change == ReplyChange::Drop;
+            done(&*store, one(with_reply(record(key, 1, revision, index(1, open)), change))).await;
+            revision += 1;
+            let row = store.read(key).await.unwrap().row.unwrap();
+            assert_eq!(row.reply.as_ref(), kept, "{length} bytes");
+            assert_eq!(store.reply(key, 1).await.unwrap().as_ref(), kept, "{length} bytes");
+        }
+    }
+    done(&*store, one(Put::DropReply { key, ordinal: 1 })).await;
+    assert_eq!(store.read(key).await.unwrap().row.unwrap().reply, None);
+    done(&*store, one(with_reply(record(key, 1, revision, index(1, false)), ReplyChange::Keep))).await;
+    assert_eq!(store.reply(key, 1).await.unwrap(), None);
+}
+
 async fn one_commit_cannot_write_a_row_twice<S: Store>(store: Arc<S>) {
     let mut commit = claim(named("k"), index(1, true));
     commit.puts.push(record(named("k"), 2, 1, index(2, true)));
@@ -302,6 +330,33 @@ async fn a_family_with_an_open_relative_is_not_quiet<S: Store>(store: Arc<S>) {
     let mut no_record = one(cell(named("turn"), 0, ""));
     no_record.require.family_quiet = Some(family);
     assert_eq!(conflict(&*store, no_record).await, Conflict::Family(named("a")));
+}
+
+async fn a_neighbourhood_with_an_open_row_of_others_is_not_quiet<S: Store>(store: Arc<S>) {
+    let (neighbourhood, me, other) = (named("neighbourhood"), OwnerId(7), OwnerId(8));
+    let neighbour = |effect, owner| Index { neighbourhood, owner, ..index(effect, true) };
+    let quiet = |key: &str, effect, not_held_by| {
+        let mut commit = claim(named(key), neighbour(effect, Some(not_held_by)));
+        commit.require.neighbourhood_quiet = Some((neighbourhood, not_held_by));
+        commit
+    };
+    done(&*store, quiet("a", 1, me)).await;
+    done(&*store, quiet("b", 2, me)).await;
+    assert_eq!(conflict(&*store, quiet("c", 3, other)).await, Conflict::Neighbourhood);
+    assert_eq!(conflict(&*store, quiet("c", 3, OwnerId(1))).await, Conflict::Neighbourhood);
+    let settled = Index { owner: None, open: false, ..neighbour(2, None) };
+    done(&*store, one(record(named("b"), 1, 1, settled))).await;
+    done(&*store, one(record(named("a"), 1, 1, neighbour(1, None)))).await;
+    assert_eq!(
+        conflict(&*store, quiet("c", 3, me)).await,
+        Conflict::Neighbourhood,
+        "nobody holds it any more"
+    );
+    let settled = Index { owner: None, open: false, ..neighbour(1, None) };
+    done(&*store, one(record(named("a"), 1, 2, settled))).await;
+    let elsewhere = Index { neighbourhood: named("another"), ..neighbour(4, Some(other)) };
+    done(&*store, claim(named("d"), elsewhere)).await;
+    done(&*store, quiet("c", 3, me)).await;
 }
 
 async fn a_settled_relative_leaves_the_family_quiet<S: Store>(store: Arc<S>) {

@@ -3,6 +3,7 @@
 mod begun;
 mod counted;
 mod generate;
+mod guess;
 mod house;
 mod scenarios;
 mod simulation;

@@ -4,7 +4,7 @@ use super::remembered::Remembered;
 use super::statements::{Sql, Statements};
 use crate::precondition::{Finding, Head, View, examine};
 use crate::store::{Commit, Index, JournalLine, OwnerId, Put, ReplyChange, Revision};
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use semel_core::digest::Digest;
 use semel_core::time::At;
@@ -16,6 +16,12 @@ macro_rules! index_columns {
     };
 }
 pub(super) use index_columns;
+
+/// Larger replies lie apart from their rows: a row is rewritten more often than its reply.
+const REPLY_IN_ROW_MAX: usize = 1_024;
+
+/// What a claim keeps free in its row for the reply, so that settling does not have to move the rows beside it.
+const ROOM: [u8; 256] = [b' '; 256];
 
 /// One write transaction, and what this process remembers of those before.
 pub(super) struct Batch<'c> {
@@ -50,27 +56,44 @@ impl<'c> Batch<'c> {
         match put {
             Put::Record { key, ordinal, expected, index, body, reply } => {
                 let revision = expected.next();
+                let apart = match reply {
+                    ReplyChange::Set(body) => body.len() > REPLY_IN_ROW_MAX,
+                    ReplyChange::Keep => head.is_some_and(|head| head.reply_apart),
+                    ReplyChange::Drop => false,
+                };
                 let id = match head {
-                    None => self.insert(*key, *ordinal, revision, index, body)?,
+                    None => self.insert(*key, *ordinal, revision, index, body, reply)?,
                     Some(head) => {
-                        self.overwrite(head, revision, index, body)?;
+                        self.overwrite(head, revision, index, body, reply)?;
                         head.id as i64
                     }
                 };
-                let written = Head { id: id as u64, ordinal: *ordinal, revision, index: Index::clone(index) };
-                self.remembered.row(*key, written);
-                self.reply(id, reply, head.is_none())
+                match reply {
+                    ReplyChange::Set(body) if apart => {
+                        self.statements.get(Sql::StoreApart)?.execute(params![id, body])?;
+                    }
+                    _ if !apart && head.is_some_and(|head| head.reply_apart) => {
+                        self.statements.get(Sql::DropApart)?.execute([id])?;
+                    }
+                    _ => {}
+                }
+                let index = Index::clone(index);
+                let (id, ordinal, reply_apart) = (id as u64, *ordinal, apart);
+                self.remembered.row(*key, Head { id, ordinal, revision, index, reply_apart });
+                Ok(())
             }
             Put::Forget { key, .. } => {
                 self.remembered.forget(*key);
                 let id = head.expect("a row to forget was found by the check").id as i64;
                 self.statements.get(Sql::Forget)?.execute([id])?;
-                self.statements.get(Sql::DropReply)?.execute([id])?;
+                self.statements.get(Sql::DropApart)?.execute([id])?;
                 Ok(())
             }
-            Put::DropReply { .. } => {
+            Put::DropReply { key, .. } => {
+                self.remembered.forget(*key);
                 let id = head.expect("a row whose reply goes was found by the check").id as i64;
                 self.statements.get(Sql::DropReply)?.execute([id])?;
+                self.statements.get(Sql::DropApart)?.execute([id])?;
                 Ok(())
             }
             Put::Cell { key, expected, body } => {
@@ -89,6 +112,7 @@ impl<'c> Batch<'c> {
         revision: Revision,
         index: &Index,
         body: &[u8],
+        reply: &ReplyChange,
     ) -> rusqlite::Result<i64> {
         let id = self.statements.get(Sql::Insert)?.insert(params![
             key.0,
@@ -102,7 +126,8 @@ impl<'c> Batch<'c> {
             index.owner.map(|owner| owner.0.to_be_bytes()),
             micros(index.opened_at),
             micros(index.changed_at),
-            body
+            body,
+            in_row(reply, index.open)
         ])?;
         if index.open {
             self.list_open(id, index)?;
@@ -116,17 +141,23 @@ impl<'c> Batch<'c> {
         revision: Revision,
         index: &Index,
         body: &[u8],
+        reply: &ReplyChange,
     ) -> rusqlite::Result<()> {
         let id = head.id as i64;
         let old = &head.index;
-        self.statements.get(Sql::Overwrite)?.execute(params![
-            id,
-            revision.0 as i64,
-            index.open,
-            index.owner.map(|owner| owner.0.to_be_bytes()),
-            micros(index.changed_at),
-            body
-        ])?;
+        let owner = index.owner.map(|owner| owner.0.to_be_bytes());
+        let (revision, at) = (revision.0 as i64, micros(index.changed_at));
+        match reply {
+            ReplyChange::Keep => {
+                let values = params![id, revision, index.open, owner, at, body];
+                self.statements.get(Sql::Overwrite)?.execute(values)?
+            }
+            reply => {
+                let reply = in_row(reply, index.open);
+                let values = params![id, revision, index.open, owner, at, body, reply];
+                self.statements.get(Sql::OverwriteWithReply)?.execute(values)?
+            }
+        };
         // SQLite rewrites the index entries of every column that is named, changed or not. These hardly ever do.
         let lasting =
             |index: &Index| (index.effect, index.run, index.family, index.neighbourhood, index.opened_at);
@@ -160,19 +191,6 @@ impl<'c> Batch<'c> {
             tag(index.neighbourhood),
             owner.as_ref().map_or(&[][..], |owner| &owner[..])
         ])?;
-        Ok(())
-    }
-
-    fn reply(&mut self, id: i64, change: &ReplyChange, new: bool) -> rusqlite::Result<()> {
-        match change {
-            ReplyChange::Set(body) => {
-                self.statements.get(Sql::SetReply)?.execute(params![id, body])?;
-            }
-            ReplyChange::Drop if !new => {
-                self.statements.get(Sql::DropReply)?.execute([id])?;
-            }
-            ReplyChange::Drop | ReplyChange::Keep => {}
-        }
         Ok(())
     }
 
@@ -221,6 +239,23 @@ impl View for Batch<'_> {
         let values = params![tag(family), family.0, except.map(|key| key.0)];
         statement.query_row(values, |row| digest(row, 0)).optional()
     }
+
+    fn has_open_neighbour(&mut self, of: Digest, not_held_by: OwnerId) -> rusqlite::Result<bool> {
+        let values = params![tag(of), not_held_by.0.to_be_bytes()];
+        self.statements.get(Sql::OpenNeighbour)?.exists(values)
+    }
+}
+
+/// What stands in a row for its reply.
+fn in_row(reply: &ReplyChange, open: bool) -> ToSqlOutput<'_> {
+    const APART: i64 = 1;
+    let value = match reply {
+        ReplyChange::Set(body) if body.len() <= REPLY_IN_ROW_MAX => ValueRef::Blob(body),
+        ReplyChange::Set(_) => ValueRef::Integer(APART),
+        ReplyChange::Drop if open => ValueRef::Text(&ROOM),
+        ReplyChange::Drop | ReplyChange::Keep => ValueRef::Null,
+    };
+    ToSqlOutput::Borrowed(value)
 }
 
 /// What a family or neighbourhood is filed under in `open`. It need not be unique: the row says which one it is.
@@ -242,7 +277,8 @@ fn head_from(row: &Row<'_>) -> rusqlite::Result<Head> {
         id: row.get::<_, i64>(0)? as u64,
         ordinal: row.get(1)?,
         revision: Revision(row.get::<_, i64>(2)? as u64),
-        index: index_from(row, 3)?,
+        reply_apart: row.get(3)?,
+        index: index_from(row, 4)?,
     })
 }
 

@@ -54,8 +54,11 @@ struct Queue {
 #[derive(Debug)]
 struct Job {
     commit: Commit,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<Answered>,
 }
+
+/// The commit goes back to where it was made: memory is freed the cheapest by the thread that soon needs it again.
+type Answered = (Answer, Commit);
 
 impl Queue {
     fn len(&self) -> usize {
@@ -122,7 +125,7 @@ impl Lane {
             self.queue().push(job)?;
             if let Some(mut writer) = self.try_writer() {
                 self.lead(&mut writer);
-                if let Ok(answer) = answered.try_recv() {
+                if let Ok((answer, _)) = answered.try_recv() {
                     return answer;
                 }
             }
@@ -130,7 +133,7 @@ impl Lane {
         } else {
             self.call_thread(Some(job))?;
         }
-        answered.await.unwrap_or(Ok(Committed::Unknown))
+        answered.await.map_or(Ok(Committed::Unknown), |(answer, _)| answer)
     }
 
     /// The same without ever waiting in the executor: whoever gets the writer commits for all who queued.
@@ -140,7 +143,7 @@ impl Lane {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match answered.try_recv() {
-                Ok(answer) => return answer,
+                Ok((answer, _)) => return answer,
                 Err(oneshot::error::TryRecvError::Closed) => return Ok(Committed::Unknown),
                 Err(oneshot::error::TryRecvError::Empty) => self.lead(&mut writer),
             };
@@ -191,12 +194,12 @@ impl Lane {
             self.times.add(took);
         }
         let released = answers.len();
-        for ((commit, answer), to) in commits.iter().zip(answers).zip(answers_to) {
+        for ((commit, answer), to) in commits.into_iter().zip(answers).zip(answers_to) {
             if matches!(answer, Ok(Committed::Done | Committed::Unknown)) && self.waiters.any() {
-                moved(commit).for_each(|(key, revision)| self.waiters.moved(key, revision));
+                moved(&commit).for_each(|(key, revision)| self.waiters.moved(key, revision));
             }
             // The caller may have gone; its commit stands.
-            let _ = to.send(answer);
+            let _ = to.send((answer, commit));
         }
         writer.tidy();
         released
@@ -209,7 +212,7 @@ impl Lane {
         if lazy && !writer.checkpoint_is_due() { Durability::Lazy } else { Durability::Durable }
     }
 
-    fn drain(&self, durability: Durability, answers_to: &mut Vec<oneshot::Sender<Answer>>) -> Vec<Commit> {
+    fn drain(&self, durability: Durability, answers_to: &mut Vec<oneshot::Sender<Answered>>) -> Vec<Commit> {
         let jobs = self.queue().take(durability).into_iter();
         jobs.map(|job| {
             answers_to.push(job.answer);

@@ -1,4 +1,4 @@
-//! Point reads. Each is one statement, hence one snapshot.
+//! Point reads. Each statement is one snapshot.
 
 use super::apply::{digest, index_columns, index_from, micros, optional_digest, prefix};
 use crate::store::{Cell, Cursor, EPOCH_CELL, JOURNAL_PAGE_MAX, JournalLine, Page, Revision, Row, Versioned};
@@ -6,26 +6,40 @@ use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 use semel_core::time::At;
 
-/// The newest row of a record, its reply, and the epoch.
+/// The reply of a row, wherever it lies.
+macro_rules! reply_column {
+    () => {
+        "CASE typeof(effect.reply) WHEN 'blob' THEN effect.reply \
+         WHEN 'integer' THEN (SELECT body FROM reply WHERE reply.id = effect.id) END"
+    };
+}
+
+/// The newest row of a record, its reply, and the epoch. Where there is no row the epoch is read after it: one that is
+/// newer than what was read of the record makes its reader more careful, and never less.
 pub(super) fn newest(connection: &Connection, key: Digest) -> rusqlite::Result<Versioned> {
-    connection
+    let found = connection
         .prepare_cached(concat!(
-            "SELECT epoch.revision, reply.body, ordinal, effect.revision, effect.body, ",
+            "SELECT (SELECT revision FROM cell WHERE key = ?3), ",
+            reply_column!(),
+            ", ordinal, effect.revision, effect.body, ",
             index_columns!(),
-            " FROM (SELECT (SELECT revision FROM cell WHERE key = ?3) AS revision) AS epoch ",
-            "LEFT JOIN effect ON effect.id = (SELECT id FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ",
-            "ORDER BY id DESC LIMIT 1) LEFT JOIN reply ON reply.id = effect.id"
+            " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ORDER BY id DESC LIMIT 1"
         ))?
         .query_row(params![prefix(&key), key.0, EPOCH_CELL.0], |found| {
             let epoch = Revision(found.get::<_, Option<i64>>(0)?.unwrap_or(0) as u64);
-            let Some(ordinal) = found.get(2)? else {
-                return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch });
-            };
-            let revision = Revision(found.get::<_, i64>(3)? as u64);
+            let (ordinal, revision) = (found.get(2)?, Revision(found.get::<_, i64>(3)? as u64));
             let (index, body, reply) = (index_from(found, 5)?, found.get(4)?, found.get(1)?);
             let row = Row { key, ordinal, revision, index, body, reply };
             Ok(Versioned { revision, row: Some(row), epoch })
         })
+        .optional()?;
+    match found {
+        Some(found) => Ok(found),
+        None => {
+            let epoch = cell(connection, EPOCH_CELL)?.map_or(Revision::ABSENT, |cell| cell.revision);
+            Ok(Versioned { revision: Revision::ABSENT, row: None, epoch })
+        }
+    }
 }
 
 pub(super) fn cell(connection: &Connection, key: Digest) -> rusqlite::Result<Option<Cell>> {
@@ -39,12 +53,14 @@ pub(super) fn cell(connection: &Connection, key: Digest) -> rusqlite::Result<Opt
 
 pub(super) fn reply(connection: &Connection, key: Digest, ordinal: u32) -> rusqlite::Result<Option<Vec<u8>>> {
     connection
-        .prepare_cached(
-            "SELECT reply.body FROM effect CROSS JOIN reply ON reply.id = effect.id \
-             WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND ordinal = ?3",
-        )?
+        .prepare_cached(concat!(
+            "SELECT ",
+            reply_column!(),
+            " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND ordinal = ?3"
+        ))?
         .query_row(params![prefix(&key), key.0, ordinal], |found| found.get(0))
         .optional()
+        .map(Option::flatten)
 }
 
 /// Of the record or the cell under this key, whichever there is.

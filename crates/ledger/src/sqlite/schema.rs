@@ -8,6 +8,9 @@
 //! - What is looked up among *open* rows lies in a small table, `open`, instead of partial indexes: its pages are few
 //!   and hot, and settled rows cost nothing there. The owner stands in it so that a process passes over what it has in
 //!   flight itself, all of it, in one step.
+//! - A small reply stands in its effect's row, which settling rewrites anyway, and a large one apart, so that marking the
+//!   effect does not rewrite it. The column says which: bytes are the reply, 1 says that it lies in `reply`, and text is
+//!   nothing but room that the claim keeps free for it.
 //! - There is no index on `changed_at`. It would move with every settlement; retention walks in order of insertion
 //!   instead and stops where rows are too young (see `scan`).
 
@@ -27,7 +30,7 @@ CREATE TABLE meta(
 CREATE TABLE effect(
   id INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL, revision INTEGER NOT NULL, open INTEGER NOT NULL,
   opened_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, key BLOB NOT NULL, effect BLOB NOT NULL, run BLOB,
-  family BLOB NOT NULL, neighbourhood BLOB NOT NULL, owner BLOB, body BLOB NOT NULL) STRICT;
+  family BLOB NOT NULL, neighbourhood BLOB NOT NULL, owner BLOB, body BLOB NOT NULL, reply ANY) STRICT;
 CREATE INDEX effect_key ON effect(substr(key, 1, 8));
 CREATE UNIQUE INDEX effect_id ON effect(effect);
 CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;

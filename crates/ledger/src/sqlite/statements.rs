@@ -9,13 +9,16 @@ pub(super) enum Sql {
     OneRow,
     CellRevision,
     OpenRelative,
+    OpenNeighbour,
     Insert,
     Overwrite,
+    OverwriteWithReply,
     Rehome,
     Forget,
     ListOpen,
     StrikeOpen,
-    SetReply,
+    StoreApart,
+    DropApart,
     DropReply,
     PutCell,
     Journal,
@@ -27,12 +30,12 @@ impl Sql {
     fn text(self) -> &'static str {
         match self {
             Sql::Newest => concat!(
-                "SELECT id, ordinal, revision, ",
+                "SELECT id, ordinal, revision, typeof(reply) = 'integer', ",
                 index_columns!(),
                 " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ORDER BY id DESC LIMIT 1"
             ),
             Sql::OneRow => concat!(
-                "SELECT id, ordinal, revision, ",
+                "SELECT id, ordinal, revision, typeof(reply) = 'integer', ",
                 index_columns!(),
                 " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND ordinal = ?3"
             ),
@@ -41,12 +44,21 @@ impl Sql {
                 "SELECT effect.key FROM open CROSS JOIN effect ON effect.id = open.id \
                  WHERE open.family = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1"
             }
+            // Two stretches of the index, one on each side of what is passed over. Nobody's rows come first.
+            Sql::OpenNeighbour => {
+                "SELECT 1 FROM open WHERE neighbourhood = ?1 AND owner < ?2 UNION ALL \
+                 SELECT 1 FROM open WHERE neighbourhood = ?1 AND owner > ?2"
+            }
             Sql::Insert => {
                 "INSERT INTO effect(key, ordinal, revision, effect, run, family, neighbourhood, open, owner, \
-                 opened_at, changed_at, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+                 opened_at, changed_at, body, reply) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
             }
             Sql::Overwrite => {
                 "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, body = ?6 WHERE id = ?1"
+            }
+            Sql::OverwriteWithReply => {
+                "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, body = ?6, reply = ?7 \
+                 WHERE id = ?1"
             }
             Sql::Rehome => {
                 "UPDATE effect SET effect = ?2, run = ?3, family = ?4, neighbourhood = ?5, opened_at = ?6 \
@@ -55,8 +67,9 @@ impl Sql {
             Sql::Forget => "DELETE FROM effect WHERE id = ?1",
             Sql::ListOpen => "INSERT INTO open(family, id, neighbourhood, owner) VALUES(?1, ?2, ?3, ?4)",
             Sql::StrikeOpen => "DELETE FROM open WHERE family = ?1 AND id = ?2",
-            Sql::SetReply => "INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)",
-            Sql::DropReply => "DELETE FROM reply WHERE id = ?1",
+            Sql::StoreApart => "INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)",
+            Sql::DropApart => "DELETE FROM reply WHERE id = ?1",
+            Sql::DropReply => "UPDATE effect SET reply = NULL WHERE id = ?1",
             Sql::PutCell => "INSERT OR REPLACE INTO cell(key, revision, body) VALUES(?1, ?2, ?3)",
             Sql::Journal => "INSERT INTO journal(at, kind, effect, run, data) VALUES(?1, ?2, ?3, ?4, ?5)",
         }

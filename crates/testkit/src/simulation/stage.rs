@@ -166,7 +166,9 @@ impl Stage {
             broken: self.broken,
         };
         let ledger = Ledger::new(store, holders.clone(), self.random.clone(), secret());
-        (Arc::new(Gate::new(ledger, self.clock.clone(), Mode::Guard)), holders)
+        let gate = Gate::new(ledger, self.clock.clone(), Mode::Guard);
+        let gate = if self.random.percent(50) { gate.guessing() } else { gate };
+        (Arc::new(gate), holders)
     }
 
     /// An agent works through its list; after a crash it goes on with the call that it had not finished.

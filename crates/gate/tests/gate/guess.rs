@@ -1,0 +1,101 @@
+//! A gate that has seen many new calls takes the next one for new. Where it is wrong nobody notices.
+
+use crate::house::*;
+use semel_core::answer::{Code, OutcomeWord};
+use semel_core::policy::Mode;
+use semel_gate::GivenReply;
+use semel_gate::clock::{Clock, block_on};
+use semel_ledger::memory::Fault;
+use semel_testkit::simulation::executor::Process;
+use std::sync::Arc;
+
+fn wish(n: usize) -> Wish {
+    Wish::consequential().with_arguments(&format!(r#"{{"args":{{"invoice":{n}}}}}"#)).in_run("a")
+}
+
+/// A gate that has come to expect new calls: twenty were.
+fn expectant(house: &House, process: Process) -> Arc<TestGate> {
+    let (gate, _) = house.process(process, Mode::Guard);
+    for n in 0..20 {
+        let passed = house.pass_delivered(&gate, &wish(n), &Script::succeeds());
+        assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
+    }
+    gate
+}
+
+#[test]
+fn a_call_that_is_taken_for_new_is_not_looked_up() {
+    let (house, script) = (House::new(), Script::succeeds());
+    let gate = expectant(&house, 1);
+    house.memory.inject(Fault::NotRead);
+    assert_eq!(house.pass(&gate, &wish(100), &script).answer.outcome, OutcomeWord::Ran);
+    house.memory.recover();
+    assert_eq!((script.sent(), house.effects().len()), (1, 21));
+}
+
+#[test]
+fn a_repeat_that_was_taken_for_new_is_replayed_without_a_durable_commit() {
+    let house = House::new();
+    let gate = expectant(&house, 1);
+    let (before, script) = (house.memory.durable_commits(), Script::succeeds());
+    let passed = house.pass(&gate, &wish(3), &script);
+    assert_eq!(passed.answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(passed.reply, GivenReply::Recorded(b"reply 1".to_vec()));
+    assert_eq!((house.memory.durable_commits(), script.sent()), (before, 0));
+}
+
+#[test]
+fn a_repeat_is_replayed_also_while_nothing_can_be_written_or_started() {
+    let house = House::new();
+    let gate = expectant(&house, 1);
+    house.memory.inject(Fault::NotWritten);
+    let passed = house.pass(&gate, &wish(3), &Script::succeeds());
+    assert_eq!(passed.answer.outcome, OutcomeWord::Replayed);
+    let gate = expectant_again(&house);
+    let passed = house.pass(&gate, &wish(3), &Script::succeeds().cannot_be_prepared());
+    assert_eq!(passed.answer.outcome, OutcomeWord::Replayed);
+}
+
+/// Another process, which has seen others.
+fn expectant_again(house: &House) -> Arc<TestGate> {
+    let (gate, _) = house.process(2, Mode::Guard);
+    for n in 200..220 {
+        house.pass_delivered(&gate, &wish(n), &Script::succeeds());
+    }
+    gate
+}
+
+#[test]
+fn a_twin_in_flight_is_joined_and_not_sent_beside() {
+    let house = House::new();
+    let gate = expectant(&house, 1);
+    let script = Script::after(seconds(3), success());
+    let calls: Vec<_> =
+        (0..4).map(|_| house.start(1, call(&gate, &wish(100), &script, &house.clock))).collect();
+    house.settle();
+    calls.iter().for_each(|slot| assert!(take(slot).unwrap().answer.ok));
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn a_cancelled_run_starts_nothing_that_was_taken_for_new() {
+    let (house, script) = (House::new(), Script::succeeds());
+    let gate = expectant(&house, 1);
+    block_on(gate.ledger.cancel(TENANT, "a", false, None, house.clock.now())).unwrap();
+    let passed = house.pass(&gate, &wish(100), &script);
+    assert_eq!((code(&passed), script.sent()), (Some(Code::Cancelled), 0));
+}
+
+#[test]
+fn a_lookalike_of_a_doubt_is_held_also_where_it_was_taken_for_new() {
+    let house = House::new();
+    let gate = expectant(&house, 1);
+    let letter = |body: &str| {
+        wish(100).with_arguments(&format!(r#"{{"args":{{"to":"ann@example.com","body":"{body}"}}}}"#))
+    };
+    house.pass(&gate, &letter("Your order has shipped."), &Script::answers([unclear()]));
+    let gate = expectant_again(&house);
+    let script = Script::succeeds();
+    let passed = house.pass(&gate, &letter("Good news: it has shipped!"), &script);
+    assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Held, 0));
+}
