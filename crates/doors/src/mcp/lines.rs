@@ -2,13 +2,14 @@
 
 use super::message::MESSAGE_BYTES_MAX;
 use bytes::{Bytes, BytesMut};
-use std::io::{self, Read};
+use std::io;
 
 /// How much of a giant's beginning, and of its end, is kept.
 const ENDS: usize = 4 * 1024;
 
-/// One read of a pipe at its largest.
+/// One read of a pipe at its largest, and as most of them are: making room costs time, which small messages need not pay.
 const CHUNK: usize = 64 * 1024;
+const CHUNK_MIN: usize = 4 * 1024;
 
 /// What a line can be.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,53 +21,72 @@ pub enum Line {
     Cut(Bytes),
 }
 
+/// What has been read, until it makes a line.
 #[derive(Debug)]
-pub struct Lines<R> {
-    source: R,
+pub struct Pieces {
     buffer: BytesMut,
     /// How far the buffer is known to hold no newline.
     searched: usize,
     /// The ends of a giant that is being skipped.
     skipped: Option<Vec<u8>>,
     max: usize,
+    chunk: usize,
 }
 
-impl<R: Read> Lines<R> {
-    pub fn of(source: R) -> Self {
-        Lines::bounded(source, MESSAGE_BYTES_MAX)
+impl Default for Pieces {
+    fn default() -> Self {
+        Pieces::bounded(MESSAGE_BYTES_MAX)
+    }
+}
+
+impl Pieces {
+    fn bounded(max: usize) -> Self {
+        Pieces { buffer: BytesMut::new(), searched: 0, skipped: None, max, chunk: CHUNK_MIN }
     }
 
-    fn bounded(source: R, max: usize) -> Self {
-        Lines { source, buffer: BytesMut::new(), searched: 0, skipped: None, max }
-    }
-
-    /// The next line that is not blank. `None` at the end.
-    pub fn next_line(&mut self) -> io::Result<Option<Line>> {
-        loop {
-            if let Some(at) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
-                let line = self.buffer.split_to(self.searched + at + 1).freeze();
-                self.searched = 0;
-                if let Some(ends) = self.skipped.take() {
-                    return Ok(Some(Line::TooLong(with_tail(ends, &line))));
-                }
-                let line = line.slice(..line.trim_ascii_end().len());
-                if !line.is_empty() {
-                    return Ok(Some(Line::Text(line)));
-                }
-                continue;
+    /// The next line that is there as a whole, and is not blank.
+    pub fn take_line(&mut self) -> Option<Line> {
+        while let Some(at) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
+            let line = self.buffer.split_to(self.searched + at + 1).freeze();
+            self.searched = 0;
+            if let Some(ends) = self.skipped.take() {
+                return Some(Line::TooLong(with_tail(ends, &line)));
             }
-            self.searched = self.buffer.len();
-            self.skip();
-            if self.fill()? == 0 {
-                let rest = self.buffer.split().freeze();
-                self.searched = 0;
-                return Ok(match (self.skipped.take(), rest.trim_ascii().is_empty()) {
-                    (Some(ends), _) => Some(Line::TooLong(with_tail(ends, &rest))),
-                    (None, true) => None,
-                    (None, false) => Some(Line::Cut(rest)),
-                });
+            let line = line.slice(..line.trim_ascii_end().len());
+            if !line.is_empty() {
+                return Some(Line::Text(line));
             }
         }
+        self.searched = self.buffer.len();
+        self.skip();
+        None
+    }
+
+    /// What there is when nothing more will come.
+    pub fn take_rest(&mut self) -> Option<Line> {
+        let rest = self.buffer.split().freeze();
+        self.searched = 0;
+        match (self.skipped.take(), rest.trim_ascii().is_empty()) {
+            (Some(ends), _) => Some(Line::TooLong(with_tail(ends, &rest))),
+            (None, true) => None,
+            (None, false) => Some(Line::Cut(rest)),
+        }
+    }
+
+    /// Reads once.
+    pub fn fill(&mut self, mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
+        let filled = self.buffer.len();
+        self.buffer.resize(filled + self.chunk, 0);
+        let read = loop {
+            match read(&mut self.buffer[filled..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        let count = read.as_ref().copied().unwrap_or(0);
+        self.buffer.truncate(filled + count);
+        self.chunk = if count == self.chunk { CHUNK } else { CHUNK_MIN };
+        read
     }
 
     /// Lets go of all but the ends of a line that has grown too long.
@@ -80,20 +100,6 @@ impl<R: Read> Lines<R> {
             self.searched = self.buffer.len();
         }
     }
-
-    fn fill(&mut self) -> io::Result<usize> {
-        let filled = self.buffer.len();
-        self.buffer.resize(filled + CHUNK, 0);
-        loop {
-            match self.source.read(&mut self.buffer[filled..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => {
-                    self.buffer.truncate(filled + read.as_ref().copied().unwrap_or(0));
-                    return read;
-                }
-            }
-        }
-    }
 }
 
 fn with_tail(mut ends: Vec<u8>, tail: &[u8]) -> Bytes {
@@ -105,21 +111,20 @@ fn with_tail(mut ends: Vec<u8>, tail: &[u8]) -> Bytes {
 mod tests {
     use super::*;
 
-    /// Hands out its bytes a few at a time.
-    struct Dribble<'a>(&'a [u8], usize);
-
-    impl Read for Dribble<'_> {
-        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-            let count = self.1.min(self.0.len()).min(out.len());
-            out[..count].copy_from_slice(&self.0[..count]);
-            self.0 = &self.0[count..];
-            Ok(count)
-        }
-    }
-
+    /// The bytes come a few at a time.
     fn lines(bytes: &[u8], step: usize, max: usize) -> Vec<Line> {
-        let mut lines = Lines::bounded(Dribble(bytes, step), max);
-        std::iter::from_fn(|| lines.next_line().unwrap()).collect()
+        let mut pieces = Pieces::bounded(max);
+        let mut lines = Vec::new();
+        for some in bytes.chunks(step) {
+            let read = pieces.fill(|room| {
+                room[..some.len()].copy_from_slice(some);
+                Ok(some.len())
+            });
+            assert_eq!(read.unwrap(), some.len());
+            lines.extend(std::iter::from_fn(|| pieces.take_line()));
+        }
+        lines.extend(pieces.take_rest());
+        lines
     }
 
     #[test]

@@ -14,6 +14,9 @@ use std::fmt;
 /// The largest message that is read. Tools return files and screenshots; beyond this it is a mistake or an attack.
 pub const MESSAGE_BYTES_MAX: usize = 128 << 20;
 
+/// Whole numbers of so many digits are written as they are, not as powers of ten.
+const PLAIN_DIGITS_MAX: usize = 15;
+
 /// An id, a string or a number, as JSON text in one spelling: a peer may answer `"\u0061"` to `"a"`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(Box<str>);
@@ -23,6 +26,12 @@ impl Id {
     pub fn from_json(text: &str) -> Option<Id> {
         match text.as_bytes().first()? {
             b'"' => serde_json::from_str::<Cow<'_, str>>(text).ok().map(|text| Id::text(&text)),
+            // Nearly all ids are counted up, and a short whole number has one spelling.
+            b'1'..=b'9'
+                if text.len() <= PLAIN_DIGITS_MAX && text.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                Some(Id(text.into()))
+            }
             // A peer may answer 100 to 1e2.
             b'0'..=b'9' | b'-' => json::parse(text).ok().map(|number| Id(number.canonical().into())),
             _ => None,

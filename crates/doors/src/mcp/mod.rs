@@ -11,6 +11,7 @@ pub mod decorate;
 pub mod door;
 pub mod era;
 pub mod frame;
+pub mod inlet;
 pub mod intent;
 pub mod lines;
 pub mod link;

@@ -73,6 +73,20 @@ struct Queue {
     /// The pipe is gone.
     broken: Option<String>,
     writing: bool,
+    /// Threads beside the writer's own that wait for a change.
+    watchers: usize,
+}
+
+impl Queue {
+    fn has_room(&self) -> bool {
+        self.bytes <= WAITING_BYTES_MAX || self.broken.is_some()
+    }
+
+    /// Whether the end of a write is news to somebody. Nearly always it is not, and waking a thread for nothing costs
+    /// more than the write did.
+    fn is_awaited(&self) -> bool {
+        self.watchers > 0 || !self.parcels.is_empty() || self.closed || self.broken.is_some()
+    }
 }
 
 struct Shared {
@@ -114,9 +128,11 @@ impl Outbox {
     /// Starts the thread that writes. It ends, and closes the pipe, when the box is closed and empty.
     pub fn into(pipe: impl Pipe, name: &str) -> std::io::Result<Outbox> {
         let pipe: Box<dyn Pipe> = Box::new(pipe);
-        let shared =
-            Shared { queue: Mutex::default(), changed: Condvar::new(), pipe: Mutex::new(Some(pipe)) };
-        let outbox = Outbox(Arc::new(shared));
+        let outbox = Outbox(Arc::new(Shared {
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            pipe: Mutex::new(Some(pipe)),
+        }));
         let writer = outbox.clone();
         std::thread::Builder::new().name(name.to_owned()).spawn(move || writer.write_all())?;
         Ok(outbox)
@@ -148,10 +164,11 @@ impl Outbox {
 
     /// For threads that pass on what another peer sends: blocks while too much waits.
     pub fn wait_for_room(&self) {
-        let mut queue = self.lock();
-        while queue.bytes > WAITING_BYTES_MAX && queue.broken.is_none() {
-            queue = self.0.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.wait_until(Queue::has_room);
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.lock().has_room()
     }
 
     /// Takes no more, and closes the pipe after what waits.
@@ -162,10 +179,16 @@ impl Outbox {
 
     /// Blocks until everything that waits has been written, or cannot be.
     pub fn drain(&self) {
+        self.wait_until(|queue| queue.broken.is_some() || (!queue.writing && queue.parcels.is_empty()));
+    }
+
+    fn wait_until(&self, is_so: impl Fn(&Queue) -> bool) {
         let mut queue = self.lock();
-        while queue.broken.is_none() && (queue.writing || !queue.parcels.is_empty()) {
+        queue.watchers += 1;
+        while !is_so(&queue) {
             queue = self.0.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
+        queue.watchers -= 1;
     }
 
     pub fn is_broken(&self) -> bool {
@@ -220,8 +243,11 @@ impl Outbox {
         let mut queue = self.lock();
         queue.bytes -= bytes;
         queue.writing = false;
+        let is_awaited = queue.is_awaited();
         drop(queue);
-        self.0.changed.notify_all();
+        if is_awaited {
+            self.0.changed.notify_all();
+        }
     }
 
     fn write_all(&self) {

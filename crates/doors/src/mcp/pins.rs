@@ -15,16 +15,16 @@ pub async fn check(
     definition: &Definition,
     now: At,
 ) -> Result<Pinned, Error> {
-    let definition = &Definition { hash: server.shown(definition), ..definition.clone() };
-    if server.is_pinned(definition) {
+    let (tool, hash) = (&definition.name, server.shown(definition));
+    if server.is_pinned(tool, hash) {
         return Ok(Pinned::Same);
     }
-    let pinned = gate.ledger.pin(&server.name, &definition.name, definition.hash, now).await?;
+    let pinned = gate.ledger.pin(&server.name, tool, hash, now).await?;
     match pinned {
-        Pinned::Same => server.pinned(definition),
+        Pinned::Same => server.pinned(tool, hash),
         // Asked for again each time, since somebody may accept it; told once.
-        Pinned::Changed if server.tells_of_change(definition) => {
-            let (name, tool) = (&server.name, &definition.name);
+        Pinned::Changed if server.tells_of_change(tool, hash) => {
+            let name = &server.name;
             let _nobody_listens = writeln!(
                 std::io::stderr(),
                 "semel: the definition of {name}/{tool} has changed since its first use; see `semel policy accept`"

@@ -154,17 +154,17 @@ impl Server {
         self.lock().shown.get(&definition.name).copied().unwrap_or(definition.hash)
     }
 
-    pub fn is_pinned(&self, definition: &Definition) -> bool {
-        self.lock().pinned.get(&definition.name) == Some(&definition.hash)
+    pub fn is_pinned(&self, tool: &str, hash: Digest) -> bool {
+        self.lock().pinned.get(tool) == Some(&hash)
     }
 
-    pub fn pinned(&self, definition: &Definition) {
-        self.lock().pinned.insert(definition.name.clone(), definition.hash);
+    pub fn pinned(&self, tool: &str, hash: Digest) {
+        self.lock().pinned.insert(tool.to_owned(), hash);
     }
 
     /// Whether this change is news.
-    pub fn tells_of_change(&self, definition: &Definition) -> bool {
-        self.lock().told.insert(definition.name.clone(), definition.hash) != Some(definition.hash)
+    pub fn tells_of_change(&self, tool: &str, hash: Digest) -> bool {
+        self.lock().told.insert(tool.to_owned(), hash) != Some(hash)
     }
 
     /// A client got this page of a listing.

@@ -4,11 +4,14 @@ use crate::served;
 use rustix::process::Signal;
 use semel_doors::mcp::connection::Connection;
 use semel_doors::mcp::door::Door;
+use semel_doors::mcp::inlet::Inlet;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::child::ChildOutput;
 use semel_doors::mcp::link::remote::Queue;
-use semel_doors::mcp::serve::stdio::{FromServer, Stdio};
+use semel_doors::mcp::serve::stdio::{FromClient, FromServer, Stdio};
 use semel_doors::mcp::server::Server;
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -44,22 +47,21 @@ pub enum Hears {
 impl Session {
     /// The exit code: the server's own; a remote one has none.
     pub async fn run(self, hears: Hears) -> anyhow::Result<u8> {
-        let stdout = std::io::stdout();
+        let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
         let (door, server) = (Arc::clone(&self.door), Arc::clone(&self.server));
         let stdio = Stdio::new(door, server, self.connection.clone(), stdout, Handle::current())?;
         let (server_ends, mut server_ended) = oneshot::channel();
         let listener = FromServer { stdio: Arc::clone(&stdio), ended: server_ends };
+        let (client_leaves, client_left) = oneshot::channel();
+        let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
+        let mut inlets =
+            vec![Inlet::new(stdin, FromClient { stdio: Arc::clone(&stdio), ended: client_leaves })];
         match (hears, &self.server.link) {
-            (Hears::Child(output), _) => output.listen(listener)?,
+            (Hears::Child(output), _) => inlets.push(output.inlet(listener)),
             (Hears::Remote(queue), Link::Remote(remote)) => remote.listen(queue, listener),
             (Hears::Remote(_), Link::Child(_)) => {}
         }
-        let (client_leaves, client_left) = oneshot::channel::<()>();
-        let reading = Arc::clone(&stdio);
-        std::thread::Builder::new().name("from-client".into()).spawn(move || {
-            reading.read(std::io::stdin());
-            drop(client_leaves);
-        })?;
+        std::thread::Builder::new().name("pipes".into()).spawn(|| Inlet::read_all(inlets))?;
         let signalled = served::signals()?;
         let asked = tokio::select! {
             _ = &mut server_ended => None,

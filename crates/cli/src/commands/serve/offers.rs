@@ -18,6 +18,7 @@ use semel_doors::mcp::link::child::ChildLink;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::link::{Link, Listener};
 use semel_doors::mcp::message::Message;
+use semel_doors::mcp::outbox::Outbox;
 use semel_doors::mcp::serve::http::{Child, Children, Offer, Remote, Tongue, Way};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
@@ -115,9 +116,13 @@ pub fn ask(
 struct Deaf;
 
 impl Listener for Deaf {
-    fn message(&mut self, _: Message) {}
+    fn message(&mut self, _: Message) -> Option<Outbox> {
+        None
+    }
 
-    fn stray(&mut self, _: &str) {}
+    fn stray(&mut self, _: &str) -> Option<Outbox> {
+        None
+    }
 }
 
 /// Starts a process that speaks one era.

@@ -3,7 +3,8 @@
 
 use super::{Exchanged, Listener, Outgoing};
 use crate::mcp::frame::Frame;
-use crate::mcp::lines::{Line, Lines};
+use crate::mcp::inlet::{Hearer, Inlet};
+use crate::mcp::lines::Line;
 use crate::mcp::message::{Id, Kind, Message};
 use crate::mcp::outbox::{Fate, Outbox, Parcel};
 use crate::runtime::RuntimeClock;
@@ -55,9 +56,9 @@ impl ChildLink {
         self.to_child.push(Parcel::of(frame.into()));
     }
 
-    /// Blocks the thread that passes a client's messages on while too many wait.
-    pub fn wait_for_room(&self) {
-        self.to_child.wait_for_room();
+    /// Whether messages may be passed on; too many wait otherwise.
+    pub fn has_room(&self) -> bool {
+        self.to_child.has_room()
     }
 
     pub async fn exchange(&self, request: Outgoing) -> Exchanged {
@@ -172,38 +173,51 @@ pub struct ChildOutput {
 impl ChildOutput {
     /// Starts to read, in a thread of its own.
     pub fn listen(self, listener: impl Listener) -> io::Result<()> {
-        let reader = Reader { waiting: self.waiting, listener };
-        thread("from-server", move || reader.read(self.output))
+        let inlet = self.inlet(listener);
+        thread("from-server", move || Inlet::read_all(vec![inlet]))
+    }
+
+    /// For whoever reads it beside other pipes.
+    pub fn inlet(self, listener: impl Listener) -> Inlet {
+        Inlet::new(self.output, Reader { waiting: self.waiting, listener, went_to: None })
     }
 }
 
 struct Reader<L> {
     waiting: Arc<Waiting>,
     listener: L,
+    /// Where the newest line went on, if it may have to wait there.
+    went_to: Option<Outbox>,
+}
+
+impl<L: Listener> Hearer for Reader<L> {
+    fn line(&mut self, line: Line) {
+        self.went_to = match line {
+            Line::Text(bytes) => self.text(bytes),
+            Line::TooLong(ends) => self.unreadable(&ends, "its answer was longer than any message may be"),
+            Line::Cut(rest) => self.unreadable(&rest, "its answer broke off"),
+        };
+    }
+
+    fn has_room(&self) -> bool {
+        self.went_to.as_ref().is_none_or(Outbox::has_room)
+    }
+}
+
+impl<L> Drop for Reader<L> {
+    fn drop(&mut self) {
+        self.waiting.close();
+    }
 }
 
 impl<L: Listener> Reader<L> {
-    fn read(mut self, output: ChildStdout) {
-        let mut lines = Lines::of(output);
-        loop {
-            match lines.next_line() {
-                Ok(Some(Line::Text(bytes))) => self.line(bytes),
-                Ok(Some(Line::TooLong(ends))) => {
-                    self.unreadable(&ends, "its answer was longer than any message may be")
-                }
-                Ok(Some(Line::Cut(rest))) => self.unreadable(&rest, "its answer broke off"),
-                Ok(None) | Err(_) => break,
-            }
-        }
-        self.waiting.close();
-    }
-
-    fn line(&mut self, bytes: Bytes) {
+    fn text(&mut self, bytes: Bytes) -> Option<Outbox> {
         match Message::parse(bytes.clone()) {
             Ok(message) => match &message.kind {
                 Kind::Response { id: Some(id), .. } if self.waiting.has(id) => {
                     let id = id.clone();
                     self.waiting.settle(&id, Exchanged::Reply(message));
+                    None
                 }
                 _ => self.listener.message(message),
             },
@@ -211,10 +225,10 @@ impl<L: Listener> Reader<L> {
         }
     }
 
-    fn unreadable(&mut self, line: &[u8], why: &str) {
+    fn unreadable(&mut self, line: &[u8], why: &str) -> Option<Outbox> {
         if let Some(id) = self.waiting.named_in(line) {
             self.waiting.settle(&id, Exchanged::Lost(why.to_owned()));
         }
-        self.listener.stray(&String::from_utf8_lossy(line));
+        self.listener.stray(&String::from_utf8_lossy(line))
     }
 }

@@ -5,6 +5,7 @@ pub mod remote;
 
 use super::frame::Frame;
 use super::message::{Id, Message};
+use super::outbox::Outbox;
 use child::ChildLink;
 use remote::RemoteLink;
 use semel_core::time::At;
@@ -34,11 +35,14 @@ pub enum Exchanged {
 }
 
 /// What a server says that is no answer to a request of semel's own. Dropped when nothing more will come.
+///
+/// Both say where it went on from here, if it may have to wait there: as long as that has no room, the server is not
+/// listened to.
 pub trait Listener: Send + 'static {
-    fn message(&mut self, message: Message);
+    fn message(&mut self, message: Message) -> Option<Outbox>;
 
     /// A line that is no message.
-    fn stray(&mut self, line: &str);
+    fn stray(&mut self, line: &str) -> Option<Outbox>;
 }
 
 /// The closed set of ways. All of them send a request once, and never again.
@@ -65,11 +69,11 @@ impl Link {
         }
     }
 
-    /// Blocks the thread that passes a client's messages on while too many wait.
-    pub fn wait_for_room(&self) {
+    /// Whether a client's messages may be passed on; too many wait otherwise.
+    pub fn has_room(&self) -> bool {
         match self {
-            Link::Child(child) => child.wait_for_room(),
-            Link::Remote(remote) => remote.wait_for_room(),
+            Link::Child(child) => child.has_room(),
+            Link::Remote(remote) => remote.has_room(),
         }
     }
 

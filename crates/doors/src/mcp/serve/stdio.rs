@@ -4,7 +4,8 @@ use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Given, Guarded, Route};
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
-use crate::mcp::lines::{Line, Lines};
+use crate::mcp::inlet::Hearer;
+use crate::mcp::lines::Line;
 use crate::mcp::link::Listener;
 use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, Message, text};
@@ -14,9 +15,7 @@ use crate::mcp::serve::watch::{Cancelled, Watch, Watched};
 use crate::mcp::server::{Era, Server};
 use crate::mcp::tools::Tools;
 use bytes::Bytes;
-use std::io::{Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
@@ -31,7 +30,9 @@ pub struct Stdio {
     /// The era of the server is found out once, if a client leaves that to semel.
     met: OnceCell<()>,
     runtime: Handle,
-    has_strayed: AtomicBool,
+    /// Where lines go that are no messages, once there is one. Whoever reads the log may stop to, and then nobody else
+    /// should wait for it.
+    log: OnceLock<Option<Outbox>>,
 }
 
 impl Stdio {
@@ -50,28 +51,8 @@ impl Stdio {
             watch: Mutex::default(),
             met: OnceCell::new(),
             runtime,
-            has_strayed: AtomicBool::new(false),
+            log: OnceLock::new(),
         }))
-    }
-
-    /// Reads the client's messages to their end. Blocks: for a thread of its own.
-    pub fn read(self: &Arc<Self>, input: impl Read) {
-        let _in_runtime = self.runtime.enter();
-        let mut lines = Lines::of(input);
-        loop {
-            self.server.link.wait_for_room();
-            match lines.next_line() {
-                Ok(Some(Line::Text(bytes))) => match Message::parse(bytes) {
-                    Ok(message) => self.from_client(message),
-                    Err(problem) => self.complain(problem.code(), &problem.to_string()),
-                },
-                Ok(Some(Line::TooLong(_))) => {
-                    self.complain(-32600, "the message is too large; it was not read")
-                }
-                Ok(Some(Line::Cut(_))) => self.complain(-32700, "the message breaks off"),
-                Ok(None) | Err(_) => return,
-            }
-        }
     }
 
     fn complain(&self, code: i32, message: &str) {
@@ -85,6 +66,21 @@ impl Stdio {
     /// Blocks until the client has been sent everything, or reads no more.
     pub fn drain(&self) {
         self.to_client.drain();
+        if let Some(Some(log)) = self.log.get() {
+            log.drain();
+        }
+    }
+
+    fn log(&self) -> Option<Outbox> {
+        let begun = self.log.get_or_init(|| {
+            let log = Outbox::into(std::io::stderr(), "to-log").ok()?;
+            let name = &self.server.name;
+            let words =
+                format!("semel: {name} writes lines that are no messages to its output; they go here");
+            log.push(Parcel::of(Frame::from(words)));
+            Some(log)
+        });
+        begun.clone()
     }
 
     fn from_client(self: &Arc<Self>, message: Message) {
@@ -287,7 +283,6 @@ impl Stdio {
             }
             _ => {}
         }
-        self.to_client.wait_for_room();
         self.send(Frame::from(message.bytes));
     }
 
@@ -313,6 +308,33 @@ impl Stdio {
     }
 }
 
+/// Hears the client.
+#[derive(Debug)]
+pub struct FromClient {
+    pub stdio: Arc<Stdio>,
+    /// Dropped when the client's messages have ended.
+    pub ended: tokio::sync::oneshot::Sender<()>,
+}
+
+impl Hearer for FromClient {
+    fn line(&mut self, line: Line) {
+        let stdio = &self.stdio;
+        let _in_runtime = stdio.runtime.enter();
+        match line {
+            Line::Text(bytes) => match Message::parse(bytes) {
+                Ok(message) => stdio.from_client(message),
+                Err(problem) => stdio.complain(problem.code(), &problem.to_string()),
+            },
+            Line::TooLong(_) => stdio.complain(-32600, "the message is too large; it was not read"),
+            Line::Cut(_) => stdio.complain(-32700, "the message breaks off"),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.stdio.server.link.has_room()
+    }
+}
+
 /// What a server prints beside its messages is a banner or a log line. An answer that cannot be read is a stray line
 /// too, and may be of any length.
 const STRAY_BYTES_MAX: usize = 2_000;
@@ -326,25 +348,21 @@ pub struct FromServer {
 }
 
 impl Listener for FromServer {
-    fn message(&mut self, message: Message) {
+    fn message(&mut self, message: Message) -> Option<Outbox> {
         self.stdio.from_server(message);
+        Some(self.stdio.to_client.clone())
     }
 
-    fn stray(&mut self, line: &str) {
-        let mut stderr = std::io::stderr().lock();
-        if !self.stdio.has_strayed.swap(true, Ordering::Relaxed) {
-            let name = &self.stdio.server.name;
-            let _nobody_listens = writeln!(
-                stderr,
-                "semel: {name} writes lines that are no messages to its output; they go here"
-            );
-        }
+    fn stray(&mut self, line: &str) -> Option<Outbox> {
         let line = line.trim_end();
         let shown = &line[..line.floor_char_boundary(STRAY_BYTES_MAX)];
-        let _nobody_listens = match line.len() - shown.len() {
-            0 => writeln!(stderr, "{shown}"),
-            more => writeln!(stderr, "{shown}… ({more} bytes more)"),
+        let words = match line.len() - shown.len() {
+            0 => shown.to_owned(),
+            more => format!("{shown}… ({more} bytes more)"),
         };
+        let log = self.stdio.log()?;
+        log.push(Parcel::of(Frame::from(words)));
+        Some(log)
     }
 }
 

@@ -118,3 +118,22 @@ fn without_a_ledger_reads_pass_and_effects_are_refused_before_they_are_sent() {
     assert_eq!(stage.world().len(), 0);
     assert!(stage.stderr().contains("ledger is not available"), "{}", stage.stderr());
 }
+
+/// More than there are threads for calls, so that every one of them is stuck.
+const STUCK: usize = 4;
+
+#[test]
+fn a_read_does_not_wait_for_calls_that_wait_for_the_ledger() {
+    let stage = Stage::with_calls(&["create_order", "get_order"], json!({"get_order": {"effect": false}}));
+    let mut command = stage.guarded(&[]);
+    let mut line = greeted(Line::to(command.env("SEMEL_FAILPOINTS", "gate.before_claim=pause(1000)")));
+    // From here on the tools are known, and nothing needs to be asked first.
+    line.call("get_order", order());
+    let call = |name: &str, order: usize| json!({"name": name, "arguments": {"order": order.to_string()}});
+    let effects: Vec<u64> = (0..STUCK).map(|n| line.ask("tools/call", call("create_order", n))).collect();
+    let read = line.ask("tools/call", call("get_order", 0));
+    let came: Vec<Value> = (0..=STUCK).map(|_| line.read_answer().expect("an answer").0).collect();
+    assert_eq!(came[0]["id"], read, "{came:?}");
+    assert!(effects.iter().all(|id| came.iter().any(|answer| answer["id"] == *id)), "{came:?}");
+    assert_eq!(stage.world().len(), STUCK);
+}

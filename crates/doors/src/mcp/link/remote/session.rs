@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use semel_gate::clock::Clock;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -34,7 +34,6 @@ pub struct Session {
     /// Sent with every request: what the operator configured.
     headers: HeaderMap,
     state: Mutex<State>,
-    room: Condvar,
     listener: Mutex<Option<Box<dyn Listener>>>,
     queue: mpsc::UnboundedSender<(Message, Working)>,
     /// What was passed on and is not answered yet.
@@ -70,7 +69,6 @@ impl Session {
         let session = Session {
             headers,
             state: Mutex::default(),
-            room: Condvar::new(),
             listener: Mutex::default(),
             queue,
             busy: Busy::default(),
@@ -129,7 +127,10 @@ impl Session {
     pub(super) fn tell(&self, message: Message) {
         let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listener) = listener.as_mut() {
-            listener.message(message);
+            let outbox = listener.message(message);
+            if let Some(outbox) = outbox {
+                outbox.wait_for_room();
+            }
         }
     }
 
@@ -139,7 +140,6 @@ impl Session {
 
     fn passed(&self) {
         self.lock().passing -= 1;
-        self.room.notify_all();
     }
 }
 
@@ -161,13 +161,9 @@ impl RemoteLink {
         }
     }
 
-    /// Blocks the thread that reads a client's messages while too many wait.
-    pub fn wait_for_room(&self) {
-        let Some(session) = self.session() else { return };
-        let mut state = session.lock();
-        while state.passing > PASSING_MAX {
-            state = session.room.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+    /// Whether a client's messages may be passed on; too many wait otherwise.
+    pub fn has_room(&self) -> bool {
+        self.session().is_none_or(|session| session.lock().passing <= PASSING_MAX)
     }
 
     /// Begins to carry messages both ways.

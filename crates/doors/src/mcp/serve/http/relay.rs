@@ -9,6 +9,7 @@ use crate::mcp::link::Listener;
 use crate::mcp::link::remote::Told;
 use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, Message, text};
+use crate::mcp::outbox::Outbox;
 use crate::mcp::server::Server;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -137,7 +138,7 @@ impl Relay {
 pub struct Hears(pub Arc<Relay>);
 
 impl Listener for Hears {
-    fn message(&mut self, message: Message) {
+    fn message(&mut self, message: Message) -> Option<Outbox> {
         let Hears(relay) = self;
         match &message.kind {
             Kind::Notification { .. } if relay.belongs(&message) => {}
@@ -158,10 +159,12 @@ impl Listener for Hears {
             }
             Kind::Notification { .. } | Kind::Response { .. } => {}
         }
+        None
     }
 
-    fn stray(&mut self, line: &str) {
+    fn stray(&mut self, line: &str) -> Option<Outbox> {
         let name = self.0.server.get().map_or("a server", |server| &server.name);
         let _nobody_listens = writeln!(std::io::stderr(), "semel: {name} says: {}", line.trim_end());
+        None
     }
 }
