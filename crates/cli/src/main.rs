@@ -20,10 +20,6 @@ use semel_doors::neutral;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// A guarded call makes some 150 small objects on one thread and frees part of them on another.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Usage, configuration or internal error of a command that wraps nothing.
 const EXIT_FAILED: u8 = 2;
 

@@ -9,10 +9,6 @@ mod test;
 
 use std::process::ExitCode;
 
-/// The one of the product, so that a gate in this process is measured as it runs there.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const USAGE: &str = "\
 usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
        cargo xtask peers [--agents]
