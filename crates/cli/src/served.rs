@@ -23,10 +23,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 /// One thread waits for upstreams, the other for the ledger; more would only take memory.
-const THREADS: usize = 2;
+pub const FOR_MANY: usize = 2;
 
-pub fn runtime() -> std::io::Result<Runtime> {
-    Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()
+/// Where one client is served, a second thread would be woken again and again, for nothing.
+pub const FOR_ONE: usize = 1;
+
+pub fn runtime(threads: usize) -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(threads).enable_all().build()
 }
 
 /// How many files this process may have open from now on: all that the system lets it have. What many shells start with

@@ -1,6 +1,7 @@
 //! Group commit: how callers come to share a transaction.
 //!
-//! Alone, a caller commits in its own poll and no thread exists. As soon as one finds the writer taken, a thread
+//! Alone, a caller commits in its own poll and no thread exists, and so do a few who seldom meet: each steps aside once,
+//! and whoever gets the writer commits for all who queued meanwhile. Once callers keep finding the writer taken, a thread
 //! drains the queue, and everybody uses it until it has been lonely for a while.
 
 use super::clock;
@@ -12,9 +13,12 @@ use crate::precondition::moved;
 use crate::store::{Commit, Committed, Durability};
 use crate::times::{Counted, Times};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::Poll;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// More would only lengthen the transaction: at this size the fsync is a small part of it.
@@ -23,6 +27,10 @@ const BATCH_MAX: usize = 512;
 /// Claims that wait. They fill two batches; of more the last would wait for longer than it is worth, and is told so
 /// before anything is sent.
 const CLAIMS_WAITING_MAX: usize = 2 * BATCH_MAX;
+
+/// How long a caller waits for the writer before it calls the thread: what a commit that needs no disk has left. Two
+/// changes of threads take longer.
+const WRITER_SOON: Duration = Duration::from_micros(200);
 
 /// After so many batches of one the thread steps back and callers commit by themselves again.
 const LONELY_BATCHES: u32 = 16;
@@ -34,6 +42,7 @@ pub(super) struct Lane {
     arrived: Condvar,
     /// The thread serves; callers only queue.
     busy: AtomicBool,
+    meetings: Meetings,
     linger: Linger,
     durable_commits: AtomicU64,
     times: Times,
@@ -110,6 +119,7 @@ impl Lane {
             queue: Mutex::new(queue),
             arrived: Condvar::new(),
             busy: AtomicBool::new(false),
+            meetings: Meetings::default(),
             linger: Linger::default(),
             durable_commits: AtomicU64::new(0),
             times: Times::default(),
@@ -121,17 +131,24 @@ impl Lane {
     pub(super) async fn commit(self: &Arc<Self>, commit: Commit) -> Answer {
         let (answer, mut answered) = oneshot::channel();
         let job = Job { commit, answer };
-        if !self.busy.load(Ordering::Relaxed) && !self.linger.disk_is_slow() {
+        if self.busy.load(Ordering::Relaxed) || self.linger.disk_is_slow() {
+            self.call_thread(Some(job))?;
+        } else {
             self.queue().push(job)?;
-            if let Some(mut writer) = self.try_writer() {
+            let queued = Queued(self);
+            step_aside().await;
+            std::mem::forget(queued);
+            if let Some(mut writer) = self.writer_soon() {
+                // Somebody may have committed it meanwhile.
+                if let Ok((answer, _)) = answered.try_recv() {
+                    return answer;
+                }
                 self.lead(&mut writer);
                 if let Ok((answer, _)) = answered.try_recv() {
                     return answer;
                 }
             }
             self.call_thread(None)?;
-        } else {
-            self.call_thread(Some(job))?;
         }
         answered.await.map_or(Ok(Committed::Unknown), |(answer, _)| answer)
     }
@@ -165,6 +182,24 @@ impl Lane {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// The writer, if nobody has it, or whoever has it gives it back at once. Not where callers keep meeting: they are too
+    /// many to wait in their executor.
+    fn writer_soon(&self) -> Option<MutexGuard<'_, Writer>> {
+        let writer = self.try_writer();
+        let many = self.meetings.note(writer.is_none());
+        if writer.is_some() || many {
+            return writer;
+        }
+        let until = clock::now() + WRITER_SOON;
+        while clock::now() < until {
+            std::thread::yield_now();
+            if let Some(writer) = self.try_writer() {
+                return Some(writer);
+            }
+        }
+        None
     }
 
     /// Answers what is queued, then ends the thread if there is one.
@@ -257,7 +292,7 @@ impl Lane {
             let waiting = self.queue().len();
             // Those just answered tend to come back at once, those who came during the commit are here already.
             expected = if released > 1 { (released + waiting).min(BATCH_MAX) } else { 1 };
-            lonely = if released <= 1 && waiting == 0 { lonely + 1 } else { 0 };
+            lonely = if released <= 1 && waiting <= 1 { lonely + 1 } else { 0 };
             if lonely > LONELY_BATCHES {
                 self.busy.store(false, Ordering::Relaxed);
             }
@@ -306,6 +341,46 @@ impl Lane {
     }
 }
 
+/// A commit that waits for its caller to come back. If the caller does not, the thread takes it.
+struct Queued<'l>(&'l Arc<Lane>);
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        let _nothing_new_is_refused = self.0.call_thread(None);
+    }
+}
+
+/// Lets all that is ready go first, once.
+async fn step_aside() {
+    let mut stepped = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut stepped, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// How often callers found the writer taken, of late.
+#[derive(Debug, Default)]
+struct Meetings(AtomicU32);
+
+impl Meetings {
+    const REMEMBERED: u32 = u16::BITS;
+    const MANY: u32 = 10;
+
+    /// Whether that is too often to wait.
+    fn note(&self, met: bool) -> bool {
+        let older = self.0.load(Ordering::Relaxed);
+        // Two at once may lose one: it is an estimate.
+        let all = (older << 1 | u32::from(met)) & ((1 << Self::REMEMBERED) - 1);
+        self.0.store(all, Ordering::Relaxed);
+        all.count_ones() >= Self::MANY
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,6 +400,16 @@ mod tests {
 
     fn numbers(batch: &[Job]) -> Vec<u128> {
         batch.iter().map(|job| job.commit.nonce.0).collect()
+    }
+
+    #[test]
+    fn callers_who_seldom_meet_wait_and_callers_who_often_do_call_the_thread() {
+        let meetings = Meetings::default();
+        assert!((0..100).all(|n| !meetings.note(n % 2 == 0)), "every other time is not often");
+        let noted = |met| (0..16).map(|_| meetings.note(met)).last();
+        assert_eq!(noted(true), Some(true));
+        assert_eq!(noted(false), Some(false));
+        assert!(!meetings.note(true));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A long WAL means fewer checkpoints (1.3 times the throughput of 4 MiB) and a slower first open after a crash.
-const SERVER_CHECKPOINT_PAGES: u32 = 8_000;
+const SERVER_CHECKPOINT_PAGES: u32 = 14_000;
 
 /// A command is often the only process and then reads the whole WAL when it opens it: 1 MiB costs 0.6 ms, so it is
 /// folded back early. Most commands then read little, and one in ten pays for it.

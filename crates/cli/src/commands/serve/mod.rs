@@ -38,7 +38,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let policy = context.policy()?;
     let address = address(args, &policy.serve)?;
     let clock = RuntimeClock::start();
-    let runtime = served::runtime()?;
+    let runtime = served::runtime(served::FOR_MANY)?;
     let _in_runtime = runtime.enter();
     // The ledger's place is made and checked here, before a token is put beside it.
     let traces = traces::started(context, &policy);
