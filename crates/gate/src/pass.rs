@@ -226,13 +226,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let now = self.clock.now();
         if self.guesses(call) {
             call.sight = Sight::Guessed;
-            let passed = self.claim_unseen(call, now).await;
-            if !matches!(passed, Ok(None)) || call.handed.is_some() || call.own.is_some() {
-                return passed;
-            }
-            self.guess.was_wrong();
+            return self.claim_unseen(call, now).await;
         }
-        let first = call.sight != Sight::Looked;
+        let first = call.sight == Sight::NotYet;
         call.sight = Sight::Looked;
         if let Some(alias) = call.intent.alias {
             // Asked anew each time: of two calls that bring one key to two intents, the faster has it.
@@ -334,7 +330,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call.sight == Sight::NotYet && plain && self.guess.is_new()
     }
 
-    /// Claims as if nothing were known. `None`: something is, or the claim cannot be had; look.
+    /// Claims as if nothing were known. `None`: something is, or the claim cannot be had, or it was sent and is in doubt;
+    /// look.
     async fn claim_unseen<U: Upstream>(
         &self,
         call: &mut Call<'_, U>,
@@ -342,13 +339,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     ) -> Result<Option<Passed>, Error> {
         let found = Found::nothing(call.key);
         let situation = Situation { now, fenced: false, forgotten_before: None };
-        match decide(None, call.intent, call.rule, &situation) {
-            Decision::Claim(claiming) => {
-                let fence = call.intent.run_key.map(|run| (self.ledger.fence_key(run), Revision::ABSENT));
-                Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await
-            }
-            _ => Ok(None),
+        let Decision::Claim(claiming) = decide(None, call.intent, call.rule, &situation) else {
+            return Ok(None);
+        };
+        let fence = call.intent.run_key.map(|run| (self.ledger.fence_key(run), Revision::ABSENT));
+        let passed = Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await?;
+        if passed.is_none() && call.handed.is_none() && call.own.is_none() {
+            self.guess.was_wrong();
         }
+        Ok(passed)
     }
 
     pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Option<(Digest, Revision)>, bool), Error> {

@@ -12,6 +12,7 @@ use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::Found;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// What a call got.
 #[derive(Debug, Clone)]
@@ -154,7 +155,8 @@ pub(crate) fn pending(evidence: Evidence) -> String {
 
 /// The answer of this call's own attempt.
 pub(crate) fn answer_ran(found: Found, sent: Sent, now: At) -> Passed {
-    let effect = found.effect().expect("an attempt was made").clone();
+    let known = Arc::clone(found.newest.as_ref().expect("an attempt was made"));
+    let effect = &known.effect;
     match &effect.state {
         State::Applied(applied) => {
             let reason = match (applied.evidence, &sent.outcome) {
@@ -165,27 +167,27 @@ pub(crate) fn answer_ran(found: Found, sent: Sent, now: At) -> Passed {
                 _ => None,
             };
             let answer =
-                Answer { data: sent.data, ..answer(&effect, true, applied.word, OutcomeWord::Ran, reason) };
+                Answer { data: sent.data, ..answer(effect, true, applied.word, OutcomeWord::Ran, reason) };
             // What this call got itself is the reply only if it was the success.
             let reply = match &sent.outcome {
                 Outcome::Applied { .. } => GivenReply::Live,
                 _ => recorded(&found),
             };
-            Passed { answer, reply, delivery: Some(found) }
+            Passed { answer, reply, delivery: Some(Found { reply: None, ..found }) }
         }
         State::NotApplied(_) => {
             let trouble = match &sent.outcome {
                 Outcome::NotApplied { why: semel_core::effect::NotAppliedWhy::NeverSent(why), .. } => {
                     wording::not_started(why)
                 }
-                _ => wording::upstream_refused(&effect),
+                _ => wording::upstream_refused(effect),
             };
-            let mut passed = refused(Some(&effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data);
+            let mut passed = refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data);
             passed.reply = GivenReply::Live;
             passed
         }
-        State::InFlight { .. } => held(&effect, wording::in_flight(&effect, now), OutcomeWord::Held),
-        State::InDoubt(_) => held(&effect, wording::in_doubt(&effect), OutcomeWord::Ran),
+        State::InFlight { .. } => held(effect, wording::in_flight(effect, now), OutcomeWord::Held),
+        State::InDoubt(_) => held(effect, wording::in_doubt(effect), OutcomeWord::Ran),
     }
 }
 
@@ -208,7 +210,7 @@ pub(crate) fn answer_of_refused(found: &Found, outcome: OutcomeWord) -> Passed {
 }
 
 /// Answers a success from the record, without acting.
-pub(crate) fn answer_of_record(found: Found, outcome: OutcomeWord, now: At) -> Passed {
+pub(crate) fn answer_of_record(mut found: Found, outcome: OutcomeWord, now: At) -> Passed {
     let effect = found.effect().expect("only a known effect answers from the record");
     let mut reason = wording::done_before(effect, now);
     if let State::Applied(applied) = &effect.state {
@@ -221,7 +223,9 @@ pub(crate) fn answer_of_record(found: Found, outcome: OutcomeWord, now: At) -> P
         }
     }
     let answer = answer(effect, true, EffectWord::Noop, outcome, Some(reason));
-    Passed { answer, reply: recorded(&found), delivery: Some(found) }
+    let kept = keeps_reply(&found);
+    let reply = found.reply.take().filter(|_| kept).map_or(GivenReply::None, GivenReply::Recorded);
+    Passed { answer, reply, delivery: Some(found) }
 }
 
 pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent, rule: &Rule) -> Passed {
@@ -291,11 +295,13 @@ fn answer(
 
 /// Only what the state says is kept: a row may still hold what a refusal answered.
 fn recorded(found: &Found) -> GivenReply {
-    let kept = match found.effect().map(|effect| &effect.state) {
+    found.reply.clone().filter(|_| keeps_reply(found)).map_or(GivenReply::None, GivenReply::Recorded)
+}
+
+fn keeps_reply(found: &Found) -> bool {
+    match found.effect().map(|effect| &effect.state) {
         Some(State::Applied(applied)) => applied.reply == Reply::Kept,
         Some(State::NotApplied(not_applied)) => not_applied.reply == Reply::Kept,
         _ => false,
-    };
-    let reply = found.reply.clone().filter(|_| kept);
-    reply.map_or(GivenReply::None, GivenReply::Recorded)
+    }
 }

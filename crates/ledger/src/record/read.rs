@@ -29,7 +29,8 @@ pub(super) struct Readable {
 pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Readable> {
     let mut fields = Fields(body);
     let (mut id, mut occurrence, mut facts, mut marks, mut state) = (None, None, None, None, None);
-    let mut attempts = Ok(Vec::new());
+    // Most effects have one attempt.
+    let mut attempts = Ok(Vec::with_capacity(1));
     let (mut opened_at, mut epoch, mut delivered_at) = (At(0), 0, None);
     let (mut undo, mut undone) = (Ok(None), None);
     while let Some((number, value)) = fields.next()? {
