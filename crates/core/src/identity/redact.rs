@@ -126,10 +126,12 @@ fn redact_embedded(text: &str) -> Option<String> {
 }
 
 /// Words that make a name secret. Singular on purpose: `max_tokens` is a setting.
-const WORDS: [&str; 20] = [
+const WORDS: [&str; 22] = [
     "authorization",
+    "bearer",
     "cookie",
     "cookies",
+    "jwt",
     "password",
     "passwords",
     "passwd",
@@ -175,9 +177,11 @@ pub fn may_name_a_secret(text: &str) -> bool {
     let begins = |from: &[u8]| {
         let word: &[u8] = match from[0].to_ascii_lowercase() {
             b'a' => b"auth",
+            b'b' => b"bear",
             b'c' => {
                 return [&b"cook"[..], b"cred", b"cvc", b"cvv"].iter().any(|word| begins_with(from, word));
             }
+            b'j' => b"jwt",
             b'k' => b"key",
             b'p' => b"pass",
             b's' => return begins_with(from, b"secr") || begins_with(from, b"sign"),
@@ -511,6 +515,8 @@ mod tests {
             "AWS_SECRET_ACCESS_KEY",
             "privateKey",
             "credentials",
+            "X-JWT",
+            "bearer",
         ] {
             assert!(is_secret_name(name), "{name}");
         }
@@ -521,6 +527,7 @@ mod tests {
             "idempotency_key",
             "tokenizer",
             "secretary",
+            "forbearance",
             "key",
             "customer",
         ] {
