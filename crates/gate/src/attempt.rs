@@ -55,9 +55,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         fence: Option<(Digest, Revision)>,
     ) -> Result<Option<Passed>, Error> {
         let claims = matches!(how, How::Claim(_));
-        let asks = claims && asks_first(call);
+        // Whoever has not looked whether its record is there does not look at others first: a repeat is answered.
+        let looks_around = may_have_lookalikes(call) && call.sight == Sight::Looked;
+        let looks = claims && (asks_first(call) || (looks_around && self.guess.looks_around()));
         // What most calls do not need is boxed: it would have its room in all of them.
-        if asks && let Some(passed) = Box::pin(self.look_first(call, found)).await? {
+        if looks && let Some(passed) = Box::pin(self.look_first(call, found)).await? {
             return Ok(Some(passed));
         }
         let turn = match call.intent.turn {
@@ -110,7 +112,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             fence,
             turn,
             alias,
-            neighbourhood_quiet: claims && !asks && may_have_lookalikes(call),
+            neighbourhood_quiet: claims && !looks && may_have_lookalikes(call),
             sender: call.away.map_or(Sender::Here, Sender::Away),
         };
         self.point("gate.before_claim")?;
@@ -120,6 +122,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             claimed => claimed?,
         };
         if let Claimed::Neighbourhood = &claimed {
+            self.guess.met_a_neighbour();
             if let Some(passed) = Box::pin(self.lookalike(call, found)).await? {
                 return Ok(Some(passed));
             }
