@@ -99,3 +99,60 @@ fn a_lookalike_of_a_doubt_is_held_also_where_it_was_taken_for_new() {
     let passed = house.pass(&gate, &letter("Good news: it has shipped!"), &script);
     assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Held, 0));
 }
+
+#[test]
+fn a_repeat_is_replayed_beside_a_doubt_that_looks_like_it() {
+    let house = House::new();
+    let gate = expectant(&house, 1);
+    let letter = |body: &str| {
+        wish(100).with_arguments(&format!(r#"{{"args":{{"to":"ann@example.com","body":"{body}"}}}}"#))
+    };
+    house.pass_delivered(&gate, &letter("Your order has shipped."), &Script::succeeds());
+    house.pass(&gate, &letter("Good news: it has shipped!"), &Script::answers([unclear()]));
+    let script = Script::succeeds();
+    let held = house.pass(&gate, &letter("It is on its way."), &script);
+    assert_eq!(held.answer.outcome, OutcomeWord::Held, "and now the gate knows that something is near");
+    for _ in 0..3 {
+        let replayed = house.pass(&gate, &letter("Your order has shipped."), &script);
+        assert_eq!(replayed.answer.outcome, OutcomeWord::Replayed);
+    }
+    assert_eq!(script.sent(), 0);
+}
+
+#[test]
+fn calls_of_another_process_in_flight_hold_nobody_and_its_death_does() {
+    let house = House::new();
+    let gate = expectant(&house, 1);
+    let (other, holders) = house.process(2, Mode::Guard);
+    let letter = |body: &str| {
+        wish(100).with_arguments(&format!(r#"{{"args":{{"to":"ann@example.com","body":"{body}"}}}}"#))
+    };
+    let slow = Script::after(seconds(3600), success());
+    let started = house.start(2, call(&other, &letter("Your order has shipped."), &slow, &house.clock));
+    let script = Script::succeeds();
+    let beside = letter("Good news: it has shipped!");
+    let calls: Vec<_> = (0..3)
+        .map(|n| {
+            let wish = if n == 0 { beside.clone() } else { wish(200 + n) };
+            house.start(1, call(&gate, &wish, &script, &house.clock))
+        })
+        .collect();
+    house.settle();
+    calls.iter().for_each(|slot| assert!(take(slot).unwrap().answer.ok));
+    assert!(take(&started).unwrap().answer.ok);
+    assert_eq!(script.sent(), 3);
+    house.start(2, call(&other, &letter("Your parcel has arrived."), &slow, &house.clock));
+    house.start(0, {
+        let (orders, clock) = (house.orders.clone(), house.clock.clone());
+        async move {
+            clock.nap(seconds(1)).await;
+            orders.kill(2);
+            holders.let_go();
+        }
+    });
+    house.settle();
+    for wish in [letter("It has arrived!"), letter("Look at your door.")] {
+        assert_eq!(house.pass(&gate, &wish, &script).answer.outcome, OutcomeWord::Held);
+    }
+    assert_eq!(script.sent(), 3);
+}
