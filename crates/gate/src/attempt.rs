@@ -20,7 +20,7 @@ use semel_core::outcome::Outcome;
 use semel_core::time::At;
 use semel_core::undo::{Filling, Undo};
 use semel_core::wording;
-use semel_ledger::Error::{NotWritten, Overloaded};
+use semel_ledger::Error::Undetermined;
 use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -117,8 +117,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         self.point("gate.before_claim")?;
         let mut claimed = match self.ledger.claim(&wanted).await {
-            // A repeat is answered also by a ledger that cannot be written.
-            Err(NotWritten { .. } | Overloaded) if call.sight == Sight::Guessed => return Ok(None),
+            // A repeat is answered also by a ledger that cannot be written. A claim that may have landed is no repeat.
+            Err(error) if call.sight == Sight::Guessed && !matches!(error, Undetermined { .. }) => {
+                return Ok(None);
+            }
             claimed => claimed?,
         };
         if let Claimed::Neighbourhood = &claimed {

@@ -324,10 +324,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// Whether a call is taken for new without a look. Not where more than its record has to be looked at.
-    fn guesses<U>(&self, call: &Call<'_, U>) -> bool {
+    /// Whether a call is taken for new without a look. Not where more than its record has to be looked at, and not where
+    /// the claim would have to wait for anything: if it is a repeat after all, it need not.
+    fn guesses<U: Upstream>(&self, call: &mut Call<'_, U>) -> bool {
         let plain = call.intent.alias.is_none() && call.intent.turn.is_none() && !asks_first(call);
-        call.sight == Sight::NotYet && plain && self.guess.is_new()
+        let guesses = call.sight == Sight::NotYet && plain && self.guess.is_new();
+        guesses && !self.ledger.store().is_hindered() && call.upstream.is_at_hand()
     }
 
     /// Claims as if nothing were known. `None`: something is, or the claim cannot be had, or it was sent and is in doubt;

@@ -17,6 +17,11 @@ pub trait Upstream: Send {
     /// All that can fail without leaving a doubt: finding the program, resolving, connecting, TLS.
     fn prepare(&mut self) -> impl Future<Output = Result<(), NotStarted>> + Send;
 
+    /// Whether preparing takes no time.
+    fn is_at_hand(&mut self) -> bool {
+        true
+    }
+
     /// Carries out one attempt and reads its answer.
     fn send(&mut self, sending: Sending<'_>) -> impl Future<Output = Sent> + Send;
 

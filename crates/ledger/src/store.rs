@@ -237,6 +237,11 @@ pub trait Store: Send + Sync + 'static {
 
     fn commit(&self, commit: Commit) -> impl Future<Output = Result<Committed, Error>> + Send;
 
+    /// Whether commits wait for somebody else, or fail, as far as is known: then whoever can do without one should.
+    fn is_hindered(&self) -> bool {
+        false
+    }
+
     /// Rows without their replies, `limit` at most (itself at most [`PAGE_ROWS_MAX`]), after the cursor.
     fn scan(
         &self,

@@ -171,7 +171,16 @@ impl Model<'_> {
 }
 
 impl Upstream for Model<'_> {
+    fn is_at_hand(&mut self) -> bool {
+        let kept = self.prepared.take().and_then(Prepared::fresh);
+        self.prepared = kept.or_else(|| self.offer.client.prepare_at_once());
+        self.prepared.is_some()
+    }
+
     async fn prepare(&mut self) -> Result<(), NotStarted> {
+        if self.is_at_hand() {
+            return Ok(());
+        }
         let prepared = self.offer.client.prepare().await;
         self.prepared =
             Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);

@@ -259,7 +259,16 @@ fn shown_as(status: StatusCode, body: &[u8]) -> Value {
 }
 
 impl Upstream for HttpUpstream<'_> {
+    fn is_at_hand(&mut self) -> bool {
+        let kept = self.prepared.take().and_then(Prepared::fresh);
+        self.prepared = kept.or_else(|| self.guarded.offer.client.prepare_at_once());
+        self.prepared.is_some()
+    }
+
     async fn prepare(&mut self) -> Result<(), NotStarted> {
+        if self.is_at_hand() {
+            return Ok(());
+        }
         let prepared = self.guarded.offer.client.prepare().await;
         let prepared = prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?;
         self.prepared = Some(prepared);

@@ -56,6 +56,14 @@ fn a_repeat_is_replayed_also_while_nothing_can_be_written_or_started() {
     assert_eq!(passed.answer.outcome, OutcomeWord::Replayed);
 }
 
+#[test]
+fn a_repeat_does_not_wait_for_an_upstream_that_is_far_away() {
+    let house = House::new();
+    let gate = expectant(&house, 1);
+    let script = Script::succeeds().far().before_the_claim(|| panic!("a repeat needs no upstream"));
+    assert_eq!(house.pass(&gate, &wish(3), &script).answer.outcome, OutcomeWord::Replayed);
+}
+
 /// Another process, which has seen others.
 fn expectant_again(house: &House) -> Arc<TestGate> {
     let (gate, _) = house.process(2, Mode::Guard);

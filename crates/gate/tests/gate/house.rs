@@ -300,6 +300,7 @@ type Hook = Box<dyn FnOnce() + Send>;
 struct Lines {
     answers: VecDeque<(Duration, Outcome)>,
     probes: VecDeque<(Duration, ProbeAnswer)>,
+    far: bool,
     prepare_fails: bool,
     on_prepare: Option<Hook>,
     on_send: Option<Hook>,
@@ -349,6 +350,12 @@ impl Script {
 
     pub fn slow_probes(self, answers: impl IntoIterator<Item = (Duration, ProbeAnswer)>) -> Script {
         self.lines().probes = answers.into_iter().collect();
+        self
+    }
+
+    /// Preparing takes time.
+    pub fn far(self) -> Script {
+        self.lines().far = true;
         self
     }
 
@@ -411,6 +418,10 @@ struct Actor {
 }
 
 impl Upstream for Actor {
+    fn is_at_hand(&mut self) -> bool {
+        !self.script.lines().far
+    }
+
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         let hook = self.script.lines().on_prepare.take();
         if let Some(hook) = hook {

@@ -80,6 +80,10 @@ pub(super) fn wait_for_others(connection: &mut Connection) -> rusqlite::Result<(
     connection.busy_handler(Some(wait_for_lock))
 }
 
+pub(super) fn wait_for_nobody(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::ZERO)
+}
+
 /// SQLite's own handler sleeps up to 100 ms at a time, which starves one process beside three busy ones.
 fn wait_for_lock(tries: i32) -> bool {
     const STEP: Duration = Duration::from_micros(100);

@@ -7,7 +7,7 @@
 use super::clock;
 use super::linger::{Linger, Span};
 use super::waiters::Waiters;
-use super::writer::{Answer, Cost, Writer};
+use super::writer::{Answer, Cost, Patience, Writer};
 use crate::Error;
 use crate::precondition::moved;
 use crate::store::{Commit, Committed, Durability};
@@ -42,6 +42,8 @@ pub(super) struct Lane {
     arrived: Condvar,
     /// The thread serves; callers only queue.
     busy: AtomicBool,
+    /// The last batch could not begin, or not at once.
+    hindered: AtomicBool,
     meetings: Meetings,
     linger: Linger,
     durable_commits: AtomicU64,
@@ -119,6 +121,7 @@ impl Lane {
             queue: Mutex::new(queue),
             arrived: Condvar::new(),
             busy: AtomicBool::new(false),
+            hindered: AtomicBool::new(false),
             meetings: Meetings::default(),
             linger: Linger::default(),
             durable_commits: AtomicU64::new(0),
@@ -143,7 +146,8 @@ impl Lane {
                 if let Ok((answer, _)) = answered.try_recv() {
                     return answer;
                 }
-                self.lead(&mut writer);
+                // An executor's thread never waits for another process.
+                self.lead(&mut writer, Patience::None);
                 if let Ok((answer, _)) = answered.try_recv() {
                     return answer;
                 }
@@ -162,13 +166,17 @@ impl Lane {
             match answered.try_recv() {
                 Ok((answer, _)) => return answer,
                 Err(oneshot::error::TryRecvError::Closed) => return Ok(Committed::Unknown),
-                Err(oneshot::error::TryRecvError::Empty) => self.lead(&mut writer),
+                Err(oneshot::error::TryRecvError::Empty) => self.lead(&mut writer, Patience::Waits),
             };
         }
     }
 
     pub(super) fn times(&self) -> Counted {
         self.times.counted()
+    }
+
+    pub(super) fn is_hindered(&self) -> bool {
+        self.hindered.load(Ordering::Relaxed)
     }
 
     pub(super) fn durable_commits(&self) -> u64 {
@@ -216,13 +224,18 @@ impl Lane {
     }
 
     /// One batch. Returns how many callers were answered.
-    fn lead(&self, writer: &mut Writer) -> usize {
+    fn lead(&self, writer: &mut Writer, patience: Patience) -> usize {
         if self.queue().len() == 0 {
             return 0;
         }
         let durability = self.durability_of_next(writer);
         let mut answers_to = Vec::new();
-        let (commits, answers, cost) = writer.write(durability, || self.drain(durability, &mut answers_to));
+        let drain = || self.drain(durability, &mut answers_to);
+        let Some((commits, answers, cost)) = writer.write(durability, patience, drain) else {
+            self.hindered.store(true, Ordering::Relaxed);
+            return 0;
+        };
+        self.hindered.store(answers.iter().all(Result::is_err), Ordering::Relaxed);
         if let Cost::Synced(took) = cost {
             self.durable_commits.fetch_add(1, Ordering::Relaxed);
             self.linger.note(took);
@@ -272,7 +285,7 @@ impl Lane {
             // No thread to be had: this caller does the work, whatever else its executor has to do.
             drop(queue);
             let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            self.lead(&mut writer);
+            self.lead(&mut writer, Patience::Waits);
         } else if queue.len() >= queue.wake_at {
             // Woken once, by whoever completes the batch, and outside the lock that it takes first.
             queue.wake_at = usize::MAX;
@@ -287,7 +300,7 @@ impl Lane {
         let mut lonely = 0;
         while self.gather(expected) {
             let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            let released = self.lead(&mut writer);
+            let released = self.lead(&mut writer, Patience::Waits);
             drop(writer);
             let waiting = self.queue().len();
             // Those just answered tend to come back at once, those who came during the commit are here already.

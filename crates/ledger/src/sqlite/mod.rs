@@ -107,9 +107,9 @@ impl SqliteStore {
                     "SELECT count(*) FROM (SELECT 1 FROM effect GROUP BY key, ordinal HAVING count(*) > 1)",
                 ),
                 (
-                    "replies lie apart that no effect points to",
-                    "SELECT count(*) FROM reply \
-                     WHERE id NOT IN (SELECT id FROM effect WHERE typeof(effect.reply) = 'integer')",
+                    "replies lie apart from an effect that has none, or another",
+                    "SELECT count(*) FROM reply WHERE id NOT IN \
+                     (SELECT id FROM effect WHERE effect.reply IS NULL OR typeof(effect.reply) = 'integer')",
                 ),
                 (
                     "effects point to a reply that is not there",
@@ -182,6 +182,10 @@ impl Store for SqliteStore {
             return Err(Error::NotWritten { what: "it was opened for reading only".to_owned() });
         };
         if self.blocking { lane.commit_blocking(commit) } else { lane.commit(commit).await }
+    }
+
+    fn is_hindered(&self) -> bool {
+        self.lane.as_ref().is_some_and(|lane| lane.is_hindered())
     }
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {

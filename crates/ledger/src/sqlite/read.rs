@@ -9,8 +9,8 @@ use semel_core::time::At;
 /// The reply of a row, wherever it lies.
 macro_rules! reply_column {
     () => {
-        "CASE typeof(effect.reply) WHEN 'blob' THEN effect.reply \
-         WHEN 'integer' THEN (SELECT body FROM reply WHERE reply.id = effect.id) END"
+        "CASE typeof(effect.reply) WHEN 'blob' THEN effect.reply WHEN 'text' THEN NULL \
+         ELSE (SELECT body FROM reply WHERE reply.id = effect.id) END"
     };
 }
 

@@ -56,6 +56,20 @@ impl Sidecar {
         };
     }
 
+    /// Whether the turn is there for the taking, and taken now; or nobody takes turns any more.
+    pub(super) fn take_turn_at_once(&mut self) -> bool {
+        let Some(file) = self.file.as_ref().filter(|_| !self.held) else { return true };
+        if matches!(&self.waiting, Waiting::Queueing(Some(usher)) if usher.is_left_behind()) {
+            return true;
+        }
+        match file.try_lock() {
+            Ok(()) => self.held = true,
+            Err(TryLockError::Error(_)) => {}
+            Err(TryLockError::WouldBlock) => return false,
+        }
+        true
+    }
+
     /// Writes down how far the journal has come.
     pub(super) fn mark(&self, line: u64) {
         if let Some(file) = &self.file {

@@ -31,6 +31,14 @@ pub(super) struct Writer {
     ghost: bool,
 }
 
+/// What to do while another process writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    Waits,
+    /// Whoever asks has other things to do.
+    None,
+}
+
 /// What one batch did, for whoever paces the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cost {
@@ -72,13 +80,19 @@ impl Writer {
     }
 
     /// Writes what `drain` gives, which is asked only once the write lock is held, so that all who came in the
-    /// meantime share the commit. A batch of [`Durability::Lazy`] must give lazy commits only.
+    /// meantime share the commit. A batch of [`Durability::Lazy`] must give lazy commits only. `None`: another process
+    /// writes, and that was not to be waited for.
     pub(super) fn write(
         &mut self,
         durability: Durability,
+        patience: Patience,
         drain: impl FnOnce() -> Vec<Commit>,
-    ) -> (Vec<Commit>, Vec<Answer>, Cost) {
-        let begun = self.begin(durability);
+    ) -> Option<(Vec<Commit>, Vec<Answer>, Cost)> {
+        let begun = self.begin(durability, patience);
+        if patience == Patience::None && matches!(&begun, Err(stop) if stop.fault == Fault::Busy) {
+            self.sidecar.end_turn();
+            return None;
+        }
         let commits = drain();
         let (answers, cost) = match begun {
             Ok(()) => self.finish(&commits, durability),
@@ -87,7 +101,7 @@ impl Writer {
         if !self.folds() {
             self.sidecar.end_turn();
         }
-        (commits, answers, cost)
+        Some((commits, answers, cost))
     }
 
     /// What can wait until the callers have their answers. The turn is kept meanwhile: another process that went
@@ -110,15 +124,21 @@ impl Writer {
         }
     }
 
-    fn begin(&mut self, durability: Durability) -> Result<(), Stop> {
+    fn begin(&mut self, durability: Durability, patience: Patience) -> Result<(), Stop> {
         failpoint::hit("sqlite.before_begin")?;
-        self.sidecar.take_turn();
+        match patience {
+            Patience::Waits => self.sidecar.take_turn(),
+            Patience::None if self.sidecar.take_turn_at_once() => {}
+            Patience::None => {
+                return Err(Stop { fault: Fault::Busy, what: "another process has its turn".to_owned() });
+            }
+        }
         self.renew()?;
         if identity(&self.place).ok() != Some(self.file) {
             let what = "its file was moved, deleted or replaced while it was open".to_owned();
             return Err(Stop { fault: Fault::Moved, what });
         }
-        let connection = self.connection.as_ref().expect("renewed above");
+        let connection = self.connection.as_mut().expect("renewed above");
         if !connection.is_autocommit() {
             // A panic between BEGIN and COMMIT left this behind.
             self.remembered.nothing();
@@ -129,7 +149,16 @@ impl Writer {
             connection.execute_batch(&format!("PRAGMA synchronous={level}"))?;
             self.synchronous = durability;
         }
-        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let begin = |connection: &Connection| connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]);
+        match patience {
+            Patience::Waits => begin(connection)?,
+            Patience::None => {
+                connection::wait_for_nobody(connection)?;
+                let begun = begin(connection);
+                connection::wait_for_others(connection)?;
+                begun?
+            }
+        };
         failpoint::hit("sqlite.after_begin")?;
         Ok(())
     }
@@ -142,7 +171,7 @@ impl Writer {
                 let mut cost = Cost::Unsynced;
                 let alone = |commit: &Commit| {
                     let one = std::slice::from_ref(commit);
-                    let (mut answers, this) = match self.begin(durability) {
+                    let (mut answers, this) = match self.begin(durability, Patience::Waits) {
                         Ok(()) => self.finish(one, durability),
                         Err(stop) => (self.refuse(&stop, 1), Cost::Unsynced),
                     };

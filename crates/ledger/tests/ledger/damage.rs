@@ -108,6 +108,18 @@ fn a_ledger_of_the_first_format_is_brought_up_to_date_with_all_its_replies() {
         assert_eq!(reply.map(|reply| reply.len()), Some(length), "{key}");
     }
     assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
+    // A process of the older one is still at work: it says nothing in the row.
+    meddle(
+        &place,
+        "INSERT OR REPLACE INTO reply(id, body) SELECT id, x'6f6c64' FROM effect ORDER BY id DESC LIMIT 1; \
+         UPDATE effect SET reply = NULL WHERE id = (SELECT max(id) FROM effect)",
+    );
+    let (last, reply) = (named("large"), || scene::runtime().block_on(store.reply(named("large"), 1)));
+    assert_eq!(reply().expect("readable").as_deref(), Some(&b"old"[..]));
+    assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
+    let dropped = one(with_reply(record(last, 1, 1, index(10_001, false)), ReplyChange::Drop));
+    assert_eq!(scene::runtime().block_on(store.commit(dropped)).expect("writable"), Committed::Done);
+    assert_eq!(reply().expect("readable"), None);
     drop(store);
     SqliteStore::open(read_only).expect("it may be read now");
 }

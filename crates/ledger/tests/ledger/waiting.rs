@@ -2,6 +2,7 @@ use crate::scene::{self, now};
 use semel_ledger::store::{Committed, Durability, Hint, Revision, Store};
 use semel_testkit::store_suite::{claim, index, named, one, record};
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -97,4 +98,57 @@ fn lazy_commits_alone_do_not_let_the_log_grow_for_ever() {
     }
     assert!(largest < 32 << 20, "{largest} bytes");
     assert!(store.durable_commits() < 100, "{}", store.durable_commits());
+}
+
+/// With one thread for all of them: whoever cannot write at once must not keep it.
+#[test]
+fn nobody_reads_behind_callers_who_wait_for_another_process() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    let store = Arc::new(scene::open(&place).expect("it opens").store);
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
+    let first = runtime.block_on(store.commit(claim(named("a"), index(1, true))));
+    assert_eq!(first.expect("writable"), Committed::Done);
+    let other = rusqlite::Connection::open(place.database()).expect("it opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
+    let commits: Vec<_> = (0..8_u128)
+        .map(|n| {
+            let (store, commit) = (Arc::clone(&store), claim(named(&n.to_string()), index(10 + n, true)));
+            runtime.spawn(async move { store.commit(commit).await })
+        })
+        .collect();
+    let reader = Arc::clone(&store);
+    let read = runtime.block_on(runtime.spawn(async move { reader.read(named("a")).await }));
+    assert!(read.expect("it ends").expect("readable").row.is_some());
+    assert!(commits.iter().all(|commit| !commit.is_finished()), "they wait, and nobody else does");
+    other.execute_batch("ROLLBACK").expect("it was begun");
+    for commit in commits {
+        let answer = runtime.block_on(commit).expect("it ends");
+        assert_eq!(answer.expect("written once the other has ended"), Committed::Done);
+    }
+}
+
+/// A caller that is gone before it has committed leaves its commit to somebody who stays.
+#[test]
+fn a_commit_whose_caller_has_gone_lands_all_the_same() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    let store = Arc::new(scene::open(&place).expect("it opens").store);
+    {
+        let mut commit = Box::pin(store.commit(claim(named("a"), index(1, true))));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(commit.as_mut().poll(&mut context).is_pending(), "it has stepped aside");
+    }
+    let runtime = scene::runtime();
+    let landed = runtime.block_on(async {
+        for _ in 0..1_000 {
+            if store.read(named("a")).await.expect("readable").row.is_some() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        false
+    });
+    assert!(landed);
 }

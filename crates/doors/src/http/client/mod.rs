@@ -103,10 +103,15 @@ impl Client {
 
     /// A connection that is open now: one that was just used, or a new one.
     pub async fn prepare(&self) -> Result<Prepared, NotReached> {
-        match self.idle.take() {
-            Some(connection) => Ok(Prepared::now(connection)),
+        match self.prepare_at_once() {
+            Some(prepared) => Ok(prepared),
             None => self.connect().await,
         }
+    }
+
+    /// One that was just used.
+    pub fn prepare_at_once(&self) -> Option<Prepared> {
+        self.idle.take().map(Prepared::now)
     }
 
     /// A new connection.
