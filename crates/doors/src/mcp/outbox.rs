@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::AsFd;
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Whoever only passes messages on waits for room beyond this, and its own peer waits in turn.
@@ -106,6 +106,9 @@ impl fmt::Debug for Shared {
 pub trait Pipe: Write + Send + 'static {
     /// Whether it takes [`AT_ONCE`] bytes without making the writer wait.
     fn takes_at_once(&self) -> bool;
+
+    /// Waits until it takes something, where a write does not wait by itself.
+    fn wait_until_it_takes(&self);
 }
 
 /// What a pipe that polls as writable takes without blocking (POSIX `PIPE_BUF`).
@@ -117,6 +120,40 @@ impl<P: Write + AsFd + Send + 'static> Pipe for P {
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut asked, Some(&now)).is_ok_and(|ready| ready == 1)
             && asked[0].revents().contains(PollFlags::OUT)
+    }
+
+    fn wait_until_it_takes(&self) {
+        let mut asked = [PollFd::new(self, PollFlags::OUT)];
+        // Whatever it says, the next write says it better.
+        let _interrupted_or_broken = poll(&mut asked, None);
+    }
+}
+
+/// Writes to a pipe that whoever started this process has made non-blocking as if it were not.
+struct Patient<'p>(&'p mut dyn Pipe);
+
+impl Patient<'_> {
+    fn until_taken<T>(&mut self, mut write: impl FnMut(&mut dyn Pipe) -> io::Result<T>) -> io::Result<T> {
+        loop {
+            match write(self.0) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.0.wait_until_it_takes(),
+                written => return written,
+            }
+        }
+    }
+}
+
+impl Write for Patient<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.until_taken(|pipe| pipe.write(bytes))
+    }
+
+    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.until_taken(|pipe| pipe.write_vectored(parts))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.until_taken(|pipe| pipe.flush())
     }
 }
 
@@ -226,7 +263,7 @@ impl Outbox {
         let hindrance = parcel.hindrance.take().and_then(|hindrance| hindrance());
         let written = match (&hindrance, self.pipe().as_mut()) {
             (Some(_), _) => Ok(()),
-            (None, Some(pipe)) => parcel.frame.write_line(pipe),
+            (None, Some(pipe)) => parcel.frame.write_line(&mut Patient(pipe.as_mut())),
             (None, None) => Err((std::io::ErrorKind::BrokenPipe.into(), Untouched(true))),
         };
         let fate = match (hindrance, written) {
@@ -306,6 +343,8 @@ mod tests {
         fn takes_at_once(&self) -> bool {
             self.2
         }
+
+        fn wait_until_it_takes(&self) {}
     }
 
     fn fates(pipe: Sink, parcels: Vec<Parcel>) -> Vec<Fate> {
@@ -347,5 +386,20 @@ mod tests {
             assert!(matches!(fates[1], Fate::Torn(_)), "{fates:?}");
             assert!(matches!(fates[2], Fate::NeverWritten(_)), "{fates:?}");
         }
+    }
+
+    #[test]
+    fn a_pipe_that_was_made_non_blocking_gets_all_of_a_large_frame() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        let outbox = Outbox::into(writer, "test").unwrap();
+        let (tell, told) = mpsc::channel();
+        let large = format!("\"{}\"", "x".repeat(900_000));
+        let parcel = Parcel::of(Frame::from(large.clone()));
+        outbox.push(parcel.then(move |fate| tell.send(fate).unwrap()));
+        let mut read = vec![0; large.len() + 1];
+        io::Read::read_exact(&mut reader, &mut read).unwrap();
+        assert_eq!(told.recv().unwrap(), Fate::Written);
+        assert_eq!(read, (large + "\n").into_bytes());
     }
 }
