@@ -10,7 +10,8 @@ use semel_ledger::Found;
 use semel_ledger::store::Revision;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So many new calls in a row make the next one a new one. A wrong guess costs about as much as three right ones save.
+/// So many new calls in a row make the next one a new one. A wrong guess costs a way through the ledger's queue, so it
+/// should be rare.
 const NEW_IN_A_ROW: u32 = 16;
 
 /// So many calls look at their neighbours first once somebody has met one.
@@ -21,7 +22,7 @@ pub(crate) struct Guess {
     new_in_a_row: AtomicU32,
     /// How many calls are still to look around.
     looks_around: AtomicU32,
-    /// From so many on.
+    /// From so many on a call is taken for new; 0 always.
     bold_at: u32,
 }
 

@@ -9,20 +9,16 @@ use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
-use semel_core::effect::{Doubt, Effect, State};
+use semel_core::effect::{Doubt, State};
 use semel_core::identity::Marks;
-use semel_core::ids::OwnerId;
 use semel_core::intent::NamedBy;
 use semel_core::policy::rule::{Probe, Rule};
-use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::rulings::Probed;
 use semel_ledger::store::Store;
 use semel_ledger::{Changed, Found};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 /// Neighbours in doubt are few; a scope with more has other troubles.
 const LOOKALIKES_MAX: usize = 100;
@@ -108,13 +104,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if !may_have_lookalikes(call) {
             return Ok(None);
         }
-        let neighbours = self.ledger.doubtful_neighbours(call.intent.neighbourhood, LOOKALIKES_MAX).await?;
-        let mut holders = HashMap::new();
+        let now = self.clock.now();
+        let neighbours =
+            self.ledger.doubtful_neighbours(call.intent.neighbourhood, now, LOOKALIKES_MAX).await?;
         for (key, known) in neighbours.into_iter().filter(|(key, _)| *key != found.key) {
-            let now = self.clock.now();
-            if self.is_in_good_hands(&known.effect, now, &mut holders)? {
-                continue;
-            }
             let looks_like = is_lookalike(call, &known.effect.marks);
             let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential)
             else {
@@ -126,23 +119,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
         }
         Ok(None)
-    }
-
-    /// Whether an effect is in flight and nothing has happened to that since it was read. Neighbours may be many, and few
-    /// hold them all, so each holder is asked after once.
-    fn is_in_good_hands(
-        &self,
-        effect: &Effect,
-        now: At,
-        holders: &mut HashMap<OwnerId, bool>,
-    ) -> Result<bool, Error> {
-        let Some(attempt) = effect.open_attempt().filter(|attempt| now < attempt.deadline) else {
-            return Ok(false);
-        };
-        Ok(match holders.entry(attempt.owner) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(unknown) => *unknown.insert(self.ledger.is_alive(attempt.owner)?),
-        })
     }
 
     /// `before = true`: asks first, and skips what is already there.

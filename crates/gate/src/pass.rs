@@ -293,7 +293,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now)))
             }
-            Decision::ReplayRefusal => Ok(Some(answer_of_refused(&found, OutcomeWord::Replayed))),
+            Decision::ReplayRefusal => Ok(Some(answer_of_refused(found, OutcomeWord::Replayed))),
             Decision::ReplayEarlier(number) => {
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {

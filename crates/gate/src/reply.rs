@@ -154,7 +154,7 @@ pub(crate) fn pending(evidence: Evidence) -> String {
 }
 
 /// The answer of this call's own attempt.
-pub(crate) fn answer_ran(found: Found, sent: Sent, now: At) -> Passed {
+pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
     let known = Arc::clone(found.newest.as_ref().expect("an attempt was made"));
     let effect = &known.effect;
     match &effect.state {
@@ -171,9 +171,9 @@ pub(crate) fn answer_ran(found: Found, sent: Sent, now: At) -> Passed {
             // What this call got itself is the reply only if it was the success.
             let reply = match &sent.outcome {
                 Outcome::Applied { .. } => GivenReply::Live,
-                _ => recorded(&found),
+                _ => take_reply(&mut found),
             };
-            Passed { answer, reply, delivery: Some(Found { reply: None, ..found }) }
+            Passed { answer, reply, delivery: Some(found) }
         }
         State::NotApplied(_) => {
             let trouble = match &sent.outcome {
@@ -195,17 +195,17 @@ pub(crate) fn answer_ran(found: Found, sent: Sent, now: At) -> Passed {
 pub(crate) fn joined_answer(found: Found, now: At) -> Passed {
     let effect = found.effect().expect("an attempt was joined");
     match &effect.state {
-        State::NotApplied(_) => answer_of_refused(&found, OutcomeWord::Joined),
+        State::NotApplied(_) => answer_of_refused(found, OutcomeWord::Joined),
         _ => answer_of_record(found, OutcomeWord::Joined, now),
     }
 }
 
 /// Hands over what the upstream refused, to somebody who did not send it.
-pub(crate) fn answer_of_refused(found: &Found, outcome: OutcomeWord) -> Passed {
+pub(crate) fn answer_of_refused(mut found: Found, outcome: OutcomeWord) -> Passed {
     let effect = found.effect().expect("only a known effect was refused");
     let trouble = wording::upstream_refused(effect);
     let mut passed = refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null);
-    passed.reply = recorded(found);
+    passed.reply = take_reply(&mut found);
     passed
 }
 
@@ -223,9 +223,7 @@ pub(crate) fn answer_of_record(mut found: Found, outcome: OutcomeWord, now: At) 
         }
     }
     let answer = answer(effect, true, EffectWord::Noop, outcome, Some(reason));
-    let kept = keeps_reply(&found);
-    let reply = found.reply.take().filter(|_| kept).map_or(GivenReply::None, GivenReply::Recorded);
-    Passed { answer, reply, delivery: Some(found) }
+    Passed { answer, reply: take_reply(&mut found), delivery: Some(found) }
 }
 
 pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent, rule: &Rule) -> Passed {
@@ -293,15 +291,14 @@ fn answer(
     }
 }
 
-/// Only what the state says is kept: a row may still hold what a refusal answered.
-fn recorded(found: &Found) -> GivenReply {
-    found.reply.clone().filter(|_| keeps_reply(found)).map_or(GivenReply::None, GivenReply::Recorded)
-}
-
-fn keeps_reply(found: &Found) -> bool {
-    match found.effect().map(|effect| &effect.state) {
+/// The recorded reply, which may be large and has one taker. Only what the state says is kept: a row may still hold what
+/// a refusal answered.
+fn take_reply(found: &mut Found) -> GivenReply {
+    let reply = found.reply.take();
+    let kept = match found.effect().map(|effect| &effect.state) {
         Some(State::Applied(applied)) => applied.reply == Reply::Kept,
         Some(State::NotApplied(not_applied)) => not_applied.reply == Reply::Kept,
         _ => false,
-    }
+    };
+    reply.filter(|_| kept).map_or(GivenReply::None, GivenReply::Recorded)
 }

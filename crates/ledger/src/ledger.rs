@@ -11,11 +11,13 @@ use crate::store::{
 use crate::undo::may_be_undone;
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
-use semel_core::effect::{Effect, State};
+use semel_core::effect::{Attempt, Effect, State};
 use semel_core::ids::{EffectId, OwnerId};
 use semel_core::lifecycle::{self, Alarm, Event, Lapse};
 use semel_core::time::At;
 use semel_core::undo::Undo;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// Remembers what was intended and what became of it. Knows no rules, waits for nobody, calls no upstream.
@@ -137,11 +139,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let Some(known) = found.newest.as_ref().filter(|known| !known.newer) else { return Ok(None) };
         let effect = &known.effect;
         if let Some(attempt) = effect.open_attempt() {
-            if !self.is_alive(attempt.owner)? {
-                return Ok(Some(Event::Lapsed { why: Lapse::HolderDied, at: now }));
-            }
-            let passed = now >= attempt.deadline;
-            return Ok(passed.then_some(Event::Lapsed { why: Lapse::DeadlinePassed, at: now }));
+            let lapse = lapse_of(attempt, self.is_alive(attempt.owner)?, now);
+            return Ok(lapse.map(|why| Event::Lapsed { why, at: now }));
         }
         if !matches!(effect.state, State::InDoubt(_)) {
             return Ok(None);
@@ -272,12 +271,33 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(Page { items: decoded.collect::<Result<_, Error>>()?, next: page.next })
     }
 
-    /// Open effects of a neighbourhood that may be in doubt: all but those that this process itself has in flight.
-    pub async fn doubtful_neighbours(&self, of: Digest, limit: usize) -> Result<Vec<(Digest, Known)>, Error> {
+    /// Open effects of a neighbourhood that are in doubt, or would be if anybody looked: all but those that this process
+    /// itself has in flight, and those in flight that have not lapsed. These may be many, and few hold them all, so each
+    /// holder is asked after once.
+    pub async fn doubtful_neighbours(
+        &self,
+        of: Digest,
+        now: At,
+        limit: usize,
+    ) -> Result<Vec<(Digest, Known)>, Error> {
         let me = self.holders.me()?;
         let others = By::OpenNeighbours { of, not_held_by: Some(me) };
         let page = self.store.scan(others, None, limit).await?;
-        page.items.into_iter().map(|row| Ok((row.key, decode(row)?))).collect()
+        let (mut alive, mut doubtful) = (HashMap::new(), Vec::new());
+        for row in page.items {
+            let (key, known) = (row.key, decode(row)?);
+            if let Some(attempt) = known.effect.open_attempt() {
+                let is_alive = match alive.entry(attempt.owner) {
+                    Entry::Occupied(asked) => *asked.get(),
+                    Entry::Vacant(unasked) => *unasked.insert(self.is_alive(attempt.owner)?),
+                };
+                if lapse_of(attempt, is_alive, now).is_none() {
+                    continue;
+                }
+            }
+            doubtful.push((key, known));
+        }
+        Ok(doubtful)
     }
 
     pub async fn journal(
@@ -373,6 +393,14 @@ pub(crate) enum Written {
     Done(Changed),
     /// The record has moved since it was read.
     Moved,
+}
+
+/// What has become of an attempt in flight whose holder is dead, or whose time is over.
+fn lapse_of(attempt: &Attempt, is_alive: bool, now: At) -> Option<Lapse> {
+    match is_alive {
+        false => Some(Lapse::HolderDied),
+        true => (now >= attempt.deadline).then_some(Lapse::DeadlinePassed),
+    }
 }
 
 pub(crate) fn undetermined(error: Error) -> Error {

@@ -161,3 +161,32 @@ fn export_prints_one_effect_a_line_with_its_reply() {
     assert_eq!((&all[0]["data"]["stdout"], &all[1]["state"]), (&"hello\n".into(), &"in_doubt".into()));
     assert!(lines(&["--no-replies"])[0].get("data").is_none());
 }
+
+/// As the first format had it: every reply apart, and no word of it in the row.
+const FIRST_FORMAT: &str = "\
+import sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+c.executescript('''
+INSERT INTO reply(id, body) SELECT id, reply FROM effect WHERE typeof(reply) = 'blob';
+ALTER TABLE effect DROP COLUMN reply;
+UPDATE meta SET format = 1, min_reader = 1, min_writer = 1;
+''')";
+
+#[test]
+fn a_ledger_of_an_older_format_says_what_brings_it_up_to_date() {
+    let home = Home::new();
+    let run = || home.semel(["run", "--key", "k", "--", "echo", "once"]);
+    assert_eq!(run().stdout, "once\n");
+    let file = home.state().join("ledger.db").to_string_lossy().into_owned();
+    let words = ["python3", "-c", FIRST_FORMAT, &file].map(str::to_owned);
+    assert!(home.program(&words).status().expect("python starts").success());
+    let refused = home.semel(["ledger", "tail", "--no-follow"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("older format 1"), "{refused:?}");
+    assert!(refused.stderr.contains("`semel ledger prune`"), "{refused:?}");
+    assert_eq!(home.semel(["ledger", "prune"]).code, Some(0));
+    assert_eq!(home.semel(["ledger", "tail", "--no-follow"]).code, Some(0));
+    let replayed = run();
+    assert_eq!((replayed.code, replayed.stdout.as_str()), (Some(0), "once\n"), "{replayed:?}");
+    assert!(replayed.stderr.contains("not run again"), "{replayed:?}");
+}

@@ -153,8 +153,12 @@ impl Call {
     }
 }
 
-/// Lets those who follow the attempt of this call have its end, now that it is settled.
-fn finish(call: &Call, model: Model<'_>, mut passed: Passed) -> Passed {
+/// Lets those who follow the attempt of this call have its end, now that it is settled. A connection that was not used is
+/// given back.
+fn finish(call: &Call, mut model: Model<'_>, mut passed: Passed) -> Passed {
+    if let Some(prepared) = model.prepared.take() {
+        model.offer.client.keep(prepared);
+    }
     if let Some(own) = model.own
         && passed.answer.ok
         && passed.reply == GivenReply::Live

@@ -172,9 +172,7 @@ impl Model<'_> {
 
 impl Upstream for Model<'_> {
     fn is_at_hand(&mut self) -> bool {
-        let kept = self.prepared.take().and_then(Prepared::fresh);
-        self.prepared = kept.or_else(|| self.offer.client.prepare_at_once());
-        self.prepared.is_some()
+        self.offer.client.is_at_hand(&mut self.prepared)
     }
 
     async fn prepare(&mut self) -> Result<(), NotStarted> {

@@ -260,9 +260,7 @@ fn shown_as(status: StatusCode, body: &[u8]) -> Value {
 
 impl Upstream for HttpUpstream<'_> {
     fn is_at_hand(&mut self) -> bool {
-        let kept = self.prepared.take().and_then(Prepared::fresh);
-        self.prepared = kept.or_else(|| self.guarded.offer.client.prepare_at_once());
-        self.prepared.is_some()
+        self.guarded.offer.client.is_at_hand(&mut self.prepared)
     }
 
     async fn prepare(&mut self) -> Result<(), NotStarted> {

@@ -13,10 +13,16 @@ fn wish(n: usize) -> Wish {
     Wish::consequential().with_arguments(&format!(r#"{{"args":{{"invoice":{n}}}}}"#)).in_run("a")
 }
 
-/// A gate that has come to expect new calls: twenty were.
+/// One mail to one person, in these words or others.
+fn letter(body: &str) -> Wish {
+    wish(100).with_arguments(&format!(r#"{{"args":{{"to":"ann@example.com","body":"{body}"}}}}"#))
+}
+
+/// A process whose gate has come to expect new calls: twenty were, which no other process has made.
 fn expectant(house: &House, process: Process) -> Arc<TestGate> {
     let (gate, _) = house.process(process, Mode::Guard);
-    for n in 0..20 {
+    let first = 1_000 * (process as usize - 1);
+    for n in first..first + 20 {
         let passed = house.pass_delivered(&gate, &wish(n), &Script::succeeds());
         assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
     }
@@ -51,7 +57,7 @@ fn a_repeat_is_replayed_also_while_nothing_can_be_written_or_started() {
     house.memory.inject(Fault::NotWritten);
     let passed = house.pass(&gate, &wish(3), &Script::succeeds());
     assert_eq!(passed.answer.outcome, OutcomeWord::Replayed);
-    let gate = expectant_again(&house);
+    let gate = expectant(&house, 2);
     let passed = house.pass(&gate, &wish(3), &Script::succeeds().cannot_be_prepared());
     assert_eq!(passed.answer.outcome, OutcomeWord::Replayed);
 }
@@ -62,15 +68,6 @@ fn a_repeat_does_not_wait_for_an_upstream_that_is_far_away() {
     let gate = expectant(&house, 1);
     let script = Script::succeeds().far().before_the_claim(|| panic!("a repeat needs no upstream"));
     assert_eq!(house.pass(&gate, &wish(3), &script).answer.outcome, OutcomeWord::Replayed);
-}
-
-/// Another process, which has seen others.
-fn expectant_again(house: &House) -> Arc<TestGate> {
-    let (gate, _) = house.process(2, Mode::Guard);
-    for n in 200..220 {
-        house.pass_delivered(&gate, &wish(n), &Script::succeeds());
-    }
-    gate
 }
 
 #[test]
@@ -98,11 +95,8 @@ fn a_cancelled_run_starts_nothing_that_was_taken_for_new() {
 fn a_lookalike_of_a_doubt_is_held_also_where_it_was_taken_for_new() {
     let house = House::new();
     let gate = expectant(&house, 1);
-    let letter = |body: &str| {
-        wish(100).with_arguments(&format!(r#"{{"args":{{"to":"ann@example.com","body":"{body}"}}}}"#))
-    };
     house.pass(&gate, &letter("Your order has shipped."), &Script::answers([unclear()]));
-    let gate = expectant_again(&house);
+    let gate = expectant(&house, 2);
     let script = Script::succeeds();
     let passed = house.pass(&gate, &letter("Good news: it has shipped!"), &script);
     assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Held, 0));
@@ -112,9 +106,6 @@ fn a_lookalike_of_a_doubt_is_held_also_where_it_was_taken_for_new() {
 fn a_repeat_is_replayed_beside_a_doubt_that_looks_like_it() {
     let house = House::new();
     let gate = expectant(&house, 1);
-    let letter = |body: &str| {
-        wish(100).with_arguments(&format!(r#"{{"args":{{"to":"ann@example.com","body":"{body}"}}}}"#))
-    };
     house.pass_delivered(&gate, &letter("Your order has shipped."), &Script::succeeds());
     house.pass(&gate, &letter("Good news: it has shipped!"), &Script::answers([unclear()]));
     let script = Script::succeeds();
@@ -132,9 +123,6 @@ fn calls_of_another_process_in_flight_hold_nobody_and_its_death_does() {
     let house = House::new();
     let gate = expectant(&house, 1);
     let (other, holders) = house.process(2, Mode::Guard);
-    let letter = |body: &str| {
-        wish(100).with_arguments(&format!(r#"{{"args":{{"to":"ann@example.com","body":"{body}"}}}}"#))
-    };
     let slow = Script::after(seconds(3600), success());
     let started = house.start(2, call(&other, &letter("Your order has shipped."), &slow, &house.clock));
     let script = Script::succeeds();

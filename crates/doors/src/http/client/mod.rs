@@ -103,15 +103,17 @@ impl Client {
 
     /// A connection that is open now: one that was just used, or a new one.
     pub async fn prepare(&self) -> Result<Prepared, NotReached> {
-        match self.prepare_at_once() {
-            Some(prepared) => Ok(prepared),
+        match self.idle.take() {
+            Some(connection) => Ok(Prepared::now(connection)),
             None => self.connect().await,
         }
     }
 
-    /// One that was just used.
-    pub fn prepare_at_once(&self) -> Option<Prepared> {
-        self.idle.take().map(Prepared::now)
+    /// Whether there is a connection without a wait: the one at hand, while it is fresh, or one that was just used.
+    pub fn is_at_hand(&self, prepared: &mut Option<Prepared>) -> bool {
+        let kept = prepared.take().and_then(Prepared::fresh);
+        *prepared = kept.or_else(|| self.idle.take().map(Prepared::now));
+        prepared.is_some()
     }
 
     /// A new connection.
