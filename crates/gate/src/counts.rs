@@ -135,15 +135,32 @@ pub struct Usage {
 
 impl Counts {
     pub fn add(&self, tenant: &str, door: Door, counter: Counter, more: u64) {
-        self.of(tenant).now[door as usize][counter as usize].fetch_add(more, Ordering::Relaxed);
+        self.add_all(tenant, door, [(counter, more)]);
+    }
+
+    /// The tenant is looked up once: that is dearer than what is counted.
+    fn add_all(&self, tenant: &str, door: Door, more: impl IntoIterator<Item = (Counter, u64)>) {
+        let add = |counted: &Counted| {
+            for (counter, more) in more {
+                counted.now[door as usize][counter as usize].fetch_add(more, Ordering::Relaxed);
+            }
+        };
+        let known = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
+        match known.get(tenant) {
+            Some(counted) => add(counted),
+            None => {
+                drop(known);
+                let mut tenants = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
+                let tenant = if tenants.len() < TENANTS_MAX { tenant } else { OTHERS };
+                add(tenants.entry(tenant.to_owned()).or_default());
+            }
+        }
     }
 
     /// A call that a door passed on without asking the gate.
     pub fn passed_through(&self, tenant: &str, door: Door) {
-        let counted = self.of(tenant);
-        for counter in [Counter::Asked, Counter::Sent, Counter::PassedThrough] {
-            counted.now[door as usize][counter as usize].fetch_add(1, Ordering::Relaxed);
-        }
+        let counters = [Counter::Asked, Counter::Sent, Counter::PassedThrough];
+        self.add_all(tenant, door, counters.map(|counter| (counter, 1)));
     }
 
     /// Tokens that went over the wire.
@@ -161,11 +178,8 @@ impl Counts {
     }
 
     fn tokens(&self, tenant: &str, usage: Usage, counters: [Counter; 3]) {
-        let counted = self.of(tenant);
         let amounts = [usage.input_tokens, usage.output_tokens, usage.cost_nanos];
-        for (counter, amount) in counters.into_iter().zip(amounts) {
-            counted.now[Door::Llm as usize][counter as usize].fetch_add(amount, Ordering::Relaxed);
-        }
+        self.add_all(tenant, Door::Llm, counters.into_iter().zip(amounts));
     }
 
     /// What all tenants together did, since this process began.
@@ -209,15 +223,6 @@ impl Counts {
         Ok(())
     }
 
-    fn of(&self, tenant: &str) -> Arc<Counted> {
-        let known = self.tenants.read().unwrap_or_else(PoisonError::into_inner).get(tenant).cloned();
-        known.unwrap_or_else(|| {
-            let mut tenants = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
-            let tenant = if tenants.len() < TENANTS_MAX { tenant } else { OTHERS };
-            Arc::clone(tenants.entry(tenant.to_owned()).or_default())
-        })
-    }
-
     fn settled(&self, settling: &Settling<'_>) {
         self.settlements.add(settling.took);
         self.became(settling.effect);
@@ -238,39 +243,30 @@ impl Counts {
 
     fn answered(&self, answered: &Answered<'_>) {
         let Answered { intent, answer, layer, .. } = answered;
-        self.count(intent, Counter::Asked);
-        self.count(
-            intent,
-            match answer.outcome {
-                OutcomeWord::Ran => Counter::Ran,
-                OutcomeWord::Replayed => Counter::Replayed,
-                OutcomeWord::Joined => Counter::Joined,
-                OutcomeWord::Held => Counter::Held,
-                OutcomeWord::Refused => Counter::Refused,
-                OutcomeWord::DryRun => return,
-            },
-        );
-        if let Some(layer) = layer {
-            self.count(
-                intent,
-                match layer {
-                    Layer::Transport => Counter::Transport,
-                    Layer::Sdk => Counter::Sdk,
-                    Layer::Agent => Counter::Agent,
-                    Layer::Process => Counter::Process,
-                },
-            );
-        }
-    }
-
-    fn count_all<const N: usize>(&self, intent: &Intent, counters: [Counter; N]) {
-        for counter in counters {
-            self.count(intent, counter);
-        }
+        let outcome = match answer.outcome {
+            OutcomeWord::Ran => Some(Counter::Ran),
+            OutcomeWord::Replayed => Some(Counter::Replayed),
+            OutcomeWord::Joined => Some(Counter::Joined),
+            OutcomeWord::Held => Some(Counter::Held),
+            OutcomeWord::Refused => Some(Counter::Refused),
+            OutcomeWord::DryRun => None,
+        };
+        let repeated_by = layer.filter(|_| outcome.is_some()).map(|layer| match layer {
+            Layer::Transport => Counter::Transport,
+            Layer::Sdk => Counter::Sdk,
+            Layer::Agent => Counter::Agent,
+            Layer::Process => Counter::Process,
+        });
+        self.count_all(intent, [Some(Counter::Asked), outcome, repeated_by].into_iter().flatten());
     }
 
     fn count(&self, intent: &Intent, counter: Counter) {
-        self.add(&intent.tenant, Door::of(&intent.action), counter, 1);
+        self.count_all(intent, [counter]);
+    }
+
+    fn count_all(&self, intent: &Intent, counters: impl IntoIterator<Item = Counter>) {
+        let counters = counters.into_iter().map(|counter| (counter, 1));
+        self.add_all(&intent.tenant, Door::of(&intent.action), counters);
     }
 }
 

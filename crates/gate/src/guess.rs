@@ -54,7 +54,10 @@ impl Guess {
     }
 
     pub(crate) fn was_wrong(&self) {
-        self.new_in_a_row.store(0, Ordering::Relaxed);
+        // Nobody else's processor has to hear again what it knows.
+        if self.new_in_a_row.load(Ordering::Relaxed) != 0 {
+            self.new_in_a_row.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Whether the next call has to look at its neighbours before it claims.

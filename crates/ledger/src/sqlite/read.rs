@@ -14,18 +14,27 @@ macro_rules! reply_column {
     };
 }
 
+/// [`EPOCH_CELL`], written out: a constant need not be bound anew for each read.
+macro_rules! epoch_cell {
+    () => {
+        "x'0000000000000000000000000000000000000000000000000000000000000000'"
+    };
+}
+
 /// The newest row of a record, its reply, and the epoch. Where there is no row the epoch is read after it: one that is
 /// newer than what was read of the record makes its reader more careful, and never less.
 pub(super) fn newest(connection: &Connection, key: Digest) -> rusqlite::Result<Versioned> {
     let found = connection
         .prepare_cached(concat!(
-            "SELECT (SELECT revision FROM cell WHERE key = ?3), ",
+            "SELECT (SELECT revision FROM cell WHERE key = ",
+            epoch_cell!(),
+            "), ",
             reply_column!(),
             ", ordinal, effect.revision, effect.body, ",
             index_columns!(),
             " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ORDER BY id DESC LIMIT 1"
         ))?
-        .query_row(params![prefix(&key), key.0, EPOCH_CELL.0], |found| {
+        .query_row(params![prefix(&key), key.0], |found| {
             let epoch = Revision(found.get::<_, Option<i64>>(0)?.unwrap_or(0) as u64);
             let (ordinal, revision) = (found.get(2)?, Revision(found.get::<_, i64>(3)? as u64));
             let (index, body, reply) = (index_from(found, 5)?, found.get(4)?, found.get(1)?);
@@ -134,4 +143,14 @@ pub(super) fn row(found: &rusqlite::Row<'_>) -> rusqlite::Result<(Cursor, Row)> 
 
 pub(super) fn before(at: At) -> i64 {
     micros(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_epochs_cell_is_written_out_as_it_is() {
+        assert_eq!(epoch_cell!(), format!("x'{EPOCH_CELL}'"));
+    }
 }

@@ -1,40 +1,67 @@
-//! Connections that only read. A read never waits while it holds one, so there are as many as threads that read.
+//! Connections that only read. A read never waits while it holds one, so there are as many as threads that read at
+//! once; and each thread comes back to the one that it had, whose pages its processor still holds.
 
 use super::connection;
 use super::fault::Fault;
 use crate::Error;
 use crate::place::Place;
 use rusqlite::Connection;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// So many are kept for the next reads; a burst of more closes its own.
-const IDLE_MAX: usize = 8;
+const KEPT_MAX: usize = 8;
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Which of the places this thread tries first.
+    static FIRST: usize = THREADS.fetch_add(1, Ordering::Relaxed) % KEPT_MAX;
+}
 
 #[derive(Debug)]
 pub(super) struct Readers {
     place: Place,
-    idle: Mutex<Vec<Connection>>,
+    kept: [Mutex<Option<Connection>>; KEPT_MAX],
 }
 
 impl Readers {
     pub(super) fn new(place: Place) -> Self {
-        Readers { place, idle: Mutex::default() }
+        Readers { place, kept: std::array::from_fn(|_| Mutex::default()) }
     }
 
     pub(super) fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let failed = |error: &rusqlite::Error| Fault::while_reading(&self.place, error);
-        let connection = match idle {
+        // One that is there is better than one's own that is not: threads that take turns need but one.
+        let mut kept = self.idle(Option::is_some).or_else(|| self.idle(Option::is_none));
+        let mut in_a_burst = None;
+        let slot = kept.as_deref_mut().unwrap_or(&mut in_a_burst);
+        let connection = match slot {
             Some(connection) => connection,
-            None => connection::reader(&self.place).map_err(|error| failed(&error))?,
+            None => slot.insert(connection::reader(&self.place).map_err(|error| failed(&error))?),
         };
-        let result = read(&connection);
-        if result.as_ref().err().is_none_or(|error| !Fault::of(error).spoils_connection()) {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < IDLE_MAX {
-                idle.push(connection);
-            }
+        let result = read(connection);
+        if result.as_ref().is_err_and(|error| Fault::of(error).spoils_connection()) {
+            *slot = None;
         }
         result.map_err(|error| failed(&error))
+    }
+
+    /// The first place from this thread's own on that nobody uses and that is as wanted.
+    fn idle(
+        &self,
+        wanted: impl Fn(&Option<Connection>) -> bool,
+    ) -> Option<MutexGuard<'_, Option<Connection>>> {
+        let first = FIRST.with(|first| *first);
+        let from_first = (0..KEPT_MAX).map(|step| &self.kept[(first + step) % KEPT_MAX]);
+        from_first.filter_map(try_lock).find(|kept| wanted(kept))
+    }
+}
+
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }

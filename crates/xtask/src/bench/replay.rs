@@ -13,6 +13,11 @@ use std::sync::Arc;
 /// Intents that are built beforehand: enough to miss the processor's caches, few enough to hold.
 const INTENTS_MAX: u64 = 20_000;
 
+struct Asked {
+    house: House,
+    intents: Vec<Intent>,
+}
+
 pub fn run(effort: Effort) -> Result<Vec<Line>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let runtime = house::runtime()?;
@@ -27,28 +32,28 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     // The smaller of both, so that neither has the smaller tree.
     let known = known.min(bare_known);
     let bare = point_reads(&table, known, callers, span)?;
-    let house = Arc::new(House::open(&ledger)?);
+    let house = House::open(&ledger)?;
     let intents = (0..known.min(INTENTS_MAX)).map(|n| house.intent(NamedBy::Key, "busy", n)).collect();
-    let intents: Arc<Vec<Intent>> = Arc::new(intents);
-    let before = house.durable_commits();
-    let mut passes = drive(&runtime, callers, span, {
-        let (house, intents) = (Arc::clone(&house), Arc::clone(&intents));
-        move |n| {
-            let (house, intents) = (Arc::clone(&house), Arc::clone(&intents));
-            async move {
-                house.replay(&intents[scattered(7, n, intents.len() as u64) as usize]).await;
-            }
-        }
-    });
-    let asked = Arc::clone(&house);
-    let whole = drive(&runtime, callers, span, move |n| {
-        let house = Arc::clone(&asked);
+    // One handle: what the callers count together is counted with each replay.
+    let asked = Arc::new(Asked { house, intents });
+    let before = asked.house.durable_commits();
+    let handle = Arc::clone(&asked);
+    let mut passes = drive(&runtime, callers, span, move |n| {
+        let asked = Arc::clone(&handle);
         async move {
-            let intent = house.intent(NamedBy::Key, "busy", scattered(7, n, known));
-            house.replay(&intent).await;
+            let intent = &asked.intents[scattered(7, n, asked.intents.len() as u64) as usize];
+            asked.house.replay(intent).await;
         }
     });
-    let commits = house.durable_commits() - before;
+    let handle = Arc::clone(&asked);
+    let whole = drive(&runtime, callers, span, move |n| {
+        let asked = Arc::clone(&handle);
+        async move {
+            let intent = asked.house.intent(NamedBy::Key, "busy", scattered(7, n, known));
+            asked.house.replay(&intent).await;
+        }
+    });
+    let commits = asked.house.durable_commits() - before;
     let made_of = |load: &Load| {
         let (rate, cpu) = (figure(load.per_second()), figure(load.cpu_micros()));
         format!("{rate} replays/s, CPU {cpu} us each; {} bare reads/s; {known} effects", figure(bare))
