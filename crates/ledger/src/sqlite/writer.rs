@@ -26,6 +26,8 @@ pub(super) struct Writer {
     /// Device and inode of the file that was opened. Claims written to a file that was moved away are lost claims.
     file: (u64, u64),
     synchronous: Durability,
+    /// How many callers shared the last batch.
+    callers: usize,
     remembered: Remembered,
     /// A COMMIT failed and its frames may still lie in the WAL: see [`Writer::bury`].
     ghost: bool,
@@ -64,14 +66,21 @@ impl Writer {
         let file = identity(&place).map_err(|source| place.cannot_open(source))?;
         let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages)
             .map_err(|error| Fault::while_opening(&place, &error))?;
-        let connection = Some(connection);
-        let synchronous = Durability::Durable;
-        let remembered = Remembered::default();
-        Ok(Writer { place, connection, sidecar, checkpoints, file, synchronous, remembered, ghost: false })
+        Ok(Writer {
+            place,
+            connection: Some(connection),
+            sidecar,
+            checkpoints,
+            file,
+            synchronous: Durability::Durable,
+            callers: 0,
+            remembered: Remembered::default(),
+            ghost: false,
+        })
     }
 
     pub(super) fn checkpoint_is_due(&self) -> bool {
-        self.checkpoints.due()
+        self.checkpoints.due(self.callers)
     }
 
     /// The connection, for a read while nobody writes.
@@ -94,6 +103,7 @@ impl Writer {
             return None;
         }
         let commits = drain();
+        self.callers = commits.len();
         let (answers, cost) = match begun {
             Ok(()) => self.finish(&commits, durability),
             Err(stop) => (self.refuse(&stop, commits.len()), Cost::Unsynced),
@@ -119,7 +129,7 @@ impl Writer {
     /// as they can: folding needs the disk.
     fn folds(&self) -> bool {
         match self.synchronous {
-            Durability::Durable => self.checkpoints.due(),
+            Durability::Durable => self.checkpoints.due(self.callers),
             Durability::Lazy => self.checkpoints.overdue(),
         }
     }

@@ -1,6 +1,6 @@
-//! Fills a ledger in minutes instead of hours: one effect is made by the gate, the others are copies of its rows
-//! under keys of their own, inserted in the order and into the trees that the gate would have used. The journal is
-//! left short: it is only ever appended to, and no call reads it.
+//! Fills a ledger in minutes instead of hours: one effect is made by the gate, the others are copies of its row, with the
+//! reply that stands in it, under keys of their own, inserted in the order and into the trees that the gate would have
+//! used. The journal is left short: it is only ever appended to, and no call reads it.
 
 use super::house::{House, NamedBy, TENANT, caller_key};
 use super::measure::now;
@@ -59,7 +59,6 @@ impl Filled {
             "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-1500000;",
         )?;
         let effect = Template::read(&connection, "effect", "id = 1")?;
-        let reply = Template::read(&connection, "reply", "id = 1")?;
         let first: Vec<u8> = effect.value("effect")?;
         let first = u128::from_be_bytes(first.try_into().map_err(|_| "an effect id has 16 bytes")?);
         while self.effects < effects {
@@ -74,8 +73,6 @@ impl Filled {
                     &connection,
                     &[("id", Value::Null), ("key", key), ("effect", id), ("family", family)],
                 )?;
-                let row = connection.last_insert_rowid();
-                reply.insert(&connection, &[("id", Value::Integer(row))])?;
             }
             connection.execute_batch("COMMIT")?;
             self.effects = end;
