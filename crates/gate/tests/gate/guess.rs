@@ -7,6 +7,7 @@ use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
 use semel_ledger::memory::Fault;
 use semel_testkit::simulation::executor::Process;
+use semel_testkit::simulation::holders::SharedHolders;
 use std::sync::Arc;
 
 fn wish(n: usize) -> Wish {
@@ -20,13 +21,17 @@ fn letter(body: &str) -> Wish {
 
 /// A process whose gate has come to expect new calls: twenty were, which no other process has made.
 fn expectant(house: &House, process: Process) -> Arc<TestGate> {
-    let (gate, _) = house.process(process, Mode::Guard);
+    expectant_with_holders(house, process).0
+}
+
+fn expectant_with_holders(house: &House, process: Process) -> (Arc<TestGate>, SharedHolders) {
+    let (gate, holders) = house.process(process, Mode::Guard);
     let first = 1_000 * (process as usize - 1);
     for n in first..first + 20 {
         let passed = house.pass_delivered(&gate, &wish(n), &Script::succeeds());
         assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
     }
-    gate
+    (gate, holders)
 }
 
 #[test]
@@ -60,6 +65,19 @@ fn a_repeat_is_replayed_also_while_nothing_can_be_written_or_started() {
     let gate = expectant(&house, 2);
     let passed = house.pass(&gate, &wish(3), &Script::succeeds().cannot_be_prepared());
     assert_eq!(passed.answer.outcome, OutcomeWord::Replayed);
+}
+
+#[test]
+fn a_repeat_is_replayed_also_where_no_lock_is_to_be_had_for_a_claim() {
+    let house = House::new();
+    let (gate, holders) = expectant_with_holders(&house, 1);
+    holders.shut();
+    holders.let_go();
+    let script = Script::succeeds();
+    assert_eq!(house.pass(&gate, &wish(3), &script).answer.outcome, OutcomeWord::Replayed);
+    let refused = house.try_pass(&gate, &wish(100), &script);
+    assert!(refused.is_err(), "what is new cannot be claimed: {refused:?}");
+    assert_eq!(script.sent(), 0);
 }
 
 #[test]

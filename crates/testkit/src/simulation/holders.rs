@@ -5,6 +5,7 @@ use semel_core::ids::OwnerId;
 use semel_ledger::Error;
 use semel_ledger::holders::Holders;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many descriptors of each lock are open.
@@ -47,13 +48,26 @@ pub struct SimulatedHolders {
     pub process: Process,
     locks: Locks,
     mine: Mutex<Option<Descriptor>>,
+    /// The directory of locks cannot be written.
+    shut: AtomicBool,
     /// Declares everybody else dead: what rule 17 forbids.
     lies: bool,
 }
 
 impl SimulatedHolders {
     pub fn of(process: Process, locks: &Locks, lies: bool) -> Self {
-        SimulatedHolders { process, locks: locks.clone(), mine: Mutex::default(), lies }
+        SimulatedHolders {
+            process,
+            locks: locks.clone(),
+            mine: Mutex::default(),
+            shut: AtomicBool::new(false),
+            lies,
+        }
+    }
+
+    /// From now on no new lock is to be had.
+    pub fn shut(&self) {
+        self.shut.store(true, Ordering::Relaxed);
     }
 
     /// A child's own descriptor of the lock that this process has now.
@@ -87,6 +101,9 @@ impl Holders for SharedHolders {
         let mut mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(descriptor) = &*mine {
             return Ok(descriptor.owner);
+        }
+        if self.shut.load(Ordering::Relaxed) {
+            return Err(Error::NotWritten { what: "no lock is to be had".to_owned() });
         }
         let mut table = self.locks.table();
         table.last += 1;
