@@ -18,8 +18,9 @@ const STATEMENTS_MAX: usize = 48;
 /// after each split of a page, which re-keys pages for a moment, SQLite walks the whole table of them.
 const WRITER_CACHE_KIB: u32 = 16 * 1024;
 
-/// Readers lean on the operating system's cache; each of them has this of its own.
-const READER_CACHE_KIB: u32 = 16 * 1024;
+/// Readers lean on the operating system's cache. Each has this of its own, for the inner nodes of the key index of ten
+/// million effects. More would be emptied by the next commit of somebody else, and emptying takes its time too.
+const READER_CACHE_KIB: u32 = 3 * 1024;
 
 /// After a burst the WAL is cut back to this, so that one large reply does not hold the disk for ever.
 const WAL_KEPT_BYTES: u64 = 64 * 1024 * 1024;
