@@ -63,6 +63,7 @@ fn compare(
     large: &Filled,
 ) -> Result<(Cost, Cost)> {
     const TURNS: u64 = 20;
+    const TURNS_BUSY: u32 = 6;
     let mut costs = (Cost::default(), Cost::default());
     let houses = (Arc::new(House::open(small.file())?), Arc::new(House::open(large.file())?));
     for turn in 0..TURNS {
@@ -71,8 +72,12 @@ fn compare(
             alone(runtime, effort, house, filled, &series, cost);
         }
     }
-    for (house, cost) in [(houses.0, &mut costs.0), (houses.1, &mut costs.1)] {
-        cost.busy = busy(runtime, house, effort.span(), round);
+    for turn in 0..TURNS_BUSY {
+        let series = format!("size-{round}-{turn}-busy");
+        for (house, cost) in [(&houses.0, &mut costs.0), (&houses.1, &mut costs.1)] {
+            let micros = busy(runtime, Arc::clone(house), effort.span() / 2, series.clone());
+            cost.busy += micros / f64::from(TURNS_BUSY);
+        }
     }
     Ok(costs)
 }
@@ -93,8 +98,7 @@ fn alone(runtime: &Runtime, effort: Effort, house: &House, filled: &Filled, seri
     }
 }
 
-fn busy(runtime: &Runtime, house: Arc<House>, span: Duration, round: usize) -> f64 {
-    let series = format!("size-{round}-busy");
+fn busy(runtime: &Runtime, house: Arc<House>, span: Duration, series: String) -> f64 {
     let load = drive(runtime, CALLERS, span, move |n| {
         let (house, intent) = (Arc::clone(&house), house.intent(NamedBy::Key, &series, n));
         async move {
