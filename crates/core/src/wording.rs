@@ -153,7 +153,7 @@ pub fn drift(effect: &Effect, paths: Vec<String>) -> Trouble {
         ),
         is_it_safe_to_retry: Code::Drift.retry(),
         next_step: format!(
-            "If you meant the earlier call, use its result ({}). If you mean something new, it needs a key of its own; say so to the user.",
+            "If you meant the earlier call, use its result ({}). Else tell the user which two calls these are. Do not make up another key.",
             effect.id
         ),
         human_next_step: format!("semel ledger show {}", effect.id),

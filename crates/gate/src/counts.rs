@@ -100,13 +100,14 @@ const DOORS: usize = Door::ALL.len();
 
 /// Tenants are few; of more than this the rest is counted together.
 const TENANTS_MAX: usize = 1_000;
-const OTHERS: &str = "others";
+/// As no tenant is called.
+const OTHERS: &str = "(others)";
 
 /// What one tenant did.
 #[derive(Debug)]
 struct Counted {
     now: [[AtomicU64; COUNTERS]; DOORS],
-    /// What of it the ledger has.
+    /// What of it the ledger has, or is about to have.
     written: [[AtomicU64; COUNTERS]; DOORS],
 }
 
@@ -202,22 +203,14 @@ impl Counts {
         };
         for (tenant, counted) in &tenants {
             for door in Door::ALL {
-                let (now, written) = (&counted.now[door as usize], &counted.written[door as usize]);
-                let new = Counter::ALL.iter().map(|counter| {
-                    let place = *counter as usize;
-                    let now = now[place].load(Ordering::Relaxed);
-                    (*counter, now.saturating_sub(written[place].load(Ordering::Relaxed)))
-                });
-                let new: Vec<(Counter, u64)> = new.filter(|(_, more)| *more > 0).collect();
-                if new.is_empty() {
+                let taken = Taken::all_new(&counted.now[door as usize], &counted.written[door as usize]);
+                if taken.new.is_empty() {
                     continue;
                 }
                 let tally: Tally =
-                    new.iter().map(|(counter, more)| (counter.word().to_owned(), *more)).collect();
+                    taken.new.iter().map(|(counter, more)| (counter.word().to_owned(), *more)).collect();
                 ledger.add_counts(Under { tenant, door: door.word(), day }, &tally).await?;
-                for (counter, more) in new {
-                    written[counter as usize].fetch_add(more, Ordering::Relaxed);
-                }
+                taken.written();
             }
         }
         Ok(())
@@ -270,6 +263,35 @@ impl Counts {
     }
 }
 
+/// What somebody is about to write, and nobody else writes meanwhile. Given back unless it was.
+struct Taken<'c> {
+    written: &'c [AtomicU64; COUNTERS],
+    new: Vec<(Counter, u64)>,
+}
+
+impl<'c> Taken<'c> {
+    fn all_new(now: &[AtomicU64; COUNTERS], written: &'c [AtomicU64; COUNTERS]) -> Self {
+        let new = Counter::ALL.iter().map(|counter| {
+            let now = now[*counter as usize].load(Ordering::Relaxed);
+            let before = written[*counter as usize].fetch_max(now, Ordering::Relaxed);
+            (*counter, now.saturating_sub(before))
+        });
+        Taken { written, new: new.filter(|(_, more)| *more > 0).collect() }
+    }
+
+    fn written(mut self) {
+        self.new.clear();
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        for (counter, more) in &self.new {
+            self.written[*counter as usize].fetch_sub(*more, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Observer for Counts {
     fn tell(&self, told: &Told<'_>) {
         match told {
@@ -287,5 +309,25 @@ impl Observer for Counts {
             Told::Failed { intent } => self.count_all(intent, [Counter::Asked, Counter::Refused]),
             Told::PassedThrough { intent } => self.passed_through(&intent.tenant, Door::of(&intent.action)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_who_write_at_once_write_nothing_twice_and_what_was_not_written_is_written_next() {
+        let counted = Counted::default();
+        let (now, written) = (&counted.now[0], &counted.written[0]);
+        now[Counter::Asked as usize].store(3, Ordering::Relaxed);
+        let first = Taken::all_new(now, written);
+        assert_eq!(first.new, [(Counter::Asked, 3)]);
+        assert_eq!(Taken::all_new(now, written).new, []);
+        drop(first);
+        let again = Taken::all_new(now, written);
+        assert_eq!(again.new, [(Counter::Asked, 3)]);
+        again.written();
+        assert_eq!(Taken::all_new(now, written).new, []);
     }
 }

@@ -9,9 +9,9 @@ use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
-use semel_core::effect::{Doubt, State};
+use semel_core::effect::{Doubt, Effect, State};
 use semel_core::identity::Marks;
-use semel_core::intent::NamedBy;
+use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::rule::{Probe, Rule};
 use semel_core::wording;
 use semel_ledger::entropy::Entropy;
@@ -19,9 +19,6 @@ use semel_ledger::holders::Holders;
 use semel_ledger::rulings::Probed;
 use semel_ledger::store::Store;
 use semel_ledger::{Changed, Found};
-
-/// Neighbours in doubt are few; a scope with more has other troubles.
-const LOOKALIKES_MAX: usize = 100;
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// In doubt: probe if there is a way to, else hold. A "no" that does not count yet is asked again when it would.
@@ -104,17 +101,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if !may_have_lookalikes(call) {
             return Ok(None);
         }
-        let now = self.clock.now();
-        let neighbours =
-            self.ledger.doubtful_neighbours(call.intent.neighbourhood, now, LOOKALIKES_MAX).await?;
-        for (key, known) in neighbours.into_iter().filter(|(key, _)| *key != found.key) {
-            let looks_like = is_lookalike(call, &known.effect.marks);
-            let Some(differing) = looks_like.filter(|_| known.effect.facts.class == Class::Consequential)
-            else {
-                continue;
-            };
+        let (intent, now) = (call.intent, self.clock.now());
+        let wanted = |effect: &Effect| {
+            effect.facts.class == Class::Consequential && is_lookalike(intent, &effect.marks).is_some()
+        };
+        let lookalikes = self.ledger.doubtful_neighbours(intent.neighbourhood, now, wanted).await?;
+        for (key, known) in lookalikes.into_iter().filter(|(key, _)| *key != found.key) {
             let other = self.ledger.observe(key, now).await?;
             if let Some(effect) = other.effect().filter(|e| matches!(e.state, State::InDoubt(_))) {
+                let differing = is_lookalike(intent, &known.effect.marks).unwrap_or_default();
                 return Ok(Some(held(effect, wording::lookalike(effect, differing), OutcomeWord::Held)));
             }
         }
@@ -145,10 +140,10 @@ pub(crate) fn may_have_lookalikes<U>(call: &Call<'_, U>) -> bool {
 /// A caller's key or a rule's fields say what is the same, so only whole arguments can be the same in other words. But
 /// SDKs make up a key for each call: under another key the very same call is held as long as nobody knows about the
 /// first.
-fn is_lookalike<U>(call: &Call<'_, U>, of: &Marks) -> Option<Vec<String>> {
-    let differing = of.looks_like(&call.intent.marks)?;
-    let same = of.fingerprint == call.intent.marks.fingerprint;
-    (same || call.intent.named_by == NamedBy::Arguments).then_some(differing)
+fn is_lookalike(intent: &Intent, of: &Marks) -> Option<Vec<String>> {
+    let differing = of.looks_like(&intent.marks)?;
+    let same = of.fingerprint == intent.marks.fingerprint;
+    (same || intent.named_by == NamedBy::Arguments).then_some(differing)
 }
 
 fn probes_before<'a, U>(call: &Call<'a, U>) -> Option<&'a Probe> {

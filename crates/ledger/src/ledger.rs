@@ -5,8 +5,8 @@ use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{Known, decode, encode, index_after, run_digest};
 use crate::store::{
-    By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Page, Put, ReplyChange, Require,
-    Revision, Row, Store,
+    By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Page, Put,
+    ReplyChange, Require, Revision, Row, Store,
 };
 use crate::undo::may_be_undone;
 use crate::{Error, journal};
@@ -249,7 +249,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn occurrence(&self, key: Digest, number: u32) -> Result<Option<Known>, Error> {
         let mut after = None;
         loop {
-            let page = self.store.scan(By::Record(key), after, crate::store::PAGE_ROWS_MAX).await?;
+            let page = self.store.scan(By::Record(key), after, PAGE_ROWS_MAX).await?;
             if let Some(row) = page.items.into_iter().find(|row| row.ordinal == number) {
                 return decode(row).map(Some);
             }
@@ -271,33 +271,46 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(Page { items: decoded.collect::<Result<_, Error>>()?, next: page.next })
     }
 
-    /// Open effects of a neighbourhood that are in doubt, or would be if anybody looked: all but those that this process
-    /// itself has in flight, and those in flight that have not lapsed. These may be many, and few hold them all, so each
-    /// holder is asked after once.
+    /// Open effects of a neighbourhood that are wanted, and in doubt, or would be if anybody looked: all but those that
+    /// this process itself has in flight, and those in flight that have not lapsed. However many are open: after a crash
+    /// they are thousands, and the one that matters may be the last. Few hold them all, so each holder is asked after
+    /// once.
     pub async fn doubtful_neighbours(
         &self,
         of: Digest,
         now: At,
-        limit: usize,
+        wanted: impl Fn(&Effect) -> bool,
     ) -> Result<Vec<(Digest, Known)>, Error> {
-        let me = self.holders.me()?;
-        let others = By::OpenNeighbours { of, not_held_by: Some(me) };
-        let page = self.store.scan(others, None, limit).await?;
-        let (mut alive, mut doubtful) = (HashMap::new(), Vec::new());
-        for row in page.items {
-            let (key, known) = (row.key, decode(row)?);
-            if let Some(attempt) = known.effect.open_attempt() {
-                let is_alive = match alive.entry(attempt.owner) {
-                    Entry::Occupied(asked) => *asked.get(),
-                    Entry::Vacant(unasked) => *unasked.insert(self.is_alive(attempt.owner)?),
-                };
-                if lapse_of(attempt, is_alive, now).is_none() {
-                    continue;
+        let others = By::OpenNeighbours { of, not_held_by: Some(self.holders.me()?) };
+        let (mut alive, mut doubtful, mut after) = (HashMap::new(), Vec::new(), None);
+        loop {
+            let page = self.store.scan(others, after, PAGE_ROWS_MAX).await?;
+            for row in page.items {
+                let (key, known) = (row.key, decode(row)?);
+                if wanted(&known.effect) && self.is_doubtful(&known.effect, &mut alive, now)? {
+                    doubtful.push((key, known));
                 }
             }
-            doubtful.push((key, known));
+            match page.next {
+                None => return Ok(doubtful),
+                next => after = next,
+            }
         }
-        Ok(doubtful)
+    }
+
+    /// Whether an open effect is in doubt or has lapsed. `alive` remembers who was asked after.
+    fn is_doubtful(
+        &self,
+        effect: &Effect,
+        alive: &mut HashMap<OwnerId, bool>,
+        now: At,
+    ) -> Result<bool, Error> {
+        let Some(attempt) = effect.open_attempt() else { return Ok(true) };
+        let is_alive = match alive.entry(attempt.owner) {
+            Entry::Occupied(asked) => *asked.get(),
+            Entry::Vacant(unasked) => *unasked.insert(self.is_alive(attempt.owner)?),
+        };
+        Ok(lapse_of(attempt, is_alive, now).is_some())
     }
 
     pub async fn journal(

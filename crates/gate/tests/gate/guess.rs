@@ -6,6 +6,7 @@ use semel_core::policy::Mode;
 use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
 use semel_ledger::memory::Fault;
+use semel_ledger::store::PAGE_ROWS_MAX;
 use semel_testkit::simulation::executor::Process;
 use semel_testkit::simulation::holders::SharedHolders;
 use std::sync::Arc;
@@ -115,6 +116,21 @@ fn a_lookalike_of_a_doubt_is_held_also_where_it_was_taken_for_new() {
     let gate = expectant(&house, 1);
     house.pass(&gate, &letter("Your order has shipped."), &Script::answers([unclear()]));
     let gate = expectant(&house, 2);
+    let script = Script::succeeds();
+    let passed = house.pass(&gate, &letter("Good news: it has shipped!"), &script);
+    assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Held, 0));
+}
+
+/// More than a page of what a store gives at once.
+#[test]
+fn a_lookalike_of_a_doubt_is_held_however_many_others_are_in_doubt() {
+    let house = House::new();
+    let gate = house.gate();
+    for n in 0..PAGE_ROWS_MAX {
+        let doubted = house.pass(&gate, &wish(n), &Script::answers([unclear()]));
+        assert_eq!(code(&doubted), Some(Code::InDoubt));
+    }
+    house.pass(&gate, &letter("Your order has shipped."), &Script::answers([unclear()]));
     let script = Script::succeeds();
     let passed = house.pass(&gate, &letter("Good news: it has shipped!"), &script);
     assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Held, 0));

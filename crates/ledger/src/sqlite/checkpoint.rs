@@ -13,12 +13,27 @@ const PAGES_ALONE: u32 = 3_500;
 
 #[derive(Debug)]
 pub(super) struct Checkpoints {
-    /// Frames in the WAL after the last commit, whoever wrote them.
-    frames: Arc<AtomicU32>,
+    wal: Arc<Seen>,
     /// A checkpoint is due at this many frames.
     pages: u32,
-    /// Where to try again after one that a long reader kept from finishing; 0 otherwise.
-    retry_at: u32,
+}
+
+/// What the commits of this connection show of the WAL.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Frames in it after the last commit, whoever wrote them.
+    frames: AtomicU32,
+    /// Where to try again after a checkpoint that a long reader kept from finishing; 0 otherwise.
+    retry_at: AtomicU32,
+}
+
+impl Seen {
+    fn now_has(&self, frames: u32) {
+        if frames < self.frames.swap(frames, Ordering::Relaxed) {
+            // Somebody else has folded it; what stood against that is over.
+            self.retry_at.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// How the WAL starts over once it is folded back.
@@ -32,16 +47,16 @@ pub(super) enum Fold {
 
 impl Checkpoints {
     pub(super) fn watch(connection: &mut Connection, pages: u32) -> rusqlite::Result<Self> {
-        let checkpoints = Checkpoints { frames: Arc::default(), pages, retry_at: 0 };
+        let checkpoints = Checkpoints { wal: Arc::default(), pages };
         checkpoints.watch_again(connection)?;
         Ok(checkpoints)
     }
 
     /// The hook also turns off SQLite's own checkpoints.
     pub(super) fn watch_again(&self, connection: &mut Connection) -> rusqlite::Result<()> {
-        let frames = Arc::clone(&self.frames);
+        let wal = Arc::clone(&self.wal);
         connection.wal_hook(Some(move |_: &mut Wal, count: i32| {
-            frames.store(count.unsigned_abs(), Ordering::Relaxed);
+            wal.now_has(count.unsigned_abs());
             Ok(())
         }))
     }
@@ -58,11 +73,12 @@ impl Checkpoints {
     }
 
     fn has(&self, frames: u32) -> bool {
-        self.frames.load(Ordering::Relaxed) >= frames.max(self.retry_at)
+        let at = frames.max(self.wal.retry_at.load(Ordering::Relaxed));
+        self.wal.frames.load(Ordering::Relaxed) >= at
     }
 
     /// An error is not reported: everything is durable in the WAL, and the next commit tries again.
-    pub(super) fn run(&mut self, connection: &mut Connection, how: Fold) {
+    pub(super) fn run(&self, connection: &mut Connection, how: Fold) {
         let counts = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
         let done = match how {
             Fold::ForLater => connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], counts),
@@ -77,7 +93,24 @@ impl Checkpoints {
             }
         };
         let finished = done.is_ok_and(|(log, moved)| log == moved);
-        let frames = self.frames.swap(0, Ordering::Relaxed);
-        self.retry_at = if finished { 0 } else { frames + self.pages / 4 };
+        let frames = self.wal.frames.swap(0, Ordering::Relaxed);
+        let retry_at = if finished { 0 } else { frames + self.pages / 4 };
+        self.wal.retry_at.store(retry_at, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wal_that_somebody_else_has_folded_is_not_let_grow_to_where_it_was() {
+        let checkpoints = Checkpoints { wal: Arc::default(), pages: 14_000 };
+        checkpoints.wal.retry_at.store(60_000, Ordering::Relaxed);
+        checkpoints.wal.now_has(50_000);
+        assert!(!checkpoints.due(64), "a long reader is not to be asked each time");
+        checkpoints.wal.now_has(10);
+        checkpoints.wal.now_has(14_000);
+        assert!(checkpoints.due(64));
     }
 }
