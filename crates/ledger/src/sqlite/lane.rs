@@ -4,6 +4,7 @@
 //! and whoever gets the writer commits for all who queued meanwhile. Once callers keep finding the writer taken, a thread
 //! drains the queue, and everybody uses it until it has been lonely for a while.
 
+use super::at_once::try_lock;
 use super::clock;
 use super::linger::{Linger, Span};
 use super::waiters::Waiters;
@@ -15,7 +16,7 @@ use crate::times::{Counted, Times};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -185,11 +186,7 @@ impl Lane {
 
     /// The writer, if nobody has it.
     pub(super) fn try_writer(&self) -> Option<MutexGuard<'_, Writer>> {
-        match self.writer.try_lock() {
-            Ok(writer) => Some(writer),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        try_lock(&self.writer)
     }
 
     /// The writer, if nobody has it, or whoever has it gives it back at once. Not where callers keep meeting: they are too

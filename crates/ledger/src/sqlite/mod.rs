@@ -4,6 +4,7 @@
 //! locks that SQLite holds on the file for the whole process.
 
 mod apply;
+mod at_once;
 mod checkpoint;
 mod clock;
 mod connection;

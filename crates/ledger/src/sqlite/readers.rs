@@ -1,13 +1,14 @@
 //! Connections that only read. A read never waits while it holds one, so there are as many as threads that read at
 //! once; and each thread comes back to the one that it had, whose pages its processor still holds.
 
+use super::at_once::try_lock;
 use super::connection;
 use super::fault::Fault;
 use crate::Error;
 use crate::place::Place;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard};
 
 /// So many are kept for the next reads; a burst of more closes its own.
 const KEPT_MAX: usize = 8;
@@ -55,13 +56,5 @@ impl Readers {
         let first = FIRST.with(|first| *first);
         let from_first = (0..KEPT_MAX).map(|step| &self.kept[(first + step) % KEPT_MAX]);
         from_first.filter_map(try_lock).find(|kept| wanted(kept))
-    }
-}
-
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
     }
 }
