@@ -157,6 +157,14 @@ pub struct Asked {
     reader: BufReader<TcpStream>,
 }
 
+/// Hangs up for certain: between its fork and its exec a child that another test starts has a copy of every socket, and
+/// an end of one's own copy alone would not be told to the other side before it is gone too.
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let _gone = self.reader.get_ref().shutdown(std::net::Shutdown::Both);
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
