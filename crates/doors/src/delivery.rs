@@ -3,6 +3,7 @@
 use crate::hall::Hall;
 use crate::http::server::departure::Departure;
 use crate::leaving::Left;
+use crate::marks::Marks;
 use axum::response::Response;
 use semel_gate::clock::Clock;
 use semel_ledger::Found;
@@ -39,20 +40,19 @@ impl Delivery {
         response.extensions_mut().insert(Departure::then(|| self.mark()));
     }
 
-    /// Marks it by and by, and keeps the process from ending before. Within a runtime.
+    /// It has left just now, and is marked by and by, unless it was late. Within a runtime.
     pub fn mark(self) {
-        let working = self.0.hall.busy.begin();
-        tokio::spawn(async move {
-            self.marked().await;
-            drop(working);
-        });
+        let hall = Arc::clone(&self.0.hall);
+        match self.0.late_from.is_some_and(|late| hall.clock.elapsed() > late) {
+            true => self.has_left(),
+            false => Marks::add(&hall, self),
+        }
     }
 
-    /// Marks it, unless it was late.
-    pub async fn marked(&self) {
-        let Due { hall, found, late_from, .. } = &*self.0;
-        let late = late_from.is_some_and(|late| hall.clock.elapsed() > late);
-        if let (false, Ok(gate)) = (late, &hall.gate) {
+    /// Marks it.
+    pub(crate) async fn marked(&self) {
+        let Due { hall, found, .. } = &*self.0;
+        if let Ok(gate) = &hall.gate {
             // A missing mark means undelivered: the next call is answered from the record, which is safe.
             let _unmarked = gate.delivered(found).await;
         }

@@ -5,6 +5,7 @@ use crate::ask::following::Following;
 use crate::busy::Busy;
 use crate::leaving::Leaving;
 use crate::llm::Lives;
+use crate::marks::Marks;
 use crate::runtime::{RuntimeClock, ServedGate};
 use semel_core::digest::Secret;
 use semel_core::policy::{Mode, Policy};
@@ -20,6 +21,7 @@ pub struct Hall {
     pub clock: RuntimeClock,
     pub busy: Busy,
     pub leaving: Leaving,
+    pub(crate) marks: Marks,
     /// What probes, confirms and undos reach.
     pub means: Arc<Means>,
     /// Successes whose truth is being asked for.
@@ -36,6 +38,7 @@ impl Hall {
             clock,
             busy: Busy::default(),
             leaving: Leaving::default(),
+            marks: Marks::default(),
             means: Arc::default(),
             following: Following::default(),
             lives: Arc::default(),

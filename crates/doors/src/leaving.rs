@@ -17,6 +17,7 @@ pub struct Leaving(Arc<Shared>);
 struct Shared {
     keys: Mutex<HashMap<Digest, usize>>,
     changed: Notify,
+    wanted: Notify,
 }
 
 /// One answer that is leaving; it has left, or is given up, when this is dropped.
@@ -39,6 +40,7 @@ impl Leaving {
             return;
         }
         let _lost = tokio::time::timeout(WAIT_MAX, async {
+            self.0.wanted.notify_one();
             loop {
                 let changed = self.0.changed.notified();
                 if !self.lock().contains_key(&key) {
@@ -48,6 +50,11 @@ impl Leaving {
             }
         })
         .await;
+    }
+
+    /// Resolves when somebody waits for a mark.
+    pub async fn somebody_waits(&self) {
+        self.0.wanted.notified().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Digest, usize>> {

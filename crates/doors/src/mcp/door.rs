@@ -13,6 +13,7 @@ use super::server::Server;
 use super::tools::{Output, Tools};
 use super::upstream::ToolUpstream;
 use crate::delivery::Delivery;
+use crate::errands;
 use crate::hall::Hall;
 use semel_core::answer::{Answer, EffectWord, OutcomeWord, Trouble};
 use semel_core::class::Class;
@@ -28,6 +29,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 pub type Servers = BTreeMap<String, Arc<Server>>;
@@ -217,7 +219,8 @@ impl Door {
     async fn passes(self: &Arc<Self>, guarded: &Arc<Guarded>) -> Ended {
         loop {
             let (tell, handle) = oneshot::channel();
-            let pass = tokio::spawn(Arc::clone(self).pass_once(Arc::clone(guarded), tell));
+            let pass =
+                errands::beside(Arc::clone(self).pass_once(Arc::clone(guarded), tell), &Handle::current());
             let patience = async {
                 match guarded.rule.timeout {
                     Some(timeout) => self.hall.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,

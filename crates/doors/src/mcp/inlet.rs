@@ -1,14 +1,15 @@
-//! Pipes that one thread reads, whichever has something to read. A message that only passes then wakes one thread and no
-//! other: on a machine with few processors each further wake-up costs more than all that is done with the message.
+//! Pipes that one thread reads, whichever has something to read, so that a message wakes one thread and no other.
 //!
 //! Whoever started this process may share its pipes, so they stay as they are, and none is read before it has something:
 //! such a read does not wait.
 
 use super::lines::{Line, Pieces};
+use crate::errands::Errands;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::fmt;
 use std::io;
+use tokio::runtime::Handle;
 
 /// What is done with the lines of a pipe. Dropped at its end.
 pub trait Hearer {
@@ -45,8 +46,18 @@ impl Inlet {
     /// Reads all of them to their ends. Blocks: for a thread of its own.
     pub fn read_all(mut inlets: Vec<Inlet>) {
         while !inlets.is_empty() {
-            let mut have_news = have_news(&mut inlets).into_iter();
-            inlets.retain_mut(|inlet| !have_news.next().unwrap_or_default() || inlet.read_once());
+            read_some(&mut inlets, None);
+        }
+    }
+
+    /// The same in a thread that also does what the messages set off, for as long as there is a process.
+    pub fn read_and_run_errands(mut inlets: Vec<Inlet>, runtime: &Handle) {
+        let _within = runtime.enter();
+        // Without them the runtime does it all.
+        let Ok(mut errands) = Errands::here() else { return Inlet::read_all(inlets) };
+        loop {
+            errands.go_on();
+            read_some(&mut inlets, Some(&mut errands));
         }
     }
 
@@ -87,17 +98,27 @@ impl Inlet {
     }
 }
 
-/// Which of them can be read without waiting, and have room. Waits until one may be such.
-fn have_news(inlets: &mut [Inlet]) -> Vec<bool> {
+/// Waits until one of them can be read, or an errand goes on, and reads each once that can.
+fn read_some(inlets: &mut Vec<Inlet>, errands: Option<&mut Errands>) {
+    let mut have_news = have_news(inlets, errands).into_iter();
+    inlets.retain_mut(|inlet| !have_news.next().unwrap_or_default() || inlet.read_once());
+}
+
+/// Which of them can be read without waiting, and have room. Waits until one may be such, or an errand goes on.
+fn have_news(inlets: &mut [Inlet], errands: Option<&mut Errands>) -> Vec<bool> {
     let mut answers: Vec<bool> = inlets.iter_mut().map(Inlet::has_room).collect();
     let with_room = inlets.iter().zip(&answers).filter(|(_, has_room)| **has_room);
     let mut asked: Vec<_> = with_room.map(|(inlet, _)| PollFd::new(&inlet.pipe, PollFlags::IN)).collect();
     let wait = (asked.len() < inlets.len()).then_some(&LOOK_AGAIN);
+    asked.extend(errands.iter().map(|errands| PollFd::new(&errands.rings, PollFlags::IN)));
     // Where a signal interrupts it, none is.
     let any = poll(&mut asked, wait).is_ok_and(|count| count > 0);
     for (answer, asked) in answers.iter_mut().filter(|answer| **answer).zip(&asked) {
         *answer = any && !asked.revents().is_empty();
     }
+    let rung = errands.is_some() && any && asked.last().is_some_and(|bell| !bell.revents().is_empty());
+    drop(asked);
+    errands.filter(|_| rung).into_iter().for_each(Errands::hear);
     answers
 }
 

@@ -1,11 +1,12 @@
 //! Group commit: how callers come to share a transaction.
 //!
-//! Alone, a caller commits in its own poll and no thread exists, and so do a few who seldom meet: each steps aside once,
-//! and whoever gets the writer commits for all who queued meanwhile. Once callers keep finding the writer taken, a thread
-//! drains the queue, and everybody uses it until it has been lonely for a while.
+//! Alone, a caller commits in its own poll and no thread exists, and so do a few who seldom meet: each steps aside once
+//! where others have come of late, and whoever gets the writer commits for all who queued meanwhile. Once callers keep
+//! finding the writer taken, a thread drains the queue, and everybody uses it until it has been lonely for a while.
 
 use super::at_once::try_lock;
 use super::clock;
+use super::company::Company;
 use super::linger::{Linger, Span};
 use super::waiters::Waiters;
 use super::writer::{Answer, Cost, Patience, Writer};
@@ -45,6 +46,7 @@ pub(super) struct Lane {
     busy: AtomicBool,
     /// The last batch could not begin, or not at once.
     hindered: AtomicBool,
+    company: Company,
     meetings: Meetings,
     linger: Linger,
     durable_commits: AtomicU64,
@@ -123,6 +125,7 @@ impl Lane {
             arrived: Condvar::new(),
             busy: AtomicBool::new(false),
             hindered: AtomicBool::new(false),
+            company: Company::default(),
             meetings: Meetings::default(),
             linger: Linger::default(),
             durable_commits: AtomicU64::new(0),
@@ -138,10 +141,13 @@ impl Lane {
         if self.busy.load(Ordering::Relaxed) || self.linger.disk_is_slow() {
             self.call_thread(Some(job))?;
         } else {
+            let looks = is_in_no_hurry(&job.commit) || self.company.is_worth_a_look();
             self.queue().push(job)?;
-            let queued = Queued(self);
-            step_aside().await;
-            std::mem::forget(queued);
+            if looks {
+                let queued = Queued(self);
+                step_aside().await;
+                std::mem::forget(queued);
+            }
             if let Some(mut writer) = self.writer_soon() {
                 // Somebody may have committed it meanwhile.
                 if let Ok((answer, _)) = answered.try_recv() {
@@ -239,6 +245,7 @@ impl Lane {
             self.times.add(took);
         }
         let released = answers.len();
+        self.company.note(commits.iter().filter(|commit| !is_in_no_hurry(commit)).count());
         for ((commit, answer), to) in commits.into_iter().zip(answers).zip(answers_to) {
             if matches!(answer, Ok(Committed::Done | Committed::Unknown)) && self.waiters.any() {
                 moved(&commit).for_each(|(key, revision)| self.waiters.moved(key, revision));
@@ -358,6 +365,11 @@ impl Drop for Queued<'_> {
     fn drop(&mut self) {
         let _nothing_new_is_refused = self.0.call_thread(None);
     }
+}
+
+/// Nobody waits for it to begin or to end something: whatever comes meanwhile may take it along.
+fn is_in_no_hurry(commit: &Commit) -> bool {
+    commit.durability == Durability::Lazy && !commit.require.room
 }
 
 /// Lets all that is ready go first, once.

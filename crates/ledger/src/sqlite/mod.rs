@@ -7,6 +7,7 @@ mod apply;
 mod at_once;
 mod checkpoint;
 mod clock;
+mod company;
 mod connection;
 mod fault;
 mod lane;

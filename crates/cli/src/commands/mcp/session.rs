@@ -61,7 +61,9 @@ impl Session {
             (Hears::Remote(queue), Link::Remote(remote)) => remote.listen(queue, listener),
             (Hears::Remote(_), Link::Child(_)) => {}
         }
-        std::thread::Builder::new().name("pipes".into()).spawn(|| Inlet::read_all(inlets))?;
+        let runtime = Handle::current();
+        let pipes = std::thread::Builder::new().name("pipes".into());
+        pipes.spawn(move || Inlet::read_and_run_errands(inlets, &runtime))?;
         let signalled = served::signals()?;
         let asked = tokio::select! {
             _ = &mut server_ended => None,

@@ -1,5 +1,6 @@
 //! One client on standard input and output, in front of one server.
 
+use crate::errands;
 use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Given, Guarded, Route};
 use crate::mcp::era;
@@ -170,7 +171,7 @@ impl Stdio {
         }
         let this = Arc::clone(self);
         let working = self.door.hall.busy.begin();
-        self.runtime.spawn(async move {
+        self.run(async move {
             let known = asked.await;
             let goes_on = this.lock().goes_on(&id);
             if goes_on {
@@ -178,6 +179,10 @@ impl Stdio {
             }
             drop(working);
         });
+    }
+
+    fn run(&self, errand: impl Future<Output = ()> + Send + 'static) {
+        errands::run(errand, &self.runtime);
     }
 
     fn lock(&self) -> MutexGuard<'_, Watch> {
@@ -207,7 +212,7 @@ impl Stdio {
             Route::Own(call) => {
                 let this = Arc::clone(self);
                 let working = self.door.hall.busy.begin();
-                self.runtime.spawn(async move {
+                self.run(async move {
                     let frame = own_tools::answer(&this.door, &this.server, &this.connection, &call).await;
                     this.send(frame);
                     drop(working);
@@ -219,7 +224,7 @@ impl Stdio {
     fn guard(self: &Arc<Self>, guarded: Guarded) {
         let this = Arc::clone(self);
         let working = self.door.hall.busy.begin();
-        self.runtime.spawn(async move {
+        self.run(async move {
             if let Some(given) = this.door.guard(guarded).await {
                 this.give(given);
             }
@@ -233,13 +238,11 @@ impl Stdio {
         let working = self.door.hall.busy.begin();
         let frame = given.frame.clone();
         self.to_client.push(Parcel::of(frame).then(move |fate| {
-            let runtime = this.runtime.clone();
             if let (Fate::Written, Some(delivery)) = (fate, given.delivery) {
-                runtime.spawn(async move {
-                    delivery.marked().await;
-                    drop(working);
-                });
+                let _within = this.runtime.enter();
+                delivery.mark();
             }
+            drop(working);
         }));
     }
 
@@ -290,7 +293,7 @@ impl Stdio {
     fn not_initialized(self: &Arc<Self>, id: Id, params: Bytes, refused: Message) {
         let this = Arc::clone(self);
         let working = self.door.hall.busy.begin();
-        self.runtime.spawn(async move {
+        self.run(async move {
             let _working = working;
             let params = Members::parse(text(&params)).unwrap_or_default();
             let asked = params.text("protocolVersion").unwrap_or_default();
@@ -319,7 +322,6 @@ pub struct FromClient {
 impl Hearer for FromClient {
     fn line(&mut self, line: Line) {
         let stdio = &self.stdio;
-        let _in_runtime = stdio.runtime.enter();
         match line {
             Line::Text(bytes) => match Message::parse(bytes) {
                 Ok(message) => stdio.from_client(message),
