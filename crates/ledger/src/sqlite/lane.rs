@@ -137,18 +137,18 @@ impl Lane {
     /// Dropping the future does not take the commit back.
     pub(super) async fn commit(self: &Arc<Self>, commit: Commit) -> Answer {
         let (answer, mut answered) = oneshot::channel();
+        let hurries = !is_in_no_hurry(&commit);
         let job = Job { commit, answer };
         if self.busy.load(Ordering::Relaxed) || self.linger.disk_is_slow() {
-            self.call_thread(Some(job))?;
+            self.leave_to_thread(Some(job))?;
         } else {
-            let looks = is_in_no_hurry(&job.commit) || self.company.is_worth_a_look();
             self.queue().push(job)?;
-            if looks {
+            if !hurries || self.company.is_worth_a_look() {
                 let queued = Queued(self);
                 step_aside().await;
                 std::mem::forget(queued);
             }
-            if let Some(mut writer) = self.writer_soon() {
+            if let Some(mut writer) = if hurries { self.writer_soon() } else { self.try_writer() } {
                 // Somebody may have committed it meanwhile.
                 if let Ok((answer, _)) = answered.try_recv() {
                     return answer;
@@ -159,7 +159,11 @@ impl Lane {
                     return answer;
                 }
             }
-            self.call_thread(None)?;
+            match hurries {
+                true => self.leave_to_thread(None)?,
+                // Nobody else need do without the writer for its sake.
+                false => self.call_thread(None)?,
+            }
         }
         answered.await.map_or(Ok(Committed::Unknown), |(answer, _)| answer)
     }
@@ -273,8 +277,13 @@ impl Lane {
         .collect()
     }
 
-    fn call_thread(self: &Arc<Self>, job: Option<Job>) -> Result<(), Error> {
+    /// Everybody does, from now on.
+    fn leave_to_thread(self: &Arc<Self>, job: Option<Job>) -> Result<(), Error> {
         self.busy.store(true, Ordering::Relaxed);
+        self.call_thread(job)
+    }
+
+    fn call_thread(self: &Arc<Self>, job: Option<Job>) -> Result<(), Error> {
         let mut queue = self.queue();
         if let Some(job) = job {
             queue.push(job)?;
