@@ -22,14 +22,14 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-/// One thread waits for upstreams, the other for the ledger; more would only take memory.
-pub const FOR_MANY: usize = 2;
+/// A runtime in the thread that blocks on it. Many connections are served by several such threads, each its own.
+pub fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
 
-/// Where one client is served, a second thread would be woken again and again, for nothing.
-pub const FOR_ONE: usize = 1;
-
-pub fn runtime(threads: usize) -> std::io::Result<Runtime> {
-    Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+/// A runtime beside a thread that has its own things to do.
+pub fn runtime_beside() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
 
 /// How many files this process may have open from now on: all that the system lets it have. What many shells start with

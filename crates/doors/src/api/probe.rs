@@ -80,15 +80,18 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         }
         FoundWord::No => Probed::No { quiet: rule.probe.as_ref().map_or(QUIET, |probe| probe.quiet) },
     };
-    let ago = probe.asked_ms_ago.as_ref().and_then(whole).filter(|ago| *ago <= ASKED_AGO_MAX_MS);
+    let ago = probe.asked_ms_ago.as_ref().map(|ago| whole(ago).filter(|ago| *ago <= ASKED_AGO_MAX_MS));
     let asked_at = match (probe.found, ago) {
         (FoundWord::Yes, _) => now,
-        (FoundWord::No, Some(ago)) => {
+        (FoundWord::No, Some(Some(ago))) => {
             let ago = Duration::from_millis(ago) + ON_ITS_WAY;
             At(now.0.saturating_sub(ago.as_micros() as u64))
         }
-        (FoundWord::No, _) => {
+        (FoundWord::No, Some(None)) => {
             return Err(Problem::bad("asked_ms_ago says how long ago it was asked, up to an hour"));
+        }
+        (FoundWord::No, None) => {
+            return Err(about("was not found, but when? asked_ms_ago says how long ago it was asked"));
         }
     };
     let Some(changed) = gate.ledger.probed(&seen, probed, asked_at).await? else {

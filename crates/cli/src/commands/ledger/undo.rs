@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         };
         (effect.id, call)
     };
-    let runtime = served::runtime(served::FOR_ONE)?;
+    let runtime = served::runtime()?;
     let _in_runtime = runtime.enter();
     let clock = RuntimeClock::start();
     let gate = served::gate(context, &clock, &policy).map_err(anyhow::Error::msg)?;

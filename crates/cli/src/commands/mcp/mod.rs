@@ -34,7 +34,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let caller = caller(context, args)?;
     let policy = context.policy()?;
     let clock = RuntimeClock::start();
-    let runtime = served::runtime(served::FOR_ONE)?;
+    let runtime = served::runtime_beside()?;
     let _in_runtime = runtime.enter();
     let traces = traces::started(context, &policy);
     let gate = served::gate(context, &clock, &policy);

@@ -20,7 +20,7 @@ use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::api::{self, Api};
 use semel_doors::entrance::Entrance;
 use semel_doors::hall::Hall;
-use semel_doors::http::server::{self, Load, Room, Served, Token};
+use semel_doors::http::server::{self, Crew, Load, Room, Served, Token};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
@@ -34,11 +34,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
+/// Beside the first. While one waits for the ledger, the other serves; more would only take memory.
+const THREADS_MORE: usize = 1;
+
 pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let policy = context.policy()?;
     let address = address(args, &policy.serve)?;
     let clock = RuntimeClock::start();
-    let runtime = served::runtime(served::FOR_MANY)?;
+    let runtime = served::runtime()?;
     let _in_runtime = runtime.enter();
     // The ledger's place is made and checked here, before a token is put beside it.
     let traces = traces::started(context, &policy);
@@ -86,7 +89,8 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         let stop = async { drop(signalled.await) };
         let grace = hall.policy.serve.grace.unwrap_or(server::GRACE);
         let apis = proxy::Offers::new(Arc::clone(&hall), apis);
-        let served = Served { front, doors: Entrance { apis, router }, load, grace };
+        let crew = Crew::with(THREADS_MORE).context("another thread")?;
+        let served = Served { front, doors: Entrance { apis, router }, load, crew, grace };
         server::serve(listener, served, stop, async || hall.busy.rest().await).await;
         served::lapse_rest(&hall, context.output).await;
         served::write_counts(&hall).await;

@@ -113,10 +113,11 @@ fn what_is_never_settled_is_in_doubt_at_its_deadline_until_somebody_looks() {
     assert_eq!(code(&held), (423, json!("in_doubt")));
     assert!(held.head.contains("x-should-retry: false"), "{held:?}");
     assert_eq!((&held.json()["effect_id"], &held.json()["effect"]), (&json!(id), &json!("unknown")));
-    // A no that was asked too early does not count, and one that says not when it was asked is no answer.
+    // A no that was asked too early does not count, nor does one that does not say when it was asked.
     let probe = |body: Value| client.post(&format!("/effects/{id}/probe"), body);
-    assert_eq!(probe(json!({"found": "no"})).status, 400);
+    assert_eq!(probe(json!({"found": "no"})).status, 409);
     assert_eq!(probe(json!({"found": "no", "asked_ms_ago": 0})).status, 409);
+    assert_eq!(probe(json!({"found": "no", "asked_ms_ago": 3_600_001})).status, 400);
     let found = probe(json!({"found": "yes", "reply": {"id": "ch_1"}}));
     assert_eq!((found.status, &found.json()["evidence"]), (200, &json!("probed")));
     let replayed = client.begin(wish);

@@ -15,12 +15,14 @@ use std::pin::{Pin, pin};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::net::TcpStream;
+use tokio::runtime;
 
 pub type Io = TokioIo<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>;
 
 pub struct Connection {
     sender: SendRequest<Payload>,
     driver: Driver,
+    home: runtime::Id,
 }
 
 /// What moves the bytes.
@@ -47,7 +49,13 @@ impl fmt::Debug for Connection {
 impl Connection {
     pub fn new(sender: SendRequest<Payload>, driver: http1::Connection<Io, Payload>) -> Connection {
         let connection = Mutex::new(Box::new(driver));
-        Connection { sender, driver: Driver { connection, ended: false } }
+        let home = runtime::Handle::current().id();
+        Connection { sender, driver: Driver { connection, ended: false }, home }
+    }
+
+    /// The runtime that hears its peer, and that has the fewest wake-ups with it therefore.
+    pub fn home(&self) -> runtime::Id {
+        self.home
     }
 
     /// Whether a request can be sent on it, as far as its peer has been heard.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 /// Common servers close after five idle seconds. A request that meets a closing connection is in doubt, so connections
@@ -41,16 +42,15 @@ impl Kept {
 }
 
 impl Idle {
-    /// The one used last that is young and open.
+    /// The one used last that is young and open, and at home in this runtime.
     pub fn take(&self) -> Option<Connection> {
-        let now = crate::runtime::moment();
+        let (now, here) = (crate::runtime::moment(), Handle::current().id());
         loop {
-            let Kept { mut connection, since } = self.lock().pop_back()?;
-            if now.saturating_duration_since(since) >= IDLE_TIME_MAX {
-                // All the others are older still.
-                self.lock().clear();
-                return None;
-            }
+            let mut connections = self.lock();
+            drop_old(&mut connections, now);
+            let newest = connections.iter().rposition(|kept| kept.connection.home() == here)?;
+            let mut connection = connections.remove(newest)?.connection;
+            drop(connections);
             if connection.is_ready() {
                 return Some(connection);
             }

@@ -4,6 +4,7 @@
 
 mod caller;
 mod credential;
+mod crew;
 mod cross_origin;
 pub mod departure;
 mod front;
@@ -13,6 +14,7 @@ mod room;
 
 pub use caller::caller;
 pub use credential::{Credential, Holder, LOCAL, is_no_credential, shown};
+pub use crew::Crew;
 pub use front::{Front, OWN_TOKEN};
 pub use keyring::{Keyring, ReadTokens, Token};
 pub use problem::problem;
@@ -66,6 +68,7 @@ pub struct Served<A> {
     pub front: Front,
     pub doors: A,
     pub load: Load,
+    pub crew: Crew,
     /// How long what was sent may take to settle once the server was told to stop.
     pub grace: Duration,
 }
@@ -135,12 +138,20 @@ pub async fn serve(
             Some(_) = open.join_next() => {}
             (accepted, permit) = accepted => match accepted {
                 Ok((stream, _)) => {
+                    // It moves to the runtime that is to serve it.
+                    let Ok(stream) = stream.into_std() else { continue };
                     let (served, stopped) = (Arc::clone(&served), stopped.clone());
-                    let counted = served.load.opens();
-                    open.spawn(async move {
-                        connection(stream, served, stopped).await;
-                        drop((permit, counted));
-                    });
+                    let (counted, place) = (served.load.opens(), served.crew.place());
+                    let runtime = place.runtime.clone();
+                    open.spawn_on(
+                        async move {
+                            if let Ok(stream) = TcpStream::from_std(stream) {
+                                connection(stream, served, stopped).await;
+                            }
+                            drop((permit, counted, place));
+                        },
+                        &runtime,
+                    );
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },

@@ -1,0 +1,84 @@
+//! The threads that serve connections, each with a runtime of its own. A connection stays with one of them, and so do the
+//! connections to upstreams that it uses: its calls find their caches warm, and no other thread is woken for them.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+/// Its threads end when it is dropped.
+#[derive(Debug)]
+pub struct Crew(Vec<Hand>);
+
+#[derive(Debug)]
+struct Hand {
+    runtime: Handle,
+    serving: Arc<AtomicUsize>,
+    /// `None` for the thread that is there anyway.
+    _until_dropped: Option<oneshot::Sender<()>>,
+}
+
+/// A connection with one hand, for as long as that serves it.
+#[derive(Debug)]
+pub struct Place {
+    pub runtime: Handle,
+    serving: Arc<AtomicUsize>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.serving.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Crew {
+    /// The thread that asks, within its own runtime, and so many more.
+    pub fn with(more: usize) -> io::Result<Crew> {
+        let here = Hand { runtime: Handle::current(), serving: Arc::default(), _until_dropped: None };
+        let others = (0..more).map(|_| Hand::hire());
+        Ok(Crew(std::iter::once(Ok(here)).chain(others).collect::<io::Result<_>>()?))
+    }
+
+    /// With whoever serves the fewest.
+    pub fn place(&self) -> Place {
+        let idlest = self.0.iter().min_by_key(|hand| hand.serving.load(Ordering::Relaxed));
+        let Hand { runtime, serving, .. } = idlest.expect("there is always one");
+        serving.fetch_add(1, Ordering::Relaxed);
+        Place { runtime: runtime.clone(), serving: Arc::clone(serving) }
+    }
+}
+
+impl Hand {
+    fn hire() -> io::Result<Hand> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (until_dropped, dropped) = oneshot::channel::<()>();
+        std::thread::Builder::new().name("serves".to_owned()).spawn(move || {
+            let _dropped = runtime.block_on(dropped);
+            runtime.shutdown_background();
+        })?;
+        Ok(Hand { runtime: handle, serving: Arc::default(), _until_dropped: Some(until_dropped) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_are_shared_out_evenly_and_each_thread_serves_its_own() {
+        let crew = Crew::with(1).unwrap();
+        let places: Vec<Place> = (0..4).map(|_| crew.place()).collect();
+        let mut threads = Vec::new();
+        for place in &places {
+            threads.push(place.runtime.spawn(async { std::thread::current().id() }).await.unwrap());
+        }
+        let here = std::thread::current().id();
+        assert_eq!(threads.iter().filter(|thread| **thread == here).count(), 2);
+        let other = threads.iter().find(|thread| **thread != here).unwrap();
+        assert_eq!(threads.iter().filter(|thread| *thread == other).count(), 2);
+        drop(places);
+        assert_eq!(crew.place().runtime.id(), Handle::current().id(), "of equals the first");
+    }
+}
