@@ -92,7 +92,7 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
             "Do not call it again. Check with a read-only tool whether it happened, or tell the user that {id} needs a decision."
         ),
         human_next_step: format!(
-            "semel ledger resolve {id} --applied --reason TEXT, or --not-applied if it certainly did not happen"
+            "semel ledger resolve {id} --reason TEXT --applied, or --not-applied if it certainly did not happen"
         ),
         differing: Vec::new(),
     }
@@ -375,7 +375,7 @@ pub fn ledger_unavailable(why: &str) -> Trouble {
         code: Code::LedgerUnavailable,
         what_happened: format!("Nothing was sent: the ledger is not available ({why})."),
         is_it_safe_to_retry: Code::LedgerUnavailable.retry(),
-        next_step: "Call it again later, unchanged.".into(),
+        next_step: "Call it again later, unchanged; if that does not help, tell the user.".into(),
         human_next_step: "semel doctor".into(),
         differing: Vec::new(),
     }

@@ -13,6 +13,7 @@ use crate::precondition::Finding;
 use crate::store::{Commit, Committed, Durability};
 use rusqlite::Connection;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(super) type Answer = Result<Committed, Error>;
@@ -23,8 +24,11 @@ pub(super) struct Writer {
     connection: Option<Connection>,
     sidecar: Sidecar,
     checkpoints: Checkpoints,
-    /// Device and inode of the file that was opened. Claims written to a file that was moved away are lost claims.
-    file: (u64, u64),
+    /// The file that was opened. Claims written to a file that was moved away are lost claims.
+    file: Identity,
+    wal: PathBuf,
+    /// Its WAL, once there was one: claims lie there first. `None` after it was opened anew.
+    wal_file: Option<Identity>,
     synchronous: Durability,
     /// How many callers shared the last batch.
     callers: usize,
@@ -63,15 +67,18 @@ impl Writer {
         threads: bool,
     ) -> Result<Self, Error> {
         let sidecar = Sidecar::open(&place, threads);
-        let file = identity(&place).map_err(|source| place.cannot_open(source))?;
+        let file = identity(place.database()).map_err(|source| place.cannot_open(source))?;
         let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages)
             .map_err(|error| Fault::while_opening(&place, &error))?;
+        let wal = place.wal();
         Ok(Writer {
             place,
             connection: Some(connection),
             sidecar,
             checkpoints,
             file,
+            wal,
+            wal_file: None,
             synchronous: Durability::Durable,
             callers: 0,
             remembered: Remembered::default(),
@@ -144,7 +151,7 @@ impl Writer {
             }
         }
         self.renew()?;
-        if identity(&self.place).ok() != Some(self.file) {
+        if identity(self.place.database()).ok() != Some(self.file) || !self.has_its_wal() {
             let what = "its file was moved, deleted or replaced while it was open".to_owned();
             return Err(Stop { fault: Fault::Moved, what });
         }
@@ -270,12 +277,25 @@ impl Writer {
             self.synchronous = Durability::Durable;
             self.remembered.nothing();
             self.connection = Some(connection);
+            self.wal_file = None;
         }
         if self.ghost {
             self.bury()?;
             self.ghost = false;
         }
         Ok(())
+    }
+
+    /// Whether the WAL is the one that was there before. SQLite deletes it only after the last connection.
+    fn has_its_wal(&mut self) -> bool {
+        let found = identity(&self.wal).ok();
+        match self.wal_file {
+            Some(_) => found == self.wal_file,
+            None => {
+                self.wal_file = found;
+                true
+            }
+        }
     }
 
     /// After a failed fsync the commit's frames may lie in the WAL, unseen now, and come back to life when it is
@@ -296,8 +316,11 @@ fn answer(finding: Finding, landed: Committed) -> Answer {
     }
 }
 
-pub(super) fn identity(place: &Place) -> std::io::Result<(u64, u64)> {
-    std::fs::symlink_metadata(place.database()).map(|found| (found.dev(), found.ino()))
+/// Device and inode.
+type Identity = (u64, u64);
+
+fn identity(file: &Path) -> std::io::Result<Identity> {
+    std::fs::symlink_metadata(file).map(|found| (found.dev(), found.ino()))
 }
 
 impl From<rusqlite::Error> for Stop {

@@ -163,3 +163,21 @@ fn claims_are_not_written_to_a_file_that_was_moved_away() {
     fs::rename(&aside, place.database()).expect("movable");
     assert_eq!(commit().expect("answered"), Committed::Done);
 }
+
+#[test]
+fn claims_are_not_written_to_a_wal_that_was_taken_away() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    let store = scene::open_blocking(&place).expect("it opens").store;
+    let commit = |name: &str, id| now(store.commit(claim(named(name), index(id, true))));
+    assert_eq!(commit("first", 1).expect("answered"), Committed::Done);
+    let aside = directory.path().join("aside.wal");
+    fs::rename(place.wal(), &aside).expect("movable");
+    assert!(matches!(commit("second", 2), Err(Error::NotWritten { .. })));
+    fs::rename(&aside, place.wal()).expect("movable");
+    assert_eq!(commit("second", 2).expect("answered"), Committed::Done);
+    // Somebody deletes it, and another process begins a new one: the two would no longer see each other's claims.
+    fs::remove_file(place.wal()).expect("removable");
+    fs::write(place.wal(), "").expect("writable");
+    assert!(matches!(commit("third", 3), Err(Error::NotWritten { .. })));
+}

@@ -86,7 +86,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     if let Some((_, first)) = waiting.first() {
         let id = first.id;
         context.output.say(format_args!(
-            "hint: semel ledger show {id}, then: semel ledger resolve {id} --applied --reason TEXT (or --not-applied)"
+            "hint: semel ledger show {id}, then: semel ledger resolve {id} --reason TEXT --applied (or --not-applied)"
         ));
     }
     if let Some(ledger) = &ledger

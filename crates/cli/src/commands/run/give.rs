@@ -100,6 +100,10 @@ pub fn talk(context: &Context, answer: &Answer) {
         }
         return;
     }
+    if answer.possible_repeat {
+        let semel = "semel:".bold();
+        context.output.say(format_args!("{semel} it ran before, and this may be a repeat ({id})"));
+    }
     match (answer.outcome, &answer.reason) {
         // Whoever is quiet must hear that what it believes to be there is not.
         (OutcomeWord::Replayed | OutcomeWord::Joined, Some(reason)) if answer.undone_by.is_some() => {

@@ -6,7 +6,9 @@ fn a_repeat_of_class_act_runs_and_is_flagged() {
     let home = Home::new();
     assert!(answer(&home.run(&["--json"], TOUCH)).get("possible_repeat").is_none());
     assert_eq!(answer(&home.run(&["--json"], TOUCH))["possible_repeat"], true);
-    assert_eq!(home.effects(), 2);
+    let plain = home.run(&[], TOUCH);
+    assert!(plain.stderr.contains("this may be a repeat (ef_"), "{plain:?}");
+    assert_eq!(home.effects(), 3);
 }
 
 #[test]
