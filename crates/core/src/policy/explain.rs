@@ -42,6 +42,8 @@ pub struct Explanation {
     pub serialize_by: Option<String>,
     pub inject: Option<String>,
     pub probe: Option<String>,
+    /// How long after the last possible sending its "no" begins to count.
+    pub probe_quiet: Option<String>,
     pub confirm: Option<String>,
     pub undo: Option<String>,
 }
@@ -130,6 +132,7 @@ impl Policy {
                 InjectInto::Env(name) => format!("env {name}"),
             }),
             probe: rule.probe.as_ref().map(|probe| call_text(&probe.call, facts.action)),
+            probe_quiet: rule.probe.as_ref().map(|probe| duration::text(probe.quiet)),
             confirm: rule.confirm.as_ref().map(|confirm| call_text(&confirm.call, facts.action)),
             undo: rule.undo.as_ref().map(|undo| call_text(undo, facts.action)),
         };

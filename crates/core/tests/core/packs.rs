@@ -613,6 +613,7 @@ fn an_explanation_names_the_server_that_would_be_asked() {
     let facts = ActionFacts::new("mcp:github-work/create_issue", &nothing);
     let (_, explanation) = policy("github").explain(&facts);
     assert_eq!(explanation.probe.as_deref(), Some("mcp github-work/list_issues"));
+    assert!(explanation.probe_quiet.is_some(), "a no does not count at once");
 }
 
 #[test]

@@ -135,6 +135,9 @@ fn text(it: &Explanation) -> Result<String, std::fmt::Error> {
     fact("serialize by", or(&it.serialize_by, ""));
     fact("inject", or(&it.inject, ""));
     fact("probe", or(&it.probe, "none: a lost answer waits for a person"));
+    if let Some(quiet) = &it.probe_quiet {
+        fact("quiet", format!("a no of the probe counts {quiet} after the last sending"));
+    }
     fact("confirm", or(&it.confirm, ""));
     fact("undo", or(&it.undo, ""));
     if !it.earlier.is_empty() {
