@@ -49,14 +49,18 @@ impl Delivery {
         }
     }
 
-    /// Marks it.
-    pub(crate) async fn marked(&self) {
+    /// Marks it. `false`: the ledger could not be written. Until it can, the next call is answered from the record, which
+    /// is safe.
+    pub(crate) async fn is_marked(&self) -> bool {
         let Due { hall, found, .. } = &*self.0;
-        if let Ok(gate) = &hall.gate {
-            // A missing mark means undelivered: the next call is answered from the record, which is safe.
-            let _unmarked = gate.delivered(found).await;
+        let marked = match &hall.gate {
+            Ok(gate) => gate.delivered(found).await.is_ok(),
+            Err(_) => true,
+        };
+        if marked {
+            self.has_left();
         }
-        self.has_left();
+        marked
     }
 
     /// It is marked, or nobody takes it any more: whoever comes next need not wait for it.

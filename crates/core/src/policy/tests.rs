@@ -679,6 +679,7 @@ window = "90m"
             "serialize_by": null,
             "inject": null,
             "probe": null,
+            "probe_quiet": null,
             "confirm": null,
             "undo": null,
         })

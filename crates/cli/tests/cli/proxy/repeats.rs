@@ -20,6 +20,22 @@ fn a_step_that_is_repeated_on_purpose_runs_every_time() {
     assert_eq!(stage.api.effects(), 40);
 }
 
+/// The ledger was locked, say, just when an answer had left.
+#[test]
+fn a_mark_that_could_not_be_written_is_written_later() {
+    let mut stage = Stage::plain();
+    stage.restart_failing("gate.before_deliver=error@1");
+    assert_eq!(became(&stage.send("POST", "/ticks", JSON, "{}")).1, "ran");
+    let is_marked = || {
+        let listed = stage.home.json(["ledger", "list"]);
+        let id = listed["items"][0]["effect_id"].as_str().expect("an effect").to_owned();
+        !stage.home.json(["ledger", "show", &id])["delivered_at"].is_null()
+    };
+    stage.home.wait_until("it is marked", is_marked);
+    assert_eq!(became(&stage.send("POST", "/ticks", JSON, "{}")).1, "ran");
+    assert_eq!(stage.api.effects(), 2);
+}
+
 #[test]
 fn an_answer_that_nobody_took_is_handed_over_instead() {
     let stage = Stage::plain();

@@ -6,10 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 /// Its threads end when it is dropped.
 #[derive(Debug)]
-pub struct Crew(Vec<Hand>);
+pub struct Crew {
+    hands: Vec<Hand>,
+    /// Serves no connection, but requests that take long to be understood: they hold up each other and nobody else.
+    aside: Hand,
+}
 
 #[derive(Debug)]
 struct Hand {
@@ -37,15 +42,26 @@ impl Crew {
     pub fn with(more: usize) -> io::Result<Crew> {
         let here = Hand { runtime: Handle::current(), serving: Arc::default(), _until_dropped: None };
         let others = (0..more).map(|_| Hand::hire());
-        Ok(Crew(std::iter::once(Ok(here)).chain(others).collect::<io::Result<_>>()?))
+        let hands = std::iter::once(Ok(here)).chain(others).collect::<io::Result<_>>()?;
+        Ok(Crew { hands, aside: Hand::hire()? })
     }
 
     /// With whoever serves the fewest.
     pub fn place(&self) -> Place {
-        let idlest = self.0.iter().min_by_key(|hand| hand.serving.load(Ordering::Relaxed));
+        let idlest = self.hands.iter().min_by_key(|hand| hand.serving.load(Ordering::Relaxed));
         let Hand { runtime, serving, .. } = idlest.expect("there is always one");
         serving.fetch_add(1, Ordering::Relaxed);
         Place { runtime: runtime.clone(), serving: Arc::clone(serving) }
+    }
+
+    /// Has something done by the thread for what takes long, unless whoever waits for it goes away. `None`: it panicked.
+    pub async fn aside<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let mut working = JoinSet::new();
+        working.spawn_on(work, &self.aside.runtime);
+        working.join_next().await?.ok()
     }
 }
 
@@ -65,6 +81,21 @@ impl Hand {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_takes_long_is_done_by_another_thread_and_ends_with_whoever_waits() {
+        let crew = Crew::with(0).unwrap();
+        let there = crew.aside(async { std::thread::current().id() }).await;
+        assert!(there.is_some_and(|there| there != std::thread::current().id()));
+        assert_eq!(crew.aside(async { panic!("on purpose") }).await, None::<()>);
+        let (held, ended) = oneshot::channel::<()>();
+        let waiting = crew.aside(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        let gone = tokio::time::timeout(std::time::Duration::from_millis(1), waiting).await;
+        assert!(gone.is_err() && ended.await.is_err());
+    }
 
     #[tokio::test]
     async fn connections_are_shared_out_evenly_and_each_thread_serves_its_own() {

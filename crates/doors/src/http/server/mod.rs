@@ -221,9 +221,13 @@ async fn answer(
     let mut response = match served.front.admit(&mut parts).await {
         Ok(()) if page.asks_permission() => page.permission(),
         Ok(()) => {
+            let large = may_be_large(&parts.headers);
             let request = Request::from_parts(parts, Body::new(body));
             // Boxed, so that a connection without a request is small.
-            Box::pin(served.doors.answer(request)).await
+            match large {
+                false => Box::pin(served.doors.answer(request)).await,
+                true => Box::pin(answer_aside(Arc::clone(&served), request)).await,
+            }
         }
         Err(refused) => {
             let mut refused = *refused;
@@ -236,6 +240,24 @@ async fn answer(
     let departure = response.extensions_mut().remove::<Departure>();
     let end = departure.map(|departure| (departure, departures));
     Ok(response.map(|body| Body::new(Held::new(body, permit, end))))
+}
+
+/// Reading what such a request asks for takes long, and no other connection should wait for that.
+const LARGE_BYTES: u64 = 256 * 1024;
+
+fn may_be_large(headers: &http::HeaderMap) -> bool {
+    let length =
+        headers.get(http::header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    match length {
+        Some(length) => LARGE_BYTES < length,
+        None => headers.contains_key(http::header::TRANSFER_ENCODING),
+    }
+}
+
+async fn answer_aside(served: Arc<Served<impl Answers>>, request: Request<Body>) -> Response {
+    let there = Arc::clone(&served);
+    let answered = served.crew.aside(async move { there.doors.answer(request).await }).await;
+    answered.unwrap_or_else(|| problem(StatusCode::INTERNAL_SERVER_ERROR, "semel failed; see semel ledger"))
 }
 
 /// Whether the body is what was put into the chunks, with no other coding around it.
