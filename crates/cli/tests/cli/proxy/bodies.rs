@@ -117,16 +117,20 @@ fn a_client_that_leaves_before_its_body_is_whole_causes_nothing() {
 
 #[test]
 fn a_client_that_leaves_after_sending_stops_nothing() {
-    let stage = Stage::plain();
-    stage.api.next(Act::Hold);
-    let asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
-    stage.api.has_heard(1);
-    drop(asked);
-    stage.api.release();
-    let again = stage.charge("k", "{}");
-    assert_eq!((again.status, again.body.as_str()), (201, "{\"id\":\"held\"}"));
-    assert_ne!(became(&again).1, "ran");
-    assert_eq!(stage.api.effects(), 1);
+    // A large one is in the hands of another thread.
+    let large = format!("{{\"note\": \"{}\"}}", "x".repeat(300 * 1024));
+    for body in ["{}", &large] {
+        let stage = Stage::plain();
+        stage.api.next(Act::Hold);
+        let asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), body);
+        stage.api.has_heard(1);
+        drop(asked);
+        stage.api.release();
+        let again = stage.charge("k", body);
+        assert_eq!((again.status, again.body.as_str()), (201, "{\"id\":\"held\"}"));
+        assert_ne!(became(&again).1, "ran");
+        assert_eq!(stage.api.effects(), 1);
+    }
 }
 
 #[test]
