@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-/// A runtime in the thread that blocks on it. Many connections are served by several such threads, each its own.
+/// A runtime in the thread that blocks on it. Many connections are served by several threads with one each.
 pub fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }

@@ -51,7 +51,7 @@ impl Delivery {
 
     /// Marks it. `false`: the ledger could not be written. Until it can, the next call is answered from the record, which
     /// is safe.
-    pub(crate) async fn is_marked(&self) -> bool {
+    pub(crate) async fn try_mark(&self) -> bool {
         let Due { hall, found, .. } = &*self.0;
         let marked = match &hall.gate {
             Ok(gate) => gate.delivered(found).await.is_ok(),

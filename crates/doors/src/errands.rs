@@ -15,13 +15,13 @@ use tokio::task::{JoinHandle, LocalEnterGuard, LocalSet};
 
 thread_local! {
     static HAS_ERRANDS: Cell<bool> = const { Cell::new(false) };
-    static UNDER_WAY: Cell<usize> = const { Cell::new(0) };
+    static IS_UNDER_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// In this thread if it has errands and none is under way, else in the runtime: several are done the faster while somebody
 /// reads on.
 pub fn run(errand: impl Future<Output = ()> + Send + 'static, runtime: &Handle) {
-    if HAS_ERRANDS.get() && UNDER_WAY.get() == 0 {
+    if HAS_ERRANDS.get() && !IS_UNDER_WAY.get() {
         let under_way = UnderWay::begin();
         tokio::task::spawn_local(async move {
             errand.await;
@@ -40,19 +40,19 @@ pub fn beside<T: Send + 'static>(
     if HAS_ERRANDS.get() { tokio::task::spawn_local(part) } else { runtime.spawn(part) }
 }
 
-/// An errand in the thread that began it. It never leaves that.
+/// The one errand of the thread that began it. It never leaves that.
 struct UnderWay;
 
 impl UnderWay {
     fn begin() -> UnderWay {
-        UNDER_WAY.set(UNDER_WAY.get() + 1);
+        IS_UNDER_WAY.set(true);
         UnderWay
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        UNDER_WAY.set(UNDER_WAY.get() - 1);
+        IS_UNDER_WAY.set(false);
     }
 }
 
@@ -125,7 +125,6 @@ mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::sync::Mutex;
-    use std::time::Duration;
     use tokio::runtime::Builder;
     use tokio::sync::oneshot;
 
@@ -141,14 +140,15 @@ mod tests {
         let here = std::thread::current().id();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (tell, told) = oneshot::channel::<()>();
+        let (tell_elsewhere, told_elsewhere) = oneshot::channel::<()>();
         let (note, handle) = (Arc::clone(&seen), runtime.handle().clone());
         let errand = async move {
             let say = |what| note.lock().unwrap().push((what, std::thread::current().id()));
             say("begun");
             told.await.unwrap();
             say("told");
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            say("slept");
+            told_elsewhere.await.unwrap();
+            say("told elsewhere");
             let later = Arc::clone(&note);
             let part = async move { later.lock().unwrap().push(("a part", std::thread::current().id())) };
             beside(part, &handle).await.unwrap();
@@ -161,10 +161,11 @@ mod tests {
         assert!(!has_rung(&errands, Some(&now)), "this thread needs no ring");
         errands.go_on();
         assert_eq!(seen.lock().unwrap().last(), Some(&("told", here)));
-        assert!(has_rung(&errands, None), "the runtime's timer rings");
+        runtime.spawn(async move { tell_elsewhere.send(()).unwrap() });
+        assert!(has_rung(&errands, None), "another thread rings");
         errands.hear();
         errands.go_on();
-        assert_eq!(seen.lock().unwrap()[2..], [("slept", here), ("a part", here)]);
+        assert_eq!(seen.lock().unwrap()[2..], [("told elsewhere", here), ("a part", here)]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ async fn gather(hall: Arc<Hall>) {
     let _in_time = tokio::time::timeout(GATHERED_FOR, hall.leaving.somebody_waits()).await;
     let mut due = hall.marks.take();
     for _ in 0..TRIES_MAX {
-        let marked = together(due.iter().map(|due| due.delivery.is_marked())).await;
+        let marked = together(due.iter().map(|due| due.delivery.try_mark())).await;
         let mut marked = marked.into_iter();
         due.retain(|_| !marked.next().unwrap_or_default());
         if due.is_empty() {

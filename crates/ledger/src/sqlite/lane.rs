@@ -376,7 +376,8 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// Nobody waits for it to begin or to end something: whatever comes meanwhile may take it along.
+/// Marks, counts, the ends of generations: what a power cut may take may also wait for company. What begins something may
+/// not, its sending waits for it.
 fn is_in_no_hurry(commit: &Commit) -> bool {
     commit.durability == Durability::Lazy && !commit.require.room
 }
