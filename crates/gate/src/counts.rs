@@ -12,7 +12,7 @@ use semel_ledger::store::Store;
 use semel_ledger::times::Times;
 use semel_ledger::{Error, Ledger};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A way in, as the names of actions begin.
@@ -40,8 +40,13 @@ impl Door {
 
     /// `mcp:github/create_issue` came through the MCP door. A command may be called anything.
     pub fn of(action: &str) -> Door {
-        let prefix = action.split(':').next().unwrap_or_default();
-        Door::ALL.into_iter().find(|door| door.word() == prefix).unwrap_or(Door::Cli)
+        match action.split_once(':') {
+            Some(("mcp", _)) => Door::Mcp,
+            Some(("http", _)) => Door::Http,
+            Some(("llm", _)) => Door::Llm,
+            Some(("fn", _)) => Door::Fn,
+            _ => Door::Cli,
+        }
     }
 }
 
@@ -118,9 +123,24 @@ impl Default for Counted {
     }
 }
 
+/// What the threads of one stripe counted, per tenant.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe(RwLock<HashMap<String, Arc<Counted>>>);
+
+/// Processors that count together would wait for each other's memory longer than counting takes, so each thread counts
+/// for itself, as far as there are not too many.
+const STRIPES: usize = 4;
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static STRIPE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
+}
+
 #[derive(Debug, Default)]
 pub struct Counts {
-    tenants: RwLock<HashMap<String, Arc<Counted>>>,
+    stripes: [Stripe; STRIPES],
     pub claims: Times,
     pub settlements: Times,
 }
@@ -146,12 +166,13 @@ impl Counts {
                 counted.now[door as usize][counter as usize].fetch_add(more, Ordering::Relaxed);
             }
         };
-        let known = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
+        let Stripe(stripe) = &self.stripes[STRIPE.with(|stripe| *stripe)];
+        let known = stripe.read().unwrap_or_else(PoisonError::into_inner);
         match known.get(tenant) {
             Some(counted) => add(counted),
             None => {
                 drop(known);
-                let mut tenants = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
+                let mut tenants = stripe.write().unwrap_or_else(PoisonError::into_inner);
                 let tenant = if tenants.len() < TENANTS_MAX { tenant } else { OTHERS };
                 add(tenants.entry(tenant.to_owned()).or_default());
             }
@@ -185,10 +206,12 @@ impl Counts {
 
     /// What all tenants together did, since this process began.
     pub fn total(&self, door: Door, counter: Counter) -> u64 {
-        let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
         let of =
             |counted: &Arc<Counted>| counted.now[door as usize][counter as usize].load(Ordering::Relaxed);
-        tenants.values().map(of).sum()
+        let of_stripe = |Stripe(stripe): &Stripe| -> u64 {
+            stripe.read().unwrap_or_else(PoisonError::into_inner).values().map(of).sum()
+        };
+        self.stripes.iter().map(of_stripe).sum()
     }
 
     /// Adds what is new to the ledger's own counts. What cannot be written now is written the next time.
@@ -198,8 +221,11 @@ impl Counts {
         day: Day,
     ) -> Result<(), Error> {
         let tenants: Vec<(String, Arc<Counted>)> = {
-            let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
-            tenants.iter().map(|(tenant, counted)| (tenant.clone(), Arc::clone(counted))).collect()
+            let of_stripe = |Stripe(stripe): &Stripe| -> Vec<_> {
+                let tenants = stripe.read().unwrap_or_else(PoisonError::into_inner);
+                tenants.iter().map(|(tenant, counted)| (tenant.clone(), Arc::clone(counted))).collect()
+            };
+            self.stripes.iter().flat_map(of_stripe).collect()
         };
         for (tenant, counted) in &tenants {
             for door in Door::ALL {

@@ -1,10 +1,12 @@
 //! Marks: what a record keeps of its arguments, so that it can say which of them differ without keeping them.
 
 use super::Sorted;
+use super::path_marks::{PathKind, PathMark, PathMarks};
 use crate::digest::{Digest, Secret};
 use crate::json::{Json, push_member};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Leaves marked one by one. Tool calls have a dozen; beyond this a record would grow by more than its answer gains.
 pub const PATHS_MAX: usize = 64;
@@ -27,43 +29,11 @@ pub struct Marks {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
     /// The fingerprinted leaves; empty if there are too many.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<PathMark>,
+    #[serde(default, skip_serializing_if = "PathMarks::is_empty")]
+    pub paths: PathMarks,
     /// The leaves of the content; empty if there are none or too many.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub content_paths: Vec<PathMark>,
-}
-
-/// One leaf: a value that holds no other, an empty array or object included. Stored as a list of three: a record has
-/// many of them, and every byte of it is flushed twice.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "(String, PathKind, u64)")]
-pub struct PathMark {
-    pub path: String,
-    pub kind: PathKind,
-    pub mark: u64,
-}
-
-impl Serialize for PathMark {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (&self.path, self.kind, self.mark).serialize(serializer)
-    }
-}
-
-impl From<(String, PathKind, u64)> for PathMark {
-    fn from((path, kind, mark): (String, PathKind, u64)) -> Self {
-        PathMark { path, kind, mark }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum PathKind {
-    /// An id, an amount, a flag: another value is another thing.
-    #[serde(rename = "a")]
-    Atom,
-    /// A string of several words: another value may be the same thing said otherwise.
-    #[serde(rename = "p")]
-    Prose,
+    #[serde(default, skip_serializing_if = "PathMarks::is_empty")]
+    pub content_paths: PathMarks,
 }
 
 impl Marks {
@@ -78,11 +48,12 @@ impl Marks {
         let fingerprint = whole("fingerprint", &sorted.fingerprinted);
         let content = sorted.content.as_ref().map(|content| whole("content", content));
         let mut mark = |leaves: Leaves<'_>| {
-            let marked = leaves.found.into_iter().filter(|_| !leaves.too_many).map(|(path, leaf)| {
+            let marked = leaves.found.iter().filter(|_| !leaves.too_many).map(|(path, leaf)| {
+                let path = &leaves.paths[path.clone()];
                 text.clear();
                 leaf.write_canonical(&mut text);
                 let mark = secret.mac("path", &[path.as_bytes(), text.as_bytes()]).short();
-                PathMark { kind: kind(&path, leaf), mark, path }
+                PathMark { kind: kind(path, leaf), mark, path }
             });
             marked.collect()
         };
@@ -133,14 +104,13 @@ impl Marks {
             Comparison::Unknown => return None,
             Comparison::Paths(paths) => paths,
         };
-        let is_atom = |mark: &PathMark| mark.kind == PathKind::Atom;
-        let mut all = self.paths.iter().chain(&other.paths);
-        if all.any(|mark| is_atom(mark) && differing.contains(&mark.path.as_str())) {
+        let is_atom = |mark: &PathMark<'_>| mark.kind == PathKind::Atom;
+        let mut all = self.paths.iter().chain(other.paths.iter());
+        if all.any(|mark| is_atom(&mark) && differing.contains(&mark.path)) {
             return None;
         }
         // The same program in the same directory is where a call happens, not what it is about.
-        let telling =
-            |mark: &PathMark| is_atom(mark) && !matches!(mark.path.as_str(), "" | "cwd" | "argv[0]");
+        let telling = |mark: PathMark<'_>| is_atom(&mark) && !matches!(mark.path, "" | "cwd" | "argv[0]");
         if !self.paths.is_empty() && !self.paths.iter().any(telling) {
             return None;
         }
@@ -168,9 +138,7 @@ impl Marks {
                 Comparison::Equal | Comparison::Unknown => Vec::new(),
             },
             // All content of the one side was added by it.
-            _ => {
-                self.content_paths.iter().chain(&other.content_paths).map(|mark| mark.path.as_str()).collect()
-            }
+            _ => self.content_paths.iter().chain(other.content_paths.iter()).map(|mark| mark.path).collect(),
         };
         if paths.is_empty() {
             vec![CONTENT.to_owned()]
@@ -188,14 +156,14 @@ enum Comparison<'a> {
 }
 
 /// Leaves are always marked unless there are too many, so a side without marks can only be compared as a whole.
-fn compare_paths<'a>(mine: &'a [PathMark], theirs: &'a [PathMark]) -> Comparison<'a> {
+fn compare_paths<'a>(mine: &'a PathMarks, theirs: &'a PathMarks) -> Comparison<'a> {
     if mine.is_empty() || theirs.is_empty() {
         return Comparison::Unknown;
     }
     let mut marks: BTreeMap<&str, [Option<u64>; 2]> = BTreeMap::new();
     for (side, list) in [mine, theirs].into_iter().enumerate() {
-        for mark in list {
-            marks.entry(&mark.path).or_default()[side] = Some(mark.mark);
+        for mark in list.iter() {
+            marks.entry(mark.path).or_default()[side] = Some(mark.mark);
         }
     }
     Comparison::Paths(marks.into_iter().filter(|(_, [a, b])| a != b).map(|(path, _)| path).collect())
@@ -217,7 +185,9 @@ fn kind(path: &str, leaf: &Json) -> PathKind {
 /// The leaves of a tree with their paths.
 #[derive(Default)]
 struct Leaves<'a> {
-    found: Vec<(String, &'a Json)>,
+    found: Vec<(Range<usize>, &'a Json)>,
+    /// Where the paths of `found` lie.
+    paths: String,
     /// There are too many, or one whose path is too long.
     too_many: bool,
     /// Where the walk is.
@@ -242,7 +212,9 @@ impl<'a> Leaves<'a> {
             }
             _ => {
                 self.too_many |= self.found.len() == PATHS_MAX || here > MARK_PATH_BYTES_MAX;
-                self.found.push((self.path.clone(), json));
+                let begin = self.paths.len();
+                self.paths.push_str(&self.path);
+                self.found.push((begin..self.paths.len(), json));
             }
         }
     }
@@ -366,6 +338,6 @@ mod tests {
             "fn:x",
             &sort(&parse(r#"{"args":{"pin":"1234"}}"#).unwrap(), &Sorting::default()),
         );
-        assert_ne!(other.paths[0].mark, marks.paths[0].mark);
+        assert_ne!(other.paths, marks.paths);
     }
 }

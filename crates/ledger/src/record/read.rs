@@ -8,7 +8,7 @@ use semel_core::effect::{
     Applied, Attempt, Doubt, Effect, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy, Occurrence, Reply,
     Ruling, State,
 };
-use semel_core::identity::{IntentDigest, Marks, PathMark};
+use semel_core::identity::{IntentDigest, Marks, PathMark, PathMarks};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use semel_core::policy::rule::Form;
 use semel_core::time::At;
@@ -96,7 +96,7 @@ fn attempt_number(value: Value<'_>) -> Read<AttemptNo> {
 }
 
 fn reason(value: Value<'_>) -> Read<Reason> {
-    Reason::parse(&value.text()?).map_err(|_| Unread::Damaged)
+    Reason::parse(value.str()?).map_err(|_| Unread::Damaged)
 }
 
 fn occurrence(value: Value<'_>) -> Read<Occurrence> {
@@ -258,7 +258,7 @@ fn run(value: Value<'_>) -> Read<Run> {
 
 fn marks(value: Value<'_>) -> Read<Marks> {
     let (mut action, mut fingerprint, mut content) = (0, None, None);
-    let (mut paths, mut content_paths) = (Vec::new(), Vec::new());
+    let (mut paths, mut content_paths) = (PathMarks::default(), PathMarks::default());
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -273,12 +273,12 @@ fn marks(value: Value<'_>) -> Read<Marks> {
     Ok(Marks { action, fingerprint: there(fingerprint)?, content, paths, content_paths })
 }
 
-fn path_mark(value: Value<'_>) -> Read<PathMark> {
+fn path_mark(value: Value<'_>) -> Read<PathMark<'_>> {
     let (mut path, mut kind, mut mark) = (None, None, 0);
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
-            1 => path = Some(value.text()?),
+            1 => path = Some(value.str()?),
             2 => kind = Some(Numbered::read(value)?),
             3 => mark = value.number()?,
             _ => {}

@@ -117,8 +117,12 @@ impl<'a> Value<'a> {
         self.bytes()?.try_into().map_err(|_| Unread::Damaged)
     }
 
+    pub(super) fn str(self) -> Result<&'a str, Unread> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Unread::Damaged)
+    }
+
     pub(super) fn text(self) -> Result<String, Unread> {
-        std::str::from_utf8(self.bytes()?).map(str::to_owned).map_err(|_| Unread::Damaged)
+        self.str().map(str::to_owned)
     }
 
     pub(super) fn message(self) -> Result<Fields<'a>, Unread> {

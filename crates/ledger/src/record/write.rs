@@ -135,11 +135,11 @@ fn marks(out: &mut Out, marks: &Marks) {
         out.bytes(3, &content.0);
     }
     for (field, marks) in [(4, paths), (5, content_paths)] {
-        for PathMark { path, kind, mark } in marks {
+        for PathMark { path, kind, mark } in marks.iter() {
             out.message(field, |out| {
                 out.text(1, path);
                 out.number(2, kind.number());
-                out.fixed(3, *mark);
+                out.fixed(3, mark);
             });
         }
     }

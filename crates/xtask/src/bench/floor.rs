@@ -176,29 +176,6 @@ pub fn group_commit(
     load
 }
 
-/// Point reads by hash key from so many threads, each with a connection of its own, over keys 0 to `keys`.
-pub fn point_reads(file: &Path, keys: u64, threads: usize, span: Duration) -> Result<f64> {
-    let readers: Vec<_> = (0..threads as u64)
-        .map(|seed| {
-            let table = BareTable::open(file)?;
-            Ok(std::thread::spawn(move || {
-                let mut reads = 0_u64;
-                let ((), took) = time(|| {
-                    let started = super::measure::now();
-                    while started.elapsed() < span {
-                        let n = scattered(seed, reads, keys);
-                        let result = table.result(&key(Order::Hash, n)).expect("every key is there");
-                        assert_eq!(result.len(), REPLY_BYTES);
-                        reads += 1;
-                    }
-                });
-                reads as f64 / took.as_secs_f64()
-            }))
-        })
-        .collect::<Result<_>>()?;
-    Ok(readers.into_iter().map(|reader| reader.join().expect("a reader does not panic")).sum())
-}
-
 /// A number below `keys`, different from call to call in no order that a cache could follow.
 pub fn scattered(seed: u64, n: u64, keys: u64) -> u64 {
     let mixed = (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ seed.wrapping_mul(0xD1B5_4A32_D192_ED03);

@@ -27,6 +27,7 @@ mod processes;
 mod replay;
 mod size;
 mod slow_disk;
+mod turns;
 
 use crate::project::{self, Result};
 use measure::Machine;

@@ -1,0 +1,84 @@
+//! The marked leaves of a call's arguments.
+
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One leaf: a value that holds no other, an empty array or object included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathMark<'a> {
+    pub path: &'a str,
+    pub kind: PathKind,
+    pub mark: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum PathKind {
+    /// An id, an amount, a flag: another value is another thing.
+    #[serde(rename = "a")]
+    Atom,
+    /// A string of several words: another value may be the same thing said otherwise.
+    #[serde(rename = "p")]
+    Prose,
+}
+
+/// Leaves in the order in which they were found. Their paths lie in one text: a record has a dozen of them, every
+/// repeat reads it, and almost none asks for them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PathMarks {
+    paths: String,
+    leaves: Vec<Leaf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Leaf {
+    /// Where its path ends; it begins where the one before it ends.
+    path_end: usize,
+    kind: PathKind,
+    mark: u64,
+}
+
+impl PathMarks {
+    pub fn push(&mut self, PathMark { path, kind, mark }: PathMark<'_>) {
+        self.paths.push_str(path);
+        self.leaves.push(Leaf { path_end: self.paths.len(), kind, mark });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.leaves.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = PathMark<'_>> + Clone {
+        let begins = std::iter::once(0).chain(self.leaves.iter().map(|leaf| leaf.path_end));
+        begins.zip(&self.leaves).map(|(begin, leaf)| PathMark {
+            path: &self.paths[begin..leaf.path_end],
+            kind: leaf.kind,
+            mark: leaf.mark,
+        })
+    }
+}
+
+impl<'a> FromIterator<PathMark<'a>> for PathMarks {
+    fn from_iter<I: IntoIterator<Item = PathMark<'a>>>(marks: I) -> Self {
+        let mut all = PathMarks::default();
+        marks.into_iter().for_each(|mark| all.push(mark));
+        all
+    }
+}
+
+/// A list of lists of three.
+impl Serialize for PathMarks {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.leaves.len()))?;
+        for PathMark { path, kind, mark } in self.iter() {
+            list.serialize_element(&(path, kind, mark))?;
+        }
+        list.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for PathMarks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list = Vec::<(String, PathKind, u64)>::deserialize(deserializer)?;
+        Ok(list.iter().map(|(path, kind, mark)| PathMark { path, kind: *kind, mark: *mark }).collect())
+    }
+}
