@@ -32,7 +32,7 @@ pub fn done_before(effect: &Effect, now: At) -> String {
         format!(", and undone {} ago by {}", in_words(now.since(undone.at)), undone.by)
     });
     let ago = in_words(now.since(applied.at));
-    let mut text = format!("{how} {ago} ago{}{undone}; it was not run again", by_run(effect));
+    let mut text = [how, " ", &ago, " ago", &by_run(effect), &undone, "; it was not run again"].concat();
     if let Some(ruling) = &applied.ruling {
         text.push_str(&format!(" ({}: {})", ruling.by, ruling.reason.as_str()));
     }

@@ -37,7 +37,17 @@ struct Leaf {
     mark: u64,
 }
 
+/// The length of a path, as most have it.
+const PATH_BYTES_USUAL: usize = 16;
+
 impl PathMarks {
+    pub fn with_room(count: usize) -> Self {
+        PathMarks {
+            paths: String::with_capacity(count * PATH_BYTES_USUAL),
+            leaves: Vec::with_capacity(count),
+        }
+    }
+
     pub fn push(&mut self, PathMark { path, kind, mark }: PathMark<'_>) {
         self.paths.push_str(path);
         self.leaves.push(Leaf { path_end: self.paths.len(), kind, mark });
@@ -59,8 +69,9 @@ impl PathMarks {
 
 impl<'a> FromIterator<PathMark<'a>> for PathMarks {
     fn from_iter<I: IntoIterator<Item = PathMark<'a>>>(marks: I) -> Self {
-        let mut all = PathMarks::default();
-        marks.into_iter().for_each(|mark| all.push(mark));
+        let marks = marks.into_iter();
+        let mut all = PathMarks::with_room(marks.size_hint().0);
+        marks.for_each(|mark| all.push(mark));
         all
     }
 }

@@ -256,9 +256,13 @@ fn run(value: Value<'_>) -> Read<Run> {
     Ok(Run { id: there(id)?, named })
 }
 
+/// What one takes at least, so that the room for all of them is known before they are read.
+const PATH_MARK_BYTES: usize = 16;
+
 fn marks(value: Value<'_>) -> Read<Marks> {
     let (mut action, mut fingerprint, mut content) = (0, None, None);
-    let (mut paths, mut content_paths) = (PathMarks::default(), PathMarks::default());
+    let mut paths = PathMarks::with_room(value.bytes()?.len() / PATH_MARK_BYTES);
+    let mut content_paths = PathMarks::default();
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {

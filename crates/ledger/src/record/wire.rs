@@ -161,7 +161,19 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
+    #[inline]
     fn varint(&mut self) -> Result<u64, Unread> {
+        match self.0 {
+            // Most are lengths and numbers of fields.
+            [byte, rest @ ..] if *byte < 0x80 => {
+                self.0 = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Unread> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
