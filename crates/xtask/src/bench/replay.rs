@@ -4,15 +4,13 @@ use super::Effort;
 use super::busy::{Mark, guarded};
 use super::floor::{BareTable, Order, group_commit, key, scattered};
 use super::house::{self, House, NamedBy, REPLY_BYTES};
+use super::measure::time;
 use super::report::{Line, figure};
-use super::turns::{Read, in_turns};
+use super::turns::{BATCH, Read, in_turns};
 use crate::project::{self, Result};
 use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
-
-/// Intents that are built beforehand: enough to miss the processor's caches, few enough to hold.
-const INTENTS_MAX: u64 = 20_000;
 
 pub fn run(effort: Effort) -> Result<Vec<Line>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
@@ -29,33 +27,35 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     let known = known.min(bare_known);
     let tables = (0..callers).map(|_| BareTable::open(&table).map(Mutex::new)).collect::<Result<Vec<_>>>()?;
     let house = House::open(&ledger)?;
-    let intents: Vec<_> =
-        (0..known.min(INTENTS_MAX)).map(|n| house.intent(NamedBy::Key, "busy", n)).collect();
     let before = house.durable_commits();
+    let asked = |thread: usize, batch: u64| {
+        (0..BATCH).map(move |n| scattered(thread as u64, batch * BATCH + n, known))
+    };
+    let intent = |n| house.intent(NamedBy::Key, "busy", n);
     let [bare, passes, whole] = in_turns(
         callers,
         span,
         [
-            &|thread, n| {
+            &|thread, batch| {
                 let table = tables[thread].lock().expect("no reader panics");
-                let key = key(Order::Hash, scattered(thread as u64, n, known));
-                assert_eq!(table.result(&key).expect("every key is there").len(), REPLY_BYTES);
+                let read = |n| table.result(&key(Order::Hash, n)).expect("every key is there").len();
+                time(|| asked(thread, batch).for_each(|n| assert_eq!(read(n), REPLY_BYTES))).1
             },
-            &|thread, n| {
-                let intent = &intents[scattered(thread as u64, n, intents.len() as u64) as usize];
-                at_once(house.replay(intent));
+            // As a door passes them: derived a moment ago.
+            &|thread, batch| {
+                let intents: Vec<_> = asked(thread, batch).map(intent).collect();
+                time(|| intents.iter().for_each(|intent| drop(at_once(house.replay(intent))))).1
             },
-            &|thread, n| {
-                let intent = house.intent(NamedBy::Key, "busy", scattered(thread as u64, n, known));
-                at_once(house.replay(&intent));
+            &|thread, batch| {
+                time(|| asked(thread, batch).for_each(|n| drop(at_once(house.replay(&intent(n)))))).1
             },
         ],
     );
     let commits = house.durable_commits() - before;
     let made_of = |read: &Read| {
-        let (rate, cpu) = (figure(read.per_second()), figure(read.cpu_micros()));
+        let (rate, each) = (figure(read.per_second()), figure(read.micros()));
         let bare = figure(bare.per_second());
-        format!("{rate} replays/s, CPU {cpu} us each; {bare} bare reads/s; {known} effects")
+        format!("{rate} replays/s, {each} us each; {bare} bare reads/s; {known} effects")
     };
     let replays = passes.count + whole.count;
     Ok(vec![

@@ -6,24 +6,29 @@ use std::time::Duration;
 /// How often each kind has its turn.
 const TURNS: u32 = 8;
 
-/// One kind: thread so-and-so reads for the so-manieth time.
-pub type Reading<'a> = &'a (dyn Fn(usize, u64) + Sync);
+/// So many readings are timed together.
+pub const BATCH: u64 = 32;
 
+/// One kind: a thread's so-manieth batch, and what it took. What it prepares for it need not count.
+pub type Reading<'a> = &'a (dyn Fn(usize, u64) -> Duration + Sync);
+
+/// What all threads together read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Read {
     pub count: u64,
-    pub took: Duration,
-    /// Processor time, in seconds.
-    pub cpu: f64,
+    /// Of one thread after the other.
+    took: Duration,
+    threads: usize,
 }
 
 impl Read {
     pub fn per_second(&self) -> f64 {
-        self.count as f64 / self.took.as_secs_f64()
+        self.count as f64 * self.threads as f64 / self.took.as_secs_f64()
     }
 
-    pub fn cpu_micros(&self) -> f64 {
-        self.cpu * 1e6 / self.count as f64
+    /// What one takes its thread.
+    pub fn micros(&self) -> f64 {
+        self.took.as_secs_f64() * 1e6 / self.count as f64
     }
 }
 
@@ -33,30 +38,31 @@ pub fn in_turns<const KINDS: usize>(
     span: Duration,
     kinds: [Reading<'_>; KINDS],
 ) -> [Read; KINDS] {
-    let mut all = [Read::default(); KINDS];
+    let mut all = [Read { threads, ..Read::default() }; KINDS];
     for _ in 0..TURNS {
         for (kind, read) in kinds.into_iter().zip(&mut all) {
-            turn(threads, span / TURNS, kind, read);
+            turn(span / TURNS, kind, read);
         }
     }
     all
 }
 
-fn turn(threads: usize, span: Duration, kind: Reading<'_>, read: &mut Read) {
-    let (before, already, started) = (measure::own_seconds(), read.count, measure::now());
+fn turn(span: Duration, kind: Reading<'_>, read: &mut Read) {
+    let (already, started) = (read.count / BATCH, measure::now());
     let one = |thread: usize| {
-        let mut count = 0;
+        let (mut batches, mut took) = (0, Duration::ZERO);
         while started.elapsed() < span {
-            kind(thread, already + count);
-            count += 1;
+            took += kind(thread, already + batches);
+            batches += 1;
         }
-        count
+        (batches, took)
     };
-    let counts = std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..threads).map(|thread| scope.spawn(move || one(thread))).collect();
-        readers.into_iter().map(|reader| reader.join().expect("a reader does not panic")).sum::<u64>()
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..read.threads).map(|thread| scope.spawn(move || one(thread))).collect();
+        for reader in readers {
+            let (batches, took) = reader.join().expect("a reader does not panic");
+            read.count += batches * BATCH;
+            read.took += took;
+        }
     });
-    read.count += counts;
-    read.took += started.elapsed();
-    read.cpu += measure::own_seconds() - before;
 }
