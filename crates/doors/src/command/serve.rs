@@ -9,6 +9,7 @@ use super::stream::{Sink, Taken};
 use crate::ask::{self, Asker, Lent, Matter, Means, Told};
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
+use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
@@ -37,6 +38,7 @@ pub struct CommandUpstream<'a, C> {
     /// The caller's standard input is handed through unread.
     pass_input: bool,
     means: Arc<Means>,
+    waits: Option<fn(&Effect)>,
     /// `--effect` of this call.
     said_effect: Option<EffectWord>,
     signals: Option<Signals>,
@@ -62,6 +64,8 @@ pub struct Options {
     pub effect: Option<EffectWord>,
     /// What questions about the command are asked with. Its shell is the command's own, too.
     pub means: Arc<Means>,
+    /// Hears that the call waits for an attempt of somebody else's.
+    pub waits: Option<fn(&Effect)>,
 }
 
 impl<'a, C: Clock> CommandUpstream<'a, C> {
@@ -83,6 +87,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             show: options.show,
             pass_input: options.pass_input,
             means: options.means,
+            waits: options.waits,
             said_effect: options.effect,
             signals: None,
             program: None,
@@ -350,6 +355,12 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         let arguments = self.line.arguments();
         let places = self.asker(&arguments, None, reply.as_ref()).matter.places();
         Some(Seen { places, cwd: self.line.cwd.clone() })
+    }
+
+    fn joins(&mut self, effect: &Effect, _attempt: AttemptNo) {
+        if let Some(waits) = self.waits {
+            waits(effect);
+        }
     }
 
     fn sends_while_alive(&self) -> bool {

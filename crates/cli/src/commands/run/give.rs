@@ -5,6 +5,7 @@ use crate::output::stderr_is_terminal;
 use crate::policy_files::Unusable;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
 use semel_core::class::Tier;
+use semel_core::effect::Effect;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::rule::{DryRun, Rule};
 use semel_core::wording;
@@ -14,6 +15,7 @@ use semel_doors::command::stream::write_fully;
 use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
 use serde_json::json;
+use std::io::Write;
 use std::os::fd::AsFd;
 
 /// semel itself failed; nothing was started.
@@ -117,6 +119,17 @@ pub fn talk(context: &Context, answer: &Answer) {
         }
         _ => {}
     }
+}
+
+/// To somebody who looks at a terminal in which nothing happens.
+pub fn say_waiting(effect: &Effect) {
+    use owo_colors::OwoColorize;
+    let _nobody_listens = writeln!(
+        anstream::stderr(),
+        "{} the same call is running already; waiting for its answer ({})",
+        "semel:".bold(),
+        effect.id
+    );
 }
 
 pub fn dry_run<C: Clock>(

@@ -8,10 +8,10 @@ use super::Context;
 use crate::args::Run as Args;
 use crate::house::{self, LocalGate};
 use crate::means;
-use crate::output::ledger_hint;
+use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files;
 use asked::{Asked, named_action};
-use give::{dry_run, finish_trouble, finish_unavailable, give, not_understood, policy_invalid};
+use give::{dry_run, finish_trouble, finish_unavailable, give, not_understood, policy_invalid, say_waiting};
 use semel_core::class::Class;
 use semel_core::intent::Intent;
 use semel_core::policy::{Policy, Rule, duration};
@@ -52,6 +52,8 @@ pub fn run(context: &Context, args: &Args) -> u8 {
             true => means::alone(context, &policy),
             false => means::commands(context),
         }),
+        // A program that reads stderr learns it from the answer.
+        waits: (stderr_is_terminal() && !context.output.quiet).then_some(say_waiting),
     };
     let file = context.environment.ledger_file(context.global.ledger.as_deref());
     let opened = file.map_err(|error| (error.to_string(), None)).and_then(|file| {

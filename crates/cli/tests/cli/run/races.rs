@@ -31,6 +31,27 @@ fn a_twin_of_a_refused_call_gets_the_same_refusal() {
 }
 
 #[test]
+fn whoever_looks_at_a_terminal_is_told_that_a_twin_waits() {
+    let home = Home::new();
+    let script = "echo x >> world; sleep 1";
+    let first = home.start(&["--key", "k"], script);
+    while home.effects() == 0 {
+        std::thread::yield_now();
+    }
+    let piped = home.start(&["--key", "k"], script);
+    let in_a_terminal = "import os, pty, sys\n\
+                         sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let semel = env!("CARGO_BIN_EXE_semel");
+    let words = ["python3", "-c", in_a_terminal, semel, "run", "--key", "k", "--", "sh", "-c", script];
+    let twin = home.program(&words.map(str::to_owned)).output().expect("python starts");
+    let (twin, piped) = (Ran::of(twin), end(piped));
+    assert!(twin.stdout.contains("waiting for its answer"), "{twin:?}");
+    assert!(!piped.stderr.contains("waiting for its answer"), "{piped:?}");
+    assert_eq!((twin.code, piped.code, end(first).code), (Some(0), Some(0), Some(0)));
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
 fn a_twin_that_will_not_wait_is_told_that_it_is_in_flight() {
     let home = Home::new();
     let script = "echo x >> world; sleep 1";
