@@ -145,15 +145,16 @@ pub fn turn_taken(holder: Option<&Effect>) -> Trouble {
 
 pub fn drift(effect: &Effect, paths: Vec<String>) -> Trouble {
     let what = if paths.is_empty() { "its arguments".to_owned() } else { paths.join(", ") };
+    let (the_same, temptation) = match effect.facts.caller_key {
+        true => ("the same key was used for", " Do not make up another key."),
+        false => ("by the fields that its rule goes by, it is the same as", ""),
+    };
     Trouble {
         code: Code::Drift,
-        what_happened: format!(
-            "Not run: the same key was used for {}, and this call differs in {what}.",
-            named(effect)
-        ),
+        what_happened: format!("Not run: {the_same} {}, and this call differs in {what}.", named(effect)),
         is_it_safe_to_retry: Code::Drift.retry(),
         next_step: format!(
-            "If you meant the earlier call, use its result ({}). Else tell the user which two calls these are. Do not make up another key.",
+            "If you meant the earlier call, use its result ({}). Else tell the user which two calls these are.{temptation}",
             effect.id
         ),
         human_next_step: format!("semel ledger show {}", effect.id),

@@ -94,7 +94,7 @@ fn why(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Cancelled => "its run was cancelled".into(),
         Refusal::Drift { paths } => {
-            format!("the same key was used with other arguments ({})", paths.join(", "))
+            format!("the same intent came with other arguments ({})", paths.join(", "))
         }
         Refusal::Refuted => "it had been reported as done and was disproved".into(),
         Refusal::BudgetSpent => "it was sent too often without a clear answer".into(),

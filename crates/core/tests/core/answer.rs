@@ -9,6 +9,7 @@ use semel_core::intent::KeyMissing;
 use semel_core::policy::rule::Again;
 use semel_core::wording;
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 
 const SPEC: &str = include_str!("../../../../spec/answer.md");
@@ -175,4 +176,16 @@ fn a_lookalike_and_a_drift_name_what_differs() {
     let drift = wording::drift(&in_doubt(), vec!["action".into(), "args.amount".into()]);
     assert_eq!(drift.code, Code::Drift);
     assert!(drift.what_happened.contains("action, args.amount"), "{}", drift.what_happened);
+}
+
+#[test]
+fn a_drift_speaks_of_a_key_only_where_the_caller_gave_one() {
+    let by_rule = in_doubt();
+    let mut by_key = by_rule.clone();
+    Arc::make_mut(&mut by_key.facts).caller_key = true;
+    for (effect, said) in [(by_rule, false), (by_key, true)] {
+        let drift = wording::drift(&effect, vec!["args.amount".into()]);
+        assert_eq!(drift.what_happened.contains("the same key"), said, "{}", drift.what_happened);
+        assert_eq!(drift.next_step.contains("another key"), said, "{}", drift.next_step);
+    }
 }
