@@ -10,6 +10,10 @@ pub const DEPTH_MAX: usize = 128;
 /// The longest text read, 16 MiB: a file inside an argument fits, and one call cannot take the process's memory.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 
+/// The most values in one text. A tree of the smallest ones takes a hundred times the room of its text; this many leave
+/// eight bytes of the longest text for each, and a matrix of written-out numbers takes more.
+pub const VALUES_MAX: usize = 2 << 20;
+
 /// Characters of a member's name repeated in a message, so that a hostile name does not become a hostile log line.
 const NAME_CHARACTERS_SHOWN: usize = 60;
 
@@ -35,6 +39,8 @@ pub enum Problem {
     TrailingText,
     #[error("arrays and objects are nested deeper than {DEPTH_MAX}")]
     TooDeep,
+    #[error("the text holds more than {VALUES_MAX} values")]
+    TooManyValues,
     #[error("the member {0:?} appears twice in one object")]
     DuplicateMember(String),
     #[error("a control character in a string must be escaped")]
@@ -61,7 +67,7 @@ pub fn parse(text: &str) -> Result<Json, ParseError> {
 }
 
 fn parse_any(text: &str) -> Result<Json, ParseError> {
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = Parser { text, at: 0, values: 0 };
     parser.skip_space();
     let json = parser.value(0)?;
     parser.skip_space();
@@ -91,11 +97,15 @@ pub fn parse_bounded(bytes: &[u8]) -> Result<Json, ParseError> {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    /// How many have begun.
+    values: usize,
 }
 
 impl Parser<'_> {
     fn value(&mut self, depth: usize) -> Result<Json, ParseError> {
+        self.values += 1;
         match self.peek() {
+            _ if self.values > VALUES_MAX => Err(self.error(Problem::TooManyValues)),
             Some(b'{' | b'[') if depth == DEPTH_MAX => Err(self.error(Problem::TooDeep)),
             Some(b'{') => self.object(depth + 1).map(Json::Object),
             Some(b'[') => self.array(depth + 1).map(Json::Array),
@@ -362,6 +372,9 @@ mod tests {
         let long = " ".repeat(TEXT_BYTES_MAX + 1);
         assert_eq!(parse(&long).unwrap_err().what, Problem::TextTooLong);
         assert_eq!(parse_bytes(long.as_bytes()).unwrap_err().what, Problem::TextTooLong);
+        let list = |elements: usize| format!("[{}0]", "0,".repeat(elements - 1));
+        assert!(parse(&list(VALUES_MAX - 1)).is_ok());
+        assert_eq!(parse(&list(VALUES_MAX)).unwrap_err().what, Problem::TooManyValues);
     }
 
     #[test]

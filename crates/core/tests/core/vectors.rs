@@ -47,6 +47,7 @@ fn word(problem: &Problem) -> &'static str {
         Problem::Unexpected { .. } => "Unexpected",
         Problem::TrailingText => "TrailingText",
         Problem::TooDeep => "TooDeep",
+        Problem::TooManyValues => "TooManyValues",
         Problem::DuplicateMember(_) => "DuplicateMember",
         Problem::ControlCharacter => "ControlCharacter",
         Problem::BadEscape => "BadEscape",
