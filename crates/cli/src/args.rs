@@ -50,6 +50,9 @@ pub enum Color {
     Never,
 }
 
+/// Not for people: what `semel run` leaves behind beside a command's own background processes.
+pub const READ_ON: &str = "read-on";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a command so that its effect happens at most once.
@@ -78,6 +81,9 @@ pub enum Command {
     Doctor(Doctor),
     /// Show what semel does, on a ledger and a payment server of its own.
     Demo(Demo),
+    /// Read standard input to its end, for what a command left running.
+    #[command(name = READ_ON, hide = true)]
+    ReadOn,
     /// Print shell completions.
     Completions(Completions),
     /// Write man pages into a directory.

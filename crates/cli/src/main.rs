@@ -45,6 +45,10 @@ fn main() -> ExitCode {
     let house = commands::Context { global: cli.global, environment, output };
     let done = match cli.command {
         Command::Run(run) => return ExitCode::from(commands::run::run(&house, &run)),
+        Command::ReadOn => {
+            commands::run::read_on();
+            return ExitCode::SUCCESS;
+        }
         Command::Mcp(mcp) => commands::mcp::run(&house, &mcp),
         Command::Serve(serve) => commands::serve::run(&house, &serve),
         Command::Ledger(ledger) => commands::ledger::run(&house, &ledger),
@@ -60,6 +64,11 @@ fn main() -> ExitCode {
         Command::Man(man) => commands::man::run(&house, &man),
         Command::Demo(demo) => commands::demo::demo(&house, &demo),
     };
+    // An export that a full disk cut off must not look like a whole one.
+    let done = done.and_then(|code| match output::lost() {
+        Some(error) => Err(anyhow::anyhow!("standard output could not be written: {error}")),
+        None => Ok(code),
+    });
     done.unwrap_or_else(|error: anyhow::Error| {
         output.error(&error);
         ExitCode::from(EXIT_FAILED)

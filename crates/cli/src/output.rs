@@ -2,10 +2,54 @@
 
 use crate::args::{Color, Global};
 use crate::neutral;
+use semel_core::identity::quoted_for_a_shell;
+use semel_doors::command::stream::try_write_fully;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
+
+/// Why data did not get to stdout. A reader that had enough is no reason.
+static LOST: OnceLock<std::io::Error> = OnceLock::new();
+
+pub fn lost() -> Option<&'static std::io::Error> {
+    LOST.get()
+}
+
+fn accepted(written: std::io::Result<()>) -> bool {
+    match written {
+        Ok(()) => true,
+        Err(error) => {
+            if error.kind() != std::io::ErrorKind::BrokenPipe {
+                LOST.get_or_init(|| error);
+            }
+            false
+        }
+    }
+}
+
+/// Which ledger and policy this process was told to use, as flags.
+#[derive(Debug)]
+struct Flags {
+    ledger: String,
+    policy: String,
+}
+
+static FLAGS: OnceLock<Flags> = OnceLock::new();
+
+/// A hint shows a command to paste, which must be about the same ledger and the same policy.
+fn pasteable(text: &str) -> String {
+    let (Some(Flags { ledger, policy }), Some(at)) = (FLAGS.get(), text.find("hint:")) else {
+        return text.to_owned();
+    };
+    let (before, hint) = text.split_at(at);
+    let hint = hint
+        .replace("semel ledger", &format!("semel{ledger} ledger"))
+        .replace("semel cancel", &format!("semel{ledger} cancel"))
+        .replace("semel policy", &format!("semel{policy} policy"));
+    format!("{before}{hint}")
+}
 
 /// How this process talks.
 #[derive(Debug, Clone, Copy)]
@@ -22,26 +66,34 @@ impl Output {
             Color::Always => anstream::ColorChoice::Always.write_global(),
             Color::Never => anstream::ColorChoice::Never.write_global(),
         }
+        let flag = |name: &str, file: Option<&std::path::PathBuf>| {
+            let shown = |file: &std::path::PathBuf| quoted_for_a_shell(&file.to_string_lossy());
+            file.map_or_else(String::new, |file| format!(" {name} {}", shown(file)))
+        };
+        FLAGS.get_or_init(|| Flags {
+            ledger: flag("--ledger", global.ledger.as_ref()),
+            policy: flag("--policy", global.policy.as_ref()),
+        });
         Output { json: global.json, quiet: global.quiet }
     }
 
-    /// Data for whoever reads stdout. `false`: the reader went away.
+    /// Data for whoever reads stdout. `false`: it did not get there.
     pub fn data(self, text: impl Display) -> bool {
         let mut out = anstream::stdout();
-        writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+        accepted(writeln!(out, "{text}").and_then(|()| out.flush()))
     }
 
     /// One JSON document.
     pub fn document(self, value: &impl Serialize) -> bool {
         let text = serde_json::to_string_pretty(value).expect("documents have string keys") + "\n";
-        semel_doors::command::stream::write_fully(std::io::stdout().as_fd(), text.as_bytes())
+        accepted(try_write_fully(std::io::stdout().as_fd(), text.as_bytes()))
     }
 
     /// One line of a stream of JSON documents.
     pub fn line(self, value: &impl Serialize) -> bool {
         let text = serde_json::to_string(value).expect("documents have string keys");
         let mut out = std::io::stdout().lock();
-        writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+        accepted(writeln!(out, "{text}").and_then(|()| out.flush()))
     }
 
     /// A list, as every list is printed under `--json`.
@@ -58,7 +110,7 @@ impl Output {
 
     /// Something for people that even a quiet caller must see.
     pub fn warn(self, text: impl Display) {
-        let _nobody_listens = writeln!(anstream::stderr(), "{text}");
+        let _nobody_listens = writeln!(anstream::stderr(), "{}", pasteable(&text.to_string()));
     }
 
     /// An error with its hint: as text, or as one JSON document on stderr.
@@ -75,7 +127,8 @@ impl Output {
         let what = neutral::lines(&format!("{error:#}"));
         let _nobody_listens = writeln!(err, "{} {what}", "error:".red().bold());
         if let Some(hint) = hint(error) {
-            let _nobody_listens = writeln!(err, "{} {hint}", "hint: ".cyan().bold());
+            let hint = format!("{} {hint}", "hint: ".cyan().bold());
+            let _nobody_listens = writeln!(err, "{}", pasteable(&hint));
         }
     }
 }

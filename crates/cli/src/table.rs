@@ -4,7 +4,7 @@ use crate::effect_json;
 use crate::neutral;
 use comfy_table::{ContentArrangement, Table};
 use owo_colors::{OwoColorize, Style};
-use semel_core::effect::{Effect, Evidence, State};
+use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
 use semel_core::time::{At, in_words};
 
 /// What fits beside the other columns on a terminal of common width.
@@ -22,7 +22,7 @@ pub fn effects<'a>(effects: impl IntoIterator<Item = &'a Effect>, now: At, wide:
         vec![
             effect.id.to_string(),
             in_words(now.since(effect.opened_at)),
-            effect.state.word().to_owned(),
+            word(&effect.state).to_owned(),
             neutral::line(&effect.facts.action),
             cut(&effect.facts.subject, SUBJECT_CHARACTERS),
             effect.newest_attempt().map_or(0, |attempt| attempt.number.0).to_string(),
@@ -35,7 +35,7 @@ pub fn effects<'a>(effects: impl IntoIterator<Item = &'a Effect>, now: At, wide:
     for (line, effect) in lines[1..].iter().zip(effects) {
         // All columns before the state are ASCII, so its place is the same in every line.
         let (before, rest) = line.split_at(column);
-        let (state, after) = rest.split_at(effect.state.word().len());
+        let (state, after) = rest.split_at(word(&effect.state).len());
         text.push_str(&format!("\n{before}{}{after}", state.style(style(&effect.state))));
     }
     text
@@ -57,7 +57,15 @@ pub fn plain(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Ve
 
 /// The state in its colour.
 pub fn state(state: &State) -> String {
-    state.word().style(style(state)).to_string()
+    word(state).style(style(state)).to_string()
+}
+
+/// What was disproved waits for a person, unlike everything else that did not happen.
+fn word(state: &State) -> &'static str {
+    match state {
+        State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => "refuted",
+        state => state.word(),
+    }
 }
 
 fn style(state: &State) -> Style {

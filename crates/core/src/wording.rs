@@ -4,6 +4,7 @@
 use crate::answer::{Code, Retry, Trouble};
 use crate::class::Class;
 use crate::effect::{Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotAppliedWhy, State};
+use crate::identity::quoted_for_a_shell;
 use crate::policy::rule::Again;
 use crate::time::{At, in_words};
 use crate::undo::Undo;
@@ -92,7 +93,7 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
             "Do not call it again. Check with a read-only tool whether it happened, or tell the user that {id} needs a decision."
         ),
         human_next_step: format!(
-            "semel ledger resolve {id} --reason TEXT --applied, or --not-applied if it certainly did not happen"
+            "semel ledger resolve {id} --reason TEXT --applied  # or --not-applied, if it certainly did not happen"
         ),
         differing: Vec::new(),
     }
@@ -173,7 +174,7 @@ pub fn cancelled(run: &str, effect: Option<&Effect>) -> Trouble {
         what_happened: format!("Not run: the run {run} was cancelled.{before}"),
         is_it_safe_to_retry: Code::Cancelled.retry(),
         next_step: "Stop. Start nothing more in this run.".into(),
-        human_next_step: format!("semel cancel {run} --lift"),
+        human_next_step: format!("semel cancel {} --lift", quoted_for_a_shell(run)),
         differing: Vec::new(),
     }
 }
@@ -224,7 +225,7 @@ pub fn refuted(effect: &Effect) -> Trouble {
         is_it_safe_to_retry: Code::Refuted.retry(),
         next_step: format!("Do not call it again. Tell the user that {} was disproved.", effect.id),
         human_next_step: format!(
-            "semel ledger resolve {} --not-applied --reason TEXT lets it run again",
+            "semel ledger resolve {} --reason TEXT --not-applied  # lets it run again",
             effect.id
         ),
         differing: Vec::new(),

@@ -5,6 +5,8 @@ use crate::proxy::reply::Kept;
 use crate::{effect_json, neutral};
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
+use semel_core::intent::run_key;
+use semel_ledger::cells::Fence;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
@@ -40,15 +42,42 @@ impl Sorted {
     }
 }
 
+/// Of one run, or of everything.
+#[derive(Debug, Clone, Copy)]
+pub struct OfRun<'a> {
+    pub tenant: &'a str,
+    pub run: &'a str,
+}
+
+impl OfRun<'_> {
+    /// The fence that stands before it now.
+    pub async fn fence<S: Store, H: Holders, E: Entropy>(
+        self,
+        ledger: &Ledger<S, H, E>,
+    ) -> Result<Option<Fence>, Error> {
+        let (_, _, fence) = ledger.fence(run_key(ledger.secret(), self.tenant, self.run)).await?;
+        Ok(fence.filter(|fence| fence.cancelled))
+    }
+}
+
 pub async fn markdown<S: Store, H: Holders, E: Entropy>(
     ledger: Option<&Ledger<S, H, E>>,
     sorted: &Sorted,
-    run: Option<&str>,
+    of: Option<OfRun<'_>>,
 ) -> Result<String, Error> {
-    let mut text = match run {
-        Some(run) => format!("# What was done in run {}\n", code(run)),
+    let mut text = match of {
+        Some(of) => format!("# What was done in run {}\n", code(of.run)),
         None => "# What was done\n".to_owned(),
     };
+    if let (Some(ledger), Some(of)) = (ledger, of)
+        && let Some(fence) = of.fence(ledger).await?
+    {
+        put(&mut text, format_args!("\nThis run was cancelled {}", fence.at));
+        if let Some(reason) = &fence.reason {
+            put(&mut text, format_args!(": {}", code(reason)));
+        }
+        text.push_str(". Start nothing more in it.\n");
+    }
     let groups = [
         (&sorted.applied, "Done", "These happened. Do not repeat these; use their results."),
         (

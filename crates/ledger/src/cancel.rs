@@ -121,7 +121,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Ok(());
             }
             let kind = if cancelled { "run_cancelled" } else { "run_lifted" };
-            let line = journal::note(kind, None, Some(run_key), serde_json::json!({"run": run}), now);
+            let mut why = serde_json::json!({"run": run});
+            if let Some(reason) = &reason {
+                why["reason"] = reason.as_str().into();
+            }
+            let line = journal::note(kind, None, Some(run_key), why, now);
             let fence = Fence { run: run.to_owned(), cancelled, at: now, reason: reason.clone() };
             if self.put_cell(key, revision, &fence, vec![line]).await? {
                 return Ok(());

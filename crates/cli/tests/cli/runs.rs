@@ -38,3 +38,21 @@ fn a_run_can_be_cancelled_before_anything_is_recorded() {
     let lifted = home.semel(["cancel", "r4", "--lift"]);
     assert!(lifted.stdout.contains(said) && !lifted.stdout.contains("fence"), "{lifted:?}");
 }
+
+#[test]
+fn what_a_command_of_a_run_does_through_semel_stops_with_the_run() {
+    let home = Home::new();
+    let semel = env!("CARGO_BIN_EXE_semel");
+    let script = format!(
+        "for n in 1 2 3; do {semel} run --key step-$n -- sh -c 'echo x >> world'; \
+         [ $n = 1 ] && {semel} cancel R --reason 'enough for today'; done; true"
+    );
+    let outer = home.run(&["--run", "R", "--key", "outer"], &script);
+    assert_eq!(home.effects(), 1, "{outer:?}");
+    let told = home.semel(["ledger", "--run", "R", "--markdown"]).stdout;
+    assert!(told.contains("This run was cancelled") && told.contains("enough for today"), "{told}");
+    let shown = home.semel(["ledger", "--run", "R"]).stderr;
+    assert!(shown.contains("run R was cancelled") && shown.contains("enough for today"), "{shown}");
+    let journal = home.semel(["ledger", "tail", "--no-follow", "--json"]).stdout;
+    assert!(journal.contains("enough for today"), "{journal}");
+}

@@ -33,6 +33,42 @@ fn a_reader_that_went_away_is_no_error() {
 }
 
 #[test]
+fn what_could_not_be_written_is_an_error_and_a_lost_answer_is_not_delivered() {
+    let home = Home::new();
+    home.semel(["run", "--key", "k", "--", "echo", "hello"]);
+    let full =
+        || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the full device is there");
+    for args in [&["ledger", "export"][..], &["ledger", "list", "--json"], &["policy", "schema"]] {
+        let ran = Ran::of(home.command(args).stdout(full()).output().expect("semel starts"));
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains("standard output could not be written"), "{args:?}: {ran:?}");
+    }
+    let args = ["run", "--key", "other", "--", "sh", "-c", "echo x >> world; echo hello"];
+    let lost = Ran::of(home.command(args).stdout(full()).output().expect("semel starts"));
+    assert!(lost.stderr.contains("not all of its output could be written"), "{lost:?}");
+    let given = home.semel(args);
+    assert_eq!((given.stdout.as_str(), home.effects()), ("hello\n", 1), "{given:?}");
+}
+
+#[test]
+fn what_a_command_leaves_running_may_go_on_talking() {
+    let home = Home::new();
+    // The reading end closes a second after the command's end; the sleeper speaks after that.
+    let script = "(sleep 2; echo late; echo late >&2; echo x >> world) & echo $! > left; echo started";
+    let ran = home.run(&["--key", "k"], script);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "started\n"), "{ran:?}");
+    let left = std::fs::read_to_string(home.work().join("left")).expect("something was left running");
+    let runs = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", left.trim()));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    while home.effects() == 0 && runs() {
+        std::thread::yield_now();
+    }
+    assert_eq!(home.effects(), 1, "it was killed at its next word");
+}
+
+#[test]
 fn tail_follows_the_journal_from_before_its_beginning_until_nobody_reads() {
     let home = Home::new();
     let mut child =

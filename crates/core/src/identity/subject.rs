@@ -62,7 +62,8 @@ fn command_line(argv: &[Json]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn quoted_for_a_shell(text: &str) -> String {
+/// A word as a shell would take it for itself.
+pub fn quoted_for_a_shell(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,[]".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::respond::{self, List};
 use crate::effect_json::EffectJson;
 use crate::known_run::{is_on_record, lists_effects};
-use crate::told::{self, Sorted};
+use crate::told::{self, OfRun, Sorted};
 use axum::response::Response;
 use schemars::JsonSchema;
 use semel_core::effect::State;
@@ -190,7 +190,8 @@ async fn markdown(api: &Api, who: &Who, run: &str, cancelled: bool) -> Result<Re
     for (key, effect) in newest_first.into_iter().rev() {
         sorted.push(key, effect);
     }
-    let text = told::markdown(Some(&api.gate()?.ledger), &sorted, Some(run)).await?;
+    let text =
+        told::markdown(Some(&api.gate()?.ledger), &sorted, Some(OfRun { tenant: &who.tenant, run })).await?;
     Ok(respond::markdown(text))
 }
 

@@ -39,6 +39,7 @@ pub struct CommandUpstream<'a, C> {
     pass_input: bool,
     means: Arc<Means>,
     waits: Option<fn(&Effect)>,
+    reads_on: Option<fn() -> Command>,
     /// `--effect` of this call.
     said_effect: Option<EffectWord>,
     signals: Option<Signals>,
@@ -66,6 +67,8 @@ pub struct Options {
     pub means: Arc<Means>,
     /// Hears that the call waits for an attempt of somebody else's.
     pub waits: Option<fn(&Effect)>,
+    /// Makes the program that reads on for whoever the command leaves behind.
+    pub reads_on: Option<fn() -> Command>,
 }
 
 impl<'a, C: Clock> CommandUpstream<'a, C> {
@@ -88,6 +91,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             pass_input: options.pass_input,
             means: options.means,
             waits: options.waits,
+            reads_on: options.reads_on,
             said_effect: options.effect,
             signals: None,
             program: None,
@@ -169,6 +173,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             stderr,
             kept_max: REPLY_BYTES_MAX,
             timeout,
+            reads_on: self.reads_on,
         };
         let signals = self.signals.as_ref().expect("prepare listens before anything is sent");
         self.holders.inheritable().map_err(NotRun::before)?;
@@ -298,6 +303,11 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                 .env("SEMEL_EFFECT_ID", recorded.effect.id.to_string())
                 .env("SEMEL_ATTEMPT", recorded.attempt.to_string())
                 .env("SEMEL_IDEMPOTENCY_KEY", recorded.idempotency_key);
+            // What it does through semel in turn belongs to the same run, and stops with it.
+            let attempt = recorded.effect.attempt(recorded.attempt);
+            if let Some(run) = attempt.and_then(|attempt| attempt.run.as_ref()) {
+                command.env("SEMEL_RUN_ID", &run.id);
+            }
             self.inject(&mut command, recorded.idempotency_key);
         }
         match self.run(command, sending.timeout) {

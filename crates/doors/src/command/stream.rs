@@ -110,6 +110,11 @@ impl Stream {
         }
     }
 
+    /// What somebody may still write to.
+    pub fn left_open(&mut self) -> Option<OwnedFd> {
+        self.source.take().map(OwnedFd::from)
+    }
+
     pub fn finish(self) -> Taken {
         Taken {
             kept: self.kept,
@@ -143,9 +148,13 @@ impl Taken {
     }
 }
 
-/// Writes everything, however slowly it is taken, also where the descriptor does not block. `true`: the last byte was
-/// accepted.
-pub fn write_fully(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
+/// Writes everything, however slowly it is taken. `true`: the last byte was accepted.
+pub fn write_fully(fd: BorrowedFd<'_>, bytes: &[u8]) -> bool {
+    try_write_fully(fd, bytes).is_ok()
+}
+
+/// The same, also where the descriptor does not block.
+pub fn try_write_fully(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(fd, bytes) {
             Ok(written) => bytes = &bytes[written..],
@@ -153,10 +162,10 @@ pub fn write_fully(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
             Err(rustix::io::Errno::AGAIN) => {
                 let _woken_or_interrupted = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::OUT)], None);
             }
-            Err(_) => return false,
+            Err(error) => return Err(error.into()),
         }
     }
-    true
+    Ok(())
 }
 
 /// Whether nobody can read any more from what was written to this descriptor: a pipe whose other end is closed.

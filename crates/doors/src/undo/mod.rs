@@ -103,7 +103,14 @@ impl Undoing<'_> {
         }
         let Hall { policy, clock, .. } = self.hall;
         let means = Arc::clone(&self.hall.means);
-        let options = Options { show: self.asked.show, pass_input: false, effect: None, means, waits: None };
+        let options = Options {
+            show: self.asked.show,
+            pass_input: false,
+            effect: None,
+            means,
+            waits: None,
+            reads_on: None,
+        };
         let holders = self.gate.ledger.holders();
         let action = prepared.action.clone();
         let mut upstream =

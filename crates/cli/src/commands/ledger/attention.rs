@@ -3,12 +3,14 @@
 use super::walk::{self, Which};
 use crate::commands::Context;
 use crate::effect_json;
-use crate::table;
+use crate::house::TENANT;
+use crate::{neutral, table};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, State};
 use semel_core::lifecycle;
 use semel_core::time::At;
+use semel_doors::told::OfRun;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -77,6 +79,17 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     }
     text.push_str(&summary(&counts));
     context.output.data(text);
+    if let (Some(ledger), Some(run)) = (&ledger, run)
+        && let Some(fence) = block_on(OfRun { tenant: TENANT, run }.fence(ledger))?
+    {
+        let reason = fence.reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        context.output.say(format_args!(
+            "run {} was cancelled {}{}; nothing more starts in it",
+            neutral::line(run),
+            fence.at,
+            neutral::line(&reason)
+        ));
+    }
     if counts.duplicates > 0 {
         context.output.warn(format_args!(
             "duplicate_detected: {} happened twice; see the first rows",
@@ -85,9 +98,16 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     }
     if let Some((_, first)) = waiting.first() {
         let id = first.id;
-        context.output.say(format_args!(
-            "hint: semel ledger show {id}, then: semel ledger resolve {id} --reason TEXT --applied (or --not-applied)"
-        ));
+        context.output.say(match &first.state {
+            State::InDoubt(_) => format!(
+                "hint: semel ledger show {id}\n\
+                 hint: semel ledger resolve {id} --reason TEXT --applied  # or --not-applied"
+            ),
+            State::NotApplied(_) => {
+                format!("hint: to let it run again: semel ledger resolve {id} --reason TEXT --not-applied")
+            }
+            State::Applied(_) | State::InFlight { .. } => format!("hint: semel ledger show {id}"),
+        });
     }
     if let Some(ledger) = &ledger
         && block_on(ledger.epoch())?.1.is_some_and(|epoch| epoch.forgotten_before(now).is_some())

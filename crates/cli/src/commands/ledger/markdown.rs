@@ -2,7 +2,8 @@
 
 use super::walk::{self, Which};
 use crate::commands::Context;
-use semel_doors::told::{self, Sorted};
+use crate::house::TENANT;
+use semel_doors::told::{self, OfRun, Sorted};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -17,7 +18,8 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
             Ok(ControlFlow::Continue(()))
         })?;
     }
-    let text = block_on(told::markdown(ledger.as_ref(), &sorted, run))?;
+    let of = run.map(|run| OfRun { tenant: TENANT, run });
+    let text = block_on(told::markdown(ledger.as_ref(), &sorted, of))?;
     if context.output.json {
         context.output.document(&serde_json::json!({"schema_version": 1, "run": run, "markdown": text}));
     } else {

@@ -71,7 +71,7 @@ pub fn run(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     if let State::InDoubt(_) = effect.state {
         context
             .output
-            .say(format_args!("hint: semel ledger resolve {id} --reason TEXT --applied (or --not-applied)"));
+            .say(format_args!("hint: semel ledger resolve {id} --reason TEXT --applied  # or --not-applied"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ pub mod give;
 mod piped;
 
 use super::Context;
-use crate::args::Run as Args;
+use crate::args::{READ_ON, Run as Args};
 use crate::house::{self, LocalGate};
 use crate::means;
 use crate::output::{ledger_hint, stderr_is_terminal};
@@ -22,6 +22,7 @@ use semel_doors::command::stream::reader_is_gone;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::holders::FileHolders;
+use semel_ledger::place::Place;
 use semel_ledger::prune::Retention;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -54,11 +55,20 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         }),
         // A program that reads stderr learns it from the answer.
         waits: (stderr_is_terminal() && !context.output.quiet).then_some(say_waiting),
+        reads_on: Some(reader),
     };
     let file = context.environment.ledger_file(context.global.ledger.as_deref());
+    // A dry run founds no ledger: where there is none, nothing is known.
+    let unfounded = args.dry_run && file.as_ref().is_ok_and(|file| !house::is_founded(&Place::at(file)));
+    let nowhere = unfounded.then(tempfile::tempdir).and_then(Result::ok);
     let opened = file.map_err(|error| (error.to_string(), None)).and_then(|file| {
-        house::ledger(&file, &context.environment, &clock)
-            .map_err(|error| (error.to_string(), ledger_hint(&error)))
+        let environment = &context.environment;
+        let opened = match (args.dry_run, &nowhere) {
+            (false, _) => house::ledger(&file, environment, &clock),
+            (true, None) => house::reading(&file, environment, &clock),
+            (true, Some(nowhere)) => house::ledger(&nowhere.path().join("ledger.db"), environment, &clock),
+        };
+        opened.map_err(|error| (error.to_string(), ledger_hint(&error)))
     });
     let ledger = match opened {
         Ok(ledger) => ledger,
@@ -94,6 +104,12 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         }
     };
     let (code, accepted) = give(context, &passed, &mut upstream);
+    if !accepted && !reader_is_gone(std::io::stdout().as_fd()) && !upstream.was_asked_to_end() {
+        let id = passed.answer.effect_id.map_or_else(|| "EFFECT".to_owned(), |id| id.to_string());
+        context.output.warn(format_args!(
+            "semel: not all of its output could be written; what is recorded of it: semel ledger show {id}"
+        ));
+    }
     // A parent that has gone cannot have read the answer, whatever the pipe accepted.
     // Nor can one that asked us to end, or closed its end of the pipe.
     let heard = accepted
@@ -112,6 +128,19 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     gate.ledger.holders().let_go();
     keep_house(context, &gate, &policy);
     code
+}
+
+/// This program, as the reader of what nobody else reads any more.
+fn reader() -> std::process::Command {
+    // Where it lies is not known in every sandbox; its name is.
+    let mut reader = std::process::Command::new(std::env::current_exe().unwrap_or_else(|_| "semel".into()));
+    reader.arg(READ_ON);
+    reader
+}
+
+/// Reads standard input to its end.
+pub fn read_on() {
+    let _gone_is_read = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
 }
 
 /// Where the rule says how, asks whether a reported success is true, until it is or the rule's time is over. Afterwards

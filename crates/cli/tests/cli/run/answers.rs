@@ -134,3 +134,31 @@ fn output_that_is_no_text_comes_back_to_the_byte() {
     let json = home.semel(["run", "--json", "--key", "k", "--", "printf", "\\377\\000\\012b"]).json();
     assert_eq!(json["data"]["stdout_base64"], "/wAKYg==");
 }
+
+#[test]
+fn a_hint_is_about_the_ledger_and_the_run_that_were_named() {
+    let home = Home::new();
+    let ledger = home.work().join("my ledger.db");
+    let flags = ["--ledger", ledger.to_str().unwrap(), "--key", "k"];
+    let held = home.run(&flags, "kill -9 $$");
+    let hint = held.stderr.lines().find_map(|line| line.split_once("hint: ")).expect("a hint").1;
+    let pasted = hint.replace("semel", env!("CARGO_BIN_EXE_semel")).replace("TEXT", "seen");
+    let resolved = home.program(&["sh", "-c", &pasted].map(str::to_owned)).output().expect("a shell");
+    assert!(resolved.status.success(), "{pasted}: {resolved:?}");
+    let refused = |run: &str| {
+        home.semel(["cancel", run]);
+        home.run(&["--run", run], "true").stderr
+    };
+    assert!(refused("my run").contains("semel cancel 'my run' --lift"));
+}
+
+#[test]
+fn a_dry_run_leaves_no_trace() {
+    let home = Home::new();
+    let dry = home.run(&["--key", "k", "--dry-run"], super::TOUCH);
+    assert_eq!((dry.code, home.effects()), (Some(0), 0), "{dry:?}");
+    assert!(!home.state().exists(), "a ledger was founded");
+    home.run(&["--key", "k"], super::TOUCH);
+    let dry = home.run(&["--key", "k", "--dry-run", "--json"], super::TOUCH);
+    assert_eq!((dry.json()["effect"].as_str(), home.effects()), (Some("would_noop"), 1), "{dry:?}");
+}
