@@ -3,6 +3,7 @@
 use super::build::Written;
 use super::diagnostic::{Code, Diagnostics, Source};
 use super::file::{RuleTable, Spot};
+use super::glob::Pattern;
 use super::nearest::nearest;
 use super::rule::Origin;
 use super::servers::Serve;
@@ -21,14 +22,18 @@ pub fn rule(
     found: &mut Diagnostics,
 ) {
     let matched = table.pattern.as_ref().map_or(0..0, |text| text.span.clone());
-    if let Some(before) =
-        earlier.iter().find(|before| before.when.is_none() && before.pattern.text() == rule.pattern.text())
-    {
+    let covered_by =
+        |before: &&Written| before.when.is_none() && covers(&before.pattern, rule.pattern.text());
+    if let Some(before) = earlier.iter().find(covered_by) {
+        let how = match before.pattern.text() == rule.pattern.text() {
+            true => "has the same `match`",
+            false => "matches all of it",
+        };
         found.warning(
             source,
             matched.clone(),
             Code::Shadowed,
-            "this rule never applies: an earlier one has the same `match` and no `when`",
+            format!("this rule never applies: an earlier one {how} and has no `when`"),
             match &before.origin {
                 Origin::File { path, line } => format!("it stands at {}:{line}", path.display()),
                 Origin::Pack { name, line } => format!("it stands in pack:{name}, line {line}"),
@@ -47,12 +52,19 @@ pub fn rule(
             );
         }
     }
-    for text in [&table.key, &table.content, &table.volatile].into_iter().flatten() {
-        root(source, text, found);
-    }
     // What an answer holds can be a secret too.
-    for text in table.secret.iter().filter(|text| !text.value.starts_with("reply")) {
-        root(source, text, found);
+    let secret = table.secret.iter().filter(|text| !text.value.starts_with("reply"));
+    for text in [&table.key, &table.content, &table.volatile].into_iter().flatten().chain(secret) {
+        root(source, text, rule.pattern.text(), found);
+    }
+    if let Some((path, name)) = rule.pattern.text().strip_prefix("cli:").and_then(program_by_path) {
+        found.warning(
+            source,
+            matched.clone(),
+            Code::NeverMatches,
+            format!("a command is called by its program's last name, so `{path}` matches none"),
+            format!("such as \"cli:{name} *\""),
+        );
     }
     if rule.class == Some(Class::Consequential) && rule.probe.is_none() && rule.inject.is_none() {
         found.warning(
@@ -214,18 +226,43 @@ fn looks_volatile(name: &str) -> bool {
     NAMES.contains(&plain.as_str())
 }
 
-/// A first name that no door uses is most likely misspelt; an error would forbid doors to come.
-fn root(source: Source<'_>, text: &Spot<String>, found: &mut Diagnostics) {
-    let known = super::build::ARGUMENTS;
+/// Whether a pattern matches whatever another one does, as far as that is plain to see: one that begins like it and then
+/// lets anything follow.
+fn covers(pattern: &Pattern, other: &str) -> bool {
+    let begins_it = pattern
+        .text()
+        .strip_suffix('*')
+        .is_some_and(|beginning| !beginning.contains(['*', '?', '[', '{']) && other.starts_with(beginning));
+    begins_it || pattern.text() == other
+}
+
+/// The path and the last name of a program that a pattern writes with a path.
+fn program_by_path(command: &str) -> Option<(&str, &str)> {
+    let program = command.split(' ').next().unwrap_or_default();
+    let (_, name) = program.rsplit_once('/')?;
+    (!name.is_empty() && !program.contains(['*', '?', '[', '{'])).then_some((program, name))
+}
+
+/// What a command consists of.
+const OF_A_COMMAND: [&str; 4] = ["argv", "cwd", "stdin", "action"];
+
+/// A first name that no door uses, or not the door of this rule, is most likely misspelt; an error would forbid doors to
+/// come.
+fn root(source: Source<'_>, text: &Spot<String>, pattern: &str, found: &mut Diagnostics) {
+    let (who, known) = match pattern.starts_with("cli:") {
+        true => ("command", &OF_A_COMMAND[..]),
+        false => ("call", &super::build::ARGUMENTS[..]),
+    };
     let Ok(path) = Path::parse(&text.value) else { return };
     let Some(Step::Member(root)) = path.steps().first() else { return };
     if known.contains(&root.as_str()) {
         return;
     }
-    let help = match nearest(root, known) {
+    let help = match nearest(root, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
+        None if who == "command" => format!("there are: {}", known.join(", ")),
         None => format!("for an argument of a tool write `args.{path}`"),
     };
-    let message = format!("no call has `{root}`, so this path finds nothing");
+    let message = format!("no {who} has `{root}`, so this path finds nothing");
     found.warning(source, text.span.clone(), Code::UnknownRoot, message, help);
 }

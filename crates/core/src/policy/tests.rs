@@ -552,6 +552,31 @@ failure = "in_doubt"
 }
 
 #[test]
+fn a_rule_for_commands_that_finds_nothing_is_a_warning() {
+    let policy = loaded(
+        r#"
+[[rule]]
+match = "cli:./charge.sh *"
+key = ["args.customer", "arg[1]"]
+[[rule]]
+match = "cli:pay *"
+[[rule]]
+match = "cli:pay --now *"
+[[rule]]
+match = "cli:payroll *"
+key = ["argv[1]"]
+"#,
+    );
+    let found: Vec<_> = policy.warnings.iter().map(|finding| (finding.code, finding.line)).collect();
+    assert_eq!(
+        found,
+        [(Code::NeverMatches, 3), (Code::UnknownRoot, 4), (Code::UnknownRoot, 4), (Code::Shadowed, 8)]
+    );
+    let helps: Vec<_> = policy.warnings.iter().filter_map(|finding| finding.help.as_deref()).collect();
+    assert_eq!(helps[..2], ["such as \"cli:charge.sh *\"", "did you mean `argv`?"], "{helps:?}");
+}
+
+#[test]
 fn packs_load_without_findings_and_say_what_they_should() {
     let policy = loaded("include = [\"pack:kubectl\", \"pack:git\", \"pack:gh\"]\n");
     assert!(policy.warnings.is_empty(), "{}", policy.warnings);
