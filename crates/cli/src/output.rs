@@ -181,7 +181,7 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
         },
         Error::SecretMissing { path } => format!(
             "restore {} from your backup, or start a new epoch: semel ledger epoch new-secret --reason TEXT",
-            path.with_extension("secret").display()
+            semel_ledger::place::Place::at(path).secret_file().display()
         ),
         Error::WrongSecret { .. } => "restore the ledger and its secret from the same backup".into(),
         Error::Damaged { .. } => {

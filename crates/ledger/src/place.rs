@@ -121,16 +121,24 @@ impl Place {
     }
 
     pub fn secret_file(&self) -> PathBuf {
-        self.database.with_extension("secret")
+        self.beside_named("secret")
     }
 
     pub fn lock_file(&self) -> PathBuf {
-        self.database.with_extension("lock")
+        self.beside_named("lock")
     }
 
     /// The directory of [`crate::owner`].
     pub fn owners(&self) -> PathBuf {
-        self.database.with_extension("owners")
+        self.beside_named("owners")
+    }
+
+    /// `ledger.secret` beside `ledger.db`. Of another name nothing is cut off: `jobs.v1` and `jobs.v2` are two ledgers.
+    fn beside_named(&self, what: &str) -> PathBuf {
+        match self.database.extension().is_some_and(|extension| extension == "db") {
+            true => self.database.with_extension(what),
+            false => self.with_suffix(&format!(".{what}")),
+        }
     }
 
     fn beside(&self) -> [PathBuf; 3] {
@@ -286,5 +294,19 @@ mod tests {
         assert_eq!([nfs, nine_p, cifs].map(network_kind_of), [Some("NFS"), Some("9p"), Some("CIFS")]);
         let (ext, tmpfs, overlay, fuse) = (0xef53, 0x0102_1994, 0x794c_7630, 0x6573_5546);
         assert_eq!([ext, tmpfs, overlay, fuse].map(network_kind_of), [None; 4]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_ledgers_share_no_file_however_they_are_called() {
+        assert_eq!(Place::at(Path::new("d/ledger.db")).secret_file(), Path::new("d/ledger.secret"));
+        let files = |name: &str| Place::at(Path::new(name)).beside();
+        for (one, other) in [("jobs.v1", "jobs.v2"), ("jobs", "jobs.v1"), ("jobs.sqlite", "jobs.db")] {
+            assert!(files(one).iter().all(|file| !files(other).contains(file)), "{one}, {other}");
+        }
     }
 }

@@ -20,6 +20,9 @@ const TERMINATION_GRACE: Duration = Duration::from_secs(5);
 /// A child that has ended may leave a background process holding its output; we wait this long for the rest.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
+/// The processes that a child started may end a little later than itself.
+const GROUP_GRACE: Duration = Duration::from_millis(500);
+
 /// How often a child is looked after when nothing is heard of it.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 
@@ -102,6 +105,8 @@ pub struct Plan<'a> {
 pub struct Ended {
     pub status: ExitStatus,
     pub timed_out: bool,
+    /// It failed, and processes of its group have not ended. One that has left the group is on its own.
+    pub left_running: bool,
     pub stdout: Taken,
     pub stderr: Taken,
 }
@@ -197,6 +202,7 @@ pub fn run(
         }
     }
     let status = status.expect("the loop ends only with a status");
+    let left_running = !status.success() && group.is_some_and(|group| outlives(group, elapsed));
     // With nobody at the other end of the pipe, what the command left running would be killed at its next word.
     for left_open in [&mut stdout, &mut stderr].into_iter().filter_map(Stream::left_open) {
         if let Some(mut reader) = plan.reads_on.map(|reader| reader()) {
@@ -205,7 +211,25 @@ pub fn run(
             let _it_must_do_without = reader.spawn();
         }
     }
-    Ok(Ended { status, timed_out: ending.timed_out, stdout: stdout.finish(), stderr: stderr.finish() })
+    let (stdout, stderr) = (stdout.finish(), stderr.finish());
+    Ok(Ended { status, timed_out: ending.timed_out, left_running, stdout, stderr })
+}
+
+/// Whether processes of a group go on without its leader, after the moment that an orderly end takes.
+fn outlives(group: Pid, elapsed: &dyn Fn() -> Duration) -> bool {
+    let lives = || {
+        let living = living_processes().unwrap_or_default();
+        living.iter().any(|process| process.group == Group(group.as_raw_nonzero().get()))
+    };
+    let until = elapsed() + GROUP_GRACE;
+    let moment = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    while lives() {
+        if elapsed() >= until {
+            return true;
+        }
+        let _nothing_to_hear = poll(&mut [], Some(&moment));
+    }
+    false
 }
 
 #[derive(Debug, Default)]

@@ -37,7 +37,8 @@ const PROGRAMS: &[(&[&str], &[i32], Meaning, &str)] = &[
     (&["curl"], &[56], Meaning::Ambiguous, "curl failed while receiving"),
     (&["curl"], &[16, 92, 95], Meaning::Ambiguous, "curl's HTTP stream broke"),
     (&["wget"], &[4], Meaning::Ambiguous, "wget had a network failure"),
-    (&["wget"], &[5], Meaning::NeverSent, "wget's TLS verification failed"),
+    // It follows redirections by itself, so what it could not verify may have been its second request.
+    (&["wget"], &[5], Meaning::Ambiguous, "wget's TLS verification failed"),
     (&["wget"], &[8], Meaning::Ambiguous, "wget got an error answer and did not say which"),
     (&["ssh", "scp", "sftp"], &[255], Meaning::Ambiguous, "the SSH connection failed"),
     (&["rsync"], &[10, 11, 12, 23, 24, 30, 35], Meaning::Ambiguous, "rsync's transfer broke off"),
@@ -70,7 +71,110 @@ const LOST_ANSWER: &[&str] = &[
     "eof occurred",
 ];
 
-pub fn read(program: &str, status: ExitStatus, timed_out: bool, stderr: &[u8], rule: &Rule) -> Reading {
+/// Programs that run another one and pass its end on.
+const WRAPPERS: &[&str] = &[
+    "env", "nice", "ionice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout", "taskset", "chrt",
+    "doas",
+];
+
+/// `curl`'s options that take the next word for themselves. Whatever else is no option counts as an address.
+const CURL_TAKES_A_WORD: &[&str] = &[
+    "-d",
+    "-X",
+    "-H",
+    "-m",
+    "-o",
+    "-u",
+    "-A",
+    "-e",
+    "-b",
+    "-c",
+    "-F",
+    "-w",
+    "-x",
+    "-T",
+    "-E",
+    "--data",
+    "--data-raw",
+    "--data-binary",
+    "--data-ascii",
+    "--data-urlencode",
+    "--json",
+    "--request",
+    "--header",
+    "--max-time",
+    "--connect-timeout",
+    "--output",
+    "--user",
+    "--user-agent",
+    "--referer",
+    "--cookie",
+    "--cookie-jar",
+    "--form",
+    "--form-string",
+    "--write-out",
+    "--proxy",
+    "--upload-file",
+    "--cert",
+    "--key",
+    "--cacert",
+    "--capath",
+    "--resolve",
+    "--connect-to",
+    "--interface",
+    "--unix-socket",
+    "--oauth2-bearer",
+];
+
+/// Of a program's path.
+fn last_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or_default()
+}
+
+/// The program whose exit codes count, and whether it was called directly.
+fn known_program(argv: &[String]) -> (&str, bool) {
+    let first = argv.first().map_or("", |word| last_name(word));
+    if !WRAPPERS.contains(&first) {
+        return (first, true);
+    }
+    let known = |name: &str| PROGRAMS.iter().flat_map(|(programs, ..)| programs.iter()).find(|p| **p == name);
+    let found = argv[1..].iter().find_map(|word| known(last_name(word)));
+    found.map_or((first, true), |program| (program, false))
+}
+
+/// Whether one request is all that `curl` can have made. Only then does a failure before a request prove that none was
+/// made: of several, or of one that was redirected or repeated, an earlier one may have got through.
+fn asks_once(argv: &[String]) -> bool {
+    let mut addresses = 0;
+    let mut words = argv.iter().skip(1);
+    while let Some(word) = words.next() {
+        if CURL_TAKES_A_WORD.contains(&word.as_str()) {
+            words.next();
+        } else if let Some(long) = word.strip_prefix("--") {
+            let goes_on = ["location", "next", "retry", "parallel", "config", "url-query"];
+            if goes_on.iter().any(|option| long.starts_with(option)) {
+                return false;
+            }
+            // `--url ADDRESS` is followed by a word that counts as one.
+        } else if let Some(short) = word.strip_prefix('-') {
+            if short.contains(['L', 'K', 'Z', ':']) {
+                return false;
+            }
+            // The last of several may take the next word too.
+            let last = short.chars().last().map(|last| format!("-{last}"));
+            if last.is_some_and(|last| CURL_TAKES_A_WORD.contains(&last.as_str())) {
+                words.next();
+            }
+        } else if word.contains(['{', '[']) {
+            return false;
+        } else {
+            addresses += 1;
+        }
+    }
+    addresses == 1
+}
+
+pub fn read(argv: &[String], status: ExitStatus, timed_out: bool, stderr: &[u8], rule: &Rule) -> Reading {
     let reading = |meaning, line: &str| Reading { meaning, line: line.to_owned() };
     if timed_out {
         return reading(Meaning::Ambiguous, "it outlived its timeout and was ended");
@@ -82,10 +186,14 @@ pub fn read(program: &str, status: ExitStatus, timed_out: bool, stderr: &[u8], r
     if code == 0 {
         return reading(Meaning::Succeeded, "exit 0");
     }
+    let (program, directly) = known_program(argv);
     let in_table = PROGRAMS
         .iter()
         .find(|(programs, codes, ..)| programs.contains(&program) && codes.contains(&code))
-        .map(|(_, _, meaning, line)| (*meaning, *line));
+        .map(|(_, _, meaning, line)| match meaning {
+            Meaning::NeverSent if !directly || !asks_once(argv) => (Meaning::Ambiguous, *line),
+            meaning => (*meaning, *line),
+        });
     if let Some((Meaning::NeverSent, line)) = in_table {
         return reading(Meaning::NeverSent, &format!("exit {code}: {line}"));
     }

@@ -212,8 +212,16 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
     }
 
     fn read(&self, ended: &Ended) -> Sent {
-        let reading =
-            classify::read(self.line.program(), ended.status, ended.timed_out, &ended.stderr.kept, self.rule);
+        let stderr = ended.stderr.both_ends();
+        let reading = classify::read(&self.line.argv, ended.status, ended.timed_out, &stderr, self.rule);
+        // What goes on in the background may still do what the command said it could not.
+        let reading = match reading.meaning {
+            Meaning::Refused | Meaning::NeverSent if ended.left_running => Reading {
+                meaning: Meaning::Ambiguous,
+                line: format!("{}, and something that it started is still running", reading.line),
+            },
+            _ => reading,
+        };
         let too_large = ended.stdout.kept.len() + ended.stderr.kept.len() > REPLY_BYTES_MAX;
         let output = Output {
             exit_code: exit_code(ended.status),

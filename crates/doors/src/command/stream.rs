@@ -11,6 +11,9 @@ const PIPE_BUF: usize = 4096;
 /// How much may wait for a slow reader before we stop reading from the child, which then waits in its turn.
 const PENDING_BYTES_MAX: usize = 256 * 1024;
 
+/// Of a stream that is longer than what is kept, this much of the end: that is where a program says why it failed.
+const END_BYTES: usize = 64 * 1024;
+
 /// Where a child's output goes while it runs.
 #[derive(Debug)]
 pub enum Sink {
@@ -44,6 +47,8 @@ pub struct Stream {
     sink: Sink,
     kept: Vec<u8>,
     kept_max: usize,
+    /// The last of what was not kept.
+    end: Vec<u8>,
     total: u64,
     pending: Vec<u8>,
     /// The reader went away: the child's output is still drained, so that it can finish.
@@ -57,6 +62,7 @@ impl Stream {
             sink,
             kept: Vec::new(),
             kept_max,
+            end: Vec::new(),
             total: 0,
             pending: Vec::new(),
             broken: false,
@@ -87,6 +93,8 @@ impl Stream {
                 // One byte past the cap tells that there was more.
                 let room = (self.kept_max + 1).saturating_sub(self.kept.len());
                 self.kept.extend_from_slice(&bytes[..count.min(room)]);
+                self.end.extend_from_slice(&bytes[count.min(room)..]);
+                self.end.drain(..self.end.len().saturating_sub(END_BYTES));
                 if !self.broken && self.sink.fd().is_some() {
                     self.pending.extend_from_slice(bytes);
                 }
@@ -118,6 +126,7 @@ impl Stream {
     pub fn finish(self) -> Taken {
         Taken {
             kept: self.kept,
+            end: self.end,
             total: self.total,
             pending: self.pending,
             sink: self.sink,
@@ -131,6 +140,7 @@ impl Stream {
 pub struct Taken {
     /// At most the cap and one byte.
     pub kept: Vec<u8>,
+    end: Vec<u8>,
     pub total: u64,
     pending: Vec<u8>,
     sink: Sink,
@@ -138,6 +148,11 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// Its beginning and its end; in between something may be missing.
+    pub fn both_ends(&self) -> Vec<u8> {
+        [self.kept.as_slice(), &self.end].concat()
+    }
+
     /// Hands over what a slow reader has not taken yet. `true`: the last byte was accepted.
     pub fn deliver(&mut self) -> bool {
         let pending = std::mem::take(&mut self.pending);

@@ -135,6 +135,23 @@ fn the_table_reads_known_programs_and_a_rule_may_list_refusals() {
         assert_eq!((ran.code, ran.json()["data"]["exit_reading"].as_str()), (Some(exit), Some(reading)));
     }
     assert_eq!(home.run(&["--class", "consequential"], "exit 9").code, Some(121));
+    // What was redirected, repeated, or one of several may have got through before; so may what a wrapper started.
+    for words in [
+        &["./curl", "7", "-L"][..],
+        &["./curl", "7", "-sSL"],
+        &["./curl", "7", "--retry", "2"],
+        &["./curl", "7", "--next"],
+        &["./curl", "7", "http://127.0.0.1:1/"],
+        &["./curl", "7", "-K", "more"],
+        &["nice", "./curl", "7"],
+        &["timeout", "5", "./curl", "28"],
+        &["env", "A=1", "./curl", "28"],
+    ] {
+        let ran = home.semel([&["run", "--json", "--"], words].concat());
+        assert_eq!(ran.code, Some(121), "{words:?}: {ran:?}");
+    }
+    let one = home.semel(["run", "--json", "--", "./curl", "7", "-sS", "-X", "POST", "-d", "x=1"]);
+    assert_eq!(one.code, Some(7), "{one:?}");
     let home = Home::new();
     home.file(
         "semel.toml",
@@ -159,4 +176,32 @@ fn a_command_that_closes_what_it_inherited_still_counts_as_running() {
     wrapper.wait().expect("it is gone");
     let retried = home.semel(args);
     assert_eq!((retried.code, home.effects()), (Some(0), 1), "{retried:?}");
+}
+
+#[test]
+fn a_failure_is_no_proof_while_what_the_command_started_goes_on() {
+    let home = Home::new();
+    let script = "(sleep 2; echo x >> world) >/dev/null 2>&1 & exit 3";
+    let failed = home.run(&["--key", "k"], script);
+    assert_eq!(failed.code, Some(121), "{failed:?}");
+    assert!(failed.stderr.contains("still running"), "{failed:?}");
+    assert_ne!(home.run(&["--key", "k", "--wait", "0s"], script).code, Some(3));
+    while home.effects() == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(home.run(&["--key", "k"], script).code, Some(121));
+    assert_eq!(home.effects(), 1);
+    // What ends a moment after its leader is no reason for a doubt.
+    assert_eq!(home.run(&["--key", "other"], "(sleep 0.1) >/dev/null 2>&1 & exit 3").code, Some(3));
+}
+
+#[test]
+fn a_lost_answer_is_read_at_the_end_of_a_long_stderr_too() {
+    let home = Home::new();
+    let script =
+        "echo x >> world; head -c 3000000 /dev/zero | tr '\\0' 'e' >&2; echo connection reset >&2; exit 1";
+    for _ in 0..2 {
+        assert_eq!(home.run(&["--key", "k"], script).code, Some(121));
+    }
+    assert_eq!(home.effects(), 1);
 }
