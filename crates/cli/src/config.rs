@@ -109,10 +109,14 @@ impl Environment {
             return self.ledger_from_url(ledger);
         }
         let directory = match (&self.state_dir, &self.xdg_state, &self.home) {
-            (Some(directory), _, _) => self.cwd.join(directory),
+            (Some(directory), _, _) if directory.is_relative() => bail!(
+                "SEMEL_STATE_DIR is {}, and must be an absolute path: the ledger is the same one from every directory",
+                directory.display()
+            ),
+            (Some(directory), _, _) => directory.clone(),
             (None, Some(state), _) => state.join("semel"),
-            (None, None, Some(home)) => home.join(".local/state/semel"),
-            (None, None, None) => {
+            (None, None, Some(home)) if home.is_absolute() => home.join(".local/state/semel"),
+            (None, None, _) => {
                 bail!("neither SEMEL_STATE_DIR nor HOME is set, so the ledger has no place")
             }
         };

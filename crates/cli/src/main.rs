@@ -42,6 +42,9 @@ fn main() -> ExitCode {
         output.error(&anyhow::anyhow!("SEMEL_FAILPOINTS: {error}"));
         return ExitCode::from(125);
     }
+    // A file that may grow no further is an error to hear of, not the end of a process that has something in flight.
+    let unheard = std::sync::Arc::default();
+    let _then_it_ends_us = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, unheard);
     let house = commands::Context { global: cli.global, environment, output };
     let done = match cli.command {
         Command::Run(run) => return ExitCode::from(commands::run::run(&house, &run)),

@@ -7,8 +7,10 @@
 mod cards;
 mod keys;
 mod marks;
+mod members;
 mod path_marks;
 mod redact;
+mod shapes;
 mod subject;
 
 pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, neighbourhood_key};

@@ -4,12 +4,12 @@
 //! keeps its parent's claims alive until the whole process tree is gone.
 
 use crate::Error;
-use crate::place::create_private;
+use crate::place::{create_private, create_private_directory};
 use crate::store::OwnerId;
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,10 +35,7 @@ impl OwnerLock {
     }
 
     fn try_take(directory: &Path) -> io::Result<Self> {
-        match DirBuilder::new().mode(0o700).create(directory) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
+        create_private_directory(directory)?;
         loop {
             let id = fresh_id()?;
             let path = file_of(directory, id);

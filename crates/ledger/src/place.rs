@@ -34,8 +34,7 @@ impl Place {
         }
         let directory = self.directory();
         if !directory.exists() {
-            let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            created.map_err(|source| self.cannot_open(source))?;
+            create_private_directory(directory).map_err(|source| self.cannot_open(source))?;
         }
         self.check_directory(allow_network_fs)?;
         for file in [self.database().to_owned(), self.wal(), self.shm(), self.secret_file()] {
@@ -284,6 +283,24 @@ fn network_kind(_directory: &Path) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
+/// Creates a directory and those above it, 0700 each: a mask may take away what even their owner needs.
+pub(crate) fn create_private_directory(directory: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => fs::set_permissions(directory, Permissions::from_mode(0o700)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
+        Err(error) => match directory
+            .parent()
+            .filter(|parent| error.kind() == ErrorKind::NotFound && !parent.as_os_str().is_empty())
+        {
+            Some(parent) => {
+                create_private_directory(parent)?;
+                create_private_directory(directory)
+            }
+            None => Err(error),
+        },
+    }
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
@@ -295,11 +312,6 @@ mod tests {
         let (ext, tmpfs, overlay, fuse) = (0xef53, 0x0102_1994, 0x794c_7630, 0x6573_5546);
         assert_eq!([ext, tmpfs, overlay, fuse].map(network_kind_of), [None; 4]);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn two_ledgers_share_no_file_however_they_are_called() {

@@ -4,6 +4,8 @@
 //! for what no name gives away.
 
 use super::cards::without_cards;
+use super::members::without_members;
+use super::shapes::without_shapes;
 use crate::json::{Json, Path, parse};
 use std::borrow::Cow;
 
@@ -126,7 +128,7 @@ fn redact_embedded(text: &str) -> Option<String> {
 }
 
 /// Words that make a name secret. Singular on purpose: `max_tokens` is a setting.
-const WORDS: [&str; 22] = [
+const WORDS: [&str; 23] = [
     "authorization",
     "bearer",
     "cookie",
@@ -148,6 +150,7 @@ const WORDS: [&str; 22] = [
     "cvv",
     "cvc2",
     "cvv2",
+    "sig",
     "signature",
 ];
 const PAIRS: [(&str, &str); 9] = [
@@ -168,7 +171,10 @@ pub fn is_secret_name(name: &str) -> bool {
         return false;
     }
     let words = words_of(name);
-    words.iter().any(|word| WORDS.contains(&word.as_str()))
+    // `PGPASSWORD`; of `MYSQL_PWD` the last word, which alone is a directory.
+    let password = |word: &String| word.ends_with("password") || word.ends_with("passwd");
+    words.iter().any(|word| WORDS.contains(&word.as_str()) || password(word))
+        || matches!(&words[..], [_, .., last] if last == "pwd")
         || words.windows(2).any(|pair| PAIRS.contains(&(pair[0].as_str(), pair[1].as_str())))
 }
 
@@ -183,8 +189,8 @@ pub fn may_name_a_secret(text: &str) -> bool {
             }
             b'j' => b"jwt",
             b'k' => b"key",
-            b'p' => b"pass",
-            b's' => return begins_with(from, b"secr") || begins_with(from, b"sign"),
+            b'p' => return begins_with(from, b"pass") || begins_with(from, b"pwd"),
+            b's' => return begins_with(from, b"secr") || begins_with(from, b"sig"),
             b't' => b"toke",
             _ => return false,
         };
@@ -313,8 +319,11 @@ fn redact_password(text: &str) -> String {
 /// Secrets inside a longer text: passwords in URLs, secret parameters of queries and forms, bearer tokens, and what a
 /// script for a shell says on its own command lines. `None`: nothing in it can be a secret, as in most texts.
 fn redact_text(text: &str) -> Option<String> {
-    let shown = redact_named_text(text);
-    without_cards(shown.as_deref().unwrap_or(text)).or(shown)
+    let mut shown = redact_named_text(text);
+    for find in [without_shapes, without_cards] {
+        shown = find(shown.as_deref().unwrap_or(text)).or(shown);
+    }
+    shown
 }
 
 fn redact_named_text(text: &str) -> Option<String> {
@@ -326,6 +335,7 @@ fn redact_named_text(text: &str) -> Option<String> {
     }
     let mut text = if has_url { redact_user_info(text) } else { text.to_owned() };
     if may_name_a_secret(&text) {
+        text = without_members(&text).unwrap_or(text);
         text = redact_parameters(&text);
         if text.contains(char::is_whitespace) {
             text = redact_script(&text);

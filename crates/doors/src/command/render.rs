@@ -1,5 +1,6 @@
 //! A command's output as a reply in the ledger, as `data` in an answer, and back on the terminal.
 
+use crate::proxy::named::without_named;
 use semel_core::answer::EffectWord;
 use semel_core::identity::REDACTED;
 pub use semel_core::identity::secret_values;
@@ -128,7 +129,9 @@ fn scrub_text(text: &str, secrets: &[String]) -> String {
     for secret in secrets {
         scrubbed = scrubbed.replace(secret.as_str(), REDACTED);
     }
-    scrub_json(&scrubbed).unwrap_or(scrubbed)
+    let scrubbed = scrub_json(&scrubbed).unwrap_or(scrubbed);
+    // Members of JSON inside other text, or of JSON that is none by the letter.
+    without_named(&scrubbed).unwrap_or(scrubbed)
 }
 
 /// JSON without its secrets; `None` if it is none or has none, since a replay should otherwise be the same to the byte.

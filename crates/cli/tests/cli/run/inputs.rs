@@ -96,3 +96,33 @@ fn a_ledger_on_another_engine_is_refused_with_its_name() {
     assert!(ran.json()["what_happened"].as_str().is_some_and(|text| text.contains("postgres")), "{ran:?}");
     assert_eq!(home.effects(), 0);
 }
+
+#[test]
+fn a_state_directory_that_depends_on_where_one_stands_is_refused() {
+    let home = Home::new();
+    let mut command = home.command(["run", "--key", "k", "--", "sh", "-c", TOUCH]);
+    let ran = Ran::of(command.env("SEMEL_STATE_DIR", "state").output().expect("semel starts"));
+    assert_eq!((ran.code, home.effects()), (Some(125), 0), "{ran:?}");
+    assert!(ran.stderr.contains("absolute path"), "{ran:?}");
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_a_doubt_and_not_the_end_of_semel() {
+    let home = Home::new();
+    let semel = env!("CARGO_BIN_EXE_semel");
+    let (mut doubts, mut refused) = (0, 0);
+    for blocks in [40, 80, 120, 160, 200, 240] {
+        let key = format!("k{blocks}");
+        // dash counts in blocks of 512 bytes.
+        let script = format!("ulimit -f {blocks}; {semel} run --json --key {key} -- sh -c 'echo x >> {key}'");
+        let words = ["sh", "-c", &script].map(str::to_owned);
+        let ran = Ran::of(home.program(&words).output().expect("a shell"));
+        assert!(matches!(ran.code, Some(0 | 121 | 125)), "{blocks}: {ran:?}");
+        let happened = home.lines(&key);
+        assert_eq!(ran.json()["ok"], ran.code == Some(0), "{blocks}: {ran:?}");
+        assert!(happened <= 1 && (ran.code != Some(125) || happened == 0), "{blocks}: {ran:?}");
+        doubts += u32::from(ran.code == Some(121));
+        refused += u32::from(ran.code == Some(125));
+    }
+    assert!(doubts + refused > 0, "no limit was met");
+}

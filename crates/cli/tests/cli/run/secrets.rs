@@ -20,6 +20,10 @@ fn secrets_in_arguments_and_their_echo_are_never_written() {
         &["echo", &format!("https://bob:{secret}@example.test/")],
         &["sh", "-c", &format!("echo 'Set-Cookie: sid={secret}'"), "--secret", secret],
         &["echo", &format!("API_KEY={secret}")],
+        &["echo", &format!("PGPASSWORD={secret}"), &format!("MYSQL_PWD={secret}")],
+        &["echo", &format!("https://x.test/blob?sig={secret}")],
+        &["echo", &format!("data: {{\"password\":\"{secret}\"}} end")],
+        &["printf", &format!("ok\\n{{\\n \"password\" : \"{secret}\",\\n \"x\": 1, \"x\": 2}}\\n")],
     ];
     for command in commands {
         let ran = home.semel([&["run", "--class", "consequential", "--"], *command].concat());
@@ -32,12 +36,37 @@ fn secrets_in_arguments_and_their_echo_are_never_written() {
 }
 
 #[test]
+fn keys_that_are_known_by_their_shape_are_never_written() {
+    let home = Home::new();
+    let tail = "A1b2C3d4E5f6G7h8I9j0K1l2";
+    for beginning in ["ghp_", "sk_live_", "xoxb-", "sk-ant-api03-", "glpat-", "AKIA"] {
+        let ran = home.semel(["run", "--", "echo", "deploy", &format!("{beginning}{tail}")]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    assert_eq!(written(&home, tail), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
 fn a_rule_marks_further_arguments_as_secret() {
     let home = Home::new();
     home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:echo *\"\nsecret = [\"argv[2]\"]\n");
     home.semel(["run", "--", "echo", "pin", "4711-0815-4711"]);
     assert!(written(&home, "4711-0815-4711").is_empty());
     assert!(!written(&home, "echo").is_empty(), "the search itself works");
+}
+
+#[test]
+fn a_mask_that_takes_everything_away_leaves_the_ledger_to_its_owner() {
+    let home = Home::new();
+    let semel = env!("CARGO_BIN_EXE_semel");
+    let script = format!("umask 777; {semel} run --key k -- true && {semel} run --key k -- true");
+    let ran = home.program(&["sh", "-c", &script].map(str::to_owned)).output().expect("a shell");
+    assert!(ran.status.success(), "{ran:?}");
+    for path in home.state_files() {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = path.metadata().expect("a file").permissions().mode() & 0o777;
+        assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+    }
 }
 
 #[test]
