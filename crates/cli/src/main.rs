@@ -80,9 +80,19 @@ fn main() -> ExitCode {
 
 /// A call that could not be understood. Of `semel run` it starts nothing, and says so as every wrapper does: 125.
 fn usage(error: &clap::Error) -> ExitCode {
-    let _nobody_listens = error.print();
     let help = !error.use_stderr();
     let words: Vec<_> = std::env::args_os().collect();
+    let own_words = words.iter().take_while(|word| *word != "--");
+    if !help
+        && words.get(1).is_some_and(|word| word == "run")
+        && own_words.clone().any(|word| word == "--json")
+    {
+        let why = error.render().to_string();
+        let why = why.trim().trim_start_matches("error: ").lines().next().unwrap_or_default();
+        Output { json: true, quiet: false }.document(&commands::run::give::not_understood_answer(why));
+        return ExitCode::from(125);
+    }
+    let _nobody_listens = error.print();
     if !help && words.get(1).is_some_and(|word| word == "run") && !words.iter().any(|word| word == "--") {
         let _nobody_listens =
             writeln!(anstream::stderr(), "hint: the command stands after two dashes: semel run -- COMMAND");

@@ -184,17 +184,17 @@ pub fn finish_unavailable(context: &Context, rule: &Rule, why: &str, hint: Optio
 /// The call itself is at fault: nothing was started, and the answer says so in its own form.
 pub fn not_understood(context: &Context, error: &anyhow::Error) -> u8 {
     if context.output.json {
-        let mut answer = Answer::of_trouble(
-            Tier::Opaque,
-            OutcomeWord::Refused,
-            wording::not_started(&format!("{error:#}")),
-        );
-        answer.data = json!({"exit_code": EXIT_SEMEL_FAILED});
-        context.output.document(&answer);
+        context.output.document(&not_understood_answer(&format!("{error:#}")));
     } else {
         context.output.error(error);
     }
     EXIT_SEMEL_FAILED
+}
+
+/// The answer to a call that makes no sense.
+pub fn not_understood_answer(why: &str) -> Answer {
+    let answer = Answer::of_trouble(Tier::Opaque, OutcomeWord::Refused, wording::not_started(why));
+    Answer { data: json!({"exit_code": EXIT_SEMEL_FAILED}), ..answer }
 }
 
 pub fn policy_invalid(context: &Context, unusable: &Unusable) -> u8 {

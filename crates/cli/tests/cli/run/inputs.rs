@@ -126,3 +126,16 @@ fn a_file_that_may_not_grow_is_a_doubt_and_not_the_end_of_semel() {
     }
     assert!(doubts + refused > 0, "no limit was met");
 }
+
+#[test]
+fn a_call_that_makes_no_sense_is_answered_with_an_object_too() {
+    let home = Home::new();
+    for args in
+        [&["run", "--json"][..], &["run", "--json", "--bogus", "--", "true"], &["run", "--json", "--class"]]
+    {
+        let ran = home.semel(args);
+        assert_eq!((ran.code, ran.json()["code"].as_str()), (Some(125), Some("not_started")), "{ran:?}");
+    }
+    let other = home.semel(["run", "--bogus", "--", "true", "--json"]);
+    assert_eq!((other.code, other.stdout.as_str()), (Some(125), ""), "{other:?}");
+}
