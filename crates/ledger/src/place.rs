@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::error::Unsafe;
 use semel_core::digest::{Digest, Secret};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -28,7 +28,9 @@ impl Place {
 
     /// Creates the directory (0700) if it is missing, and refuses the place unless it is ours alone.
     pub fn prepare(&self, allow_network_fs: bool) -> Result<(), Error> {
-        if self.beside().contains(&self.database) || self.database.file_name().is_none() {
+        let taken =
+            |extension: &OsStr| ["secret", "lock", "owners"].iter().any(|beside| extension == *beside);
+        if self.database.extension().is_some_and(taken) || self.database.file_name().is_none() {
             let source = io::Error::new(ErrorKind::InvalidInput, "this is no name for a database file");
             return Err(self.cannot_open(source));
         }
@@ -138,10 +140,6 @@ impl Place {
             true => self.database.with_extension(what),
             false => self.with_suffix(&format!(".{what}")),
         }
-    }
-
-    fn beside(&self) -> [PathBuf; 3] {
-        [self.secret_file(), self.lock_file(), self.owners()]
     }
 
     fn with_suffix(&self, suffix: &str) -> PathBuf {
@@ -316,7 +314,10 @@ mod tests {
     #[test]
     fn two_ledgers_share_no_file_however_they_are_called() {
         assert_eq!(Place::at(Path::new("d/ledger.db")).secret_file(), Path::new("d/ledger.secret"));
-        let files = |name: &str| Place::at(Path::new(name)).beside();
+        let files = |name: &str| {
+            let place = Place::at(Path::new(name));
+            [place.secret_file(), place.lock_file(), place.owners()]
+        };
         for (one, other) in [("jobs.v1", "jobs.v2"), ("jobs", "jobs.v1"), ("jobs.sqlite", "jobs.db")] {
             assert!(files(one).iter().all(|file| !files(other).contains(file)), "{one}, {other}");
         }

@@ -65,7 +65,9 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         let environment = &context.environment;
         let opened = match (args.dry_run, &nowhere) {
             (false, _) => house::ledger(&file, environment, &clock),
-            (true, None) => house::reading(&file, environment, &clock),
+            // One whose founding was cut short must be founded before anything is known.
+            (true, None) => house::reading(&file, environment, &clock)
+                .or_else(|_| house::ledger(&file, environment, &clock)),
             (true, Some(nowhere)) => house::ledger(&nowhere.path().join("ledger.db"), environment, &clock),
         };
         opened.map_err(|error| (error.to_string(), ledger_hint(&error)))

@@ -106,6 +106,20 @@ impl Line {
         self.last_id
     }
 
+    /// Sends requests at once, so that they come together.
+    pub fn ask_all(&mut self, method: &str, all: impl IntoIterator<Item = Value>) -> Vec<u64> {
+        let first = self.last_id + 1;
+        let mut lines = Vec::new();
+        for params in all {
+            self.last_id += 1;
+            lines.push(
+                json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}).to_string(),
+            );
+        }
+        self.send_raw(lines.join("\n").as_bytes());
+        (first..=self.last_id).collect()
+    }
+
     /// Sends a request and waits for its answer.
     pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params);
