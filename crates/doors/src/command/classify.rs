@@ -194,14 +194,14 @@ pub fn read(argv: &[String], status: ExitStatus, timed_out: bool, stderr: &[u8],
             Meaning::NeverSent if !directly || !asks_once(argv) => (Meaning::Ambiguous, *line),
             meaning => (*meaning, *line),
         });
-    if let Some((Meaning::NeverSent, line)) = in_table {
-        return reading(Meaning::NeverSent, &format!("exit {code}: {line}"));
-    }
     if rule.failure == Failure::InDoubt {
         return reading(
             Meaning::Ambiguous,
             &format!("exit {code}, and the rule reads every failure as ambiguous"),
         );
+    }
+    if let Some((Meaning::NeverSent, line)) = in_table {
+        return reading(Meaning::NeverSent, &format!("exit {code}: {line}"));
     }
     if rule.refused_exit.contains(&code) {
         return reading(Meaning::Refused, &format!("exit {code}, which the rule lists as a refusal"));

@@ -205,3 +205,12 @@ fn a_lost_answer_is_read_at_the_end_of_a_long_stderr_too() {
     }
     assert_eq!(home.effects(), 1);
 }
+
+#[test]
+fn a_rule_that_reads_every_failure_as_ambiguous_believes_no_proof() {
+    let home = Home::new();
+    let curl = home.file("curl", "#!/bin/sh\nexit 7\n");
+    std::fs::set_permissions(&curl, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:curl *\"\nfailure = \"in_doubt\"\n");
+    assert_eq!(home.semel(["run", "--", "./curl", "http://127.0.0.1:1/"]).code, Some(121));
+}
