@@ -151,18 +151,20 @@ fn asks_once(argv: &[String]) -> bool {
         if CURL_TAKES_A_WORD.contains(&word.as_str()) {
             words.next();
         } else if let Some(long) = word.strip_prefix("--") {
+            // It takes the beginning of an option for the whole.
             let goes_on = ["location", "next", "retry", "parallel", "config", "url-query"];
-            if goes_on.iter().any(|option| long.starts_with(option)) {
+            if goes_on.iter().any(|option| long.starts_with(option) || option.starts_with(long)) {
                 return false;
             }
             // `--url ADDRESS` is followed by a word that counts as one.
         } else if let Some(short) = word.strip_prefix('-') {
-            if short.contains(['L', 'K', 'Z', ':']) {
+            // Several may stand together; the first that takes a word has the rest, or else the next one.
+            let takes = |letter: char| CURL_TAKES_A_WORD.contains(&format!("-{letter}").as_str());
+            let flags = &short[..short.find(takes).unwrap_or(short.len())];
+            if flags.contains(['L', 'K', 'Z', ':']) {
                 return false;
             }
-            // The last of several may take the next word too.
-            let last = short.chars().last().map(|last| format!("-{last}"));
-            if last.is_some_and(|last| CURL_TAKES_A_WORD.contains(&last.as_str())) {
+            if short.chars().nth(flags.chars().count() + 1).is_none() && flags != short {
                 words.next();
             }
         } else if word.contains(['{', '[']) {

@@ -143,6 +143,8 @@ fn the_table_reads_known_programs_and_a_rule_may_list_refusals() {
         &["./curl", "7", "--next"],
         &["./curl", "7", "http://127.0.0.1:1/"],
         &["./curl", "7", "-K", "more"],
+        &["./curl", "7", "--loc"],
+        &["./curl", "7", "-sLd", "x=1"],
         &["nice", "./curl", "7"],
         &["timeout", "5", "./curl", "28"],
         &["env", "A=1", "./curl", "28"],
@@ -150,8 +152,10 @@ fn the_table_reads_known_programs_and_a_rule_may_list_refusals() {
         let ran = home.semel([&["run", "--json", "--"], words].concat());
         assert_eq!(ran.code, Some(121), "{words:?}: {ran:?}");
     }
-    let one = home.semel(["run", "--json", "--", "./curl", "7", "-sS", "-X", "POST", "-d", "x=1"]);
-    assert_eq!(one.code, Some(7), "{one:?}");
+    for words in [&["-sS", "-X", "POST", "-d", "x=1"][..], &["-XPOST", "-sd", "x=1"], &["-sSdHELLO"]] {
+        let one = home.semel([&["run", "--json", "--", "./curl", "7"], words].concat());
+        assert_eq!(one.code, Some(7), "{words:?}: {one:?}");
+    }
     let home = Home::new();
     home.file(
         "semel.toml",
