@@ -14,6 +14,7 @@ mod traces;
 
 use args::{Cli, Command};
 use clap::Parser;
+use commands::run::give::{EXIT_SEMEL_FAILED, not_understood_answer};
 use config::Environment;
 use output::Output;
 use semel_doors::neutral;
@@ -82,25 +83,22 @@ fn main() -> ExitCode {
 fn usage(error: &clap::Error) -> ExitCode {
     let help = !error.use_stderr();
     let words: Vec<_> = std::env::args_os().collect();
-    let own_words = words.iter().take_while(|word| *word != "--");
-    if !help
-        && words.get(1).is_some_and(|word| word == "run")
-        && own_words.clone().any(|word| word == "--json")
-    {
+    let wraps = words.get(1).is_some_and(|word| word == "run");
+    let own_words = words.split(|word| word == "--").next().unwrap_or_default();
+    if wraps && !help && own_words.iter().any(|word| word == "--json") {
         let why = error.render().to_string();
         let why = why.trim().trim_start_matches("error: ").lines().next().unwrap_or_default();
-        Output { json: true, quiet: false }.document(&commands::run::give::not_understood_answer(why));
-        return ExitCode::from(125);
+        Output { json: true, quiet: false }.document(&not_understood_answer(why));
+        return ExitCode::from(EXIT_SEMEL_FAILED);
     }
     let _nobody_listens = error.print();
-    if !help && words.get(1).is_some_and(|word| word == "run") && !words.iter().any(|word| word == "--") {
+    if wraps && !help && own_words.len() == words.len() {
         let _nobody_listens =
             writeln!(anstream::stderr(), "hint: the command stands after two dashes: semel run -- COMMAND");
     }
-    let wraps = std::env::args_os().nth(1).is_some_and(|word| word == "run");
     ExitCode::from(match (help, wraps) {
         (true, _) => 0,
-        (false, true) => 125,
+        (false, true) => EXIT_SEMEL_FAILED,
         (false, false) => EXIT_FAILED,
     })
 }

@@ -7,7 +7,7 @@
 mod cards;
 mod keys;
 mod marks;
-mod members;
+pub mod members;
 mod path_marks;
 mod redact;
 mod shapes;

@@ -19,6 +19,7 @@ pub mod leaving;
 pub mod llm;
 mod marks;
 pub mod mcp;
+mod named;
 pub mod neutral;
 pub mod proxy;
 pub mod runtime;

@@ -5,8 +5,6 @@ use crate::proxy::reply::Kept;
 use crate::{effect_json, neutral};
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
-use semel_core::intent::run_key;
-use semel_ledger::cells::Fence;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
@@ -42,22 +40,11 @@ impl Sorted {
     }
 }
 
-/// Of one run, or of everything.
+/// A run, and whose it is.
 #[derive(Debug, Clone, Copy)]
 pub struct OfRun<'a> {
     pub tenant: &'a str,
     pub run: &'a str,
-}
-
-impl OfRun<'_> {
-    /// The fence that stands before it now.
-    pub async fn fence<S: Store, H: Holders, E: Entropy>(
-        self,
-        ledger: &Ledger<S, H, E>,
-    ) -> Result<Option<Fence>, Error> {
-        let (_, _, fence) = ledger.fence(run_key(ledger.secret(), self.tenant, self.run)).await?;
-        Ok(fence.filter(|fence| fence.cancelled))
-    }
 }
 
 pub async fn markdown<S: Store, H: Holders, E: Entropy>(
@@ -70,7 +57,7 @@ pub async fn markdown<S: Store, H: Holders, E: Entropy>(
         None => "# What was done\n".to_owned(),
     };
     if let (Some(ledger), Some(of)) = (ledger, of)
-        && let Some(fence) = of.fence(ledger).await?
+        && let Some(fence) = ledger.standing_fence(of.tenant, of.run).await?
     {
         put(&mut text, format_args!("\nThis run was cancelled {}", fence.at));
         if let Some(reason) = &fence.reason {

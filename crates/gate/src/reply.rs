@@ -214,7 +214,7 @@ pub(crate) fn answer_of_record(mut found: Found, outcome: OutcomeWord, now: At) 
     let effect = found.effect().expect("only a known effect answers from the record");
     let mut reason = wording::done_before(effect, now);
     if outcome == OutcomeWord::Replayed && effect.delivered_at.is_none() {
-        reason.push_str(", because its answer had reached nobody");
+        reason.push_str(", because its answer is not known to have reached anybody");
     }
     if let State::Applied(applied) = &effect.state {
         match (applied.reply, &found.reply) {

@@ -134,6 +134,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::NotWritten { what: format!("the fence of run {run} does not come to rest") })
     }
 
+    /// The fence that stands before a run now.
+    pub async fn standing_fence(&self, tenant: &str, run: &str) -> Result<Option<Fence>, Error> {
+        let (_, _, fence) = self.fence(run_key(&self.secret, tenant, run)).await?;
+        Ok(fence.filter(|fence| fence.cancelled))
+    }
+
     /// What the fence that stands now has kept from starting.
     async fn prevented_in(&self, run_key: Digest) -> Result<Vec<(String, String)>, Error> {
         let (_, _, fence) = self.fence(run_key).await?;

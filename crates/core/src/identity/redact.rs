@@ -267,6 +267,9 @@ fn glued_secret(program: &str, text: &str) -> bool {
     text.len() > 2 && text.starts_with(flag) && text != REDACTED
 }
 
+/// Flags whose next word is a name and a password.
+const USER_FLAGS: [&str; 4] = ["-u", "--user", "--proxy-user", "-U"];
+
 enum After {
     Nothing,
     SecretFlag,
@@ -274,7 +277,7 @@ enum After {
 }
 
 fn redact_argument(text: &str) -> (After, String) {
-    if matches!(text, "-u" | "--user" | "--proxy-user" | "-U") {
+    if USER_FLAGS.contains(&text) {
         return (After::UserFlag, text.to_owned());
     }
     if is_secret_flag(text) {
@@ -330,16 +333,18 @@ fn redact_named_text(text: &str) -> Option<String> {
     // A single character is looked for much faster than a text, and most texts have neither.
     let has_url = text.contains(':') && text.contains("://");
     let has_bearer = text.contains('B') && text.contains("Bearer ");
-    if !has_url && !has_bearer && !may_name_a_secret(text) {
+    let has_name = may_name_a_secret(text);
+    let has_user = text.contains('-') && USER_FLAGS.iter().any(|flag| text.contains(flag));
+    if !has_url && !has_bearer && !has_name && !has_user {
         return None;
     }
     let mut text = if has_url { redact_user_info(text) } else { text.to_owned() };
-    if may_name_a_secret(&text) {
+    if has_name {
         text = without_members(&text).unwrap_or(text);
         text = redact_parameters(&text);
-        if text.contains(char::is_whitespace) {
-            text = redact_script(&text);
-        }
+    }
+    if (has_name || has_user) && text.contains(char::is_whitespace) {
+        text = redact_script(&text);
     }
     Some(if text.contains("Bearer ") { redact_bearer(&text) } else { text })
 }
@@ -386,7 +391,12 @@ fn redact_script(text: &str) -> String {
                 }
                 continue;
             }
+            Hiding::Password => {
+                shown.push_str(&format!("{opening}{}{closing}{space}", redact_password(body)));
+                continue;
+            }
             Hiding::Nothing if is_secret_flag(body) => hiding = Hiding::Value,
+            Hiding::Nothing if USER_FLAGS.contains(&body) => hiding = Hiding::Password,
             Hiding::Nothing => {
                 if let Some(name) =
                     body.strip_suffix(':').filter(|name| is_secret_name(name) && !name.contains('/'))
@@ -420,6 +430,8 @@ enum Hiding {
     Nothing,
     /// The next word.
     Value,
+    /// What stands behind a name in the next word.
+    Password,
     /// All words up to a closing quote.
     Quoted,
 }
@@ -498,6 +510,14 @@ mod tests {
             .iter()
             .map(|a| a.as_str().unwrap().to_owned())
             .collect()
+    }
+
+    #[test]
+    fn a_password_behind_a_name_goes_in_a_script_too() {
+        let script = "curl -u me:hunter22 http://x.test && sort -u names";
+        let shown = "curl -u me:[redacted] http://x.test && sort -u names";
+        assert_eq!(command(&["bash", "-c", script])[2], shown);
+        assert_eq!(command(&["mysql", "-phunter22"])[1], "-p[redacted]");
     }
 
     #[test]

@@ -136,9 +136,7 @@ async fn listed(api: &Api, who: &Who, run: &str) -> Result<RunListed, Problem> {
 }
 
 async fn is_cancelled(api: &Api, who: &Who, run: &str) -> Result<bool, Problem> {
-    let ledger = &api.gate()?.ledger;
-    let (_, _, fence) = ledger.fence(run_key(ledger.secret(), &who.tenant, run)).await?;
-    Ok(fence.is_some_and(|fence| fence.cancelled))
+    Ok(api.gate()?.ledger.standing_fence(&who.tenant, run).await?.is_some())
 }
 
 /// What was done in one run, newest first.

@@ -1,6 +1,6 @@
 //! A command's output as a reply in the ledger, as `data` in an answer, and back on the terminal.
 
-use crate::proxy::named::without_named;
+use crate::named::without_named;
 use semel_core::answer::EffectWord;
 use semel_core::identity::REDACTED;
 pub use semel_core::identity::secret_values;

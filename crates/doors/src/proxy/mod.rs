@@ -17,7 +17,6 @@ pub mod intent;
 pub mod key;
 pub mod method;
 pub mod multipart;
-pub mod named;
 pub mod observe;
 pub mod offer;
 pub mod path;

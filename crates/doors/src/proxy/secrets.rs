@@ -1,10 +1,10 @@
 //! What an upstream says that must not be written down, taken out of what is kept. Everything else stays byte for byte:
 //! a replay is read by the same program that read the answer.
 
-use super::named::without_named;
 use crate::command::render::secret_values;
 use crate::echoes::{Echoes, TooMany};
 use crate::http::server::is_no_credential;
+use crate::named::without_named;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};

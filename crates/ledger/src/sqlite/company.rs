@@ -1,8 +1,8 @@
 //! Whether a caller that commits by itself is likely to have company.
 //!
-//! Letting others go first costs a caller its place: an executor of several threads wakes another one, which takes it over
-//! with cold caches, and alone that doubles the time of a commit. So it is done where it has been of use of late, and else now and
-//! then, to notice when it would be again.
+//! Letting others go first costs a caller its place: an executor of several threads wakes another one, which takes it
+//! over with cold caches, and alone that doubles the time of a commit. So it is done where it has been of use of late,
+//! and else now and then, to notice when it would be again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

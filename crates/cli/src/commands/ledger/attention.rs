@@ -10,7 +10,6 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, State};
 use semel_core::lifecycle;
 use semel_core::time::At;
-use semel_doors::told::OfRun;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -80,7 +79,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     text.push_str(&summary(&counts));
     context.output.data(text);
     if let (Some(ledger), Some(run)) = (&ledger, run)
-        && let Some(fence) = block_on(OfRun { tenant: TENANT, run }.fence(ledger))?
+        && let Some(fence) = block_on(ledger.standing_fence(TENANT, run))?
     {
         let reason = fence.reason.map_or_else(String::new, |reason| format!(": {reason}"));
         context.output.say(format_args!(
