@@ -21,6 +21,8 @@ thread_local! {
 /// In this thread if it has errands and none is under way, else in the runtime: several are done the faster while somebody
 /// reads on.
 pub fn run(errand: impl Future<Output = ()> + Send + 'static, runtime: &Handle) {
+    // A task is moved several times before it begins, and this is a few kilobytes.
+    let errand = Box::pin(errand);
     if HAS_ERRANDS.get() && !IS_UNDER_WAY.get() {
         let under_way = UnderWay::begin();
         tokio::task::spawn_local(async move {
@@ -37,6 +39,7 @@ pub fn beside<T: Send + 'static>(
     part: impl Future<Output = T> + Send + 'static,
     runtime: &Handle,
 ) -> JoinHandle<T> {
+    let part = Box::pin(part);
     if HAS_ERRANDS.get() { tokio::task::spawn_local(part) } else { runtime.spawn(part) }
 }
 

@@ -1,4 +1,4 @@
-"""Times tool calls with the official Python client, over several ways to one server, in turns.
+"""Times tool calls with the official Python client, over several ways to one server, in an order that is shuffled.
 
 usage: measure.py PLAN
 
@@ -12,6 +12,7 @@ import os
 import statistics
 import sys
 from contextlib import AsyncExitStack
+from random import seed, shuffle
 from time import perf_counter
 
 from mcp import Client, StdioServerParameters
@@ -19,6 +20,7 @@ from mcp.client.stdio import stdio_client
 
 plan = json.loads(sys.argv[1])
 counter = iter(range(1 << 60))
+seed(1)
 
 
 async def call(client, tool: str) -> float:
@@ -52,17 +54,18 @@ async def main() -> None:
             client = Client(stdio_client(parameters, errlog=silent), mode="legacy")
             clients[name] = await stack.enter_async_context(client)
             await clients[name].list_tools()
-        times = {(name, tool): [] for name in clients for tool in ("charge", "get")}
-        for n in range(plan["calls"] + 20):
-            for name, tool in times:
-                took = await call(clients[name], tool)
-                # The first ones warm everything up.
-                if n >= 20:
-                    times[name, tool].append(took)
+        # First, so that everything is warm for what is timed, and the ledger is one that has been in use.
         rates = {name: [] for name in clients}
         for _ in range(plan["rounds"]):
             for name, client in clients.items():
                 rates[name].append(await rate(client, plan["calls"], plan["together"]))
+        times = {(name, tool): [] for name in clients for tool in ("charge", "get")}
+        order = list(times)
+        for _ in range(plan["calls"]):
+            # A call feels what the one before it left behind, and each should come after each other as often.
+            shuffle(order)
+            for name, tool in order:
+                times[name, tool].append(await call(clients[name], tool))
         found = {
             name: {
                 **{tool: statistics.median(times[name, tool]) * 1e6 for tool in ("charge", "get")},

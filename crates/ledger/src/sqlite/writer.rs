@@ -29,7 +29,9 @@ pub(super) struct Writer {
     wal: PathBuf,
     /// Its WAL, once there was one: claims lie there first. `None` after it was opened anew.
     wal_file: Option<Identity>,
+    /// What the connection is set to.
     synchronous: Durability,
+    lazy_in_a_row: u32,
     /// How many callers shared the last batch.
     callers: usize,
     remembered: Remembered,
@@ -80,6 +82,7 @@ impl Writer {
             wal,
             wal_file: None,
             synchronous: Durability::Durable,
+            lazy_in_a_row: 0,
             callers: 0,
             remembered: Remembered::default(),
             ghost: false,
@@ -130,6 +133,13 @@ impl Writer {
             self.checkpoints.run(connection, if lazy { Fold::AtOnce } else { Fold::ForLater });
         }
         self.sidecar.end_turn();
+        // A mark mostly comes between two claims, and the next one should not wait for this.
+        if self.lazy_in_a_row == 1
+            && let Some(connection) = &self.connection
+            && synchronise(connection, Durability::Durable).is_ok()
+        {
+            self.synchronous = Durability::Durable;
+        }
     }
 
     /// Whether the WAL is folded back after the batch that was just written. Lazy ones leave it to durable ones as long
@@ -162,10 +172,10 @@ impl Writer {
             connection.execute_batch("ROLLBACK")?;
         }
         if self.synchronous != durability {
-            let level = if durability == Durability::Durable { "FULL" } else { "NORMAL" };
-            connection.execute_batch(&format!("PRAGMA synchronous={level}"))?;
+            synchronise(connection, durability)?;
             self.synchronous = durability;
         }
+        self.lazy_in_a_row = if durability == Durability::Lazy { self.lazy_in_a_row.saturating_add(1) } else { 0 };
         let begin = |connection: &Connection| connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]);
         match patience {
             Patience::Waits => begin(connection)?,
@@ -306,6 +316,13 @@ impl Writer {
         connection.execute("UPDATE meta SET barrier = barrier + 1", [])?;
         Ok(())
     }
+}
+
+fn synchronise(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+    connection.execute_batch(match durability {
+        Durability::Durable => "PRAGMA synchronous=FULL",
+        Durability::Lazy => "PRAGMA synchronous=NORMAL",
+    })
 }
 
 fn answer(finding: Finding, landed: Committed) -> Answer {
