@@ -53,7 +53,9 @@ pub struct File {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table such as { input = 2.5, output = 10 }")]
 pub struct PriceTable {
+    /// A million tokens that are sent.
     pub input: Option<Spot<Amount>>,
+    /// A million tokens that are generated.
     pub output: Option<Spot<Amount>>,
 }
 
@@ -109,6 +111,7 @@ pub struct McpTable {
     pub run: Option<Spot<String>>,
 }
 
+/// How `semel serve` listens, and whom it tells.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ServeTable {
@@ -147,6 +150,7 @@ pub enum MetricsFor {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table such as { url = \"https://example.com/hook\" }")]
 pub struct WebhookTable {
+    /// Where the messages are posted to.
     pub url: Option<Spot<String>>,
     /// The environment variable that holds the secret, `whsec_` and base 64 or any text.
     pub secret_env: Option<Spot<String>>,
@@ -280,29 +284,41 @@ pub enum ServerError {
 pub enum Mode {
     /// Decisions go to the journal only: no claims, nothing blocked.
     Observe,
+    /// Each action as its rule says.
     #[default]
     Guard,
     /// Every action that is not a read is consequential.
     Strict,
 }
 
+/// What holds where a rule is silent. Each means what it means in a rule.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct Defaults {
+    /// Where two calls can be the same: `run` unless given.
     pub scope: Option<ScopeChoice>,
+    /// What a key of the caller counts for: `decides` unless given.
     pub caller_key: Option<CallerKey>,
+    /// Who may repeat a finished effect on purpose: `agent` unless given.
     pub again: Option<Again>,
-    /// Who may decide about a doubt: a person, or an agent too.
+    /// Who may decide about a doubt: `person` unless given.
     pub rulings: Option<Rulings>,
+    /// What an error says about the effect: `table` unless given.
     pub failure: Option<Failure>,
-    /// How many times semel itself may send again: at most 20.
+    /// How many times semel itself may send again: at most 20, `2` unless given.
     pub budget: Option<Spot<i64>>,
+    /// How long an attempt may take: for ever unless given.
     pub timeout: Option<Spot<String>>,
+    /// How long a repeat of a running call waits for its answer: `25s` unless given, `240s` for `generate`.
     pub wait: Option<Spot<String>>,
+    /// How long a delivered effect without a caller's key answers repeats: unless given, `24h` within a named run, a rule's
+    /// key or a live connection, and `1h` elsewhere.
     pub window: Option<Spot<String>>,
+    /// An answer later than this counts as not delivered: `25s` unless given, `600s` for `generate`.
     pub late_after: Option<Spot<String>>,
 }
 
+/// What is known of some actions. What a rule does not say, `[defaults]` say.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct RuleTable {
@@ -311,10 +327,12 @@ pub struct RuleTable {
     pub pattern: Option<Spot<String>>,
     /// A further condition: a table of path = value, or a CEL expression.
     pub when: Option<Spot<When>>,
+    /// What a repeat means. Unless given, the tool's own hints and its name decide.
     #[schemars(with = "Option<super::schema::ClassWord>")]
     pub class: Option<Class>,
     /// What a success does: `created`, `updated`, `deleted`, `sent`, `noop`, or CEL over `reply` that yields one.
     pub effect: Option<Spot<String>>,
+    /// Where two calls can be the same.
     pub scope: Option<ScopeChoice>,
     /// The paths that make two calls the same intent.
     #[serde(default)]
@@ -333,14 +351,17 @@ pub struct RuleTable {
     pub normalize: Entries<Normalisers>,
     /// Calls with an equal value here take turns.
     pub serialize_by: Option<Spot<String>>,
+    /// Where the upstream takes an idempotency key, if it honours one.
     pub inject: Option<Spot<InjectTable>>,
     /// Without the key fields the call is refused before it is sent.
     pub key_required: Option<bool>,
+    /// What a key of the caller counts for.
     pub caller_key: Option<CallerKey>,
     /// Who may repeat a finished effect on purpose.
     pub again: Option<Again>,
-    /// Who may decide about a doubt: a person, or an agent too.
+    /// Who may decide about a doubt.
     pub rulings: Option<Rulings>,
+    /// What an error says about the effect.
     pub failure: Option<Failure>,
     /// What becomes of a model's answer when whoever reads it goes away: `finish` unless given.
     pub on_disconnect: Option<OnDisconnect>,
@@ -350,7 +371,7 @@ pub struct RuleTable {
     pub timeout: Option<Spot<String>>,
     /// How long a repeat of a running call waits for its answer.
     pub wait: Option<Spot<String>>,
-    /// How long a delivered effect answers repeats.
+    /// How long a delivered effect without a caller's key answers repeats.
     pub window: Option<Spot<String>>,
     /// An answer later than this counts as not delivered.
     pub late_after: Option<Spot<String>>,
@@ -359,8 +380,9 @@ pub struct RuleTable {
     /// Exit codes that certainly mean "not applied".
     #[serde(default)]
     pub refused_exit: Vec<Spot<i64>>,
+    /// How the tool is asked what it would do.
     pub dry_run: Option<Spot<DryRunTable>>,
-    /// Did it happen?
+    /// Did it happen? Asked after an unclear outcome.
     pub probe: Option<Spot<ProbeTable>>,
     /// It said yes: is it true?
     pub confirm: Option<Spot<ConfirmTable>>,
@@ -373,14 +395,19 @@ pub struct RuleTable {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table such as { header = \"Idempotency-Key\" }")]
 pub struct InjectTable {
+    /// A header of the request.
     pub header: Option<Spot<String>>,
+    /// An argument of the tool.
     pub arg: Option<Spot<String>>,
     /// A member of a JSON or form body, such as `idempotency_key` or `input.id`.
     pub body: Option<Spot<String>>,
+    /// A parameter of the query.
     pub query: Option<Spot<String>>,
     /// A directive of the mutations in a GraphQL body, with a `key`: `idempotent`.
     pub directive: Option<Spot<String>>,
+    /// An option of the command, which comes before the key.
     pub flag: Option<Spot<String>>,
+    /// A variable of the command's environment.
     pub env: Option<Spot<String>>,
     /// How the key is written: `text` unless given.
     pub form: Option<KeyForm>,
@@ -407,8 +434,11 @@ pub enum KeyForm {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table such as { flag = \"--dry-run\" }")]
 pub struct DryRunTable {
+    /// An option of the command.
     pub flag: Option<Spot<String>>,
+    /// An argument of the tool.
     pub arg: Option<Spot<String>>,
+    /// A header of the request.
     pub header: Option<Spot<String>>,
     /// The value of `arg` or `header`; `true` unless given.
     pub value: Option<Spot<String>>,
@@ -432,46 +462,53 @@ pub struct CallTable {
     pub form: Option<Spot<Entries<Any>>>,
 }
 
+/// Whether an effect is there: exactly one of `cmd`, `mcp` and `http`, which must change nothing.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ProbeTable {
+    /// The program and its arguments; `{path}` is filled in.
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
     /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
     pub mcp: Option<Spot<String>>,
+    /// The arguments of the `mcp` tool; `{path}` is filled in.
     pub args: Option<Spot<Entries<Any>>>,
-    /// `GET https://…`
+    /// `GET https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
     /// CEL over `resp`: is our effect there? A command may do without: 0 is yes, 1 is no, all else is unknown.
     pub found: Option<Spot<String>>,
     /// CEL over `resp`: the reply that was lost.
     pub reply: Option<Spot<String>>,
-    /// How long after the last possible sending a "no" begins to count.
+    /// How long after the last possible sending a "no" begins to count: `5s` unless given.
     pub quiet: Option<Spot<String>>,
     /// Ask before the first attempt, and skip what is already there.
     pub before: Option<bool>,
 }
 
+/// Whether a success is true: exactly one of `cmd`, `mcp` and `http`, which must change nothing.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ConfirmTable {
+    /// The program and its arguments; `{path}` is filled in.
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
     /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
     pub mcp: Option<Spot<String>>,
+    /// The arguments of the `mcp` tool; `{path}` is filled in.
     pub args: Option<Spot<Entries<Any>>>,
-    /// `GET https://…`
+    /// `GET https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
     /// CEL over `resp`: is it true?
     pub ok: Option<Spot<String>>,
-    /// How long to keep asking.
+    /// How long to keep asking: `2m` unless given.
     pub within: Option<Spot<String>>,
 }
 
+/// How long what is kept, counted from settlement.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct Retention {
-    /// How long replies are kept.
+    /// How long replies are kept: `30d` unless given.
     pub replies: Option<Spot<String>>,
-    /// How long the fact that it happened is kept. Facts of explicit keys and open effects stay.
+    /// How long the fact that it happened is kept: `400d` unless given. Facts of explicit keys and open effects stay.
     pub facts: Option<Spot<String>>,
 }
 

@@ -98,7 +98,9 @@ pub enum EffectWording {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScopeChoice {
+    /// Within its run, if that has a name, else among all that have none.
     Run,
+    /// Whatever the run.
     Global,
 }
 
@@ -115,9 +117,12 @@ pub enum CallerKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Again {
+    /// Whoever calls, by saying so.
     #[default]
     Agent,
+    /// A person alone.
     Person,
+    /// Nobody.
     Never,
 }
 
@@ -125,6 +130,7 @@ pub enum Again {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rulings {
+    /// A person alone.
     #[default]
     Person,
     /// An agent too, with evidence.

@@ -7,6 +7,7 @@ mod lifecycle;
 mod lifecycle_properties;
 mod packs;
 mod packs_http;
+mod policy_page;
 mod scene;
 mod tools;
 mod vectors;

@@ -1,0 +1,141 @@
+//! `docs/policy.md` says what the schema says, of every key that `semel.toml` can have.
+
+use semel_core::policy::schema::schema;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Where a table stands in the file, and its definition in the schema.
+const TABLES: [(&str, &str); 15] = [
+    ("[defaults]", "Defaults"),
+    ("[[rule]]", "RuleTable"),
+    ("[rule.probe]", "ProbeTable"),
+    ("[rule.confirm]", "ConfirmTable"),
+    ("[rule.undo]", "CallTable"),
+    ("[rule.inject]", "InjectTable"),
+    ("[rule.dry_run]", "DryRunTable"),
+    ("[upstream.NAME]", "UpstreamTable"),
+    ("[upstream.NAME.keys]", "KeysTable"),
+    ("[mcp.NAME]", "McpTable"),
+    ("[serve]", "ServeTable"),
+    ("[serve.webhook]", "WebhookTable"),
+    ("[prices.\"MODEL\"]", "PriceTable"),
+    ("[retention]", "Retention"),
+    ("The file", ""),
+];
+
+fn page() -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md");
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn description<'a>(of: &'a Value, what: &str) -> &'a str {
+    let text = of["description"].as_str();
+    text.unwrap_or_else(|| panic!("{what} has no description"))
+}
+
+/// The words that a definition allows, each with what it means.
+fn words(definition: &Value) -> Vec<(String, Option<String>)> {
+    let alternatives = definition["oneOf"].as_array().map_or(std::slice::from_ref(definition), Vec::as_slice);
+    let texts = |one: &Value| -> Vec<(String, Option<String>)> {
+        let meaning = one["description"].as_str().map(str::to_owned);
+        match (&one["const"], &one["enum"]) {
+            (Value::String(word), _) => vec![(word.clone(), meaning)],
+            (_, Value::Array(words)) => {
+                words.iter().filter_map(|word| Some((word.as_str()?.to_owned(), None))).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    alternatives.iter().flat_map(texts).collect()
+}
+
+struct Schema(Value);
+
+impl Schema {
+    fn definition(&self, name: &str) -> &Value {
+        if name.is_empty() { &self.0 } else { &self.0["definitions"][name] }
+    }
+
+    fn definitions(&self) -> &Map<String, Value> {
+        self.0["definitions"].as_object().expect("the schema has definitions")
+    }
+
+    /// What may stand behind a key.
+    fn value(&self, property: &Value) -> String {
+        let alternatives = property["anyOf"].as_array().or(property["allOf"].as_array());
+        if let Some(alternatives) = alternatives {
+            let told = alternatives.iter().filter(|one| one["type"] != "null").map(|one| self.value(one));
+            return told.collect::<Vec<_>>().join(" or ");
+        }
+        if let Some(name) = property["$ref"].as_str() {
+            let name = name.rsplit('/').next().expect("a reference has an end");
+            let definition = self.definition(name);
+            let words = words(definition);
+            return match words.is_empty() {
+                false => words.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+                true => self.value(definition),
+            };
+        }
+        let is = |kind: &str| match &property["type"] {
+            Value::String(one) => one == kind,
+            Value::Array(some) => some.iter().any(|one| one == kind),
+            _ => false,
+        };
+        match property {
+            _ if is("string") => "text".into(),
+            _ if is("integer") || is("number") => "number".into(),
+            _ if is("boolean") => "`true` or `false`".into(),
+            _ if is("array") && !words(&property["items"]).is_empty() => {
+                let words = words(&property["items"]);
+                format!("list of {}", words.iter().map(|(w, _)| format!("`{w}`")).collect::<Vec<_>>().join(", "))
+            }
+            _ if is("array") => match self.value(&property["items"]).as_str() {
+                "table" => "tables".into(),
+                _ => "list".into(),
+            },
+            _ if is("object") => "table".into(),
+            _ => panic!("what is {property}?"),
+        }
+    }
+
+    fn table(&self, name: &str) -> String {
+        let properties = self.definition(name)["properties"].as_object();
+        let rows = properties.expect("a table has keys").iter().map(|(key, property)| {
+            let meaning = description(property, &format!("{name}.{key}"));
+            format!("| `{key}` | {} | {} |\n", self.value(property), meaning.replace('\n', " "))
+        });
+        format!("| key | value | |\n|---|---|---|\n{}", rows.collect::<String>())
+    }
+}
+
+#[test]
+fn every_table_of_the_file_is_on_the_page() {
+    let (schema, page) = (Schema(schema()), page());
+    for (place, name) in TABLES {
+        let title = if name.is_empty() { place.to_owned() } else { format!("`{place}`") };
+        let about = description(schema.definition(name), name).replace('\n', " ");
+        let section = format!("## {title}\n\n{about}\n\n{}", schema.table(name));
+        assert!(page.contains(&section), "docs/policy.md should have:\n\n{section}");
+    }
+}
+
+#[test]
+fn every_word_is_explained_on_the_page() {
+    let (schema, page) = (Schema(schema()), page());
+    for (name, definition) in schema.definitions() {
+        for (word, meaning) in words(definition) {
+            let Some(meaning) = meaning else { continue };
+            let line = format!("`{word}` {meaning}");
+            assert!(page.contains(&line), "docs/policy.md should say, of {name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn no_table_is_forgotten() {
+    let schema = Schema(schema());
+    let with_keys = |(name, one): (&String, &Value)| one["properties"].is_object().then(|| name.clone());
+    let known: BTreeSet<String> = TABLES.iter().map(|(_, name)| (*name).to_owned()).collect();
+    let found: BTreeSet<String> = schema.definitions().iter().filter_map(with_keys).collect();
+    assert_eq!(found.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
+}
