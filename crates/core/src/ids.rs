@@ -183,11 +183,19 @@ pub struct Reason(String);
 
 impl Reason {
     pub fn parse(text: &str) -> Result<Self, BadName> {
-        let text = text.trim();
+        // First, so that what is read back is what was written: a control character at the edge is a space there.
+        let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let text = plain.trim();
         if text.is_empty() || text.chars().count() > REASON_CHARS_MAX {
             return Err(BadName::Reason);
         }
-        Ok(Reason(text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()))
+        Ok(Reason(text.to_owned()))
+    }
+
+    /// One that a record holds. Former versions wrote some that they could not read: the rest of such a record is as good
+    /// as any.
+    pub fn recorded(text: &str) -> Reason {
+        Reason::parse(text).unwrap_or_else(|_| Reason("(none)".to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -210,6 +218,20 @@ mod tests {
         for bad in ["", "ef_", "ef_01", "xx_01J00000000000000000000000", "ef_ZZZZZZZZZZZZZZZZZZZZZZZZZZ"] {
             assert_eq!(EffectId::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_reason_reads_back_as_it_was_written_and_control_characters_make_no_other() {
+        for text in ["a", " a ", "\u{0}a", "a\u{1b}", "\u{1f}a\n", "\u{85}a\u{a0}"] {
+            let reason = Reason::parse(text).unwrap();
+            assert_eq!(reason.as_str(), "a", "{text:?}");
+            assert_eq!(Reason::recorded(reason.as_str()), reason);
+        }
+        for nothing in ["", " ", "\u{0}", "\u{1b}\t\u{7f}"] {
+            assert_eq!(Reason::parse(nothing), Err(BadName::Reason), "{nothing:?}");
+            assert_eq!(Reason::recorded(nothing).as_str(), "(none)");
+        }
+        assert_eq!(Reason::parse("a\u{1b}[31mb").unwrap().as_str(), "a [31mb");
     }
 
     #[test]

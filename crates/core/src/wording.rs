@@ -239,7 +239,17 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
             ("nobody, after so many times,", "Give the next one a key of its own.".to_owned())
         }
         Again::Never => ("nobody", "Change `again` in the rule, if it should be possible.".to_owned()),
-        _ => ("a person", "Run the command with --again in a terminal and confirm it there.".to_owned()),
+        _ if effect.facts.action.starts_with("cli:") => {
+            ("a person", "Run the command with --again in a terminal and confirm it there.".to_owned())
+        }
+        _ => (
+            "a person",
+            "Do it once more yourself, in the tool's own interface; or set again = \"agent\" in the rule until it is done.".to_owned(),
+        ),
+    };
+    let next = match again {
+        Again::Never => "Use the recorded result. If it should happen once more, tell the user.",
+        _ => "Use the recorded result. If it should happen once more, ask the user to do it.",
     };
     Trouble {
         code: Code::HeldForPerson,
@@ -249,7 +259,7 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
             effect.id
         ),
         is_it_safe_to_retry: Code::HeldForPerson.retry(),
-        next_step: "Use the recorded result. If it should happen once more, ask the user to do it.".into(),
+        next_step: next.into(),
         human_next_step: human,
         differing: Vec::new(),
     }
@@ -352,7 +362,7 @@ pub fn key_required(missing: &crate::intent::KeyMissing) -> Trouble {
         what_happened: format!("Not run: {missing}."),
         is_it_safe_to_retry: Code::KeyRequired.retry(),
         next_step: format!("Call it with {} filled in, from the task at hand.", missing.missing.join(", ")),
-        human_next_step: "Give --key, or set key_required = false in the rule.".into(),
+        human_next_step: "Give it a key of its own, or set key_required = false in the rule.".into(),
         differing: Vec::new(),
     }
 }

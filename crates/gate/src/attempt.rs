@@ -2,7 +2,7 @@
 
 use crate::begin::Handed;
 use crate::clock::Clock;
-use crate::look::{asks_first, may_have_lookalikes};
+use crate::look::{asks_first, in_doubt, may_have_lookalikes};
 use crate::observe::{Settling, Told};
 use crate::pass::{Call, Own, Sight};
 use crate::reply::{Passed, answer_of_record, answer_ran, held};
@@ -74,6 +74,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             if let Err(not_started) = call.upstream.prepare().await {
                 if call.sight == Sight::Guessed {
                     return Ok(None);
+                }
+                // Nothing more is sent, and what was sent before is as unclear as it was.
+                if matches!(how, How::Resend) {
+                    return Ok(Some(in_doubt(call, found, None)));
                 }
                 return Ok(Some(Passed::not_started(found, not_started, call.rule)));
             }
@@ -180,6 +184,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let sending = Sending { recorded: Some(recorded), timeout: call.rule.timeout };
             self.point("gate.before_send")?;
             self.tell(&Told::Sent { intent: call.intent });
+            // Whether it can be reached once more is asked anew.
+            call.prepared = false;
             call.upstream.send(sending).await
         };
         if let Err(error) = self.point("gate.after_send") {

@@ -87,7 +87,10 @@ impl Schema {
             _ if is("boolean") => "`true` or `false`".into(),
             _ if is("array") && !words(&property["items"]).is_empty() => {
                 let words = words(&property["items"]);
-                format!("list of {}", words.iter().map(|(w, _)| format!("`{w}`")).collect::<Vec<_>>().join(", "))
+                format!(
+                    "list of {}",
+                    words.iter().map(|(w, _)| format!("`{w}`")).collect::<Vec<_>>().join(", ")
+                )
             }
             _ if is("array") => match self.value(&property["items"]).as_str() {
                 "table" => "tables".into(),

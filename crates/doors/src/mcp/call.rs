@@ -73,6 +73,8 @@ pub enum BadCall {
     Params,
     #[error("params.{0} could be taken for another member; names are written as the protocol writes them")]
     Alike(String),
+    #[error("params._meta must be an object that names each member once")]
+    Meta,
     #[error("params.name must be a text")]
     Name,
     #[error("params.arguments must be an object: {0}")]
@@ -125,7 +127,11 @@ impl ToolCall {
             Some(_) => return Err(BadCall::AgainKind),
         };
         let asked = taken(DRY_RUN).is_some_and(|value| asks(&value.canonical()));
-        let meta = params.object("_meta");
+        let meta = match params.get("_meta") {
+            None | Some("null") => Members::default(),
+            // What cannot be read may hold the wish for a dry run.
+            Some(meta) => Members::parse(meta).ok_or(BadCall::Meta)?,
+        };
         let key = text_or(&params, "idempotencyKey", BadCall::KeyKind)?;
         let key = key.map(|key| IdempotencyKey::parse(&key)).transpose().map_err(BadCall::Key)?;
         let call_id = CALL_IDS.iter().find_map(|name| meta.text(name)).map(|id| id.into_owned());
@@ -276,6 +282,9 @@ mod tests {
         assert!(matches!(read(r#"{"name":"get_x","Name":"send"}"#), Err(BadCall::Alike(_))));
         assert!(matches!(read(r#"{"name":"get_x","argumentſ":{}}"#), Err(BadCall::Alike(_))));
         assert_eq!(read(r#"[]"#).unwrap_err(), BadCall::Params);
+        let doubled = r#"{"name":"x","_meta":{"a":1,"a":2,"dev.semel/dry-run":true}}"#;
+        assert_eq!(read(doubled).unwrap_err(), BadCall::Meta);
+        assert_eq!(read(r#"{"name":"x","_meta":"dry"}"#).unwrap_err(), BadCall::Meta);
         assert!(matches!(read(r#"{"name":"x","arguments":[]}"#), Err(BadCall::Arguments(_))));
         assert!(matches!(read(r#"{"name":"x","arguments":{"a":1,"a":2}}"#), Err(BadCall::Arguments(_))));
         assert!(matches!(read(r#"{"name":"x","idempotencyKey":""}"#), Err(BadCall::Key(_))));

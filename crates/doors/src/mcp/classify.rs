@@ -77,6 +77,25 @@ const LOST: &[&str] = &[
     "temporarily",
 ];
 
+/// Those of them that no complaint about arguments has.
+const SURELY_LOST: &[&str] = &[
+    "timed out",
+    "deadline exceeded",
+    "econnreset",
+    "etimedout",
+    "socket hang up",
+    "connection reset",
+    "connection closed",
+    "connection lost",
+    "connection aborted",
+    "broken pipe",
+    "bad gateway",
+    "gateway timeout",
+    "network error",
+    "fetch failed",
+    "unexpected eof",
+];
+
 /// Phrases of something that went wrong after the tool had done its work, or in the middle of it. They too outweigh
 /// words of refusal: what validates its output has an output.
 const AFTERWARDS: &[&str] = &[
@@ -195,7 +214,7 @@ const URL_ELICITATION: i64 = -32042;
 /// A larger result is a file or a picture: it is passed on, and held once, instead of being read for words.
 pub const READ_BYTES_MAX: usize = 1 << 20;
 
-/// Errors are words; nobody needs more of them to read one.
+/// Errors are words; nobody needs more of them, of either end, to read one.
 const WORDS_BYTES_MAX: usize = 16 * 1024;
 
 pub fn read(answer: &Message, rule: &Rule, asked_for_task: bool) -> Reading {
@@ -220,8 +239,9 @@ fn error(body: &str, rule: &Rule) -> Reading {
     if rule.failure == Failure::InDoubt {
         return ambiguous_by_rule(&message);
     }
-    let afterwards = AFTERWARDS.iter().any(|phrase| message.to_lowercase().contains(phrase));
-    if !afterwards && code.is_some_and(|code| TURNED_AWAY.contains(&code)) {
+    let lower = message.to_lowercase();
+    let belies = AFTERWARDS.iter().chain(SURELY_LOST).any(|phrase| lower.contains(phrase));
+    if !belies && code.is_some_and(|code| TURNED_AWAY.contains(&code)) {
         let line = format!("error {}: {message}", code.unwrap_or_default());
         return reading(Meaning::Refused, line);
     }
@@ -333,11 +353,20 @@ pub fn words(result: &Members<'_>) -> String {
         content.and_then(|content| serde_json::from_str(content).ok()).unwrap_or_default();
     let mut words = String::new();
     for text in blocks.into_iter().filter_map(|block| block.text) {
-        let room = WORDS_BYTES_MAX.saturating_sub(words.len());
-        words.extend(text.chars().take(room));
+        words.push_str(&text);
         words.push(' ');
     }
-    words
+    ends(words)
+}
+
+/// The beginning and the end of a long text: what went wrong is often said last.
+fn ends(words: String) -> String {
+    if words.len() <= 2 * WORDS_BYTES_MAX {
+        return words;
+    }
+    let head = &words[..words.floor_char_boundary(WORDS_BYTES_MAX)];
+    let tail = &words[words.ceil_char_boundary(words.len() - WORDS_BYTES_MAX)..];
+    format!("{head} … {tail}")
 }
 
 /// What a result says about itself in `status`.
@@ -440,6 +469,18 @@ mod tests {
             {
                 assert_eq!(meaning(&tool_error(lost), class), Meaning::Ambiguous, "{lost}");
             }
+            for (says, expected) in [
+                ("Request timed out while charging", Meaning::Ambiguous),
+                ("fetch failed", Meaning::Ambiguous),
+                ("Invalid arguments: timeout must be a number", Meaning::Refused),
+                ("connection is a required property", Meaning::Refused),
+            ] {
+                let error = format!(r#""error":{{"code":-32602,"message":"{says}"}}"#);
+                assert_eq!(meaning(&error, class), expected, "{says}");
+            }
+            let long = |says: &str| tool_error(&format!("not found {} {says}", "x ".repeat(100_000)));
+            assert_eq!(meaning(&long("and then it timed out"), class), Meaning::Ambiguous);
+            assert_eq!(meaning(&long("in the end"), class), Meaning::Refused);
             assert_eq!(meaning(r#""error":{"code":-32602,"message":"oops"}"#, class), Meaning::Refused);
             assert_eq!(
                 meaning(r#""error":{"code":-32001,"message":"Request timed out"}"#, class),

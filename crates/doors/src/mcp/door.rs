@@ -12,10 +12,11 @@ use super::render::{self, Around};
 use super::server::Server;
 use super::tools::{Output, Tools};
 use super::upstream::ToolUpstream;
+use super::word;
 use crate::delivery::Delivery;
 use crate::errands;
 use crate::hall::Hall;
-use semel_core::answer::{Answer, EffectWord, OutcomeWord, Trouble};
+use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::rule::DryRun;
@@ -28,6 +29,7 @@ use semel_ledger::pins::Pinned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -60,6 +62,8 @@ pub struct Guarded {
     pub connection: Arc<Connection>,
     tools: Arc<Tools>,
     waiter: Arc<Waiter>,
+    /// Something went to the server on its behalf.
+    sent: AtomicBool,
 }
 
 /// A response, and what is marked once it has reached its caller.
@@ -113,7 +117,7 @@ impl Door {
             return Route::Own(Box::new(call));
         }
         let rule = intent::rule(&self.hall.policy, server, &call, tools.get(&call.tool).map(AsRef::as_ref));
-        if rule.class == Class::Read && !call.dry_run {
+        if rule.class == Class::Read && !call.dry_run && self.lets_read(server, tools, &call.tool) {
             self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
             return Route::Pass;
         }
@@ -126,7 +130,34 @@ impl Door {
             ));
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
-        Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter }))
+        let sent = AtomicBool::new(false);
+        Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter, sent }))
+    }
+
+    /// Whether a read passes as it came. Where changed definitions are held, one that is not known to be as it was goes
+    /// the long way, which asks: a description instructs a model, and a hint makes a change look like a read.
+    fn lets_read(self: &Arc<Self>, server: &Arc<Server>, tools: &Tools, tool: &str) -> bool {
+        let Some(definition) = tools.get(tool) else { return !self.holds_changed(server) };
+        if server.is_pinned(tool, server.shown(definition)) {
+            return true;
+        }
+        if self.holds_changed(server) {
+            return false;
+        }
+        // It is told all the same, and nobody waits for that.
+        let (this, server, definition) = (Arc::clone(self), Arc::clone(server), Arc::clone(definition));
+        let working = self.hall.busy.begin();
+        tokio::spawn(async move {
+            if let Ok(gate) = &this.hall.gate {
+                let _told_next_time = pins::check(gate, &server, &definition, this.hall.clock.now()).await;
+            }
+            drop(working);
+        });
+        true
+    }
+
+    fn holds_changed(&self, server: &Server) -> bool {
+        server.settings.pin || self.hall.policy.mode == Mode::Strict
     }
 
     /// Writes down what would have been decided. The call itself does not wait for it.
@@ -167,7 +198,7 @@ impl Door {
     }
 
     fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {
-        let Guarded { call, rule, server, connection, tools, waiter } = guarded;
+        let Guarded { call, rule, server, connection, tools, waiter, .. } = guarded;
         let Ended { passed, live } = ended;
         if !connection.ended(&call.id, waiter, || render::became(&passed, live.as_ref())) {
             return None;
@@ -198,17 +229,18 @@ impl Door {
     async fn not_even_asked(&self, guarded: &Guarded) -> Option<Passed> {
         let Guarded { call, rule, server, tools, .. } = guarded;
         let refuse = |trouble| Some(trouble_alone(rule, trouble));
+        let hold = |trouble| Some(nothing_but(Answer::of_trouble(rule.tier(), OutcomeWord::Held, trouble)));
         let gate = match &self.hall.gate {
             Ok(gate) => gate,
             Err(why) => return refuse(wording::ledger_unavailable(why)),
         };
-        let held = server.settings.pin || self.hall.policy.mode == Mode::Strict;
+        let held = self.holds_changed(server);
         let Some(definition) = tools.get(&call.tool) else {
             // A server could hide a changed definition by not listing it to semel.
-            return if held { refuse(wording::definition_changed(&server.name, &call.tool)) } else { None };
+            return if held { hold(wording::definition_changed(&server.name, &call.tool)) } else { None };
         };
         match pins::check(gate, server, definition, self.hall.clock.now()).await {
-            Ok(Pinned::Changed) if held => refuse(wording::definition_changed(&server.name, &call.tool)),
+            Ok(Pinned::Changed) if held => hold(wording::definition_changed(&server.name, &call.tool)),
             Ok(Pinned::Same | Pinned::Changed) => None,
             Err(error) => refuse(wording::ledger_unavailable(&error.to_string())),
         }
@@ -228,9 +260,17 @@ impl Door {
                 }
             };
             tokio::select! {
-                ended = pass => return ended.unwrap_or_else(|_| {
-                    Ended { passed: trouble_alone(&guarded.rule, wording::lost_sight()), live: None }
-                }),
+                ended = pass => {
+                    let mut ended = ended.unwrap_or_else(|_| {
+                        Ended { passed: trouble_alone(&guarded.rule, wording::lost_sight()), live: None }
+                    });
+                    let answer = &mut ended.passed.answer;
+                    // Seen from a second look it is held; but it was this very call that sent it.
+                    if answer.outcome == OutcomeWord::Held && guarded.sent.load(Ordering::Relaxed) {
+                        answer.outcome = OutcomeWord::Ran;
+                    }
+                    return ended;
+                }
                 Ok(handle) = handle => return Ended::with_handle(handle, &guarded.rule),
                 () = patience => {}
             }
@@ -282,20 +322,24 @@ impl Door {
 
     /// The tool behind a guarded call.
     pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
-        let Guarded { call, rule, server, .. } = guarded;
+        let Guarded { call, rule, server, sent, .. } = guarded;
         let Hall { means, policy, clock, .. } = &*self.hall;
-        ToolUpstream { server, means, policy, call, rule, clock, handle: None, live: None, found: None }
+        ToolUpstream { server, means, policy, call, rule, clock, sent, handle: None, live: None, found: None }
     }
 
     /// What the tool's own dry run says, where the rule maps one.
     async fn with_changes(&self, mut answer: Answer, upstream: &mut ToolUpstream<'_>) -> Passed {
-        if let (Some(dry_run), Some(DryRun::Arg(name, value))) = (&mut answer.dry_run, &upstream.rule.dry_run)
-            && dry_run.would == semel_core::answer::Would::Run
-        {
-            let value = semel_core::json::parse(value).unwrap_or_else(|_| Json::str(value));
-            dry_run.changes = vec![upstream.own_dry_run(name, value).await];
+        let would_run = |dry_run: &&mut answer::DryRun| dry_run.would == Would::Run;
+        if let Some(dry_run) = answer.dry_run.as_mut().filter(would_run) {
+            if upstream.rule.class != Class::Read {
+                answer.effect = word::by_name(upstream.rule, &upstream.call.tool).would();
+            }
+            if let Some(DryRun::Arg(name, value)) = &upstream.rule.dry_run {
+                let value = semel_core::json::parse(value).unwrap_or_else(|_| Json::str(value));
+                dry_run.changes = vec![upstream.own_dry_run(name, value).await];
+            }
         }
-        Passed { answer, reply: GivenReply::None, delivery: None }
+        nothing_but(answer)
     }
 }
 
@@ -329,7 +373,10 @@ impl Ended {
 }
 
 fn trouble_alone(rule: &Rule, trouble: Trouble) -> Passed {
-    let answer = Answer::of_trouble(rule.tier(), OutcomeWord::Refused, trouble);
+    nothing_but(Answer::of_trouble(rule.tier(), OutcomeWord::Refused, trouble))
+}
+
+fn nothing_but(answer: Answer) -> Passed {
     Passed { answer, reply: GivenReply::None, delivery: None }
 }
 

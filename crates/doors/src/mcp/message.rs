@@ -14,8 +14,8 @@ use std::fmt;
 /// The largest message that is read. Tools return files and screenshots; beyond this it is a mistake or an attack.
 pub const MESSAGE_BYTES_MAX: usize = 128 << 20;
 
-/// Whole numbers of so many digits are written as they are, not as powers of ten.
-const PLAIN_DIGITS_MAX: usize = 15;
+/// Whole numbers of so many digits are written as they are, not as powers of ten: some clients compare the text.
+const PLAIN_DIGITS_MAX: usize = 100;
 
 /// An id, a string or a number, as JSON text in one spelling: a peer may answer `"\u0061"` to `"a"`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ impl Id {
     pub fn from_json(text: &str) -> Option<Id> {
         match text.as_bytes().first()? {
             b'"' => serde_json::from_str::<Cow<'_, str>>(text).ok().map(|text| Id::text(&text)),
-            // Nearly all ids are counted up, and a short whole number has one spelling.
+            // Nearly all ids are counted up, and a whole number has one spelling.
             b'1'..=b'9'
                 if text.len() <= PLAIN_DIGITS_MAX && text.bytes().all(|byte| byte.is_ascii_digit()) =>
             {

@@ -7,6 +7,7 @@ use super::frame::Frame;
 use super::members::quoted;
 use super::server::Server;
 use super::tools::Tools;
+use crate::neutral;
 use semel_core::effect::{Effect, Facts, Ruling, State};
 use semel_core::ids::{EffectId, Reason};
 use semel_core::intent::run_key;
@@ -126,9 +127,13 @@ async fn ledger(
     for effect in &mut effects {
         effect.undone = ledger.undone(effect).await.map_err(cannot)?;
     }
-    let whose = run.map_or_else(|| "on this connection".to_owned(), |run| format!("in run {}", run.id));
+    let whose = match run.filter(|_| !own_alone) {
+        Some(run) => format!("in run {}", run.id),
+        None => "on this connection".to_owned(),
+    };
     if effects.is_empty() {
-        return Ok(format!("Nothing has been done {whose} yet, and nothing of this server is in doubt."));
+        let open = if own_alone { "" } else { ", and nothing of this server is in doubt" };
+        return Ok(format!("Nothing has been done {whose} yet{open}."));
     }
     let lines: Vec<String> = effects.iter().map(line).collect();
     Ok(format!("What was done {whose}, and what is open here, oldest first:\n{}", lines.join("\n")))
@@ -165,7 +170,9 @@ fn line(effect: &Effect) -> String {
         .reason
         .as_ref()
         .map_or_else(String::new, |why| format!(" (repeated on purpose: {})", why.as_str()));
-    format!("- {} {} {} {}: {state}{again}", effect.opened_at, effect.id, facts.action, facts.subject)
+    // Tools and callers wrote parts of it, and a line of theirs must not look like another one.
+    let what = neutral::line(&format!("{} {}: {state}{again}", facts.action, facts.subject));
+    format!("- {} {} {what}", effect.opened_at, effect.id)
 }
 
 async fn report(

@@ -65,6 +65,7 @@ pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) ->
         GivenReply::Recorded(bytes) => Message::parse(Bytes::copy_from_slice(bytes)).ok(),
         GivenReply::Live | GivenReply::None => None,
     };
+    let recorded = recorded.map(|recorded| for_era(recorded, around.call));
     match recorded {
         Some(recorded) if answer.ok && !fits(&recorded, around.output) => {
             let result =
@@ -72,8 +73,34 @@ pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) ->
             answer_with(answer, Some(words(&result)).filter(|words| !words.trim().is_empty()), around)
         }
         Some(recorded) => with_receipt(&recorded, answer, &notices(answer), around),
+        None if answer.outcome == OutcomeWord::Ran && answer.trouble.is_some() => {
+            answer_with(answer, live.and_then(said).filter(|said| !said.is_empty()), around)
+        }
         None => answer_alone(answer, around),
     }
+}
+
+/// A result that was recorded for a client of the other era, or was found by a probe. The stateless one wants to be told
+/// that it is whole.
+fn for_era(recorded: Message, call: &ToolCall) -> Message {
+    let whole = matches!(recorded.kind, Kind::Response { failed: false, .. });
+    let body = recorded.body.as_ref().filter(|_| whole && call.version.is_some());
+    let members = body.and_then(|body| Members::parse(text(body)));
+    let Some(mut members) = members.filter(|members| members.get("resultType").is_none()) else {
+        return recorded;
+    };
+    members.set("resultType", quoted("complete"));
+    Message { body: Some(members.to_string().into()), ..recorded }
+}
+
+/// What the server itself said, as text.
+fn said(live: &Message) -> Option<String> {
+    let members = Members::parse(text(live.body.as_ref()?))?;
+    let words = match live.kind {
+        Kind::Response { failed: true, .. } => members.text("message")?.into_owned(),
+        _ => words(&members),
+    };
+    Some(words.trim().to_owned())
 }
 
 /// The server's own answer under the client's id.
@@ -161,12 +188,15 @@ fn answer_alone(answer: &Answer, around: &Around<'_>) -> Frame {
     answer_with(answer, None, around)
 }
 
-/// The same with what is known of the reply, as text: its form does not fit the tool's schema.
+/// The same with what is known of the reply, as text: its form does not fit the tool's schema, or it said too little for
+/// the outcome to be known from it.
 fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> Frame {
     let mut answer = answer.clone();
+    let mut own_words = None;
     let words = match &mut answer.trouble {
         Some(trouble) => {
             look_with(trouble, around.check_with);
+            own_words = known.map(|known| format!("The tool itself said: {known}"));
             trouble_words(trouble, answer.effect_id.map(|id| id.to_string()))
         }
         None if answer.dry_run.is_some() => dry_run_words(&answer),
@@ -183,7 +213,9 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
     // A client that knows an output schema takes a result without it only as an error.
     let is_error = !answer.ok || matches!(around.output, Output::Structured { .. });
     let object = serde_json::to_string(&answer).expect("an answer has string keys");
-    let mut blocks = vec![block(&words), block(&object)];
+    let mut blocks = vec![block(&words)];
+    blocks.extend(own_words.as_deref().map(block));
+    blocks.push(block(&object));
     blocks.extend(around.news.iter().map(|text| block(text)));
     let kind = if around.call.version.is_some() { r#""resultType":"complete","# } else { "" };
     let result = format!(

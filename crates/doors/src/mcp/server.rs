@@ -38,19 +38,31 @@ pub struct Server {
     pub authority: String,
     pub settings: Settings,
     pub link: Link,
+    seen: Arc<Seen>,
     shared: Arc<Shared>,
 }
 
 /// What holds whichever way leads to the server.
 #[derive(Debug)]
 struct Shared {
-    known: Mutex<Known>,
-    /// One fetch of the listing at a time.
-    listing: tokio::sync::Mutex<()>,
     ids: AtomicU64,
     /// Of this process alone, so that an id of an earlier one is not mistaken for ours.
     instance: String,
+    /// What others see of it, by who they are.
+    others: Mutex<HashMap<String, Arc<Seen>>>,
 }
+
+/// The server as one caller sees it. A remote one may list other tools to another, and what it says to one takes no
+/// protection from the other.
+#[derive(Debug, Default)]
+struct Seen {
+    known: Mutex<Known>,
+    /// One fetch of the listing at a time.
+    listing: tokio::sync::Mutex<()>,
+}
+
+/// More callers are not remembered: whoever comes again is shown the listing anew.
+const OTHERS_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
 struct Known {
@@ -96,22 +108,23 @@ const PAGES_MAX: usize = 100;
 
 impl Server {
     pub fn new(name: String, authority: String, settings: Settings, link: Link, instance: String) -> Server {
-        let shared = Shared {
-            known: Mutex::default(),
-            listing: tokio::sync::Mutex::default(),
-            ids: AtomicU64::new(1),
-            instance,
-        };
-        Server { name, authority, settings, link, shared: Arc::new(shared) }
+        let shared = Shared { ids: AtomicU64::new(1), instance, others: Mutex::default() };
+        Server { name, authority, settings, link, seen: Arc::default(), shared: Arc::new(shared) }
     }
 
-    /// The same server by another way: over HTTP each caller has its own credential and session.
-    pub fn through(&self, link: Link) -> Server {
+    /// The same server by another way: over HTTP each caller has its own credential and session. `authority` tells two
+    /// accounts at the server apart, `whose` two callers that it may show different tools to.
+    pub fn through(&self, link: Link, authority: String, whose: String) -> Server {
+        let mut others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if others.len() >= OTHERS_MAX && !others.contains_key(&whose) {
+            others.clear();
+        }
         Server {
             name: self.name.clone(),
-            authority: self.authority.clone(),
+            authority,
             settings: self.settings.clone(),
             link,
+            seen: Arc::clone(others.entry(whose).or_default()),
             shared: Arc::clone(&self.shared),
         }
     }
@@ -195,7 +208,7 @@ impl Server {
         if let Some(tools) = self.known_tools() {
             return tools;
         }
-        let _one_at_a_time = self.shared.listing.lock().await;
+        let _one_at_a_time = self.seen.listing.lock().await;
         if let Some(tools) = self.known_tools() {
             return tools;
         }
@@ -257,6 +270,6 @@ impl Server {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

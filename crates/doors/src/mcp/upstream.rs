@@ -22,6 +22,7 @@ use semel_core::policy::Policy;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -36,6 +37,8 @@ pub struct ToolUpstream<'a> {
     pub call: &'a ToolCall,
     pub rule: &'a Rule,
     pub clock: &'a RuntimeClock,
+    /// Told when something goes out.
+    pub sent: &'a AtomicBool,
     /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
     pub handle: Option<oneshot::Sender<Message>>,
     /// The newest answer of the server.
@@ -153,6 +156,7 @@ impl Upstream for ToolUpstream<'_> {
     /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let request = self.request(&sending);
+        self.sent.store(true, Ordering::Relaxed);
         let (outcome, reply) = match self.server.link.exchange(request).await {
             Exchanged::Reply(answer) => self.outcome(answer).await,
             Exchanged::Unclear(why) if self.rule.class == Class::Consequential => {

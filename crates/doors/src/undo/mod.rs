@@ -32,6 +32,7 @@ use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Error, Passed};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Somebody wants an effect back.
 #[derive(Debug, Clone)]
@@ -186,6 +187,7 @@ impl Undoing<'_> {
         };
         let intent = self.intent(&prepared);
         let rule = &prepared.rule;
+        let sent = AtomicBool::default();
         let mut upstream = ToolUpstream {
             server,
             means,
@@ -193,6 +195,7 @@ impl Undoing<'_> {
             call: &call,
             rule,
             clock,
+            sent: &sent,
             handle: None,
             live: None,
             found: None,

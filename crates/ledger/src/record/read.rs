@@ -96,7 +96,7 @@ fn attempt_number(value: Value<'_>) -> Read<AttemptNo> {
 }
 
 fn reason(value: Value<'_>) -> Read<Reason> {
-    Reason::parse(value.str()?).map_err(|_| Unread::Damaged)
+    value.str().map(Reason::recorded)
 }
 
 fn occurrence(value: Value<'_>) -> Read<Occurrence> {

@@ -175,7 +175,8 @@ impl Writer {
             synchronise(connection, durability)?;
             self.synchronous = durability;
         }
-        self.lazy_in_a_row = if durability == Durability::Lazy { self.lazy_in_a_row.saturating_add(1) } else { 0 };
+        self.lazy_in_a_row =
+            if durability == Durability::Lazy { self.lazy_in_a_row.saturating_add(1) } else { 0 };
         let begin = |connection: &Connection| connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]);
         match patience {
             Patience::Waits => begin(connection)?,

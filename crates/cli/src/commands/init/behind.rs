@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 #[derive(Debug)]
 pub struct Guarded {
     pub semel: String,
+    /// What stands between `mcp` and `--name`.
+    pub flags: Vec<String>,
     /// None: not in the form that `semel init` writes, so nobody knows how to take semel out.
     pub behind: Option<Behind>,
     pub env: Map<String, Value>,
@@ -39,6 +41,13 @@ pub fn starts_semel(command: &str, args: &[String]) -> bool {
     };
     let words = || std::iter::once(command).chain(args.iter().map(String::as_str));
     words().zip(words().skip(1)).any(|(word, next)| is_semel(word) && next == "mcp")
+}
+
+/// What `semel init` was given for all servers.
+pub fn flags(args: &[String]) -> Vec<String> {
+    let after = args.strip_prefix(&["mcp".to_owned()]).unwrap_or_default();
+    let own = after.iter().position(|word| word == "--name").unwrap_or_default();
+    after[..own].to_vec()
 }
 
 impl Behind {

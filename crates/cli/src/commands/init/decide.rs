@@ -4,8 +4,10 @@ use super::behind::{Behind, Guarded};
 use super::clients::Client;
 use super::edit::Edit;
 use super::entry::{Entry, Header, HeaderFrom, Local, Place, Remote};
+use super::guard::Front;
 use super::resolve::{self, Program};
 use super::{guard, known};
+use crate::commands::mcp::name;
 use semel_core::identity::redact;
 use semel_core::json::Json;
 use std::ffi::OsStr;
@@ -30,7 +32,7 @@ pub enum Decision {
 /// What the decisions depend on besides the entries.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
-    pub semel: &'a str,
+    pub front: Front<'a>,
     pub search: &'a OsStr,
     /// Servers that only read are guarded too.
     pub all: bool,
@@ -43,7 +45,7 @@ pub fn guard(place: &Place, entry: &Entry, client: &Client, around: &Surrounding
     }
     match entry {
         Entry::Odd(why) => left(why),
-        Entry::Guarded(guarded) => guarded_already(guarded, around.semel),
+        Entry::Guarded(guarded) => guarded_already(guarded, around.front.semel),
         Entry::Local(_) | Entry::Remote(_) if !around.all && reads_only(entry).is_some() => {
             left(&format!("reads only: it {}", reads_only(entry).unwrap_or_default()))
         }
@@ -53,7 +55,10 @@ pub fn guard(place: &Place, entry: &Entry, client: &Client, around: &Surrounding
         }
         Entry::Remote(server) => match why_not_remote(server) {
             Some(why) => Decision::LeftAlone { why },
-            None => Decision::Guard { edits: guard::remote(place, server, client, around.semel), note: None },
+            None => Decision::Guard {
+                edits: guard::remote(place, server, client, around.front),
+                note: other_name(place),
+            },
         },
     }
 }
@@ -77,7 +82,16 @@ fn local(place: &Place, server: &Local, around: &Surroundings<'_>) -> Decision {
             return Decision::LeftAlone { why };
         }
     };
-    Decision::Guard { edits: guard::local(place, around.semel, &command), note }
+    Decision::Guard {
+        edits: guard::local(place, around.front, &command),
+        note: note.or_else(|| other_name(place)),
+    }
+}
+
+/// Rules must say it as semel does.
+fn other_name(place: &Place) -> Option<String> {
+    let name = name::fitting(&place.server);
+    (name != place.server).then(|| format!("as {name:?} in rules and records"))
 }
 
 /// `http://127.0.0.1:7777/mcp/NAME` on this very machine: two guards in a row would be two records of one effect.
@@ -103,7 +117,7 @@ fn why_not_remote(server: &Remote) -> Option<String> {
         None => {}
     }
     if server.kind.as_deref() == Some("sse") {
-        return Some(format!("it speaks the older transport, SSE; {serve}"));
+        return Some("it speaks the older transport, SSE, which semel does not".to_owned());
     }
     if !server.headers.iter().any(is_credential) {
         return Some(format!("it signs in by OAuth, most likely, which a process cannot do for it; {serve}"));

@@ -1,6 +1,6 @@
 //! A server's entry, read once: what it starts or where it goes, and whether semel already stands in front of it.
 
-use super::behind::{Behind, Guarded, starts_semel};
+use super::behind::{Behind, Guarded, flags, starts_semel};
 use super::clients::Client;
 use serde_json::{Map, Value};
 
@@ -128,7 +128,14 @@ fn local(command: &str, members: &Map<String, Value>) -> Entry {
     let env = object(members, "env");
     if starts_semel(command, &args) {
         let behind = Behind::read(&args, &env, members);
-        return Entry::Guarded(Guarded { semel: command.to_owned(), behind, env, kind: kind(members) });
+        let flags = flags(&args);
+        return Entry::Guarded(Guarded {
+            semel: command.to_owned(),
+            flags,
+            behind,
+            env,
+            kind: kind(members),
+        });
     }
     let own_path = env.keys().any(|name| name.eq_ignore_ascii_case("PATH"));
     Entry::Local(Local { command: command.to_owned(), args, own_path })

@@ -4,22 +4,29 @@ use super::behind::{Behind, Guarded};
 use super::clients::{Client, Format, Kind};
 use super::edit::Edit;
 use super::entry::{Header, HeaderFrom, Local, Place, Remote};
+use crate::commands::mcp::name;
 use serde_json::{Map, Value};
 
+/// What stands in front of every server.
+#[derive(Debug, Clone, Copy)]
+pub struct Front<'a> {
+    pub semel: &'a str,
+    /// `--policy` and `--ledger`, where they were given.
+    pub flags: &'a [String],
+}
+
 /// `semel mcp --name NAME -- command args…`; everything but command and args stays.
-pub fn local(place: &Place, semel: &str, command: &str) -> Vec<Edit> {
-    let front = ["mcp", "--name", &place.server, "--", command];
-    vec![
-        Edit::set("command", semel, "command"),
-        Edit::Front { drop: 0, add: front.into_iter().map(str::to_owned).collect() },
-    ]
+pub fn local(place: &Place, front: Front<'_>, command: &str) -> Vec<Edit> {
+    let mut words = front.words(place);
+    words.extend(["--".to_owned(), command.to_owned()]);
+    vec![Edit::set("command", front.semel, "command"), Edit::Front { drop: 0, add: words }]
 }
 
 /// `semel mcp --name NAME --url URL --header-env NAME=VARIABLE…`. The values of headers go into the environment,
 /// because every process of the machine may read a command line.
-pub fn remote(place: &Place, remote: &Remote, client: &Client, semel: &str) -> Vec<Edit> {
-    let mut args: Vec<String> =
-        ["mcp", "--name", &place.server, "--url", &remote.url].map(str::to_owned).into();
+pub fn remote(place: &Place, remote: &Remote, client: &Client, front: Front<'_>) -> Vec<Edit> {
+    let mut args = front.words(place);
+    args.extend(["--url".to_owned(), remote.url.clone()]);
     let mut env = remote.env.clone();
     let (mut forwarded, mut names) = (Vec::new(), Vec::new());
     for header in &remote.headers {
@@ -41,7 +48,7 @@ pub fn remote(place: &Place, remote: &Remote, client: &Client, semel: &str) -> V
         Edit::Put {
             from: remote.url_member.clone(),
             to: "command".to_owned(),
-            value: semel.into(),
+            value: front.semel.into(),
             after: "",
         },
         Edit::set("args", args, "command"),
@@ -59,6 +66,16 @@ pub fn remote(place: &Place, remote: &Remote, client: &Client, semel: &str) -> V
         Kind::Dropped => Edit::Remove("type"),
     }));
     edits
+}
+
+impl Front<'_> {
+    /// `mcp --name NAME`, with what holds for every server.
+    fn words(&self, place: &Place) -> Vec<String> {
+        let mut words = vec!["mcp".to_owned()];
+        words.extend_from_slice(self.flags);
+        words.extend(["--name".to_owned(), name::fitting(&place.server)]);
+        words
+    }
 }
 
 /// What the entry itself holds, taken out of semel's hands. `spelled` is how the command was written, if that is known.

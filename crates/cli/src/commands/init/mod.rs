@@ -27,15 +27,19 @@ use crate::neutral;
 use crate::output::Hinted;
 use clients::Candidate;
 use decide::Surroundings;
+use guard::Front;
 use plan::{Wish, plan};
 use report::Outcome;
+use std::path::Path;
 use std::process::ExitCode;
 use write::Snapshot;
 
 pub fn run(context: &Context, args: &Init) -> anyhow::Result<ExitCode> {
     let environment = &context.environment;
     let semel = resolve::this_program(&environment.search)?;
-    let around = Surroundings { semel: &semel, search: &environment.search, all: args.all };
+    let flags = flags(context);
+    let front = Front { semel: &semel, flags: &flags };
+    let around = Surroundings { front, search: &environment.search, all: args.all };
     let wish = Wish { undo: args.undo, servers: &args.server, around };
     let found = clients::find(environment, &args.client)?;
     let mut outcomes: Vec<Outcome> = found.into_iter().map(|candidate| look(candidate, &wish)).collect();
@@ -44,6 +48,15 @@ pub fn run(context: &Context, args: &Init) -> anyhow::Result<ExitCode> {
         outcomes = outcomes.into_iter().map(write).collect();
     }
     Ok(report(context, args, &outcomes))
+}
+
+/// A client starts its servers from wherever it is, so the paths are whole.
+fn flags(context: &Context) -> Vec<String> {
+    let global = &context.global;
+    let given = [("--policy", &global.policy), ("--ledger", &global.ledger)];
+    let given = given.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
+    let whole = |path: &Path| context.environment.cwd.join(path).display().to_string();
+    given.flat_map(|(flag, path)| [flag.to_owned(), whole(path)]).collect()
 }
 
 fn look(candidate: Candidate, wish: &Wish<'_>) -> Outcome {
@@ -82,7 +95,7 @@ fn report(context: &Context, args: &Init, outcomes: &[Outcome]) -> ExitCode {
     if output.json {
         output.document(&report::document(outcomes));
     } else {
-        output.data(report::text(outcomes, args, &context.environment));
+        output.data(report::text(outcomes, args, &flags(context), &context.environment));
         let shared = outcomes.iter().filter_map(Outcome::plan).filter(|plan| plan.candidate.shared);
         for plan in shared.filter(|plan| plan.changes() && !args.undo) {
             let path = neutral::line(&plan.candidate.path.display().to_string());

@@ -49,7 +49,7 @@ impl Outcome {
     }
 }
 
-pub fn text(outcomes: &[Outcome], args: &Init, environment: &Environment) -> String {
+pub fn text(outcomes: &[Outcome], args: &Init, flags: &[String], environment: &Environment) -> String {
     let mut parts: Vec<String> = Vec::new();
     for plan in outcomes.iter().filter_map(Outcome::plan).filter(|plan| plan.changes()) {
         parts.push(coloured(&diff(plan)));
@@ -81,7 +81,7 @@ pub fn text(outcomes: &[Outcome], args: &Init, environment: &Environment) -> Str
     if !packs.is_empty() && !args.undo {
         parts.push(format!("Packs that fit, for your semel.toml:\n  {}", include(&packs)));
     }
-    parts.push(next(outcomes, args));
+    parts.push(next(outcomes, args, flags));
     parts.join("\n\n")
 }
 
@@ -174,7 +174,7 @@ fn near(path: &Path, environment: &Environment) -> String {
     }
 }
 
-fn next(outcomes: &[Outcome], args: &Init) -> String {
+fn next(outcomes: &[Outcome], args: &Init, flags: &[String]) -> String {
     let mut backups = Vec::new();
     for outcome in outcomes {
         if let Outcome::Written(_, backup) = outcome {
@@ -186,20 +186,28 @@ fn next(outcomes: &[Outcome], args: &Init) -> String {
     let back = if args.undo { "semel init --write" } else { "semel init --undo --write" };
     match () {
         () if outcomes.is_empty() => {
-            "No configuration of an MCP client was found here or in your home.".to_owned()
+            let whose = if args.client.is_empty() { "an MCP client" } else { "such a client" };
+            format!("No configuration of {whose} was found here or in your home.")
         }
         () if !backups.is_empty() => {
             format!("Written; restart the clients. Backups:\n{}\nTo take it back: {back}", backups.join("\n"))
         }
-        () if changes && !args.write => format!("Nothing is written yet. To write it: {}", command(args)),
+        () if changes && !args.write => {
+            format!("Nothing is written yet. To write it: {}", command(args, flags))
+        }
         () if failed => "Nothing is written; see the errors.".to_owned(),
         () => "Nothing to change.".to_owned(),
     }
 }
 
 /// The same call, writing.
-fn command(args: &Init) -> String {
+fn command(args: &Init, flags: &[String]) -> String {
+    let quoted = |word: &String| {
+        let quoted = shlex::try_quote(word).map_or_else(|_| word.clone(), |quoted| quoted.into_owned());
+        neutral::line(&quoted)
+    };
     let mut words = vec!["semel".to_owned(), "init".to_owned()];
+    words.extend(flags.iter().map(quoted));
     words.extend(args.undo.then(|| "--undo".to_owned()));
     words.extend(args.all.then(|| "--all".to_owned()));
     for client in &args.client {
@@ -207,8 +215,7 @@ fn command(args: &Init) -> String {
         words.extend(client.map(|client| format!("--client {}", client.name)));
     }
     for server in &args.server {
-        let quoted = shlex::try_quote(server).map_or_else(|_| server.clone(), |quoted| quoted.into_owned());
-        words.push(format!("--server {}", neutral::line(&quoted)));
+        words.push(format!("--server {}", quoted(server)));
     }
     words.push("--write".to_owned());
     words.join(" ")

@@ -4,7 +4,7 @@ use super::behind::{Behind, Guarded};
 use super::clients::Client;
 use super::edit::{Change, Unreadable};
 use super::entry::{Entry, Place, at};
-use super::guard;
+use super::guard::{self, Front};
 use super::write::Snapshot;
 use serde_json::Value;
 
@@ -76,11 +76,12 @@ impl Backup {
 
     /// What would have led from the entry here to that of today.
     fn guarding(&self, undoing: &Undoing<'_>, client: &Client) -> Option<Change> {
-        let semel = &undoing.guarded.semel;
+        let Guarded { semel, flags, .. } = undoing.guarded;
+        let front = Front { semel, flags };
         let edits = match (self.entry(undoing.place, client)?, undoing.behind) {
-            (Entry::Local(_), Behind::Command { command, .. }) => guard::local(undoing.place, semel, command),
+            (Entry::Local(_), Behind::Command { command, .. }) => guard::local(undoing.place, front, command),
             (Entry::Remote(remote), Behind::Url { .. }) => {
-                guard::remote(undoing.place, &remote, client, semel)
+                guard::remote(undoing.place, &remote, client, front)
             }
             _ => return None,
         };

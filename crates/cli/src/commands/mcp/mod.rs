@@ -1,7 +1,7 @@
 //! `semel mcp`: one MCP server, guarded, in front of one client.
 
 pub mod authority;
-mod name;
+pub mod name;
 mod session;
 
 use super::Context;
@@ -31,7 +31,8 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
-    let caller = caller(context, args)?;
+    // Before anything is started.
+    let mut caller = caller(context, args)?;
     let policy = context.policy()?;
     let clock = RuntimeClock::start();
     let runtime = served::runtime_beside()?;
@@ -52,6 +53,11 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         Some(url) => remote(context, args, url, &policy, &clock)?,
         None => child(context, args, &policy, &clock)?,
     };
+    if let Some(run) = policy.mcp.get(&server.name).and_then(|configured| configured.run.as_deref())
+        && caller.surrounding_run.is_none()
+    {
+        caller.surrounding_run = Some(Run::named(run).context("run")?);
+    }
     say(context, &server.name, &policy);
     let servers = offers::asked(context, &policy, &server.name, &clock)?;
     let means = means::serving(context, &policy, servers);
@@ -113,25 +119,13 @@ fn settings(args: &Args, configured: Option<&McpServer>) -> Settings {
     }
 }
 
-/// The name decides about rules and records, and is a part of both.
-fn checked(name: String) -> anyhow::Result<String> {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | ':' | ' ');
-    match !name.trim().is_empty() && name.chars().count() <= NAME_CHARS_MAX && name.chars().all(plain) {
-        true => Ok(name),
-        false => bail!("--name {name:?}: a name has 1 to {NAME_CHARS_MAX} letters, digits, and - _ . @ :"),
-    }
-}
-
-/// As long as a name can be that people still read.
-const NAME_CHARS_MAX: usize = 100;
-
 fn child(
     context: &Context,
     args: &Args,
     policy: &Policy,
     clock: &RuntimeClock,
 ) -> anyhow::Result<(Server, Hears)> {
-    let name = checked(args.name.clone().unwrap_or_else(|| name::of(&args.command)))?;
+    let name = name::checked(args.name.clone().unwrap_or_else(|| name::of(&args.command)))?;
     let configured = policy.mcp.get(&name);
     let (mut command, authority) = match (&*args.command, configured.map(|configured| &configured.reach)) {
         ([], Some(Reach::Command { argv, env, cwd })) => offers::command(context, argv, env, cwd.as_deref()),
@@ -161,7 +155,7 @@ fn remote(
     clock: &RuntimeClock,
 ) -> anyhow::Result<(Server, Hears)> {
     let target = Target::parse(url).context("--url")?;
-    let name = checked(args.name.clone().unwrap_or_else(|| name::of_host(target.host())))?;
+    let name = name::checked(args.name.clone().unwrap_or_else(|| name::of_host(target.host())))?;
     let authority = offers::authority(&target);
     let from_env = args.header_env.iter().map(|pair| match pair.split_once('=') {
         Some((header, variable)) => Ok((header.to_owned(), variable.to_owned())),

@@ -1,6 +1,33 @@
-//! What a server is called when nobody says: by the package or the program that it is.
+//! What a server is called when nobody says, by the package or the program that it is; and what it may be called.
 
+use anyhow::bail;
 use std::ffi::OsString;
+
+/// As long as a name can be that people still read.
+const CHARS_MAX: usize = 100;
+
+/// What a name is made of. A slash ends it in the name of an action, and the signs of a pattern would mean something else
+/// in a rule.
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | ':' | ' ')
+}
+
+/// The name decides about rules and records, and is a part of both.
+pub fn checked(name: String) -> anyhow::Result<String> {
+    match !name.trim().is_empty() && name.chars().count() <= CHARS_MAX && name.chars().all(is_plain) {
+        true => Ok(name),
+        false => {
+            bail!("--name {name:?}: a name has 1 to {CHARS_MAX} letters, digits, spaces, and - _ . @ :")
+        }
+    }
+}
+
+/// The nearest name that a server may have.
+pub fn fitting(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(CHARS_MAX).collect();
+    let plain = plain.trim_matches(['-', ' ']);
+    if plain.is_empty() { "server".to_owned() } else { plain.to_owned() }
+}
 
 /// Programs that only start another one, which is named by their first argument that is no option.
 const STARTERS: [&str; 12] =
@@ -65,6 +92,21 @@ fn without_affixes(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_fits_is_kept_and_another_is_made_to() {
+        for (name, expected) in [
+            ("my server", "my server"),
+            ("@scope/my-server", "@scope-my-server"),
+            ("a (b)", "a -b"),
+            ("*", "server"),
+            (&"x".repeat(300), &"x".repeat(CHARS_MAX)),
+        ] {
+            assert_eq!(fitting(name), expected);
+            assert_eq!(checked(fitting(name)).unwrap(), expected);
+            assert_eq!(checked(name.to_owned()).is_ok(), name == expected, "{name}");
+        }
+    }
 
     #[test]
     fn a_remote_server_is_named_by_its_host() {

@@ -210,3 +210,43 @@ fn a_pack_that_does_not_know_the_server_by_its_name_is_said_to() {
     assert_eq!(items[0]["reason"], "the rules of pack:github are for a server with github in its name");
     assert_eq!(items[1]["reason"], serde_json::Value::Null);
 }
+
+/// A name that is good enough for a client's file is not always one for a rule.
+#[test]
+fn a_server_of_any_name_starts_with_semel_in_front() {
+    let scene = Scene::new();
+    let before = r#"{"mcpServers": {"@scope/my-server": {"command": "npx"}, "a (b)": {"command": "npx"}}}"#;
+    scene.file("work/.mcp.json", before);
+    let ran = scene.done(["--write"]);
+    assert!(ran.stdout.contains(r#"as "@scope-my-server" in rules and records"#), "{ran:?}");
+    let written: serde_json::Value = serde_json::from_str(&scene.read("work/.mcp.json")).expect("JSON");
+    for server in ["@scope/my-server", "a (b)"] {
+        let args = written["mcpServers"][server]["args"].as_array().expect("args");
+        let args: Vec<&str> = args.iter().map(|arg| arg.as_str().expect("a text")).collect();
+        let started = scene.home.semel(args);
+        assert_eq!(started.code, Some(0), "{server}: {started:?}");
+    }
+    scene.done(["--undo", "--write"]);
+    assert_eq!(scene.read("work/.mcp.json"), before);
+}
+
+#[test]
+fn the_policy_and_the_ledger_that_were_given_hold_for_the_servers() {
+    let scene = Scene::new();
+    let before = r#"{"mcpServers": {"github": {"command": "npx", "args": ["-y"]}}}"#;
+    scene.file("work/.mcp.json", before);
+    let flags = ["--policy", "rules.toml", "--ledger", "my ledger.db"];
+    let shown = scene.done(flags);
+    let work = scene.home.work().display().to_string();
+    let hint = format!("semel init --policy {work}/rules.toml --ledger '{work}/my ledger.db' --write\n");
+    assert!(shown.stdout.ends_with(&hint), "{shown:?}");
+    scene.done(flags.iter().chain(&["--write"]));
+    let written: serde_json::Value = serde_json::from_str(&scene.read("work/.mcp.json")).expect("JSON");
+    let policy = format!("{work}/rules.toml");
+    let ledger = format!("{work}/my ledger.db");
+    let npx = scene.fill_in("HOME/bin/npx");
+    let words = ["mcp", "--policy", &policy, "--ledger", &ledger, "--name", "github", "--", &npx, "-y"];
+    assert_eq!(written["mcpServers"]["github"]["args"], serde_json::json!(words));
+    scene.done(["--undo", "--write"]);
+    assert_eq!(scene.read("work/.mcp.json"), before);
+}

@@ -105,6 +105,67 @@ fn a_refusal_before_the_server_reaches_the_client_as_it_is() {
     assert_eq!(listed["items"][0]["state"], "not_applied", "{listed}");
 }
 
+/// Whoever stands before the server may answer in its stead, in its form and with the call's id.
+#[test]
+fn an_error_with_a_status_that_leaves_it_open_is_in_doubt_whatever_it_says() {
+    for (status, says) in [
+        (404, "Session not found"),
+        (408, "invalid"),
+        (500, "not found"),
+        (502, "Invalid response"),
+        (504, "upstream not found"),
+    ] {
+        for tool in ["charge", "tweak"] {
+            let (_home, upstream, served) = bank();
+            let arguments = json!({"fails": status, "says": says});
+            let first = served.call(tool, arguments.clone());
+            let code = |answer: &super::served::Answer| {
+                answer.json()["result"]["_meta"]["dev.semel/receipt"]["code"].clone()
+            };
+            match status {
+                // The client learns that it needs another session. Only what is consequential is held for that: most
+                // sessions are lost before the call.
+                404 => assert_eq!((first.status, first.body.as_str()), (404, ""), "{first:?}"),
+                _ => assert_eq!(code(&first), "in_doubt", "{status}: {first:?}"),
+            }
+            if tool == "tweak" && status == 404 {
+                continue;
+            }
+            assert_eq!(code(&served.call(tool, arguments)), "in_doubt", "{status}");
+            assert_eq!(upstream.effects(), 1, "{status} {tool}");
+        }
+    }
+}
+
+/// One token of semel's may come with the credentials of many.
+#[test]
+fn the_same_call_for_two_accounts_is_two_effects() {
+    let (_home, upstream, served) = bank();
+    let message = calling(1, "charge", json!({"amount": 1})).to_string();
+    let call = |of: &str| {
+        let headers = format!("{SESSION}Authorization: Bearer {of}\r\n");
+        served.ask("POST", &headers, &message).answer().outcome()
+    };
+    assert_eq!([call("ann"), call("bob"), call("ann"), call("bob")], ["ran", "ran", "replayed", "replayed"]);
+    assert_eq!(upstream.effects(), 2);
+}
+
+#[test]
+fn what_a_server_lists_to_one_takes_no_protection_from_another() {
+    let (_home, upstream, served) = bank();
+    let ask = |of: &str, message: &serde_json::Value| {
+        let headers = format!("{SESSION}Authorization: Bearer {of}\r\n");
+        served.ask("POST", &headers, &message.to_string()).answer()
+    };
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
+    let tweak = calling(1, "tweak", json!({}));
+    ask("ada", &list);
+    ask("xenia", &list);
+    assert_eq!(ask("xenia", &tweak).outcome(), serde_json::Value::Null, "to her it is a read");
+    assert_eq!(ask("ada", &tweak).outcome(), "ran", "to her it is not");
+    assert_eq!(upstream.effects(), 2);
+}
+
 #[test]
 fn a_server_that_is_told_to_stop_lets_calls_settle() {
     let (home, upstream, mut served) = bank();

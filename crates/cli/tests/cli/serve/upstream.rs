@@ -135,7 +135,13 @@ impl Upstream {
             Some("tools/list") => {
                 let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
                 let names = ["charge", "charge_streamed", "charge_polled", "charge_refused", "get_balance"];
-                reply(stream, 200, "", &result(json!({"tools": names.map(tool)})))
+                let mut tools = names.map(tool).to_vec();
+                // It shows each of its users what it wants to.
+                let reads = heard.header("authorization") == Some("Bearer xenia");
+                let mut tweak = tool("tweak");
+                tweak["annotations"] = json!({"readOnlyHint": reads});
+                tools.push(tweak);
+                reply(stream, 200, "", &result(json!({"tools": tools})))
             }
             Some("tools/call") => self.call(stream, &message),
             // An answer with spaces, numbers and members that nobody knows, to be given on as it is.
@@ -179,6 +185,11 @@ impl Upstream {
             _ => {
                 if message["params"]["arguments"]["waits"] == true {
                     self.wait();
+                }
+                if let Some(status) = message["params"]["arguments"]["fails"].as_u64() {
+                    let error = json!({"code": -32001, "message": message["params"]["arguments"]["says"]});
+                    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+                    return reply(stream, status as u16, "", &answer.to_string());
                 }
                 reply(stream, 200, "", &answer.to_string())
             }

@@ -98,6 +98,43 @@ fn a_replay_is_the_record_with_a_notice_after_it() {
     assert_eq!(response["result"]["_meta"]["dev.semel/receipt"]["outcome"], "replayed");
 }
 
+const MODERN: &str = r#"{"name":"charge","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
+
+#[test]
+fn what_was_recorded_for_the_other_era_is_said_to_be_whole() {
+    let replay = |recorded: &str, params: &str| {
+        let replayed = answer(OutcomeWord::Replayed, None, None);
+        let reply = GivenReply::Recorded(recorded.as_bytes().to_vec());
+        given(&passed(replayed, reply), None, params, &Output::Free, &[])
+    };
+    let found = recorded_value(&json::parse(r#"{"id":"ch_1"}"#).unwrap(), &Secrets::default());
+    for recorded in [r#"{"result":{"content":[]}}"#, std::str::from_utf8(&found).unwrap()] {
+        assert_eq!(replay(recorded, MODERN)["result"]["resultType"], "complete", "{recorded}");
+        assert_eq!(replay(recorded, CHARGE)["result"].get("resultType"), None, "{recorded}");
+    }
+    let own = r#"{"result":{"resultType":"input_required","inputRequests":{}}}"#;
+    assert_eq!(replay(own, MODERN)["result"]["resultType"], "input_required");
+    assert_eq!(replay(r#"{"error":{"code":1,"message":"no"}}"#, MODERN)["error"]["message"], "no");
+}
+
+#[test]
+fn an_error_that_a_probe_made_clear_is_told_in_the_tools_own_words() {
+    let refused =
+        || answer(OutcomeWord::Ran, Some(Trouble { code: Code::UpstreamRefused, ..in_doubt() }), None);
+    let passed = passed(refused(), GivenReply::None);
+    for live in [
+        r#"{"id":1,"result":{"isError":true,"content":[{"type":"text","text":"card timed out"}]}}"#,
+        r#"{"id":1,"error":{"code":-32000,"message":"card timed out"}}"#,
+    ] {
+        let response = given(&passed, Some(&message(live)), CHARGE, &Output::Free, &[]);
+        let blocks = response["result"]["content"].as_array().unwrap();
+        assert_eq!(blocks[1]["text"], "The tool itself said: card timed out");
+        assert_eq!(blocks.len(), 3);
+    }
+    let silent = given(&passed, None, CHARGE, &Output::Free, &[]);
+    assert_eq!(silent["result"]["content"].as_array().unwrap().len(), 2);
+}
+
 #[test]
 fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
     let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
@@ -112,8 +149,7 @@ fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
     assert_eq!(object["code"], "in_doubt");
     assert_eq!(result["_meta"]["dev.semel/receipt"], object);
     assert_eq!(result.get("resultType"), None);
-    let modern = r#"{"name":"charge","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
-    assert_eq!(given(&held, None, modern, &Output::Free, &[])["result"]["resultType"], "complete");
+    assert_eq!(given(&held, None, MODERN, &Output::Free, &[])["result"]["resultType"], "complete");
 }
 
 #[test]

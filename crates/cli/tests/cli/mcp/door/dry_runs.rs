@@ -37,6 +37,22 @@ fn a_dry_run_says_what_would_happen_and_sends_nothing() {
 }
 
 #[test]
+fn it_names_the_effect_that_the_call_would_have() {
+    let stage = Stage::with_tools(&["create_order", "send_mail", "delete_order", "set_price"]);
+    let mut line = stage.open();
+    for (tool, would, did) in [
+        ("create_order", "would_create", "created"),
+        ("send_mail", "would_send", "sent"),
+        ("delete_order", "would_delete", "deleted"),
+        ("set_price", "would_update", "updated"),
+    ] {
+        let dry = json!({"name": tool, "arguments": {}, "_meta": {"dev.semel/dry-run": true}});
+        assert_eq!(receipt(&line.call_with(dry))["effect"], would);
+        assert_eq!(receipt(&line.call(tool, json!({})))["effect"], did);
+    }
+}
+
+#[test]
 fn a_dry_run_can_be_an_argument_where_the_operator_offers_it() {
     let stage = Stage::with_tools(&["create_order", "get_order"]);
     let mut line = stage.open_with(&["--dry-run-argument"]);

@@ -60,3 +60,27 @@ fn a_name_that_no_rule_could_speak_of_is_refused() {
     let ran = stage.semel(["mcp"]);
     assert!(ran.stderr.contains("there is no server to start"), "{ran:?}");
 }
+
+#[test]
+fn its_run_holds_where_nobody_names_another() {
+    let stage = Stage::with_tools(&TOOLS);
+    let command = json!(["python3", "-S", script("told.py")]);
+    stage
+        .file("semel.toml", &format!("version = 1\n[mcp.billing]\ncommand = {command}\nrun = \"nightly\"\n"));
+    let run = |flags: &[&str], surrounding: Option<&str>, order: &str| {
+        let mut command = stage.guarded(flags);
+        surrounding.map(|run| command.env("SEMEL_RUN_ID", run));
+        let answered = greeted(Line::to(&mut command)).call("create_order", json!({"order": order}));
+        assert_eq!(receipt(&answered)["outcome"], "ran", "{answered}");
+        let recorded = stage.recorded();
+        let of = |effect: &&serde_json::Value| effect["effect_id"] == receipt(&answered)["effect_id"];
+        recorded.iter().find(of).expect("it is on record")["run"].clone()
+    };
+    assert_eq!(run(&[], None, "1"), "nightly");
+    assert_eq!(run(&[], Some("hourly"), "2"), "hourly");
+    assert_eq!(run(&["--run", "once"], Some("hourly"), "3"), "once");
+    assert_eq!(stage.semel(["cancel", "nightly"]).code, Some(0));
+    let fenced = stage.open().call("create_order", json!({"order": "4"}));
+    assert_eq!(receipt(&fenced)["code"], "cancelled", "{fenced}");
+    assert_eq!(stage.world().len(), 3);
+}

@@ -13,7 +13,10 @@ fn after_the_rules_timeout_it_is_in_doubt_and_a_late_success_is_evidence_that_th
     let first = line.call("create_order", json!({"order": "1"}));
     assert_in_doubt(&first);
     assert!(text(&first).contains("deadline"), "{first}");
-    assert_in_doubt(&line.call("create_order", json!({"order": "1"})));
+    assert_eq!(receipt(&first)["outcome"], "ran", "it was this call that sent it");
+    let second = line.call("create_order", json!({"order": "1"}));
+    assert_in_doubt(&second);
+    assert_eq!(receipt(&second)["outcome"], "held", "and this one sent nothing");
     stage.file("until", "");
     stage.wait_until("the late success is recorded", || stage.recorded()[0]["state"] == "applied");
     let next = line.call("create_order", json!({"order": "1"}));

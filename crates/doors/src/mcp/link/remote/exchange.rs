@@ -126,19 +126,20 @@ impl RemoteLink {
             Err(error) => return Exchanged::Lost(format!("HTTP {}: {error}", head.status.as_u16())),
         };
         let form = |form| Answered { status: head.status, headers: head.headers.clone(), form };
-        match Message::parse(bytes.clone()) {
-            Ok(message) if is_response_to(&message, id) => {
+        // Clients open a new session and send again, also where the session was lost after the effect.
+        let session_lost = head.status == StatusCode::NOT_FOUND && self.has_session();
+        let response = Message::parse(bytes.clone()).ok().filter(|message| is_response_to(message, id));
+        // The id in it is semel's own, and says nothing to the client.
+        let page = if response.is_some() { Bytes::new() } else { bytes.clone() };
+        match response {
+            Some(message) if may_answer(head.status, &message, session_lost) => {
                 self.answered(form(Form::Document));
                 Exchanged::Reply(message)
             }
             _ if is_refusal(head.status) => {
-                self.answered(form(Form::Refusal(bytes.clone())));
+                self.answered(form(Form::Refusal(page)));
                 let words = words(head.status, &bytes);
-                // Clients open a new session and send again, also where the session was lost after the effect.
-                match head.status == StatusCode::NOT_FOUND && self.has_session() {
-                    true => Exchanged::Unclear(words),
-                    false => Exchanged::Refused(words),
-                }
+                if session_lost { Exchanged::Unclear(words) } else { Exchanged::Refused(words) }
             }
             _ => Exchanged::Lost(words(head.status, &bytes)),
         }
@@ -273,6 +274,13 @@ pub fn is_stream(headers: &HeaderMap) -> bool {
 
 fn is_response_to(message: &Message, id: &Id) -> bool {
     matches!(&message.kind, Kind::Response { id: Some(of), .. } if of == id)
+}
+
+/// Whether what a response says is to be gone by. An error may come from whoever stands before the server, in its form
+/// and with its id: then the status says whether anybody knows what became of the call.
+fn may_answer(status: StatusCode, message: &Message, session_lost: bool) -> bool {
+    let failed = matches!(message.kind, Kind::Response { failed: true, .. });
+    !failed || status.is_success() || (is_refusal(status) && !session_lost)
 }
 
 /// What certainly was turned away, as every door reads it: 4xx but the three that leave it open, 307 and 308.

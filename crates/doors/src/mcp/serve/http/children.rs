@@ -40,7 +40,7 @@ impl Children {
     pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
         let message = match parts.method == Method::POST {
             false => None,
-            true => match self.incoming.read(&parts.headers, body).await {
+            true => match self.incoming.read(&caller.whose(), &parts.headers, body).await {
                 Ok(message) => Some(message),
                 Err(refused) => return *refused,
             },

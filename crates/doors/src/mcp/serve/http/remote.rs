@@ -9,7 +9,7 @@ use crate::caller::Caller;
 use crate::http::body::{self, Piped};
 use crate::http::client::{Client, Failed, Incoming};
 use crate::http::headers::end_to_end;
-use crate::http::server::problem;
+use crate::http::server::{problem, shown};
 use crate::http::sse::Parser;
 use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Route};
@@ -28,6 +28,7 @@ use http::header::{ACCEPT_ENCODING, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::BodyExt;
+use semel_core::digest::Secret;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,8 @@ struct Asked<'a> {
     method: Method,
     /// For the server.
     headers: HeaderMap,
+    /// What tells apart for whom the server acts.
+    authority: String,
 }
 
 /// A request whose answer is looked at on its way back.
@@ -76,10 +79,11 @@ impl Remote {
     pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let owner = Owner { principal: caller.whose(), session };
+        let authority = self.authority(&parts.headers, door.hall.secret());
         let headers = self.upstream_headers(parts.headers);
-        let asked = Asked { door, caller, owner, method: parts.method, headers };
+        let asked = Asked { door, caller, owner, method: parts.method, headers, authority };
         match asked.method {
-            Method::POST => match self.incoming.read(&asked.headers, body).await {
+            Method::POST => match self.incoming.read(&asked.owner.principal, &asked.headers, body).await {
                 Ok(message) => self.post(asked, message).await,
                 Err(refused) => *refused,
             },
@@ -90,6 +94,27 @@ impl Remote {
             }
             _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
         }
+    }
+
+    /// As for every API: whose credential a client passes on says whose effect it is. The operator's is everybody's.
+    fn authority(&self, headers: &HeaderMap, secret: Option<&Secret>) -> String {
+        let mut passed_on = headers.clone();
+        self.headers.keys().for_each(|name| drop(passed_on.remove(name)));
+        match (secret, shown(&passed_on)) {
+            (Some(secret), shown) if !shown.is_empty() => {
+                format!("{}\ncredential: {}", self.server.authority, secret.mac("principal", &[&shown]))
+            }
+            _ => self.server.authority.clone(),
+        }
+    }
+
+    /// The server as this client sees it.
+    fn server_for(&self, asked: &Asked<'_>, told: Option<Arc<CallStream>>) -> Arc<Server> {
+        let (client, headers) = (self.client.clone(), asked.headers.clone());
+        let told = told.map(|told| told as _);
+        let link = RemoteLink::for_client(client, headers, told, asked.door.hall.clock.clone());
+        let whose = format!("{}\n{}", asked.caller.whose(), asked.authority);
+        Arc::new(self.server.through(Link::Remote(link), asked.authority.clone(), whose))
     }
 
     /// All that is not about one connection. Compressed answers could not be looked at.
@@ -172,7 +197,8 @@ impl Remote {
             Ok(response) => response,
             Err(refused) => return *refused,
         };
-        let watch = Watch { door: Arc::clone(asked.door), server: Arc::clone(&self.server), id, watched };
+        let server = self.server_for(asked, None);
+        let watch = Watch { door: Arc::clone(asked.door), server, id, watched };
         let (head, body) = response.into_parts();
         if is_stream(&head.headers) {
             let (writer, piped) = Piped::new();
@@ -189,12 +215,9 @@ impl Remote {
     }
 
     async fn call(&self, asked: Asked<'_>, id: Id, message: Message) -> Response {
-        let Asked { door, caller, owner, headers, .. } = &asked;
+        let Asked { door, caller, owner, .. } = &asked;
         let stream = Arc::new(CallStream::default());
-        let client = self.client.clone();
-        let link =
-            RemoteLink::for_client(client, headers.clone(), Some(stream.clone()), door.hall.clock.clone());
-        let server = Arc::new(self.server.through(Link::Remote(link)));
+        let server = self.server_for(&asked, Some(Arc::clone(&stream)));
         let params = message.params.clone().unwrap_or_default();
         let tools = server.tools(&era::meta_of(text(&params))).await;
         let connection: Arc<Connection> = self.connections.of(owner, caller.clone());

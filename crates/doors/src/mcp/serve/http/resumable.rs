@@ -11,6 +11,9 @@ const KEPT_TIME: Duration = Duration::from_secs(300);
 /// Calls of one server whose streams are kept. Of more the oldest that have ended go first.
 const KEPT_MAX: usize = 256;
 
+/// What those that have ended may hold together. The answer itself is in the ledger, and a repeat gets it from there.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
 #[derive(Debug, Default)]
 pub struct Resumable(Mutex<Vec<Kept>>);
 
@@ -43,10 +46,19 @@ impl Resumable {
 
     /// A call is over. A stream without ids cannot be asked for, so it is not kept.
     pub fn ended(&self, stream: &Arc<CallStream>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !stream.has_ids() {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             all.retain(|kept| !Arc::ptr_eq(&kept.stream, stream));
         }
+        let sizes = all.iter().filter(|kept| kept.stream.is_over()).map(|kept| kept.stream.bytes());
+        let mut excess = sizes.sum::<usize>().saturating_sub(KEPT_BYTES_MAX);
+        all.retain(|kept| {
+            let goes = excess > 0 && kept.stream.is_over();
+            if goes {
+                excess = excess.saturating_sub(kept.stream.bytes());
+            }
+            !goes
+        });
     }
 
     /// What follows this event, if it was one of a guarded call.

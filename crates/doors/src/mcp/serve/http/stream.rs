@@ -102,6 +102,16 @@ impl CallStream {
         }
     }
 
+    /// What it holds.
+    pub fn bytes(&self) -> usize {
+        let state = self.lock();
+        let last = state.items.back().map_or(0, |item| match item {
+            Item::Last { raw, .. } => raw.len(),
+            Item::Event { .. } | Item::Pause => 0,
+        });
+        state.bytes + last
+    }
+
     pub fn is_over(&self) -> bool {
         self.lock().over
     }
