@@ -18,10 +18,22 @@ pub struct Pins(pub BTreeMap<String, Pin>);
 pub struct Pin {
     /// The definition as it was first used, or as it was last accepted.
     pub hash: Digest,
+    /// The same in words, for whoever is to judge a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
     pub since: At,
     /// Another definition that the server offers since, and that nobody has accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_text: Option<String>,
+}
+
+/// A definition, as it is offered now.
+#[derive(Debug, Clone, Copy)]
+pub struct Offered<'a> {
+    pub hash: Digest,
+    pub text: &'a str,
 }
 
 /// How a tool compares with its pin.
@@ -37,7 +49,14 @@ struct Servers(BTreeMap<String, ()>);
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Compares a tool with its pin. The first use pins it; a change is journaled, once.
-    pub async fn pin(&self, server: &str, tool: &str, hash: Digest, now: At) -> Result<Pinned, Error> {
+    pub async fn pin(
+        &self,
+        server: &str,
+        tool: &str,
+        definition: Offered<'_>,
+        now: At,
+    ) -> Result<Pinned, Error> {
+        let Offered { hash, text } = definition;
         for _ in 0..RACES_MAX {
             let (revision, mut pins) = self.pins_at(server).await?;
             let (pinned, kind) = match pins.0.get_mut(tool) {
@@ -45,15 +64,17 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 Some(pin) if pin.offered == Some(hash) => return Ok(Pinned::Changed),
                 // It is what it was again: whatever else was offered is withdrawn.
                 Some(pin) if pin.hash == hash => {
-                    pin.offered = None;
+                    (pin.offered, pin.offered_text) = (None, None);
                     (Pinned::Same, "definition_restored")
                 }
                 Some(pin) => {
-                    pin.offered = Some(hash);
+                    (pin.offered, pin.offered_text) = (Some(hash), Some(text.to_owned()));
                     (Pinned::Changed, "definition_changed")
                 }
                 None => {
-                    pins.0.insert(tool.to_owned(), Pin { hash, since: now, offered: None });
+                    let text = Some(text.to_owned());
+                    let pin = Pin { hash, text, since: now, offered: None, offered_text: None };
+                    pins.0.insert(tool.to_owned(), pin);
                     (Pinned::Same, "definition_pinned")
                 }
             };
@@ -71,7 +92,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let mut accepted = Vec::new();
             for (name, pin) in pins.0.iter_mut().filter(|(name, _)| tool.is_none_or(|tool| tool == *name)) {
                 if let Some(offered) = pin.offered.take() {
-                    (pin.hash, pin.since) = (offered, now);
+                    (pin.hash, pin.text, pin.since) = (offered, pin.offered_text.take(), now);
                     accepted.push(name.clone());
                 }
             }

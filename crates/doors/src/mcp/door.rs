@@ -138,7 +138,7 @@ impl Door {
     /// the long way, which asks: a description instructs a model, and a hint makes a change look like a read.
     fn lets_read(self: &Arc<Self>, server: &Arc<Server>, tools: &Tools, tool: &str) -> bool {
         let Some(definition) = tools.get(tool) else { return !self.holds_changed(server) };
-        if server.is_pinned(tool, server.shown(definition)) {
+        if server.is_pinned(tool, server.shown(definition).hash) {
             return true;
         }
         if self.holds_changed(server) {

@@ -5,21 +5,23 @@ use super::tools::Definition;
 use crate::runtime::ServedGate;
 use semel_core::time::At;
 use semel_ledger::Error;
-use semel_ledger::pins::Pinned;
+use semel_ledger::pins::{Offered, Pinned};
 use std::io::Write as _;
+use std::sync::Arc;
 
 /// Asks the ledger once for each definition: one that was found unchanged is not asked for again.
 pub async fn check(
     gate: &ServedGate,
     server: &Server,
-    definition: &Definition,
+    definition: &Arc<Definition>,
     now: At,
 ) -> Result<Pinned, Error> {
-    let (tool, hash) = (&definition.name, server.shown(definition));
+    let shown = server.shown(definition);
+    let (tool, hash) = (&definition.name, shown.hash);
     if server.is_pinned(tool, hash) {
         return Ok(Pinned::Same);
     }
-    let pinned = gate.ledger.pin(&server.name, tool, hash, now).await?;
+    let pinned = gate.ledger.pin(&server.name, tool, Offered { hash, text: &shown.text }, now).await?;
     match pinned {
         Pinned::Same => server.pinned(tool, hash),
         // Asked for again each time, since somebody may accept it; told once.

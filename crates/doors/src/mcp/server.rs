@@ -76,7 +76,7 @@ struct Known {
     /// Definitions that were found to be as they were pinned.
     pinned: HashMap<String, Digest>,
     /// Definitions as clients were last shown them: what a server tells semel itself may be something else.
-    shown: HashMap<String, Digest>,
+    shown: HashMap<String, Arc<Definition>>,
     /// Changed definitions that somebody was told about.
     told: HashMap<String, Digest>,
 }
@@ -163,8 +163,8 @@ impl Server {
     }
 
     /// The definition of a tool that a model goes by: as it was shown, else as it was listed.
-    pub fn shown(&self, definition: &Definition) -> Digest {
-        self.lock().shown.get(&definition.name).copied().unwrap_or(definition.hash)
+    pub fn shown(&self, definition: &Arc<Definition>) -> Arc<Definition> {
+        Arc::clone(self.lock().shown.get(&definition.name).unwrap_or(definition))
     }
 
     pub fn is_pinned(&self, tool: &str, hash: Digest) -> bool {
@@ -186,7 +186,7 @@ impl Server {
         page.add_page(result);
         let mut known = self.lock();
         for definition in page.iter() {
-            known.shown.insert(definition.name.clone(), definition.hash);
+            known.shown.insert(definition.name.clone(), Arc::clone(definition));
         }
         let mut tools = match (first, known.leafing.take()) {
             (true, _) => Tools::default(),

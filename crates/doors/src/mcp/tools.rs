@@ -19,6 +19,8 @@ pub struct Definition {
     pub output: Output,
     /// Of all that a model is shown, and of what it must obey.
     pub hash: Digest,
+    /// The same for people, shortened where it is long.
+    pub text: String,
     /// The names of its arguments.
     pub arguments: Vec<String>,
     /// Arguments that the stateless era mirrors into headers: header name and argument.
@@ -64,14 +66,39 @@ impl Definition {
         };
         let schema = members.object("inputSchema");
         let arguments = schema.object("properties").names().map(str::to_owned).collect();
-        let hash = hash(tool, &members);
-        Some(Definition { headers: mirrored(&members), arguments, hash, name, annotations, output })
+        let (hash, text) = (hash(tool, &members), in_lines(&members));
+        Some(Definition { headers: mirrored(&members), arguments, hash, text, name, annotations, output })
     }
 }
 
 /// Icons and the like may change with every release; what instructs a model may not.
+const SHOWN: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+
+/// As much of a definition as people read of one. Ten thousand tools must fit into memory too.
+const TEXT_BYTES_MAX: usize = 4 * 1024;
+
+/// A definition in lines that can be compared.
+fn in_lines(members: &Members<'_>) -> String {
+    let mut text = String::new();
+    for name in SHOWN {
+        let Some(value) = members.get(name) else { continue };
+        let value = match serde_json::from_str::<serde_json::Value>(value) {
+            Ok(serde_json::Value::String(words)) => words,
+            Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_default(),
+            Err(_) => value.to_owned(),
+        };
+        text.push_str(&format!("{name}: {value}\n"));
+    }
+    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+    if end < text.len() {
+        let more = text.len() - end;
+        text.truncate(end);
+        text.push_str(&format!("… ({more} bytes more)\n"));
+    }
+    text
+}
+
 fn hash(tool: &str, members: &Members<'_>) -> Digest {
-    const SHOWN: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
     let shown = SHOWN.map(|name| match members.get(name) {
         // What has no canonical form is compared as it is written.
         Some(value) => json::parse(value).map_or_else(|_| value.to_owned(), |value| value.canonical()),

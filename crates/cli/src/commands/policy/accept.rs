@@ -7,6 +7,7 @@ use crate::output::Hinted;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::pins::Pin;
 use serde_json::json;
+use similar::TextDiff;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &PolicyAccept) -> anyhow::Result<ExitCode> {
@@ -52,7 +53,7 @@ fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<ExitCode> {
         .filter(|(_, _, pin)| pin.offered.is_some())
         .collect();
     if context.output.json {
-        let item = |(server, tool, pin): &(&String, &String, &Pin)| json!({"server": server, "tool": tool, "pinned": pin.hash, "since": pin.since.to_string(), "offered": pin.offered});
+        let item = |(server, tool, pin): &(&String, &String, &Pin)| json!({"server": server, "tool": tool, "pinned": pin.hash, "since": pin.since.to_string(), "offered": pin.offered, "was": pin.text, "is": pin.offered_text});
         let items: Vec<_> = waiting.iter().map(item).collect();
         context.output.document(&json!({"schema_version": 1, "items": items, "next": null}));
         return Ok(ExitCode::SUCCESS);
@@ -60,12 +61,25 @@ fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<ExitCode> {
     for (server, tool, pin) in &waiting {
         let (server, tool) = (neutral::line(server), neutral::line(tool));
         context.output.data(format_args!("{server}/{tool}  changed; first used as it was {}", pin.since));
+        if let Some(change) = change(pin) {
+            context.output.data(change);
+        }
     }
     match waiting.is_empty() {
         true => context.output.say("Every tool is as it was when it was first used."),
-        false => {
-            context.output.say("hint: look at the tool's definition, then: semel policy accept SERVER/TOOL")
-        }
+        false => context.output.say("hint: if the tool may be so: semel policy accept SERVER/TOOL"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What changed of a definition, line by line. Of one that was pinned by an older semel only what it is now is known.
+fn change(pin: &Pin) -> Option<String> {
+    let is = pin.offered_text.as_deref()?;
+    let was = pin.text.as_deref().unwrap_or_default();
+    let diff = TextDiff::from_lines(was, is);
+    let mut unified = diff.unified_diff();
+    let unified = unified.context_radius(1).to_string();
+    // The changed lines alone: whose they are stands above them.
+    let lines = unified.lines().filter(|line| !line.starts_with("@@"));
+    Some(lines.map(|line| format!("  {}", neutral::line(line))).collect::<Vec<_>>().join("\n"))
 }

@@ -95,3 +95,25 @@ fn the_same_key_of_two_tenants_or_two_principals_is_two_effects() {
         assert_eq!(same, outcome == "replayed", "no answer crosses: {answer:?}");
     }
 }
+
+#[test]
+fn a_session_of_one_principal_is_closed_to_another_that_knows_its_id() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let served = Served::before(&home, &upstream.url());
+    let [ann, bob] = ["ann", "bob"].map(|name| token(&home, &["--scope", "agent", "--name", name]).0);
+    let ask = |token: &str, method: &str, headers: &str, body: &str| {
+        let headers = format!("Semel-Token: {token}\r\n{headers}");
+        served.ask_raw(&format!("{method} /mcp/bank HTTP/1.1"), &headers, body).answer()
+    };
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
+    let kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+    assert_eq!(ask(&ann, "POST", kind, &hello.to_string()).status, 200);
+    let session = "Mcp-Session-Id: s-1\r\n";
+    let before = upstream.heard().len();
+    assert_eq!(ask(&bob, "DELETE", session, "").status, 404);
+    assert_eq!(ask(&bob, "GET", session, "").status, 404);
+    assert_eq!(upstream.heard().len(), before, "the server hears nothing of it");
+    assert_eq!(ask(&ann, "DELETE", session, "").status, 200);
+}

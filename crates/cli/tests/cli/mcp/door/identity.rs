@@ -115,3 +115,27 @@ fn an_idempotency_key_arrives_upstream_and_stays_the_same_over_attempts_and_rest
     );
     assert_ne!(last["arguments"]["idempotency_key"], *keys[0]);
 }
+
+/// Nothing reaches a server that has ended, so nothing of the budget is spent on it.
+#[test]
+fn a_key_is_kept_for_the_server_that_comes_after_one_that_died() {
+    let tool = r#"{"tools":[{"name":"create_order","inputSchema":{"type":"object","properties":{"idempotency_key":{"type":"string"}}}}]}"#;
+    let dies = |dies: bool| json!({"pages": [tool], "calls": {"create_order": {"dies": dies}}});
+    let stage = Stage::telling(dies(true)).rule(
+        "create_order",
+        "class = \"consequential\"\ninject = { arg = \"idempotency_key\" }\nbudget = 2",
+    );
+    let first = stage.open().call("create_order", json!({"order": "1"}));
+    assert_eq!(receipt(&first)["code"], "in_doubt", "{first}");
+    stage.tell(dies(false));
+    let second = stage.open().call("create_order", json!({"order": "1"}));
+    assert_eq!(
+        (&receipt(&second)["ok"], &receipt(&second)["attempt"]),
+        (&true.into(), &2.into()),
+        "{second}"
+    );
+    let keys: Vec<_> =
+        stage.heard_calls().iter().map(|call| call["arguments"]["idempotency_key"].clone()).collect();
+    assert_eq!(keys.len(), 2, "{keys:?}");
+    assert!(keys[0].is_string() && keys[0] == keys[1], "{keys:?}");
+}

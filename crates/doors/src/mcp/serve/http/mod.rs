@@ -4,6 +4,7 @@ mod child;
 mod children;
 mod connections;
 mod incoming;
+mod opened;
 mod relay;
 mod remote;
 mod respond;

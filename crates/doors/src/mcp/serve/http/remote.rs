@@ -2,6 +2,7 @@
 
 use super::connections::Connections;
 use super::incoming::Incoming as Messages;
+use super::opened::Opened;
 use super::respond;
 use super::resumable::{Owner, Resumable};
 use super::stream::CallStream;
@@ -42,6 +43,7 @@ pub struct Remote {
     /// What the operator sends along; it wins over what clients send.
     headers: HeaderMap,
     connections: Connections,
+    opened: Opened,
     resumable: Arc<Resumable>,
     incoming: Messages,
 }
@@ -71,6 +73,7 @@ impl Remote {
             client,
             headers,
             connections: Connections::default(),
+            opened: Opened::default(),
             resumable: Arc::default(),
             incoming: Messages::default(),
         }
@@ -79,6 +82,9 @@ impl Remote {
     pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let owner = Owner { principal: caller.whose(), session };
+        if !self.opened.may_use(&owner) {
+            return problem(StatusCode::NOT_FOUND, "there is no such session");
+        }
         let authority = self.authority(&parts.headers, door.hall.secret());
         let headers = self.upstream_headers(parts.headers);
         let asked = Asked { door, caller, owner, method: parts.method, headers, authority };
@@ -90,6 +96,7 @@ impl Remote {
             Method::GET => self.get(asked).await,
             Method::DELETE => {
                 self.connections.forget(&asked.owner);
+                self.opened.closed(&asked.owner);
                 self.forward(&asked, Bytes::new()).await
             }
             _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
@@ -200,6 +207,9 @@ impl Remote {
         let server = self.server_for(asked, None);
         let watch = Watch { door: Arc::clone(asked.door), server, id, watched };
         let (head, body) = response.into_parts();
+        if let Some(session) = head.headers.get(SESSION).and_then(|id| id.to_str().ok()) {
+            self.opened.by(&asked.owner, session);
+        }
         if is_stream(&head.headers) {
             let (writer, piped) = Piped::new();
             tokio::spawn(watch.stream(body, writer));
