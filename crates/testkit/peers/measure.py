@@ -54,11 +54,9 @@ async def main() -> None:
             client = Client(stdio_client(parameters, errlog=silent), mode="legacy")
             clients[name] = await stack.enter_async_context(client)
             await clients[name].list_tools()
-        # First, so that everything is warm for what is timed, and the ledger is one that has been in use.
-        rates = {name: [] for name in clients}
-        for _ in range(plan["rounds"]):
-            for name, client in clients.items():
-                rates[name].append(await rate(client, plan["calls"], plan["together"]))
+        # So that everything is warm, and the ledger is one that has been in use.
+        for client in clients.values():
+            await rate(client, 3 * plan["calls"], plan["together"])
         times = {(name, tool): [] for name in clients for tool in ("charge", "get")}
         order = list(times)
         for _ in range(plan["calls"]):
@@ -66,6 +64,10 @@ async def main() -> None:
             shuffle(order)
             for name, tool in order:
                 times[name, tool].append(await call(clients[name], tool))
+        rates = {name: [] for name in clients}
+        for _ in range(plan["rounds"]):
+            for name, client in clients.items():
+                rates[name].append(await rate(client, plan["calls"], plan["together"]))
         found = {
             name: {
                 **{tool: statistics.median(times[name, tool]) * 1e6 for tool in ("charge", "get")},
