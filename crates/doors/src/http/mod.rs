@@ -6,5 +6,6 @@ pub mod headers;
 pub mod server;
 pub mod sse;
 pub mod target;
+pub mod turns;
 
 pub use beside::beside;

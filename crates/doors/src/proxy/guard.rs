@@ -8,6 +8,7 @@ use super::streamed::Begun;
 use super::upstream::{HttpUpstream, Live, LiveBody};
 use crate::delivery::Delivery;
 use crate::hall::Hall;
+use crate::http::turns::Turn;
 use crate::unstoppable::Unstoppable;
 use axum::response::Response;
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 /// How long after an attempt's deadline its caller looks again: the claim is a little younger than the request.
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
@@ -37,7 +38,7 @@ pub struct Guarded {
     pub headers: HeaderMap,
     pub body: Bytes,
     /// Its place among the large ones, if it is one.
-    pub turn: Option<OwnedSemaphorePermit>,
+    pub turn: Option<Turn>,
     pub understood: Understood,
     pub intent: Intent,
     /// When it came, on the monotonic clock.

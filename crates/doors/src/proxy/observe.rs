@@ -36,7 +36,7 @@ pub struct Observed<'a> {
 
 impl Observed<'_> {
     pub async fn pass(self, body: &mut Body) -> Result<Response, Refused> {
-        let (payload, turn) = match self.intake.whole(body).await {
+        let (payload, turn) = match self.intake.whole(&self.caller, body).await {
             Ok(Whole { bytes, turn }) => {
                 self.write_down(&bytes);
                 (Payload::from(bytes), turn)

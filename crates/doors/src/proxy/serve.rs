@@ -132,7 +132,7 @@ async fn looked_into(
         let observed = Observed { hall, intake, offer, caller, wishes, others, place, parts };
         return Box::pin(observed.pass(body)).await;
     }
-    let whole = offers.intake.whole(body).await.map_err(|part| take::not_whole(&part.why))?;
+    let whole = offers.intake.whole(&caller, body).await.map_err(|part| take::not_whole(&part.why))?;
     let arguments = Arguments::read(&place, parts.uri.query(), &parts.headers, &whole.bytes);
     let arguments = arguments.map_err(|bad| malformed(&NotUnderstood::from(bad)))?;
     let asked =

@@ -1,17 +1,17 @@
 //! Requests are read whole before anything is done with them: what is not whole causes nothing.
 
 use super::refused::{Refused, malformed, refuse};
+use crate::caller::Caller;
 use crate::http::body::{self, Gathered, PAUSE_MAX, Unreadable};
+use crate::http::turns::{Turn, Turns};
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{EXPECT, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// As much as a request that may change something has. Files of that size go by other ways.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -19,6 +19,7 @@ pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most requests are smaller. Larger ones are held a few at a time, so that many clients together stay bounded too.
 const SMALL_BYTES_MAX: usize = 1 << 20;
 const LARGE_AT_ONCE: usize = 16;
+const LARGE_OF_ONE: usize = 8;
 
 /// How long a large one waits for its place, and how long it may keep it until it is whole.
 const PLACE_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -26,12 +27,12 @@ const LARGE_TIME_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub struct Intake {
-    large: Arc<Semaphore>,
+    large: Turns,
 }
 
 impl Default for Intake {
     fn default() -> Self {
-        Intake { large: Arc::new(Semaphore::new(LARGE_AT_ONCE)) }
+        Intake { large: Turns::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
     }
 }
 
@@ -39,7 +40,7 @@ impl Default for Intake {
 #[derive(Debug)]
 pub struct Whole {
     pub bytes: Bytes,
-    pub turn: Option<OwnedSemaphorePermit>,
+    pub turn: Option<Turn>,
 }
 
 /// What there is of a body that is not whole.
@@ -50,7 +51,7 @@ pub struct Part {
 }
 
 impl Intake {
-    pub async fn whole(&self, body: &mut Body) -> Result<Whole, Part> {
+    pub async fn whole(&self, caller: &Caller, body: &mut Body) -> Result<Whole, Part> {
         let part = |bytes, why| Err(Part { bytes, why });
         if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
             return part(Bytes::new(), Unreadable::TooLarge(BODY_BYTES_MAX));
@@ -70,9 +71,8 @@ impl Intake {
                 return part(gathered.bytes(), Unreadable::TooLarge(BODY_BYTES_MAX));
             }
             if turn.is_none() && gathered.len() > SMALL_BYTES_MAX {
-                let place = Arc::clone(&self.large).acquire_owned();
-                match tokio::time::timeout(PLACE_WAIT_MAX, place).await {
-                    Ok(place) => turn = place.ok(),
+                match tokio::time::timeout(PLACE_WAIT_MAX, self.large.take(&caller.whose())).await {
+                    Ok(taken) => turn = taken,
                     Err(_) => return part(gathered.bytes(), Unreadable::Crowded),
                 }
                 late_from = Some(crate::runtime::moment() + LARGE_TIME_MAX);
@@ -173,6 +173,11 @@ mod tests {
     use super::*;
     use crate::http::body::Piped;
 
+    fn named(principal: &str) -> Caller {
+        let (tenant, principal) = ("t".to_owned(), principal.to_owned());
+        Caller { tenant, principal, run: None, surrounding_run: None }
+    }
+
     fn large() -> Bytes {
         Bytes::from(vec![b'x'; SMALL_BYTES_MAX + 1])
     }
@@ -181,14 +186,15 @@ mod tests {
     async fn a_large_body_waits_for_its_turn_and_not_for_ever() {
         let intake = Intake::default();
         let mut held = Vec::new();
-        for _ in 0..LARGE_AT_ONCE {
-            held.push(intake.whole(&mut Body::from(large())).await.expect("there is a place"));
+        for _ in 0..LARGE_OF_ONE {
+            held.push(intake.whole(&named("ann"), &mut Body::from(large())).await.expect("there is a place"));
         }
-        let refused = intake.whole(&mut Body::from(large())).await.expect_err("there is none");
+        let refused = intake.whole(&named("ann"), &mut Body::from(large())).await.expect_err("there is none");
         assert_eq!((refused.why, refused.bytes.len()), (Unreadable::Crowded, large().len()));
-        assert!(intake.whole(&mut Body::from("small")).await.is_ok());
+        assert!(intake.whole(&named("ann"), &mut Body::from("small")).await.is_ok());
+        assert!(intake.whole(&named("bob"), &mut Body::from(large())).await.is_ok(), "another has its own");
         held.pop();
-        assert!(intake.whole(&mut Body::from(large())).await.is_ok());
+        assert!(intake.whole(&named("ann"), &mut Body::from(large())).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -203,7 +209,7 @@ mod tests {
         };
         let mut body = Body::new(body);
         let read = async {
-            let part = intake.whole(&mut body).await;
+            let part = intake.whole(&named("ann"), &mut body).await;
             drop(body);
             part.expect_err("it takes too long")
         };
