@@ -20,16 +20,33 @@ const HOP_BY_HOP: [HeaderName; 10] = [
 
 /// Takes out what must not be given on: the above, and whatever `Connection` names.
 pub fn end_to_end(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in HOP_BY_HOP.iter().chain(&named) {
+    if has(headers, &header::CONNECTION) {
+        let named: Vec<HeaderName> = headers
+            .get_all(header::CONNECTION)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .filter_map(|name| name.trim().parse().ok())
+            .collect();
+        for name in named {
+            headers.remove(name);
+        }
+    }
+    for name in &HOP_BY_HOP {
+        remove(headers, name);
+    }
+}
+
+/// Takes one out that is mostly not there.
+pub fn remove(headers: &mut HeaderMap, name: &HeaderName) {
+    if has(headers, name) {
         headers.remove(name);
     }
+}
+
+/// Messages have a handful of headers: to look at all of them takes less than to hash a name.
+fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
+    headers.keys().any(|known| known == name)
 }
 
 /// As they come, values are slices of what a connection has read, and keep all of that as long as they live. What is

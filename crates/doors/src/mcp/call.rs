@@ -186,6 +186,11 @@ impl ToolCall {
         changed.then(|| arguments.to_string())
     }
 
+    /// Whether its tool has room for a reason to repeat it: an argument of that name is not its own.
+    pub fn offers_again(&self) -> bool {
+        self.own.contains(&AGAIN)
+    }
+
     /// What a probe needs to speak to the same server in the same era.
     pub fn meta(&self) -> String {
         let params = Members::parse(&self.params).unwrap_or_default();

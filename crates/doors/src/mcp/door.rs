@@ -19,7 +19,7 @@ use crate::hall::Hall;
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
-use semel_core::policy::rule::DryRun;
+use semel_core::policy::rule::{Again, DryRun, Rulings};
 use semel_core::policy::{Mode, Rule};
 use semel_core::wording;
 use semel_gate::clock::Clock;
@@ -210,6 +210,8 @@ impl Door {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
             // Only who is in trouble is told what to look with; most calls are not.
+            may_report: server.settings.own_tools && rule.rulings == Rulings::Agent,
+            may_repeat: server.settings.decorate && rule.again == Again::Agent && call.offers_again(),
             check_with: passed.answer.trouble.as_ref().and_then(|_| self.to_check(server, tools, &call.tool)),
             news: &news,
         };

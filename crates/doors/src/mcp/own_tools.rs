@@ -200,7 +200,8 @@ async fn report(
     }
     let rule = door.hall.policy.rule_for(&ActionFacts::new(action, &Json::Null));
     if rule.rulings != Rulings::Agent {
-        return Err(format!("{action} leaves this decision to a person: semel ledger resolve {id}"));
+        let how = wording::in_doubt(&known.effect).human_next_step;
+        return Err(format!("{action} leaves this decision to a person: {how}"));
     }
     if !matches!(known.effect.state, State::InDoubt(_)) {
         return Err(format!("{id} is not in doubt; nothing was changed."));

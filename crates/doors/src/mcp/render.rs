@@ -1,6 +1,6 @@
 //! From what a call got to the response that a client, and a model behind it, can use.
 
-use super::call::{META_RECEIPT, ToolCall};
+use super::call::{AGAIN, META_RECEIPT, ToolCall};
 use super::classify::words;
 use super::frame::Frame;
 use super::members::{Members, quoted};
@@ -50,13 +50,17 @@ pub struct Around<'a> {
     pub output: &'a Output,
     /// A read-only tool of the same server that may show whether it happened.
     pub check_with: Option<&'a str>,
+    /// The model itself may say what it found out about a doubt.
+    pub may_report: bool,
+    /// It may repeat on purpose what is answered from the record.
+    pub may_repeat: bool,
     pub news: &'a [String],
 }
 
 pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) -> Frame {
     let answer = &passed.answer;
     if let (GivenReply::Live, Some(live)) = (&passed.reply, live) {
-        return with_receipt(live, answer, &notices(answer), around);
+        return with_receipt(live, answer, &notices(answer, around), around);
     }
     if let Some(frame) = sep_3182(answer, around.call) {
         return frame;
@@ -72,7 +76,7 @@ pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) ->
                 recorded.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
             answer_with(answer, Some(words(&result)).filter(|words| !words.trim().is_empty()), around)
         }
-        Some(recorded) => with_receipt(&recorded, answer, &notices(answer), around),
+        Some(recorded) => with_receipt(&recorded, answer, &notices(answer, around), around),
         None if answer.outcome == OutcomeWord::Ran && answer.trouble.is_some() => {
             answer_with(answer, live.and_then(said).filter(|said| !said.is_empty()), around)
         }
@@ -157,12 +161,16 @@ fn receipt(answer: &Answer) -> String {
 
 /// The short visible notice of a replay, and of a success that is not what it seems: taken on and not done yet, not
 /// confirmed, done twice. `_meta` alone does not reach every model.
-fn notices(answer: &Answer) -> Vec<String> {
+fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
     let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
     let ran = answer.outcome == OutcomeWord::Ran && answer.ok;
     let replayed = matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined);
+    let again = match answer.outcome == OutcomeWord::Replayed && around.may_repeat {
+        true => format!(" If it must happen once more, say why in {AGAIN}."),
+        false => String::new(),
+    };
     match &answer.reason {
-        Some(reason) if replayed || ran => vec![format!("[semel] {}{id}.", capital(reason))],
+        Some(reason) if replayed || ran => vec![format!("[semel] {}{id}.{again}", capital(reason))],
         _ => Vec::new(),
     }
 }
@@ -196,6 +204,9 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
     let words = match &mut answer.trouble {
         Some(trouble) => {
             look_with(trouble, around.check_with);
+            if trouble.code == Code::InDoubt && around.may_report {
+                trouble.next_step.push_str(" What you find out, record with `semel_report`.");
+            }
             own_words = known.map(|known| format!("The tool itself said: {known}"));
             trouble_words(trouble, answer.effect_id.map(|id| id.to_string()))
         }

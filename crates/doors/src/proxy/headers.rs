@@ -1,7 +1,7 @@
 //! Which headers go up, which come back, and which of them a replay repeats.
 
 use super::offer::Offer;
-use crate::http::headers::end_to_end;
+use crate::http::headers::{self, end_to_end};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use semel_core::policy::upstreams::CREDENTIALS;
@@ -32,9 +32,9 @@ const REPLAYED_BYTES_MAX: usize = 4 * 1024;
 pub fn upward(mut headers: HeaderMap, offer: &Offer) -> HeaderMap {
     end_to_end(&mut headers);
     remove(&mut headers, |name| name.starts_with(OWN));
-    headers.remove(header::EXPECT);
+    headers::remove(&mut headers, &header::EXPECT);
     // Which pages may ask was decided here.
-    headers.remove(header::ORIGIN);
+    headers::remove(&mut headers, &header::ORIGIN);
     headers.insert(header::HOST, offer.host.clone());
     if offer.injects_credentials {
         for name in CREDENTIALS {

@@ -47,7 +47,14 @@ fn in_doubt() -> Trouble {
 /// The response as JSON.
 fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output, news: &[String]) -> Value {
     let call = call(params);
-    let around = Around { call: &call, output, check_with: Some("list_charges"), news };
+    let around = Around {
+        call: &call,
+        output,
+        check_with: Some("list_charges"),
+        may_report: false,
+        may_repeat: false,
+        news,
+    };
     let frame = response(passed, live, &around);
     serde_json::from_slice(&frame.to_bytes()).expect("a response is JSON")
 }
@@ -63,7 +70,14 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
     let live = message(r#"{"id":"semel-1","result":{"content":[ ],"n":1.0,"big":18446744073709551616}}"#);
     let passed = passed(answer(OutcomeWord::Ran, None, None), GivenReply::Live);
     let call = call(CHARGE);
-    let around = Around { call: &call, output: &Output::Free, check_with: None, news: &[] };
+    let around = Around {
+        call: &call,
+        output: &Output::Free,
+        check_with: None,
+        may_report: false,
+        may_repeat: false,
+        news: &[],
+    };
     let bytes = response(&passed, Some(&live), &around).to_bytes();
     let text = std::str::from_utf8(&bytes).unwrap();
     assert!(
@@ -202,4 +216,32 @@ fn secrets_of_arguments_and_results_are_not_kept() {
     assert_eq!(recorded(&plain, &secrets).unwrap(), br#"{"result":{"content":[ ],"n":1.0}}"#);
     let large = format!(r#"{{"id":1,"result":{{"content":"{}"}}}}"#, "x".repeat(REPLY_BYTES_MAX));
     assert_eq!(recorded(&message(&large), &secrets), None);
+}
+
+#[test]
+fn a_model_is_told_of_the_ways_that_are_open_to_it() {
+    let call = call(CHARGE);
+    let around = |open: bool| Around {
+        call: &call,
+        output: &Output::Free,
+        check_with: None,
+        may_report: open,
+        may_repeat: open,
+        news: &[],
+    };
+    let says = |passed: &Passed, open: bool| {
+        String::from_utf8(response(passed, None, &around(open)).to_bytes().to_vec()).expect("text")
+    };
+    let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
+    assert!(
+        says(&held, true).contains("record with `semel_report`")
+            && !says(&held, false).contains("semel_report")
+    );
+    let recorded = br#"{"result":{"content":[]}}"#.to_vec();
+    let replay = answer(OutcomeWord::Replayed, None, Some("done 3 s ago"));
+    let replayed = passed(replay, GivenReply::Recorded(recorded));
+    assert!(
+        says(&replayed, true).contains("say why in semel_again")
+            && !says(&replayed, false).contains("semel_again")
+    );
 }
