@@ -236,6 +236,14 @@ pub enum LedgerCommand {
         #[arg(long, alias = "note", value_name = "TEXT")]
         reason: String,
     },
+    /// Let an effect happen once more, where its rule leaves repeats to a person: the next equal call runs.
+    Again {
+        /// An effect id, or the end of one.
+        effect: String,
+        /// Why.
+        #[arg(long, alias = "note", value_name = "TEXT")]
+        reason: String,
+    },
     /// Take an effect back, as an effect of its own, where its rule says how.
     Undo(Undo),
     /// Print every effect, one JSON document a line.

@@ -115,7 +115,7 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
         }
         // Nothing happened, so a corrected call under the same key is no drift.
         State::NotApplied(_) => Decision::Claim(Claiming::NextAttempt),
-        State::Applied(_) => match applied(effect, intent, rule, situation.now) {
+        State::Applied(_) => match applied(effect, intent, rule, situation.now, drifted) {
             Err(_) if drifted => drift(),
             Err(replay) => Decision::Replay(replay),
             Ok(Decision::Claim(_)) if next_may_be_lost(rule, situation) => Decision::Unremembered,
@@ -163,8 +163,16 @@ fn may_resend(effect: &Effect, rule: &Rule, now: At) -> bool {
 const KEY_LIFE_MARGIN: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// `Err` names the replay that applies unless the call has drifted.
-fn applied(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Result<Decision, Replay> {
+fn applied(
+    effect: &Effect,
+    intent: &Intent,
+    rule: &Rule,
+    now: At,
+    drifted: bool,
+) -> Result<Decision, Replay> {
     let delivered = effect.delivered_at;
+    // What was let happen once more is what happened, and nothing else under its name.
+    let released = effect.released.is_some() && rule.again != Again::Never && !drifted;
     if let Some(reason) = &intent.again {
         if effect.occurrence.reason.as_ref() == Some(reason) {
             return Err(Replay::SameOccurrence);
@@ -183,6 +191,9 @@ fn applied(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Result<Dec
             (Again::Agent, _) | (Again::Person, AskedBy::Person) => {
                 Decision::Claim(Claiming::NextEffect { reason: Some(reason.clone()), possible_repeat: false })
             }
+            (Again::Person, _) if released => {
+                Decision::Claim(Claiming::NextEffect { reason: Some(reason.clone()), possible_repeat: false })
+            }
             (again, _) => Decision::Refuse(Refusal::AgainNotAllowed(again)),
         });
     }
@@ -192,6 +203,9 @@ fn applied(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Result<Dec
         return Err(Replay::Reissue);
     }
     let next = |possible_repeat| Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat });
+    if released {
+        return Ok(next(false));
+    }
     let over = intent.window.is_some_and(|window| now >= delivered.plus(window));
     if intent.named_by == NamedBy::CallerKey {
         // For ever, unless the upstream's own keys have a life, and a key means something new after it.

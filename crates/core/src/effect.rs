@@ -34,6 +34,9 @@ pub struct Effect {
     /// It was taken back. It happened all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<Undone>,
+    /// Somebody lets it happen once more, where its rule leaves that to a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<Ruling>,
 }
 
 fn is_zero(epoch: &u64) -> bool {

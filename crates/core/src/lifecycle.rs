@@ -73,6 +73,10 @@ pub enum Event {
     },
     /// An effect of its own has taken it back.
     Undone(Undone),
+    /// It may happen once more.
+    Released {
+        ruling: Ruling,
+    },
     /// The store may have lost a later claim of an effect that it holds to be in doubt or not to have happened
     /// (rule 9).
     Forgotten {
@@ -168,6 +172,7 @@ impl Event {
             Event::Refuted { .. } => "refuted",
             Event::Delivered { .. } => "delivered",
             Event::Undone(_) => "undone",
+            Event::Released { .. } => "released",
             Event::Forgotten { .. } => "forgotten",
         }
     }
@@ -277,6 +282,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
                 attempt.verdict = Verdict::Unproven;
             }
             next.delivered_at = None;
+            next.released = None;
             next.state =
                 State::InDoubt(InDoubt { since: ruling.at, why: Doubt::Reopened(ruling.reason.clone()) });
         }
@@ -290,6 +296,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
             }
             next.delivered_at = None;
             next.undo = None;
+            next.released = None;
             next.state = not_applied(*at, NotAppliedWhy::Refuted(what.clone()), None);
         }
         (State::Applied(_), Event::Delivered { at }) => {
@@ -298,6 +305,9 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         // It happened, and stays on record as what it is.
         (State::Applied(_), Event::Undone(undone)) => {
             next.undone.get_or_insert(*undone);
+        }
+        (State::Applied(_), Event::Released { ruling }) => {
+            next.released = Some(ruling.clone());
         }
         // A refuted effect is never run again by itself, so there is nothing that a lost claim could double.
         (state, Event::Forgotten { at, epoch }) if may_have_been_claimed_since(state) => {
@@ -337,6 +347,7 @@ impl Effect {
             delivered_at: None,
             undo: None,
             undone: None,
+            released: None,
         };
         start(&mut effect, new, false);
         effect
@@ -356,6 +367,7 @@ impl Effect {
             delivered_at: None,
             undo: None,
             undone: None,
+            released: None,
         }
     }
 }

@@ -244,7 +244,7 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
         }
         _ => (
             "a person",
-            "Do it once more yourself, in the tool's own interface; or set again = \"agent\" in the rule until it is done.".to_owned(),
+            format!("semel ledger again {} --reason TEXT  # lets the next equal call run", effect.id),
         ),
     };
     let next = match again {

@@ -47,6 +47,16 @@ pub struct EffectJson {
     pub undone: Option<UndoneJson>,
     /// It takes another effect back.
     pub undoes: Option<UndoesJson>,
+    /// Somebody lets it happen once more.
+    pub released: Option<ReleasedJson>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Released")]
+pub struct ReleasedJson {
+    pub by: String,
+    pub reason: String,
+    pub at: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -131,6 +141,11 @@ impl EffectJson {
                 effect_id: undoes.effect,
                 by: undoes.by.clone(),
                 reason: undoes.reason.as_str().to_owned(),
+            }),
+            released: effect.released.as_ref().map(|ruling| ReleasedJson {
+                by: ruling.by.clone(),
+                reason: ruling.reason.as_str().to_owned(),
+                at: ruling.at.to_string(),
             }),
         }
     }

@@ -106,7 +106,8 @@ fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
         Event::SenderGone { attempt, .. } => Details { attempt: Some(*attempt), ..only },
         Event::RuledApplied { ruling, .. }
         | Event::RuledNotApplied { ruling }
-        | Event::Reopened { ruling } => {
+        | Event::Reopened { ruling }
+        | Event::Released { ruling } => {
             Details { by: Some(&ruling.by), reason: Some(&ruling.reason), ..only }
         }
         Event::Refuted { what, .. } => Details { what: Some(what), ..only },

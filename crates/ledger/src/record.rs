@@ -256,6 +256,7 @@ mod tests {
             effect.undo = Some(undo);
             effect.undone = Some(Undone { by: EffectId(9), at: At(5) });
             let reason = Reason::parse("wrong order").expect("a reason");
+            effect.released = Some(Ruling { by: "ann".into(), reason: reason.clone(), at: At(6) });
             let undoes = Some(Undoes { effect: EffectId(3), by: "ann".into(), reason });
             effect.facts = Arc::new(Facts { undoes, ..Facts::clone(&effect.facts) });
             row.body = encode(&effect);

@@ -58,6 +58,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.change_newest(id, Event::Reopened { ruling }, ReplyChange::Drop, now).await
     }
 
+    /// Lets the newest effect of its record happen once more.
+    pub async fn release(&self, id: EffectId, ruling: Ruling) -> Result<Changed, Error> {
+        let now = ruling.at;
+        self.change_newest(id, Event::Released { ruling }, ReplyChange::Keep, now).await
+    }
+
     async fn change_newest(
         &self,
         id: EffectId,

@@ -30,6 +30,7 @@ fn every_command_prints_exactly_one_document() {
         &["ledger", "show", &id],
         &["ledger", "get", "--key", "done"],
         &["ledger", "resolve", &id, "--applied", "--reason", "seen"],
+        &["ledger", "again", &id, "--reason", "once more"],
         &["ledger", "reopen", &id, "--reason", "no"],
         &["ledger", "prune"],
         &["ledger", "epoch"],

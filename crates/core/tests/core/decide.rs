@@ -481,6 +481,35 @@ fn a_person_may_repeat_where_an_agent_may_not() {
 }
 
 #[test]
+fn what_a_person_released_happens_once_more_and_is_still_what_it_was() {
+    let with = |change: &dyn Fn(&mut Scene)| {
+        one(|scene, _| {
+            scene.rule.again = Again::Person;
+            scene.rule.class = Class::Consequential;
+            scene.effect.state = applied(Evidence::Reported, Some(1));
+            scene.effect.delivered_at = Some(late());
+            scene.effect.released = Some(ruling());
+            change(scene);
+            true
+        })
+    };
+    let next = |reason| Decision::Claim(Claiming::NextEffect { reason, possible_repeat: false });
+    assert_eq!(with(&|_| {}), next(None));
+    assert_eq!(with(&|scene| scene.intent.again = Some(reason("new"))), next(Some(reason("new"))));
+    assert_eq!(with(&|scene| scene.effect.released = None), Decision::Replay(Replay::Repeat));
+    // Who has not seen its answer gets that first; a transport's second sending is no second wish.
+    assert_eq!(with(&|scene| scene.effect.delivered_at = None), Decision::Replay(Replay::Undelivered));
+    let reissued = with(&|scene| {
+        scene.intent.call_id = Some("c".into());
+        scene.effect.attempts[0].call_id = Some("c".into());
+    });
+    assert_eq!(reissued, Decision::Replay(Replay::Reissue));
+    let drifted = with(&|scene| scene.effect.marks = marks(9));
+    assert!(matches!(drifted, Decision::Refuse(Refusal::Drift { .. })), "{drifted:?}");
+    assert_eq!(with(&|scene| scene.rule.again = Again::Never), Decision::Replay(Replay::Repeat));
+}
+
+#[test]
 fn what_was_sent_before_decides_whether_it_can_be_sent_again() {
     let with = |now_keyed: bool| {
         one(|scene, _| {

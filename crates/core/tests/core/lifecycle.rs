@@ -92,6 +92,7 @@ fn event(row: &str, effect: &Effect) -> Event {
         "refuted" => Event::Refuted { what: "404".into(), at: late() },
         "delivered" => Event::Delivered { at: late() },
         "undone" => Event::Undone(Undone { by: EffectId(7), at: late() }),
+        "released" => Event::Released { ruling: ruling() },
         "forgotten" => Event::Forgotten { at: late(), epoch: 1 },
         other => panic!("no event for the row {other:?}"),
     }
@@ -165,7 +166,7 @@ fn the_table_leaves_out_no_event_and_no_kind_of_state() {
     assert_eq!(kinds, KINDS.into_iter().collect(), "a kind of state is in no column");
 }
 
-const EVENT_WORDS: [&str; 17] = [
+const EVENT_WORDS: [&str; 18] = [
     "claimed",
     "resent",
     "settled_applied",
@@ -183,6 +184,7 @@ const EVENT_WORDS: [&str; 17] = [
     "delivered",
     "forgotten",
     "undone",
+    "released",
 ];
 
 const KINDS: [&str; 19] = [

@@ -25,6 +25,7 @@ enum Choice {
     Confirm,
     Refute,
     Deliver,
+    Release,
     Forget,
 }
 
@@ -41,6 +42,7 @@ fn choice() -> impl Strategy<Value = Choice> {
         1 => Just(Choice::Confirm),
         1 => Just(Choice::Refute),
         1 => Just(Choice::Deliver),
+        1 => Just(Choice::Release),
         1 => Just(Choice::Forget),
     ]
 }
@@ -75,6 +77,7 @@ fn event(choice: &Choice, effect: &Effect, now: At) -> Event {
         Choice::Confirm => Event::Confirmed,
         Choice::Refute => Event::Refuted { what: "404".into(), at: now },
         Choice::Deliver => Event::Delivered { at: now },
+        Choice::Release => Event::Released { ruling },
         Choice::Forget => Event::Forgotten { at: now, epoch: effect.epoch + 1 },
     }
 }

@@ -96,6 +96,7 @@ pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {
         delivered_at: None,
         undo: None,
         undone: None,
+        released: None,
     }
 }
 

@@ -150,6 +150,15 @@ pub fn routes() -> Vec<Route> {
             answering!(rulings::reopen),
         ),
         post(
+            "/effects/{id}/again",
+            Operator,
+            "again",
+            "Let an effect happen once more, where its rule leaves repeats to a person.",
+            form::<rulings::Again>,
+            form::<EffectJson>,
+            answering!(rulings::again),
+        ),
+        post(
             "/effects/{id}/undo",
             Operator,
             "undo",

@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub struct Resolve {
     pub verdict: VerdictWord,
     /// How you know.
-    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
     pub reason: String,
     /// What it answered, for whoever asks next. Of a command: its standard output, as a text.
     #[schemars(with = "Option<serde_json::Value>")]
@@ -50,7 +50,15 @@ pub enum VerdictWord {
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Reopen {
     /// Why.
-    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
+    pub reason: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub struct Again {
+    /// Why.
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
     pub reason: String,
 }
 
@@ -85,6 +93,18 @@ pub async fn reopen(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let ruling = ruling(&who, &reopen.reason, now)?;
     let changed = gate.ledger.reopen(effect.id, ruling).await;
     told(&api, changed.map_err(|error| refused(error, effect.id, "no ruling made it so"))?).await
+}
+
+pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let id = asked.param("id").to_owned();
+    let (who, _, _, again) = asked.json::<Again>().await?;
+    let gate = api.gate()?;
+    let now = gate.clock.now();
+    let (_, effect) = named::effect(&api, &who, &id, now).await?;
+    let ruling = ruling(&who, &again.reason, now)?;
+    let changed = gate.ledger.release(effect.id, ruling).await;
+    let why = "only what was done can be done again";
+    told(&api, changed.map_err(|error| refused(error, effect.id, why))?).await
 }
 
 fn ruling(who: &Who, reason: &str, at: At) -> Result<Ruling, Problem> {

@@ -200,7 +200,7 @@ pub struct Cancel {
     #[serde(default)]
     lift: bool,
     /// Why, for whoever reads the ledger.
-    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
     reason: Option<String>,
 }
 

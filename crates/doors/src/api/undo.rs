@@ -22,7 +22,7 @@ use std::time::Duration;
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Undo {
     /// Why.
-    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x85]"))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
     pub reason: String,
     /// Say what would happen, and do nothing.
     #[serde(default)]

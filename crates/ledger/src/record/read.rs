@@ -32,7 +32,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
     // Most effects have one attempt.
     let mut attempts = Ok(Vec::with_capacity(1));
     let (mut opened_at, mut epoch, mut delivered_at) = (At(0), 0, None);
-    let (mut undo, mut undone) = (Ok(None), None);
+    let (mut undo, mut undone, mut released) = (Ok(None), None, None);
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => id = Some(EffectId(u128::from_be_bytes(value.array()?))),
@@ -53,6 +53,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
                 Err(unread) => undo = Err(known(unread)?),
             },
             11 => undone = Some(self::undone(value)?),
+            12 => released = Some(ruling(value)?),
             _ => {}
         }
     }
@@ -74,6 +75,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
         delivered_at,
         undo: undo.unwrap_or_default(),
         undone,
+        released,
     };
     Ok(Readable { effect, newer })
 }

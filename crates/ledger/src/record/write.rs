@@ -26,6 +26,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
         delivered_at,
         undo,
         undone,
+        released,
     } = effect;
     let mut out = Out::with_capacity(BYTES_USUAL);
     out.bytes(1, &id.0.to_be_bytes());
@@ -49,6 +50,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
             out.number(2, at.0);
         });
     }
+    ruling(&mut out, 12, released.as_ref());
     // Last, so that no record that was cut off passes for a whole one.
     out.message(6, |out| self::state(out, state));
     out.finish()

@@ -1,5 +1,6 @@
 //! `semel ledger`: what was done, what nobody knows, and rulings on it.
 
+mod again;
 mod attention;
 mod epoch;
 mod export;
@@ -46,6 +47,7 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::Tail(tail)) => tail::run(context, tail),
         Some(LedgerCommand::Resolve(resolve)) => resolve::run(context, resolve),
         Some(LedgerCommand::Reopen { effect, reason }) => reopen::run(context, effect, reason),
+        Some(LedgerCommand::Again { effect, reason }) => again::run(context, effect, reason),
         Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
         Some(LedgerCommand::Prune { replies }) => prune::run(context, replies.as_deref()),

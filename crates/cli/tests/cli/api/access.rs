@@ -78,6 +78,7 @@ fn what_is_another_tenants_is_as_good_as_absent() {
         ("GET", "/effects/{}/reply", None),
         ("POST", "/effects/{}/resolve", Some(json!({"verdict": "applied", "reason": "x"}))),
         ("POST", "/effects/{}/reopen", Some(json!({"reason": "x"}))),
+        ("POST", "/effects/{}/again", Some(json!({"reason": "x"}))),
         ("POST", "/effects/{}/probe", Some(json!({"found": "yes"}))),
     ] {
         let ask = |id: &str| {

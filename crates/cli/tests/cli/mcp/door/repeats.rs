@@ -153,3 +153,23 @@ fn a_thread_of_the_agent_is_no_scope() {
     }
     assert_eq!(stage.world().len(), 1);
 }
+
+/// A rule that leaves repeats to a person is no dead end for the person.
+#[test]
+fn a_person_lets_a_tool_repeat_once() {
+    let stage = Stage::with_tools(&["create_order"])
+        .rule("create_order", "class = \"consequential\"\nagain = \"person\"");
+    let mut line = stage.open();
+    let order = json!({"order": "1"});
+    assert_eq!(receipt(&line.call("create_order", order.clone()))["outcome"], "ran");
+    let held = line.call("create_order", json!({"order": "1", "semel_again": "the first one broke"}));
+    assert_eq!(receipt(&held)["code"], "held_for_person", "{held}");
+    let step = receipt(&held)["human_next_step"].as_str().expect("a step").to_owned();
+    let (command, _comment) = step.split_once("  #").expect("a command with a comment");
+    let released = stage.semel(command.replace("TEXT", "broken").split(' ').skip(1));
+    assert_eq!(released.code, Some(0), "{released:?}");
+    assert_eq!(stage.recorded()[0]["released"]["reason"], "broken");
+    assert_eq!(receipt(&line.call("create_order", order.clone()))["outcome"], "ran");
+    assert_eq!(receipt(&line.call("create_order", order))["outcome"], "replayed", "once, and not for ever");
+    assert_eq!(stage.world().len(), 2);
+}
