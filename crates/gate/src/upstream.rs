@@ -22,6 +22,11 @@ pub trait Upstream: Send {
         true
     }
 
+    /// Whether somebody still waits for what this call comes to.
+    fn is_awaited(&self) -> bool {
+        true
+    }
+
     /// Carries out one attempt and reads its answer.
     fn send(&mut self, sending: Sending<'_>) -> impl Future<Output = Sent> + Send;
 

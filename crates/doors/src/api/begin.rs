@@ -14,7 +14,7 @@ use semel_core::ids::{AttemptNo, EffectId, IdempotencyKey, Nonce, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{self, Json};
 use semel_core::policy::rule::{EffectWording, Origin, Rule};
-use semel_core::policy::{ActionFacts, Policy, duration};
+use semel_core::policy::{ActionFacts, Mode, Policy, duration};
 use semel_core::wording;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Begun, GivenReply, Passed, Taken};
@@ -228,7 +228,9 @@ impl Wish {
     fn rule(&self, policy: &Policy) -> Result<Rule, Problem> {
         let facts = ActionFacts::new(&self.action, &self.arguments);
         let operator = policy.rule_for(&facts);
-        if let Some(class) = self.class.filter(|_| operator.origin != Origin::Default)
+        // Without a rule only a strict policy has said anything of it.
+        let said = operator.origin != Origin::Default || policy.mode == Mode::Strict;
+        if let Some(class) = self.class.filter(|_| said)
             && class.is_weaker_than(operator.class)
         {
             // The policy is the operator's; whoever makes a call may ask for more protection, not for less.

@@ -18,7 +18,7 @@ use semel_core::intent::Intent;
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -57,7 +57,8 @@ pub async fn guard(guarded: Guarded) -> Response {
     let guarded = Arc::new(guarded);
     loop {
         let (begun, mut begins) = oneshot::channel();
-        let pass = Unstoppable::new(pass(Arc::clone(&guarded), begun));
+        let waits = Arc::new(());
+        let pass = Unstoppable::new(pass(Arc::clone(&guarded), begun, Arc::downgrade(&waits)));
         let patience = async {
             match guarded.understood.rule.timeout {
                 Some(timeout) => guarded.hall.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
@@ -76,7 +77,7 @@ pub async fn guard(guarded: Guarded) -> Response {
     }
 }
 
-async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>) -> Ended {
+async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>, awaited: Weak<()>) -> Ended {
     let Guarded { hall, understood, intent, .. } = &*guarded;
     let _working = hall.busy.begin();
     let gate = match &hall.gate {
@@ -85,7 +86,7 @@ async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>) -> Ended {
     };
     // Whoever has read the answer of the request before means another one now.
     hall.leaving.gone(intent.key).await;
-    let mut upstream = HttpUpstream::of(&guarded, Some(begun));
+    let mut upstream = HttpUpstream::of(&guarded, begun, awaited);
     let passed = gate.pass(intent, &understood.rule, &mut upstream).await;
     let live = upstream.finish();
     let mut passed = match passed {

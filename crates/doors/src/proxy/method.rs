@@ -4,8 +4,23 @@ use http::{HeaderMap, Method};
 
 /// Names under which frameworks let a request have another method than its own: a header, a parameter of a query, a
 /// field of a form. Some read `_` as `-`, and all of them read any case.
-const NAMES: [&str; 5] =
-    ["-method", "x-http-method-override", "x-http-method", "x-method-override", "x-method"];
+const NAMES: [&str; 7] = [
+    "-method",
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "x-method",
+    "http-method-override",
+    "method-override",
+];
+
+/// Headers by which some servers take a request for another address than its own.
+const OTHER_PLACES: [&str; 3] = ["x-original-url", "x-rewrite-url", "x-override-url"];
+
+/// The header by which a request leads elsewhere than its rule was chosen for.
+pub fn leads_elsewhere(headers: &HeaderMap) -> Option<&'static str> {
+    OTHER_PLACES.into_iter().find(|name| headers.keys().any(|known| known == name))
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the request says that its method is another one, and `{0}` is none")]
@@ -57,7 +72,13 @@ mod tests {
         for query in ["_METHOD=put", "_Method=Put", "X-HTTP-Method-Override=PUT", "x_http_method=put"] {
             assert_eq!(overrides(&HeaderMap::new(), Some(query)), Ok(vec![Method::PUT]), "{query}");
         }
-        for name in ["X-HTTP-METHOD-OVERRIDE", "x_http_method_override", "X-Method-Override", "X-Method"] {
+        for name in [
+            "HTTP-Method-Override",
+            "X-HTTP-METHOD-OVERRIDE",
+            "x_http_method_override",
+            "X-Method-Override",
+            "X-Method",
+        ] {
             let name = http::HeaderName::from_bytes(name.as_bytes()).unwrap();
             let headers = HeaderMap::from_iter([(name, "PUT".parse().unwrap())]);
             assert_eq!(overrides(&headers, None), Ok(vec![Method::PUT]), "{headers:?}");

@@ -83,6 +83,9 @@ async fn answer(offers: &Offers, mut parts: Parts, body: &mut Body) -> Result<Re
         return Ok(Box::pin(llm::serve::answer(&offers.hall, offer, caller, parts, body)).await);
     }
     let mut others = method::overrides(&parts.headers, parts.uri.query()).map_err(|bad| malformed(&bad))?;
+    if let Some(name) = method::leads_elsewhere(&parts.headers) {
+        return Err(malformed(&format!("{name} names another address than the request's own")));
+    }
     let wishes = Wishes::of(&parts.headers).map_err(|bad| malformed(&bad))?;
     if parts.headers.contains_key(STEP) {
         let why = "Semel-Step names an answer of a model, and this is none; Idempotency-Key names a request";

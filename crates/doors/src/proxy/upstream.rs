@@ -26,6 +26,7 @@ use semel_gate::clock::Clock;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Recorded, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::pin::pin;
+use std::sync::Weak;
 use tokio::sync::oneshot;
 
 /// What of an unclear answer is shown: enough to see what it was.
@@ -52,14 +53,16 @@ pub struct HttpUpstream<'a> {
     prepared: Option<Prepared>,
     /// Gets an answer that is too large to be held back, once.
     begun: Option<oneshot::Sender<Begun>>,
+    /// Alive as long as the caller waits.
+    awaited: Weak<()>,
     live: Option<Live>,
     /// What a probe brought back of a lost answer.
     found: Option<Json>,
 }
 
 impl<'a> HttpUpstream<'a> {
-    pub fn of(guarded: &'a Guarded, begun: Option<oneshot::Sender<Begun>>) -> HttpUpstream<'a> {
-        HttpUpstream { guarded, prepared: None, begun, live: None, found: None }
+    pub fn of(guarded: &'a Guarded, begun: oneshot::Sender<Begun>, awaited: Weak<()>) -> HttpUpstream<'a> {
+        HttpUpstream { guarded, prepared: None, begun: Some(begun), awaited, live: None, found: None }
     }
 
     /// The newest answer. A connection that was not used is given back.
@@ -259,6 +262,10 @@ fn shown_as(status: StatusCode, body: &[u8]) -> Value {
 }
 
 impl Upstream for HttpUpstream<'_> {
+    fn is_awaited(&self) -> bool {
+        self.awaited.strong_count() > 0
+    }
+
     fn is_at_hand(&mut self) -> bool {
         self.guarded.offer.client.is_at_hand(&mut self.prepared)
     }

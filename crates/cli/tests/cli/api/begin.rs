@@ -289,3 +289,18 @@ fn a_reply_is_kept_without_secrets_and_a_giant_one_not_at_all() {
         assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "{}", file.display());
     }
 }
+
+#[test]
+fn a_strict_policy_is_the_operators_word_and_no_call_weakens_it() {
+    let home = Home::new();
+    let served = Served::start(&home, "mode = \"strict\"\n");
+    let agent = Client::new(&served, &agent(&home));
+    for class in ["read", "convergent", "act"] {
+        let answer = agent.begin(json!({"action": "fn:charge", "arguments": {}, "class": class}));
+        assert_eq!(answer.status, 403, "{class}: {answer:?}");
+        let ran = home.semel(["run", "--class", class, "--policy", "semel.toml", "--", "touch", "there"]);
+        assert_eq!((ran.code, home.work().join("there").exists()), (Some(2), false), "{class}: {ran:?}");
+    }
+    let answer = agent.begin(json!({"action": "fn:charge", "arguments": {}, "class": "consequential"}));
+    assert_eq!(outcome(&answer), "run");
+}

@@ -44,6 +44,8 @@ pub enum Act {
     Cut,
     /// Waits for `release`, then creates.
     Hold,
+    /// Changes the world, waits for `release`, and closes without a word.
+    HoldAndVanish,
     /// Creates, with so many bytes of an answer, in chunks.
     Large(usize),
     /// The same with a length, and its second half only after `release`.
@@ -226,6 +228,10 @@ impl Api {
                 self.held();
                 self.lock().effects += 1;
                 reply(stream, 201, "", "{\"id\":\"held\"}")
+            }
+            Act::HoldAndVanish => {
+                self.held();
+                None
             }
             Act::Large(bytes) => {
                 write(stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;

@@ -39,6 +39,22 @@ fn a_rule_holds_with_whatever_slash_it_is_written() {
     assert_eq!(stage.api.effects(), 1);
 }
 
+/// Some servers believe a header about the address.
+#[test]
+fn a_header_that_names_another_address_is_refused() {
+    let stage = Stage::with(CHARGES);
+    for name in ["X-Original-URL", "X-Rewrite-URL"] {
+        for method in ["POST", "GET"] {
+            let headers = format!("{JSON}{name}: /v1/charges\r\n");
+            let body = if method == "POST" { "{}" } else { "" };
+            assert_eq!(stage.send(method, "/v1/other", &headers, body).status, 400, "{name} {method}");
+        }
+    }
+    let twice = "Semel-Run-Id: a\r\nSemel-Run-Id: b\r\n";
+    assert_eq!(stage.send("POST", "/v1/charges", &format!("{JSON}{twice}"), "{}").status, 400);
+    assert_eq!(stage.api.heard().len(), 0);
+}
+
 #[test]
 fn parameters_of_a_path_tell_requests_apart() {
     let stage = Stage::with("[[rule]]\nmatch = \"http:POST *\"\nclass = \"consequential\"\n");

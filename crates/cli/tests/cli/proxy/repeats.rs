@@ -71,6 +71,26 @@ fn what_converges_is_sent_again_within_its_budget() {
     assert_eq!(stage.api.heard().len(), 9);
 }
 
+/// Whoever has gone may have written something else since.
+#[test]
+fn what_converges_is_not_sent_again_for_a_client_that_has_gone() {
+    let mut stage = Stage::plain();
+    stage.api.next(Act::HoldAndVanish);
+    let first = stage.ask("PUT", "/things/1", JSON, r#"{"v":1}"#);
+    stage.home.wait_until("it is under way", || stage.api.effects() == 1);
+    drop(first);
+    assert_eq!(became(&stage.send("PUT", "/things/1", JSON, r#"{"v":2}"#)).1, "ran");
+    stage.api.release();
+    // It ends once all that is under way has ended.
+    assert!(stage.served.stop().success());
+    let heard: Vec<String> = stage.api.heard().iter().map(|heard| heard.text()).collect();
+    assert_eq!(heard, [r#"{"v":1}"#, r#"{"v":2}"#]);
+    // Whoever asks again gets it, and knows what it asks for.
+    stage.restart_after_stop();
+    assert_eq!(became(&stage.send("PUT", "/things/1", JSON, r#"{"v":1}"#)).1, "ran");
+    assert_eq!(stage.api.effects(), 3);
+}
+
 #[test]
 fn after_its_timeout_a_request_is_in_doubt_until_its_answer_comes() {
     let stage = Stage::with("[[rule]]\nmatch = \"http:POST bank/*\"\ntimeout = \"200ms\"\n");

@@ -53,6 +53,11 @@ impl Stage {
     /// Ends semel and starts it again on the same ledger.
     pub fn restart(&mut self) {
         assert!(self.served.stop().success());
+        self.restart_after_stop();
+    }
+
+    /// Starts it again on the same ledger.
+    pub fn restart_after_stop(&mut self) {
         self.served = Served::start(&self.home, &self.policy);
     }
 

@@ -20,6 +20,9 @@ pub fn caller(
 ) -> Result<Caller, Box<Response>> {
     let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
     let (tenant, principal) = (credential.tenant().to_owned(), credential.principal(secret));
+    if parts.headers.get_all(RUN).iter().nth(1).is_some() {
+        return Err(Box::new(problem(StatusCode::BAD_REQUEST, "Semel-Run-Id is there twice")));
+    }
     let run = match parts.headers.remove(RUN) {
         None => None,
         Some(run) => match run.to_str().ok().and_then(|run| Run::named(run).ok()) {
