@@ -234,8 +234,11 @@ impl Wish {
             && class.is_weaker_than(operator.class)
         {
             // The policy is the operator's; whoever makes a call may ask for more protection, not for less.
-            let detail =
-                format!("class {class} is weaker than {}, which says {}", operator.origin, operator.class);
+            let who = match operator.origin {
+                Origin::Default => "the strict mode".to_owned(),
+                origin => origin.to_string(),
+            };
+            let detail = format!("class {class} is weaker than {who}, which says {}", operator.class);
             return Err(Problem::new(StatusCode::FORBIDDEN, detail));
         }
         let mut rule = policy.rule_for(&ActionFacts { class_override: self.class, ..facts });

@@ -94,11 +94,11 @@ impl Asked {
             && class.is_weaker_than(operator.class)
         {
             // The policy is the operator's; whoever makes a call may ask for more protection, not for less.
-            anyhow::bail!(
-                "--class {class} is weaker than {}, which says {}",
-                operator.origin,
-                operator.class
-            );
+            let who = match operator.origin {
+                Origin::Default => "the strict mode".to_owned(),
+                origin => origin.to_string(),
+            };
+            anyhow::bail!("--class {class} is weaker than {who}, which says {}", operator.class);
         }
         let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
         let mut rule = policy.rule_for(&facts);
