@@ -466,7 +466,7 @@ pub struct Token {
 
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token. It is printed once and kept nowhere.
+    /// Make a token. It is printed once; only its hash is kept.
     Create(TokenCreate),
     /// List the tokens that there are.
     List,

@@ -323,7 +323,8 @@ impl Effect {
     }
 
     /// Rule 5: whether a probe's "no" counts now. It does only if every attempt that may have been carried out
-    /// is past its last moment for sending, or its holder is proven dead, and `quiet` has elapsed since.
+    /// is past its last moment for sending, or its holder is proven dead, and `quiet` has elapsed since, and since an
+    /// answer was last waited for.
     pub fn may_believe_no(&self, quiet: Duration, now: At) -> bool {
         let gone_since = |attempt: &Attempt| match (attempt.gone_at, attempt.last_send) {
             (Some(gone), LastSend::By(last)) => Some(gone.min(last)),
@@ -335,6 +336,14 @@ impl Effect {
         // the loss was seen.
         let lost = matches!(&self.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch);
         if lost && now < self.changed_at().plus(SEND_WITHIN + quiet) {
+            return false;
+        }
+        // While somebody still waited for its answer the upstream may have been at work, and what stands before it gives
+        // up sooner than it does.
+        if let State::InDoubt(InDoubt { since, why: Doubt::Ambiguous(_) | Doubt::DeadlinePassed }) =
+            &self.state
+            && now < since.plus(quiet)
+        {
             return false;
         }
         let mut unproven =

@@ -478,7 +478,8 @@ pub struct ProbeTable {
     pub found: Option<Spot<String>>,
     /// CEL over `resp`: the reply that was lost.
     pub reply: Option<Spot<String>>,
-    /// How long after the last possible sending a "no" begins to count: `5s` unless given.
+    /// How long after the last possible sending, and after the loss of the answer, a "no" begins to count: longer than
+    /// the upstream may still work by then. `5s` unless given.
     pub quiet: Option<Spot<String>>,
     /// Ask before the first attempt, and skip what is already there.
     pub before: Option<bool>,

@@ -290,6 +290,8 @@ fn an_http_api_has_defaults_and_every_fault_of_it_is_found() {
         "[upstream.a]\nurl = \"https://x?y=1\"\n",
         "[upstream.'a/b']\nurl = \"https://x\"\n",
         "[upstream.a]\nurl = \"https://x\"\npreset = \"strip\"\n",
+        "[upstream.a]\nurl = \"https://x\"\npreset = \"stripe\"\nservice = \"us.stripe\"\n",
+        "[upstream.a]\nurl = \"https://api.stripe.com\"\nservice = \"us\"\n",
         "[upstream.a]\nurl = \"https://x\"\nheaders = { Host = \"y\" }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { drift_status = 200 }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { pattern = \"(\" }\n",

@@ -9,6 +9,7 @@ use semel_core::effect::{
 };
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::lifecycle::{Alarm, Event, Lapse, keep_undo, next};
+use semel_core::time::At;
 use semel_core::undo::{Undo, UndoCall, Undone};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -478,4 +479,24 @@ fn what_was_undone_or_did_not_happen_cannot_be_undone() {
     assert_eq!(next(&after, &Event::Undone(again)).unwrap().effect.undone, Some(undone), "the first counts");
     let refuted = next(&done, &Event::Refuted { what: "404".into(), at: late() }).unwrap().effect;
     assert_eq!((refuted.undo.clone(), refuted.undoable()), (None, None));
+}
+
+/// A gateway gives up before what stands behind it does.
+#[test]
+fn a_no_does_not_count_until_it_has_been_quiet_since_the_answer_was_lost() {
+    let lost = CLAIMED.plus(Duration::from_secs(17));
+    for (why, counts_from) in [
+        (Doubt::Ambiguous("the connection broke".into()), lost),
+        (Doubt::DeadlinePassed, lost),
+        // Nobody has waited for anything: the last moment for sending is what counts.
+        (Doubt::HolderDied, CLAIMED.plus(SEND_WITHIN)),
+    ] {
+        let mut effect = effect(State::InDoubt(InDoubt { since: lost, why }), &[Verdict::Unproven]);
+        effect.attempts[0].claimed_at = CLAIMED;
+        effect.attempts[0].last_send = LastSend::By(CLAIMED.plus(SEND_WITHIN));
+        effect.attempts[0].gone_at = None;
+        let just_before = At(counts_from.plus(QUIET).0 - 1);
+        assert!(!effect.may_believe_no(QUIET, just_before), "{:?}", effect.state);
+        assert!(effect.may_believe_no(QUIET, counts_from.plus(QUIET)), "{:?}", effect.state);
+    }
 }

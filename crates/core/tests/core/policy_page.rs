@@ -65,7 +65,9 @@ impl Schema {
         let alternatives = property["anyOf"].as_array().or(property["allOf"].as_array());
         if let Some(alternatives) = alternatives {
             let told = alternatives.iter().filter(|one| one["type"] != "null").map(|one| self.value(one));
-            return told.collect::<Vec<_>>().join(" or ");
+            let mut told: Vec<String> = told.collect();
+            told.dedup();
+            return told.join(" or ");
         }
         if let Some(name) = property["$ref"].as_str() {
             let name = name.rsplit('/').next().expect("a reference has an end");

@@ -76,19 +76,20 @@ impl Origins {
         Target::parse(&address).map_err(|error| error.to_string())
     }
 
-    /// What is known of an address. Of several servers at one origin, the one whose path leads furthest.
+    /// What is known of an address. Of several servers at one origin, the one whose path leads furthest; of several
+    /// accounts at one address, none: another's credential would do it to somebody else.
     pub fn of(&self, target: &Target) -> Option<&Known> {
         let origin = Origin::of(target);
         let path = target.uri().path();
-        let mut best: Option<(usize, &Known)> = None;
-        for known in self.0.iter().filter(|known| known.origin == origin) {
+        let shared = |known: &Known| {
             let base = known.target.uri().path();
-            let shared = if path.starts_with(base) { base.len() } else { 0 };
-            if best.is_none_or(|(longest, _)| shared > longest) {
-                best = Some((shared, known));
-            }
-        }
-        best.map(|(_, known)| known)
+            if path.starts_with(base) { base.len() } else { 0 }
+        };
+        let here = || self.0.iter().filter(|known| known.origin == origin);
+        let furthest = here().map(&shared).max()?;
+        let mut nearest = here().filter(|known| shared(known) == furthest);
+        let one = nearest.next()?;
+        nearest.all(|other| other.headers == one.headers).then_some(one)
     }
 }
 
@@ -147,5 +148,12 @@ mod tests {
         assert_eq!(sent("https://x.example/b/1"), Some("for-b".parse().unwrap()));
         assert_eq!(sent("https://x.example/a?q=1"), Some("for-a".parse().unwrap()));
         assert_eq!(sent("https://y.example/a"), None);
+        let other = HeaderMap::from_iter([(http::header::AUTHORIZATION, "for-c".parse().unwrap())]);
+        origins.add(&target("https://x.example/a"), None, false, Ok(other));
+        assert!(
+            origins.of(&target("https://x.example/a/1")).is_none(),
+            "nobody knows which account is meant"
+        );
+        assert!(origins.of(&target("https://x.example/b/1")).is_some());
     }
 }

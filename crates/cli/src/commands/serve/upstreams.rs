@@ -18,9 +18,26 @@ use std::sync::Arc;
 pub fn prepare(context: &Context, policy: &Policy) -> anyhow::Result<BTreeMap<String, Arc<Offer>>> {
     let prepared = policy.upstreams.iter().map(|(name, api)| {
         let place = || format!("{}:{}: [upstream.{name}]", api.path.display(), api.line);
-        Ok((name.clone(), Arc::new(offer(context, policy, name, api).with_context(place)?)))
+        offer(context, policy, name, api).with_context(place)
     });
-    prepared.collect()
+    let mut offers: Vec<Offer> = prepared.collect::<anyhow::Result<_>>()?;
+    tell_accounts_apart(&mut offers);
+    Ok(offers.into_iter().map(|offer| (offer.name.clone(), Arc::new(offer))).collect())
+}
+
+/// Two upstreams at one address, each with a credential of its own, are two accounts, and their names tell them apart. One
+/// that is alone keeps its identity when its credential is renewed.
+fn tell_accounts_apart(offers: &mut [Offer]) {
+    let known: Vec<(String, HeaderMap)> =
+        offers.iter().map(|offer| (offer.authority.clone(), offer.headers.clone())).collect();
+    for offer in offers {
+        let other = known
+            .iter()
+            .any(|(authority, headers)| *authority == offer.authority && *headers != offer.headers);
+        if other {
+            offer.authority.push_str(&format!("\nupstream: {}", offer.name));
+        }
+    }
 }
 
 fn offer(context: &Context, policy: &Policy, name: &str, api: &HttpApi) -> anyhow::Result<Offer> {

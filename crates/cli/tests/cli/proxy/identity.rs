@@ -1,6 +1,9 @@
 //! What makes two requests the same, whatever form they come in; and where a key goes.
 
+use super::api::Api;
 use super::stage::{FORM, JSON, Stage, became, header};
+use crate::home::Home;
+use crate::serve::served::{Served, TOKEN};
 
 const ALL: &str = "[[rule]]\nmatch = \"http:{POST,PATCH} bank/*\"\nclass = \"consequential\"\n";
 
@@ -239,4 +242,25 @@ fn a_deliberate_repeat_has_a_key_of_its_own_for_the_upstream() {
     assert!(key.starts_with("semel_"), "{key}");
     assert_eq!(send("Semel-Again: a second box\r\n").0, "replayed");
     assert_eq!(stage.api.effects(), 2);
+}
+
+/// Two accounts of one API, each with the operator's credential for it.
+#[test]
+fn upstreams_with_credentials_of_their_own_are_two_accounts() {
+    let (home, api) = (Home::new(), Api::start());
+    let upstream = |name: &str, key: &str| {
+        format!(
+            "[upstream.{name}]\nurl = \"{}\"\nservice = \"bank\"\nheaders = {{ Authorization = \"{key}\" }}\n",
+            api.url()
+        )
+    };
+    let policy = [upstream("eu", "k-eu").as_str(), &upstream("us", "k-us"), ALL].concat();
+    let served = Served::start(&home, &policy);
+    let send = |name: &str| {
+        let headers = format!("Semel-Token: {TOKEN}\r\n{JSON}");
+        let first = format!("POST /p/{name}/charges HTTP/1.1");
+        became(&served.ask_raw(&first, &headers, r#"{"invoice":1}"#).answer()).1
+    };
+    assert_eq!([send("eu"), send("us"), send("eu"), send("us")], ["ran", "ran", "replayed", "replayed"]);
+    assert_eq!(api.effects(), 2);
 }

@@ -81,6 +81,16 @@ impl Check<'_> {
                 .find(|pack| pack.preset().is_some_and(|preset| covers_host(&preset.hosts, bare(host)))),
         };
         let preset = pack.and_then(Pack::preset);
+        if let (Some(service), Some(preset)) = (&table.value.service, &preset)
+            && !service.value.is_empty()
+            && service.value != preset.service
+        {
+            let what = format!(
+                "the rules of its preset are written for `{}`, and would match nothing",
+                preset.service
+            );
+            self.bad_upstream(service.span.clone(), what, "leave `service` out, or say preset = \"none\"");
+        }
         let service = table.value.service.as_ref().map(|service| service.value.clone());
         let source = self.input.source;
         Some(HttpApi {
