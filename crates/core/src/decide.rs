@@ -177,7 +177,11 @@ fn applied(
         if effect.occurrence.reason.as_ref() == Some(reason) {
             return Err(Replay::SameOccurrence);
         }
-        if let Some((number, _)) = effect.occurrence.earlier.iter().find(|(_, earlier)| earlier == reason) {
+        let known = effect.occurrence.earlier.iter().find(|(_, earlier)| earlier == reason);
+        if known.is_some_and(|(number, _)| *number == effect.occurrence.number) {
+            return Err(Replay::SameOccurrence);
+        }
+        if let Some((number, _)) = known {
             return Ok(Decision::ReplayEarlier(*number));
         }
         if delivered.is_none() {

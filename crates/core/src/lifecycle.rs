@@ -6,10 +6,10 @@ use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
     ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied,
-    NotAppliedWhy, Reply, Ruling, STORM, State, Verdict,
+    NotAppliedWhy, Occurrence, Reply, Ruling, STORM, State, Verdict,
 };
 use crate::identity::Marks;
-use crate::ids::{AttemptNo, Nonce, OwnerId, Run};
+use crate::ids::{AttemptNo, Nonce, OwnerId, Reason, Run};
 use crate::outcome::Outcome;
 use crate::time::At;
 use crate::undo::{Undo, Undone};
@@ -76,6 +76,10 @@ pub enum Event {
     /// It may happen once more.
     Released {
         ruling: Ruling,
+    },
+    /// Whoever asked for it once more, with this reason, got this one, which nobody had got yet.
+    Adopted {
+        reason: Reason,
     },
     /// The store may have lost a later claim of an effect that it holds to be in doubt or not to have happened
     /// (rule 9).
@@ -173,6 +177,7 @@ impl Event {
             Event::Delivered { .. } => "delivered",
             Event::Undone(_) => "undone",
             Event::Released { .. } => "released",
+            Event::Adopted { .. } => "adopted",
             Event::Forgotten { .. } => "forgotten",
         }
     }
@@ -308,6 +313,12 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         }
         (State::Applied(_), Event::Released { ruling }) => {
             next.released = Some(ruling.clone());
+        }
+        (State::Applied(_), Event::Adopted { reason }) => {
+            let Occurrence { number, earlier, .. } = &mut next.occurrence;
+            if !earlier.iter().any(|(_, known)| known == reason) {
+                earlier.push((*number, reason.clone()));
+            }
         }
         // A refuted effect is never run again by itself, so there is nothing that a lost claim could double.
         (state, Event::Forgotten { at, epoch }) if may_have_been_claimed_since(state) => {

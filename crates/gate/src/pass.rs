@@ -302,6 +302,18 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     // A key that was answered for one intent cannot come with another.
                     self.ledger.remember_alias(alias, found.key).await?;
                 }
+                let found = match (replay, &call.intent.again) {
+                    // Its retry must get the same, also once this one was delivered.
+                    (Replay::Undelivered, Some(reason)) => {
+                        match self.ledger.adopt(&found, reason, now).await {
+                            Ok(Some(adopted)) => Found { reply: found.reply, ..adopted },
+                            Ok(None) => return Ok(None),
+                            // A repeat is answered also by a ledger that cannot be written.
+                            Err(_) => found,
+                        }
+                    }
+                    _ => found,
+                };
                 Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now)))
             }
             Decision::ReplayRefusal => Ok(Some(answer_of_refused(found, OutcomeWord::Replayed))),

@@ -110,6 +110,7 @@ fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
         | Event::Released { ruling } => {
             Details { by: Some(&ruling.by), reason: Some(&ruling.reason), ..only }
         }
+        Event::Adopted { reason } => Details { reason: Some(reason), ..only },
         Event::Refuted { what, .. } => Details { what: Some(what), ..only },
         Event::Undone(undone) => Details { undone_by: Some(undone.by), ..only },
         Event::ProbedYes { .. }

@@ -8,7 +8,7 @@ use crate::{Error, journal};
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
 use semel_core::effect::{Reply, Ruling, State};
-use semel_core::ids::EffectId;
+use semel_core::ids::{EffectId, Reason};
 use semel_core::lifecycle::Event;
 use semel_core::time::At;
 use semel_core::undo::Undo;
@@ -62,6 +62,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn release(&self, id: EffectId, ruling: Ruling) -> Result<Changed, Error> {
         let now = ruling.at;
         self.change_newest(id, Event::Released { ruling }, ReplyChange::Keep, now).await
+    }
+
+    /// Records that whoever asked for a success once more, with this reason, is given the one that nobody has got yet, so
+    /// that the reason stands for it from now on. `None`: the record has gone on.
+    pub async fn adopt(&self, seen: &Found, reason: &Reason, now: At) -> Result<Option<Found>, Error> {
+        let event = Event::Adopted { reason: reason.clone() };
+        Ok(match self.write(seen, Change::to(&event, now)).await? {
+            Written::Done(changed) => Some(changed.found),
+            Written::Moved => None,
+        })
     }
 
     async fn change_newest(

@@ -94,6 +94,7 @@ fn event(row: &str, effect: &Effect) -> Event {
         "delivered" => Event::Delivered { at: late() },
         "undone" => Event::Undone(Undone { by: EffectId(7), at: late() }),
         "released" => Event::Released { ruling: ruling() },
+        "adopted" => Event::Adopted { reason: reason("once more") },
         "forgotten" => Event::Forgotten { at: late(), epoch: 1 },
         other => panic!("no event for the row {other:?}"),
     }
@@ -167,7 +168,7 @@ fn the_table_leaves_out_no_event_and_no_kind_of_state() {
     assert_eq!(kinds, KINDS.into_iter().collect(), "a kind of state is in no column");
 }
 
-const EVENT_WORDS: [&str; 18] = [
+const EVENT_WORDS: [&str; 19] = [
     "claimed",
     "resent",
     "settled_applied",
@@ -186,6 +187,7 @@ const EVENT_WORDS: [&str; 18] = [
     "forgotten",
     "undone",
     "released",
+    "adopted",
 ];
 
 const KINDS: [&str; 19] = [

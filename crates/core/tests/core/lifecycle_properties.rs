@@ -26,6 +26,7 @@ enum Choice {
     Refute,
     Deliver,
     Release,
+    Adopt,
     Forget,
 }
 
@@ -43,6 +44,7 @@ fn choice() -> impl Strategy<Value = Choice> {
         1 => Just(Choice::Refute),
         1 => Just(Choice::Deliver),
         1 => Just(Choice::Release),
+        1 => Just(Choice::Adopt),
         1 => Just(Choice::Forget),
     ]
 }
@@ -78,6 +80,7 @@ fn event(choice: &Choice, effect: &Effect, now: At) -> Event {
         Choice::Refute => Event::Refuted { what: "404".into(), at: now },
         Choice::Deliver => Event::Delivered { at: now },
         Choice::Release => Event::Released { ruling },
+        Choice::Adopt => Event::Adopted { reason: ruling.reason },
         Choice::Forget => Event::Forgotten { at: now, epoch: effect.epoch + 1 },
     }
 }

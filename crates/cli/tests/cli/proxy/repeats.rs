@@ -71,6 +71,28 @@ fn what_converges_is_sent_again_within_its_budget() {
     assert_eq!(stage.api.heard().len(), 9);
 }
 
+/// A reason that was answered with something nobody had got yet stands for that.
+#[test]
+fn a_retried_repeat_is_safe_also_where_the_first_answer_had_reached_nobody() {
+    let stage = Stage::with("[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n");
+    stage.api.next(Act::Hold);
+    let first = stage.ask("POST", "/charges", JSON, "{}");
+    stage.home.wait_until("it is under way", || stage.api.heard().len() == 1);
+    drop(first);
+    stage.api.release();
+    let applied =
+        || stage.home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len);
+    stage.home.wait_until("it is settled", || applied() == Some(1));
+    let again = |why: &str| {
+        let headers = format!("{JSON}Semel-Again: {why}\r\n");
+        became(&stage.send("POST", "/charges", &headers, "{}")).1
+    };
+    assert_eq!([again("why"), again("why")], ["replayed", "replayed"]);
+    assert_eq!(stage.api.effects(), 1);
+    assert_eq!([again("another"), again("another"), again("why")], ["ran", "replayed", "replayed"]);
+    assert_eq!(stage.api.effects(), 2);
+}
+
 /// Whoever has gone may have written something else since.
 #[test]
 fn what_converges_is_not_sent_again_for_a_client_that_has_gone() {
