@@ -191,14 +191,16 @@ fn applied(
             // To forget a reason would be to let its retry run.
             return Ok(Decision::Refuse(Refusal::AgainNotAllowed(Again::Never)));
         }
-        return Ok(match (rule.again, intent.asked_by) {
-            (Again::Agent, _) | (Again::Person, AskedBy::Person) => {
+        let allowed = match rule.again {
+            Again::Agent => true,
+            Again::Person => released || intent.asked_by == AskedBy::Person,
+            Again::Never => false,
+        };
+        return Ok(match allowed {
+            true => {
                 Decision::Claim(Claiming::NextEffect { reason: Some(reason.clone()), possible_repeat: false })
             }
-            (Again::Person, _) if released => {
-                Decision::Claim(Claiming::NextEffect { reason: Some(reason.clone()), possible_repeat: false })
-            }
-            (again, _) => Decision::Refuse(Refusal::AgainNotAllowed(again)),
+            false => Decision::Refuse(Refusal::AgainNotAllowed(rule.again)),
         });
     }
     let Some(delivered) = delivered else { return Err(Replay::Undelivered) };

@@ -5,8 +5,8 @@
 use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
-    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied,
-    NotAppliedWhy, Occurrence, Reply, Ruling, STORM, State, Verdict,
+    ATTEMPTS_KEPT, Applied, Attempt, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, Facts, InDoubt, LastSend,
+    NotApplied, NotAppliedWhy, Occurrence, Reply, Ruling, STORM, State, Verdict,
 };
 use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Reason, Run};
@@ -316,7 +316,8 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         }
         (State::Applied(_), Event::Adopted { reason }) => {
             let Occurrence { number, earlier, .. } = &mut next.occurrence;
-            if !earlier.iter().any(|(_, known)| known == reason) {
+            // Of one that does not fit any more the retry is refused, as every new reason is.
+            if earlier.len() < EARLIER_REASONS_KEPT && !earlier.iter().any(|(_, known)| known == reason) {
                 earlier.push((*number, reason.clone()));
             }
         }

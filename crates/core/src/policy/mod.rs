@@ -32,6 +32,7 @@ use crate::class::Class;
 use crate::json::Json;
 use build::{Choices, Written};
 use diagnostic::Source;
+use rule::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -106,6 +107,18 @@ pub struct PolicyFile {
 }
 
 impl Policy {
+    /// Why a call must not have this class. The policy is the operator's, and whoever makes a call may ask for more
+    /// protection than it gives, not for less; without a rule only a strict policy has said anything of it.
+    pub fn too_weak(&self, class: Class, operators: &Rule) -> Option<String> {
+        let who = match &operators.origin {
+            Origin::Default if self.mode == Mode::Strict => "the strict mode".to_owned(),
+            Origin::Default => return None,
+            origin => origin.to_string(),
+        };
+        let says = operators.class;
+        class.is_weaker_than(says).then(|| format!("{class} is weaker than {who}, which says {says}"))
+    }
+
     /// Compiles files in order of precedence: what an earlier one says wins, and its rules are tried first.
     pub fn load(files: Vec<PolicyFile>) -> Result<Policy, Diagnostics> {
         let mut found = Diagnostics::default();

@@ -13,8 +13,8 @@ use semel_core::class::{Class, Tier};
 use semel_core::ids::{AttemptNo, EffectId, IdempotencyKey, Nonce, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{self, Json};
-use semel_core::policy::rule::{EffectWording, Origin, Rule};
-use semel_core::policy::{ActionFacts, Mode, Policy, duration};
+use semel_core::policy::rule::{EffectWording, Rule};
+use semel_core::policy::{ActionFacts, Policy, duration};
 use semel_core::wording;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Begun, GivenReply, Passed, Taken};
@@ -228,18 +228,8 @@ impl Wish {
     fn rule(&self, policy: &Policy) -> Result<Rule, Problem> {
         let facts = ActionFacts::new(&self.action, &self.arguments);
         let operator = policy.rule_for(&facts);
-        // Without a rule only a strict policy has said anything of it.
-        let said = operator.origin != Origin::Default || policy.mode == Mode::Strict;
-        if let Some(class) = self.class.filter(|_| said)
-            && class.is_weaker_than(operator.class)
-        {
-            // The policy is the operator's; whoever makes a call may ask for more protection, not for less.
-            let who = match operator.origin {
-                Origin::Default => "the strict mode".to_owned(),
-                origin => origin.to_string(),
-            };
-            let detail = format!("class {class} is weaker than {who}, which says {}", operator.class);
-            return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+        if let Some(weaker) = self.class.and_then(|class| policy.too_weak(class, &operator)) {
+            return Err(Problem::new(StatusCode::FORBIDDEN, format!("class {weaker}")));
         }
         let mut rule = policy.rule_for(&ActionFacts { class_override: self.class, ..facts });
         rule.timeout = Some(self.timeout.or(rule.timeout).unwrap_or(DEADLINE).min(DEADLINE_MAX));

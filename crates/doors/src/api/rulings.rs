@@ -48,15 +48,7 @@ pub enum VerdictWord {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-pub struct Reopen {
-    /// Why.
-    #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
-    pub reason: String,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-pub struct Again {
+pub struct Because {
     /// Why.
     #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
     pub reason: String,
@@ -86,7 +78,7 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
 
 pub async fn reopen(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let id = asked.param("id").to_owned();
-    let (who, _, _, reopen) = asked.json::<Reopen>().await?;
+    let (who, _, _, reopen) = asked.json::<Because>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
     let (_, effect) = named::effect(&api, &who, &id, now).await?;
@@ -97,7 +89,7 @@ pub async fn reopen(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
 
 pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let id = asked.param("id").to_owned();
-    let (who, _, _, again) = asked.json::<Again>().await?;
+    let (who, _, _, again) = asked.json::<Because>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
     let (_, effect) = named::effect(&api, &who, &id, now).await?;

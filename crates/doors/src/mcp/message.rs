@@ -278,6 +278,14 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_number_comes_back_as_the_id_that_it_was() {
+        for id in ["7", "9007199254740993", "100000000000000000000000", &"9".repeat(PLAIN_DIGITS_MAX)] {
+            assert_eq!(Id::from_json(id).unwrap().as_json(), id);
+        }
+        assert_eq!(Id::from_json("1e2"), Id::from_json("100"));
+    }
+
+    #[test]
     fn what_is_no_message_is_refused_in_words() {
         assert_eq!(parse(r#"[{"id":1,"method":"m"}]"#).unwrap_err(), NotAMessage::Batch);
         assert_eq!(parse(r#"{"id":1}"#).unwrap_err(), NotAMessage::NotJsonRpc);

@@ -1,6 +1,5 @@
 //! `semel ledger`: what was done, what nobody knows, and rulings on it.
 
-mod again;
 mod attention;
 mod epoch;
 mod export;
@@ -10,8 +9,8 @@ mod list;
 mod markdown;
 mod named;
 mod prune;
-mod reopen;
 mod resolve;
+mod rule;
 mod show;
 mod tail;
 mod undo;
@@ -46,8 +45,8 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::Get(get)) => get::run(context, get),
         Some(LedgerCommand::Tail(tail)) => tail::run(context, tail),
         Some(LedgerCommand::Resolve(resolve)) => resolve::run(context, resolve),
-        Some(LedgerCommand::Reopen { effect, reason }) => reopen::run(context, effect, reason),
-        Some(LedgerCommand::Again { effect, reason }) => again::run(context, effect, reason),
+        Some(LedgerCommand::Reopen { effect, reason }) => rule::reopen(context, effect, reason),
+        Some(LedgerCommand::Again { effect, reason }) => rule::again(context, effect, reason),
         Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
         Some(LedgerCommand::Prune { replies }) => prune::run(context, replies.as_deref()),

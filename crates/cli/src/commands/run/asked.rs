@@ -12,7 +12,7 @@ use semel_core::intent::{Ask, AskedBy};
 use semel_core::json::Json;
 use semel_core::policy::rule::{Again, Call, InjectInto, Origin, Probe, Rule};
 use semel_core::policy::template::Template;
-use semel_core::policy::{ActionFacts, Mode, Policy, duration};
+use semel_core::policy::{ActionFacts, Policy, duration};
 use semel_doors::command::intent::CommandLine;
 use semel_gate::clock::SystemClock;
 use std::io::{IsTerminal, Write};
@@ -88,17 +88,8 @@ impl Asked {
         let renamed = written(action).origin == Origin::Default && written(&own).origin != Origin::Default;
         let action = if renamed { own.as_str() } else { action };
         let operator = written(action);
-        // Without a rule only a strict policy has said anything of it.
-        let said = operator.origin != Origin::Default || policy.mode == Mode::Strict;
-        if let Some(class) = self.class.filter(|_| said)
-            && class.is_weaker_than(operator.class)
-        {
-            // The policy is the operator's; whoever makes a call may ask for more protection, not for less.
-            let who = match operator.origin {
-                Origin::Default => "the strict mode".to_owned(),
-                origin => origin.to_string(),
-            };
-            anyhow::bail!("--class {class} is weaker than {who}, which says {}", operator.class);
+        if let Some(weaker) = self.class.and_then(|class| policy.too_weak(class, &operator)) {
+            anyhow::bail!("--class {weaker}");
         }
         let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
         let mut rule = policy.rule_for(&facts);

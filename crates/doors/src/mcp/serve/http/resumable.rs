@@ -68,3 +68,36 @@ impl Resumable {
         mine.into_iter().find_map(|kept| kept.stream.reader_after(last_event))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::door::Given;
+    use crate::mcp::frame::Frame;
+    use crate::mcp::link::remote::Told;
+
+    fn ended(resumable: &Resumable, event: &str, bytes: usize) -> Arc<CallStream> {
+        let stream = Arc::new(CallStream::default());
+        let mut parser = crate::http::sse::Parser::default();
+        parser.push(format!("id: {event}\ndata: {{}}\n\n").as_bytes());
+        stream.piece(parser.next_piece().unwrap().expect("an event"));
+        resumable.keep(owner(), Arc::clone(&stream));
+        stream.end(Some(Given::plain(Frame::from("x".repeat(bytes)))));
+        resumable.ended(&stream);
+        stream
+    }
+
+    fn owner() -> Owner {
+        Owner { principal: "ann".into(), session: None }
+    }
+
+    #[tokio::test]
+    async fn of_large_answers_the_oldest_go_first() {
+        let resumable = Resumable::default();
+        for event in ["a", "b", "c"] {
+            ended(&resumable, event, KEPT_BYTES_MAX / 2 - 1_000);
+        }
+        let is_kept = |event: &str| resumable.after(&owner(), event).is_some();
+        assert_eq!(["a", "b", "c"].map(is_kept), [false, true, true]);
+    }
+}

@@ -1,0 +1,72 @@
+//! `semel ledger reopen` and `semel ledger again`: a person's word about what has ended.
+
+use super::{named, ruling};
+use crate::commands::Context;
+use crate::effect_json;
+use crate::house::LocalLedger;
+use crate::output::Hinted;
+use semel_core::effect::Ruling;
+use semel_core::ids::EffectId;
+use semel_core::lifecycle::Illegal;
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::{Changed, Error};
+use std::process::ExitCode;
+
+/// A ruling was wrong.
+pub fn reopen(context: &Context, name: &str, reason: &str) -> anyhow::Result<ExitCode> {
+    rule(
+        context,
+        name,
+        reason,
+        Words { said: "is in doubt again, and equal calls are held", why_not: "no ruling made it so" },
+        |ledger, id, ruling| block_on(ledger.reopen(id, ruling)),
+    )
+}
+
+/// Somebody wants it once more.
+pub fn again(context: &Context, name: &str, reason: &str) -> anyhow::Result<ExitCode> {
+    rule(
+        context,
+        name,
+        reason,
+        Words {
+            said: "may happen once more: the next equal call runs",
+            why_not: "only what was done can be done again",
+        },
+        |ledger, id, ruling| block_on(ledger.release(id, ruling)),
+    )
+}
+
+struct Words {
+    said: &'static str,
+    why_not: &'static str,
+}
+
+fn rule(
+    context: &Context,
+    name: &str,
+    reason: &str,
+    words: Words,
+    change: impl FnOnce(&LocalLedger, EffectId, Ruling) -> Result<Changed, Error>,
+) -> anyhow::Result<ExitCode> {
+    let clock = SystemClock::start();
+    let ledger = context.existing_ledger(&clock)?;
+    let (key, effect) = named::find(ledger.as_ref(), name)?;
+    let ledger = ledger.expect("an effect was found in it");
+    let id = effect.id;
+    let ruling = ruling(context, reason, clock.now())?;
+    let changed = change(&ledger, id, ruling).map_err(|error| match error {
+        Error::Illegal(Illegal { state, .. }) => Hinted::error(
+            format!("{id} is {state}, and {}", words.why_not),
+            format!("semel ledger show {id}"),
+        ),
+        error => error.into(),
+    })?;
+    let effect = changed.found.effect().expect("it was just changed");
+    if context.output.json {
+        context.output.document(&effect_json::read(&ledger, key, effect)?);
+    } else {
+        context.output.data(format_args!("{id} {}.", words.said));
+    }
+    Ok(ExitCode::SUCCESS)
+}
