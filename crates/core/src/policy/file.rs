@@ -307,7 +307,7 @@ pub struct Defaults {
     pub failure: Option<Failure>,
     /// How many times semel itself may send again: at most 20, `2` unless given.
     pub budget: Option<Spot<i64>>,
-    /// How long an attempt may take: for ever unless given.
+    /// How long an attempt may take: `24h` unless given, `1h` for `generate`.
     pub timeout: Option<Spot<String>>,
     /// How long a repeat of a running call waits for its answer: `25s` unless given, `240s` for `generate`.
     pub wait: Option<Spot<String>>,
