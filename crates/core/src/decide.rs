@@ -1,7 +1,9 @@
 //! What to do with a call, given what the ledger knows. Pure: looks, never acts.
 
 use crate::class::{Class, Tier};
-use crate::effect::{EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, Reply, STORM, State};
+use crate::effect::{
+    CallMark, EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, Occurrence, Reply, STORM, State,
+};
 use crate::ids::{AttemptNo, Reason};
 use crate::intent::{AskedBy, Intent, NamedBy};
 use crate::policy::rule::{Again, Rule};
@@ -36,8 +38,8 @@ pub enum Decision {
     Replay(Replay),
     /// Answer with what the upstream refused, as the caller's kind of key demands.
     ReplayRefusal,
-    /// The given reason belongs to an earlier effect of the record, which answers.
-    ReplayEarlier(u32),
+    /// The call is an earlier effect of the record, which answers.
+    ReplayEarlier(u32, Replay),
     Refuse(Refusal),
 }
 
@@ -91,6 +93,11 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
     };
     let drift = || Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) });
     let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    if matches!(effect.state, State::NotApplied(_))
+        && let Some(decision) = wants_something_else(effect, intent, rule, situation.now)
+    {
+        return decision;
+    }
     match &effect.state {
         State::InFlight { .. } | State::InDoubt(_) if drifted => drift(),
         State::InFlight { attempt } => Decision::Join(*attempt),
@@ -122,6 +129,54 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
             Ok(decision) => decision,
         },
     }
+}
+
+/// What did not happen is tried again by whoever wants it. A call that does not is told here: it was an effect before this
+/// one, or it wants what a success before this one answers, or it is another repeat, which the rule may forbid.
+fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Option<Decision> {
+    if let Some((number, replay)) = known_before(effect, intent) {
+        return (number < effect.occurrence.number).then_some(Decision::ReplayEarlier(number, replay));
+    }
+    let (Some(before), Some(reason)) = (&effect.occurrence.before, &effect.occurrence.reason) else {
+        return None;
+    };
+    match &intent.again {
+        Some(again) if again == reason => None,
+        Some(_) if may_repeat(intent, rule, false) => None,
+        Some(_) => Some(Decision::Refuse(Refusal::AgainNotAllowed(rule.again))),
+        None if !answers_repeats(intent, rule, before.delivered_at, now) => None,
+        None if before.fingerprint == intent.marks.fingerprint => {
+            Some(Decision::ReplayEarlier(before.number, Replay::Repeat))
+        }
+        None => Some(Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) })),
+    }
+}
+
+/// Which effect of the record this very call was, if the newest one knows of it: by its reason, or by the model's id for it.
+fn known_before(effect: &Effect, intent: &Intent) -> Option<(u32, Replay)> {
+    let Occurrence { earlier, calls, .. } = &effect.occurrence;
+    if let Some(reason) = &intent.again {
+        let (number, _) = earlier.iter().find(|(_, known)| known == reason)?;
+        return Some((*number, Replay::SameOccurrence));
+    }
+    let mark = CallMark::of(intent.call_id.as_ref()?, &intent.marks);
+    let (number, _) = calls.iter().find(|(_, known)| *known == mark)?;
+    Some((*number, Replay::Reissue))
+}
+
+/// Whether the rule lets this caller repeat for a reason of its own.
+fn may_repeat(intent: &Intent, rule: &Rule, released: bool) -> bool {
+    match rule.again {
+        Again::Agent => true,
+        Again::Person => released || intent.asked_by == AskedBy::Person,
+        Again::Never => false,
+    }
+}
+
+/// Whether a success that was delivered then answers a call that gives no reason to repeat it.
+fn answers_repeats(intent: &Intent, rule: &Rule, delivered: At, now: At) -> bool {
+    let over = intent.window.is_some_and(|window| now >= delivered.plus(window));
+    !over && (intent.named_by == NamedBy::CallerKey || rule.class == Class::Consequential)
 }
 
 /// A lost claim of something that may run at any time again is no loss.
@@ -170,58 +225,47 @@ fn applied(
     now: At,
     drifted: bool,
 ) -> Result<Decision, Replay> {
+    let Occurrence { number, reason: own, earlier, .. } = &effect.occurrence;
+    let same_call = |id: &String| effect.attempts.iter().any(|attempt| attempt.call_id.as_ref() == Some(id));
+    let known = match &intent.again {
+        Some(reason) if own.as_ref() == Some(reason) => Some((*number, Replay::SameOccurrence)),
+        None if intent.call_id.as_ref().is_some_and(same_call) => Some((*number, Replay::Reissue)),
+        _ => known_before(effect, intent),
+    };
     let delivered = effect.delivered_at;
+    match known {
+        Some((known, replay)) if known < *number => return Ok(Decision::ReplayEarlier(known, replay)),
+        Some((_, Replay::Reissue)) if delivered.is_none() => return Err(Replay::Undelivered),
+        Some((_, replay)) => return Err(replay),
+        None => {}
+    }
+    let Some(delivered) = delivered else { return Err(Replay::Undelivered) };
     // What was let happen once more is what happened, and nothing else under its name.
     let released = effect.released.is_some() && rule.again != Again::Never && !drifted;
     if let Some(reason) = &intent.again {
-        if effect.occurrence.reason.as_ref() == Some(reason) {
-            return Err(Replay::SameOccurrence);
-        }
-        let known = effect.occurrence.earlier.iter().find(|(_, earlier)| earlier == reason);
-        if known.is_some_and(|(number, _)| *number == effect.occurrence.number) {
-            return Err(Replay::SameOccurrence);
-        }
-        if let Some((number, _)) = known {
-            return Ok(Decision::ReplayEarlier(*number));
-        }
-        if delivered.is_none() {
-            return Err(Replay::Undelivered);
-        }
-        if effect.occurrence.earlier.len() >= EARLIER_REASONS_KEPT {
+        if earlier.len() >= EARLIER_REASONS_KEPT {
             // To forget a reason would be to let its retry run.
             return Ok(Decision::Refuse(Refusal::AgainNotAllowed(Again::Never)));
         }
-        let allowed = match rule.again {
-            Again::Agent => true,
-            Again::Person => released || intent.asked_by == AskedBy::Person,
-            Again::Never => false,
-        };
-        return Ok(match allowed {
+        return Ok(match may_repeat(intent, rule, released) {
             true => {
                 Decision::Claim(Claiming::NextEffect { reason: Some(reason.clone()), possible_repeat: false })
             }
             false => Decision::Refuse(Refusal::AgainNotAllowed(rule.again)),
         });
     }
-    let Some(delivered) = delivered else { return Err(Replay::Undelivered) };
-    let same_call = |id: &String| effect.attempts.iter().any(|attempt| attempt.call_id.as_ref() == Some(id));
-    if intent.call_id.as_ref().is_some_and(same_call) {
-        return Err(Replay::Reissue);
-    }
     let next = |possible_repeat| Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat });
     if released {
         return Ok(next(false));
     }
-    let over = intent.window.is_some_and(|window| now >= delivered.plus(window));
-    if intent.named_by == NamedBy::CallerKey {
-        // For ever, unless the upstream's own keys have a life, and a key means something new after it.
-        return if over { Ok(next(true)) } else { Err(Replay::Repeat) };
+    if answers_repeats(intent, rule, delivered, now) {
+        return Err(Replay::Repeat);
     }
-    match rule.class {
-        Class::Act => Ok(next(true)),
-        Class::Convergent | Class::Generate => Ok(next(false)),
-        Class::Consequential if over => Ok(next(true)),
-        Class::Consequential => Err(Replay::Repeat),
-        Class::Read => Ok(Decision::Pass),
-    }
+    Ok(match rule.class {
+        Class::Read => Decision::Pass,
+        // A key means something new once the upstream's own keys are over.
+        _ if intent.named_by == NamedBy::CallerKey => next(true),
+        Class::Act | Class::Consequential => next(true),
+        Class::Convergent | Class::Generate => next(false),
+    })
 }

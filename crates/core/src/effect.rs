@@ -2,6 +2,7 @@
 
 use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
+use crate::digest::Digest;
 use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use crate::time::At;
@@ -60,7 +61,38 @@ pub struct Occurrence {
     /// Reasons of earlier deliberate repeats of this record, so that a retried one finds its own occurrence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<(u32, Reason)>,
+    /// The calls that earlier effects of this record were made for, oldest first, so that a transport that repeats one
+    /// finds its own effect too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<(u32, CallMark)>,
+    /// The success that this one follows; of the first effect there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
 }
+
+/// What has to be known of a success once the record has gone on, because the next effect may never happen, and then the
+/// success still answers its repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    pub number: u32,
+    pub delivered_at: At,
+    pub fingerprint: Digest,
+}
+
+/// A call by the model's id for it and by what it said: the same again is a transport that repeats itself. It need not be
+/// unique beyond its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallMark(pub u64);
+
+impl CallMark {
+    pub fn of(call_id: &str, marks: &Marks) -> CallMark {
+        CallMark(Digest::of(&[&marks.fingerprint.0, call_id.as_bytes()]).short())
+    }
+}
+
+/// A transport repeats itself within minutes, and a model rarely says the same so often meanwhile.
+pub const EARLIER_CALLS_KEPT: usize = 32;
 
 /// A record repeated on purpose more often than this takes no further reasons: a key of its own is the better name.
 pub const EARLIER_REASONS_KEPT: usize = 200;
@@ -256,6 +288,25 @@ pub struct Ruling {
     pub by: String,
     pub reason: Reason,
     pub at: At,
+}
+
+impl Occurrence {
+    /// What follows an effect. Its reason, if there is one, makes a retry with the same reason the same occurrence; so
+    /// it is kept for the very first effect too.
+    pub fn after(newest: Option<&Effect>, reason: Option<Reason>) -> Occurrence {
+        let Some(newest) = newest else {
+            return Occurrence { number: 1, reason, earlier: Vec::new(), calls: Vec::new(), before: None };
+        };
+        let Occurrence { number, reason: last_reason, mut earlier, mut calls, .. } =
+            newest.occurrence.clone();
+        earlier.extend(last_reason.map(|reason| (number, reason)));
+        let ids = newest.attempts.iter().filter_map(|attempt| attempt.call_id.as_deref());
+        calls.extend(ids.map(|id| (number, CallMark::of(id, &newest.marks))));
+        calls.drain(..calls.len().saturating_sub(EARLIER_CALLS_KEPT));
+        let fingerprint = newest.marks.fingerprint;
+        let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at, fingerprint });
+        Occurrence { number: number + 1, reason, earlier, calls, before }
+    }
 }
 
 impl Effect {

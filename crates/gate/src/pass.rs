@@ -317,7 +317,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now)))
             }
             Decision::ReplayRefusal => Ok(Some(answer_of_refused(found, OutcomeWord::Replayed))),
-            Decision::ReplayEarlier(number) => {
+            Decision::ReplayEarlier(number, replay) => {
+                call.reissued = replay == Replay::Reissue;
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {
                     Some(mut known) => {
@@ -325,12 +326,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                         let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
                         answer_of_record(earlier, OutcomeWord::Replayed, now)
                     }
-                    // Retention has dropped its fact; that it is in the list of reasons says enough.
+                    // Retention has dropped its fact; that it is among what came before says enough.
                     None => {
                         let newest = Found { reply: None, ..found };
                         let mut passed = answer_of_record(newest, OutcomeWord::Replayed, now);
-                        passed.answer.reason =
-                            Some("done for this reason before; its record is no longer kept".into());
+                        passed.answer.reason = Some("done before; its record is no longer kept".into());
                         passed
                     }
                 }))

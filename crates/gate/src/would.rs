@@ -46,7 +46,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Decision::ReplayRefusal => {
                     (Would::Replay, "answer with the refusal on record; nothing changes".into())
                 }
-                Decision::Replay(_) | Decision::ReplayEarlier(_) => {
+                Decision::Replay(_) | Decision::ReplayEarlier(..) => {
                     (Would::Replay, "answer from the record; nothing changes".into())
                 }
                 Decision::Refuse(refusal) => (Would::Refuse, format!("refuse it: {}", why(&refusal))),

@@ -13,7 +13,7 @@ use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, LastSend, Occurrence, State, Verdict};
-use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason};
+use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::intent::Intent;
 use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
@@ -226,8 +226,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             (How::Claim(Claiming::NextAttempt), Some(known)) => {
                 let event = Event::Claimed(new);
                 let mut effect = lifecycle::next(&known.effect, &event)?.effect;
-                // A repeat that turns out to be the first success is that repeat, and its retry must find it.
-                effect.occurrence.reason = effect.occurrence.reason.or_else(|| wanted.intent.again.clone());
+                // A repeat that turns out to be the success is that repeat, and its retry must find it.
+                if let Some(reason) = &wanted.intent.again {
+                    effect.occurrence.reason = Some(reason.clone());
+                }
                 Ok((effect, Opening(event)))
             }
             (How::Claim(claiming), newest) => {
@@ -235,7 +237,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     Claiming::NextEffect { reason, .. } => reason.clone(),
                     Claiming::First | Claiming::NextAttempt => wanted.intent.again.clone(),
                 };
-                let occurrence = next_occurrence(newest.map(|known| &known.effect), reason);
+                let occurrence = Occurrence::after(newest.map(|known| &known.effect), reason);
                 let id = effect_id(&self.entropy, wanted.now);
                 let effect = Effect::claimed(wanted.intent.seed(id, occurrence, wanted.rule), &new);
                 Ok((effect, Opening(Event::Claimed(new))))
@@ -292,7 +294,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 self.write(found, Change { reply: ReplyChange::Drop, ..Change::to(&event, now) }).await?;
             return Ok(matches!(written, Written::Done(_)));
         }
-        let occurrence = next_occurrence(newest, intent.again.clone());
+        let occurrence = Occurrence::after(newest, intent.again.clone());
         let ordinal = occurrence.number;
         let seed = intent.seed(effect_id(&self.entropy, now), occurrence, rule);
         let effect = Effect::forgotten(seed, now, found.epoch.0);
@@ -517,13 +519,4 @@ impl Opening {
 
 fn cell(key: Digest, expected: Revision, value: &impl serde::Serialize) -> Put {
     Put::Cell { key, expected, body: serde_json::to_vec(value).expect("a cell has only string keys") }
-}
-
-/// The record's next effect. Its reason, if there is one, makes a retry with the same reason the same occurrence; so
-/// it is kept for the very first effect too.
-fn next_occurrence(newest: Option<&Effect>, reason: Option<Reason>) -> Occurrence {
-    let Some(newest) = newest else { return Occurrence { number: 1, reason, earlier: Vec::new() } };
-    let mut earlier = newest.occurrence.earlier.clone();
-    earlier.extend(newest.occurrence.reason.clone().map(|reason| (newest.occurrence.number, reason)));
-    Occurrence { number: newest.occurrence.number + 1, reason, earlier }
 }

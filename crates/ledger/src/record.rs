@@ -75,7 +75,7 @@ mod tests {
     use semel_core::digest::{Digest, Secret};
     use semel_core::effect::Facts;
     use semel_core::effect::{
-        Applied, Evidence, LastSend, NotApplied, NotAppliedWhy, Occurrence, Reply, Ruling,
+        Applied, Before, CallMark, Evidence, LastSend, NotApplied, NotAppliedWhy, Occurrence, Reply, Ruling,
     };
     use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
     use semel_core::intent::{Ask, AskedBy};
@@ -105,7 +105,7 @@ mod tests {
             replay_refusals: false,
         };
         let intent = Intent::of(&ask, &rule, &Secret::new([7; 32])).expect("no key is required");
-        let occurrence = semel_core::effect::Occurrence { number: 1, reason: None, earlier: Vec::new() };
+        let occurrence = semel_core::effect::Occurrence::after(None, None);
         let new = NewAttempt {
             nonce: Nonce(1),
             owner: OwnerId(1),
@@ -224,6 +224,8 @@ mod tests {
                 number: 3,
                 reason: Some(reason.clone()),
                 earlier: vec![(1, reason.clone()), (2, reason.clone())],
+                calls: vec![(1, CallMark(7)), (2, CallMark(u64::MAX))],
+                before: Some(Before { number: 2, delivered_at: At(4), fingerprint: Digest([3; 32]) }),
             };
             effect.attempts[0].call_id = Some("call_1".into());
             effect.attempts[0].run = Some(Run::named("run-1").expect("a run"));

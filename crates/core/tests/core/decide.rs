@@ -3,7 +3,7 @@
 use crate::scene::*;
 use semel_core::class::{Class, Tier};
 use semel_core::decide::{Claiming, Decision, Refusal, Replay, Situation, decide};
-use semel_core::effect::{Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, State, Verdict};
+use semel_core::effect::{Before, CallMark, Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, State, Verdict};
 use semel_core::ids::{AttemptNo, IdempotencyKey};
 use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
 use semel_core::json::Json;
@@ -53,6 +53,8 @@ enum Offers {
 enum CallId {
     None,
     Same,
+    /// That of an earlier effect.
+    Earlier,
     Other,
 }
 
@@ -81,7 +83,7 @@ fn every_case(mut with: impl FnMut(Case)) {
     for class in Class::ALL {
         for newest in [Unseen, InFlight, InDoubt, NotApplied, Refuted, Newest::Applied] {
             for repeat in [Unasked, SameReason, EarlierReason, Allowed, NeedsPerson, Never] {
-                for call_id in [CallId::None, CallId::Same, CallId::Other] {
+                for call_id in [CallId::None, CallId::Same, CallId::Earlier, CallId::Other] {
                     for offers in [Offers::Nothing, Offers::Probe, Offers::LiveKey, Offers::OldKey] {
                         for bits in 0..(1u32 << 7) {
                             let bit = |n: u32| BOTH[(bits >> n & 1) as usize];
@@ -147,6 +149,9 @@ impl Scene {
         effect.occurrence.earlier = vec![(2, reason("earlier"))];
         effect.attempts[0].call_id = Some("call-1".into());
         let (intent, drifted) = (intent(&rule, &arguments(1)), intent(&rule, &arguments(2)));
+        effect.occurrence.calls = vec![(1, CallMark::of("call-0", &intent.marks))];
+        let fingerprint = intent.marks.fingerprint;
+        effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED, fingerprint });
         Scene { intent, drifted, rule, effect }
     }
 
@@ -186,6 +191,7 @@ impl Scene {
         intent.call_id = match case.call_id {
             CallId::None => None,
             CallId::Same => Some("call-1".into()),
+            CallId::Earlier => Some("call-0".into()),
             CallId::Other => Some("call-2".into()),
         };
         intent.named_by = if case.caller_key { NamedBy::CallerKey } else { NamedBy::Arguments };
@@ -225,7 +231,33 @@ impl Case {
             && self.delivered
             && self.repeat == Repeat::Unasked
             && self.call_id != CallId::Same
+            && !self.is_earlier_call()
             && !self.caller_key
+    }
+
+    /// The newest effect is a deliberate repeat that did not happen.
+    fn failed(&self) -> bool {
+        self.acts() && matches!(self.newest, Newest::NotApplied | Newest::Refuted)
+    }
+
+    /// A transport repeats the call of an earlier effect.
+    fn is_earlier_call(&self) -> bool {
+        self.repeat == Repeat::Unasked && self.call_id == CallId::Earlier && !self.drift
+    }
+
+    /// A repeat without a reason is answered from the record, by its key or by its class.
+    fn is_answered(&self) -> bool {
+        self.repeat == Repeat::Unasked
+            && (self.caller_key || self.class == Class::Consequential && !self.window_over)
+    }
+
+    /// It wants the newest effect, which did not happen, and nothing before it.
+    fn wants_what_failed(&self) -> bool {
+        match self.repeat {
+            Repeat::Unasked => !self.is_earlier_call() && !self.is_answered(),
+            Repeat::SameReason | Repeat::Allowed => true,
+            Repeat::EarlierReason | Repeat::NeedsPerson | Repeat::Never => false,
+        }
     }
 
     fn may_be_resent(&self) -> bool {
@@ -310,20 +342,35 @@ sentences! {
             false => Decision::Refuse(Refusal::BudgetSpent),
         };
 
-    a_refuted_effect_is_never_run_again_by_itself: |case| case.acts() && case.newest == Newest::Refuted,
+    a_refuted_effect_is_never_run_again_by_itself:
+        |case| case.acts() && case.newest == Newest::Refuted && case.wants_what_failed(),
         |decision| *decision == Decision::Refuse(Refusal::Refuted);
 
     what_did_not_happen_may_run_even_corrected:
-        |case| case.acts() && case.newest == Newest::NotApplied && !case.forgotten,
+        |case| case.acts() && case.newest == Newest::NotApplied && case.wants_what_failed()
+            && !case.forgotten,
         |decision| *decision == Decision::Claim(Claiming::NextAttempt);
 
     what_did_not_happen_is_in_doubt_if_a_later_claim_may_be_forgotten:
-        |case| case.acts() && case.newest == Newest::NotApplied && case.forgotten,
+        |case| case.acts() && case.newest == Newest::NotApplied && case.wants_what_failed()
+            && case.forgotten,
         |decision| *decision == Decision::Unremembered;
+
+    where_a_repeat_failed_the_success_before_it_answers_who_did_not_ask_for_the_repeat:
+        |case| case.failed() && case.is_answered() && !case.is_earlier_call() && !case.drift,
+        |decision| *decision == Decision::ReplayEarlier(2, Replay::Repeat);
+
+    and_what_differs_from_that_success_is_drift:
+        |case| case.failed() && case.is_answered() && case.drift,
+        |decision| drifts(decision);
+
+    where_a_repeat_failed_another_one_needs_the_same_leave:
+        |case| case.failed() && matches!(case.repeat, Repeat::NeedsPerson | Repeat::Never),
+        |decision| matches!(decision, Decision::Refuse(Refusal::AgainNotAllowed(_)));
 
     a_success_that_was_not_delivered_is_handed_over_whatever_the_class:
         |case| case.done() && !case.delivered && !case.drift
-            && !matches!(case.repeat, Repeat::SameReason | Repeat::EarlierReason),
+            && !matches!(case.repeat, Repeat::SameReason | Repeat::EarlierReason) && !case.is_earlier_call(),
         |decision| *decision == Decision::Replay(Replay::Undelivered);
 
     the_same_reason_again_is_the_same_occurrence:
@@ -331,8 +378,8 @@ sentences! {
         |decision| *decision == Decision::Replay(Replay::SameOccurrence);
 
     the_reason_of_an_earlier_effect_finds_that_effect:
-        |case| case.done() && case.repeat == Repeat::EarlierReason,
-        |decision| *decision == Decision::ReplayEarlier(2);
+        |case| (case.done() || case.failed()) && case.repeat == Repeat::EarlierReason,
+        |decision| *decision == Decision::ReplayEarlier(2, Replay::SameOccurrence);
 
     a_new_reason_opens_the_next_effect_of_a_delivered_success:
         |case| case.done() && case.delivered && case.repeat == Repeat::Allowed
@@ -350,9 +397,13 @@ sentences! {
             && !case.drift,
         |decision| *decision == Decision::Replay(Replay::Reissue);
 
+    the_call_id_of_an_earlier_effect_finds_that_effect:
+        |case| (case.done() || case.failed()) && case.is_earlier_call(),
+        |decision| *decision == Decision::ReplayEarlier(1, Replay::Reissue);
+
     a_callers_key_replays_whatever_the_class_and_for_ever:
         |case| case.done() && case.delivered && case.repeat == Repeat::Unasked && case.caller_key
-            && case.call_id != CallId::Same && !case.drift,
+            && case.call_id != CallId::Same && !case.is_earlier_call() && !case.drift,
         |decision| *decision == Decision::Replay(Replay::Repeat);
 
     a_repeat_of_a_delivered_act_runs_flagged:

@@ -19,7 +19,7 @@ use semel_ledger::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision, Row,
     Store, Versioned,
 };
-use semel_ledger::{Error as LedgerError, Ledger};
+use semel_ledger::{Error as LedgerError, Found, Ledger};
 use semel_testkit::simulation::clock::ManualClock;
 use semel_testkit::simulation::executor::{self, OUTSIDE, Orders, Process, step_aside};
 use semel_testkit::simulation::holders::{Descriptor, Locks, SharedHolders, SimulatedHolders};
@@ -129,9 +129,23 @@ impl House {
     /// A call whose answer reaches its caller.
     pub fn pass_delivered(&self, gate: &Arc<TestGate>, wish: &Wish, script: &Script) -> Passed {
         let passed = self.pass(gate, wish, script);
-        let (gate, delivery) = (Arc::clone(gate), passed.delivery.clone().expect("a success"));
-        self.run(async move { gate.delivered(&delivery).await.expect("the ledger is well") });
+        let delivery = passed.delivery.clone().expect("a success");
+        self.deliver(gate, delivery);
         passed
+    }
+
+    /// The same, if there is anything to mark: a refusal has no mark.
+    pub fn pass_heard(&self, gate: &Arc<TestGate>, wish: &Wish, script: &Script) -> Passed {
+        let passed = self.pass(gate, wish, script);
+        if let Some(delivery) = passed.delivery.clone() {
+            self.deliver(gate, delivery);
+        }
+        passed
+    }
+
+    fn deliver(&self, gate: &Arc<TestGate>, delivery: Found) {
+        let gate = Arc::clone(gate);
+        self.run(async move { gate.delivered(&delivery).await.expect("the ledger is well") });
     }
 
     pub fn wait(&self, span: Duration) {

@@ -5,5 +5,6 @@ mod counted;
 mod generate;
 mod guess;
 mod house;
+mod occurrences;
 mod scenarios;
 mod simulation;

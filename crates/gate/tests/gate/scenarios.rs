@@ -4,9 +4,8 @@ use crate::house::*;
 use semel_core::answer::{Code, EffectWord, OutcomeWord, Would};
 use semel_core::class::{Class, Tier};
 use semel_core::effect::{Evidence, Reply, SEND_WITHIN, State};
-use semel_core::intent::AskedBy;
 use semel_core::json::Path;
-use semel_core::policy::rule::{Again, CallerKey};
+use semel_core::policy::rule::CallerKey;
 use semel_core::policy::{ActionFacts, Mode, Policy, PolicyFile};
 use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
@@ -543,55 +542,6 @@ fn a_key_that_came_to_stand_for_another_effect_meanwhile_sends_nothing() {
     });
     assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::Drift));
     assert_eq!((script.sent(), other_script.sent()), (0, 1));
-}
-
-#[test]
-fn a_deliberate_repeat_runs_once_per_reason() {
-    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
-    let gate = house.gate();
-    house.pass_delivered(&gate, &wish.again("first call, so the reason does not matter"), &script);
-    for (why, outcome, sent) in [
-        ("one more", OutcomeWord::Ran, 2),
-        ("one more", OutcomeWord::Replayed, 2),
-        ("and another", OutcomeWord::Ran, 3),
-        ("one more", OutcomeWord::Replayed, 3),
-    ] {
-        let passed = house.pass_delivered(&gate, &wish.again(why), &script);
-        assert_eq!((passed.answer.outcome, script.sent()), (outcome, sent), "{why}");
-    }
-    assert_eq!(house.effects().len(), 3);
-}
-
-#[test]
-fn a_repeat_is_held_while_the_newest_effect_is_open() {
-    let (house, wish, script) = (House::new(), Wish::consequential(), Script::answers([unclear()]));
-    let gate = house.gate();
-    house.pass(&gate, &wish, &script);
-    assert_eq!(code(&house.pass(&gate, &wish.again("please"), &script)), Some(Code::InDoubt));
-    assert_eq!(script.sent(), 1);
-}
-
-#[test]
-fn a_rule_that_leaves_repeats_to_a_person_holds_an_agent() {
-    for (again, asked_by, runs) in [
-        (Again::Person, AskedBy::Agent, false),
-        (Again::Person, AskedBy::Person, true),
-        (Again::Never, AskedBy::Person, false),
-    ] {
-        let (house, mut wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
-        wish.rule.again = again;
-        let gate = house.gate();
-        house.pass_delivered(&gate, &wish, &script);
-        let passed = house.pass(&gate, &Wish { asked_by, ..wish.again("please") }, &script);
-        if runs {
-            assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
-        } else {
-            assert_eq!(
-                (code(&passed), passed.answer.outcome),
-                (Some(Code::HeldForPerson), OutcomeWord::Held)
-            );
-        }
-    }
 }
 
 // Cancelling.

@@ -5,8 +5,8 @@ use super::numbers::Numbered;
 use super::wire::{Fields, Unread, Value};
 use semel_core::digest::Digest;
 use semel_core::effect::{
-    Applied, Attempt, Doubt, Effect, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy, Occurrence, Reply,
-    Ruling, State,
+    Applied, Attempt, Before, CallMark, Doubt, Effect, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy,
+    Occurrence, Reply, Ruling, State,
 };
 use semel_core::identity::{IntentDigest, Marks, PathMark, PathMarks};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
@@ -102,13 +102,15 @@ fn reason(value: Value<'_>) -> Read<Reason> {
 }
 
 fn occurrence(value: Value<'_>) -> Read<Occurrence> {
-    let mut read = Occurrence { number: 0, reason: None, earlier: Vec::new() };
+    let mut read = Occurrence { number: 0, ..Occurrence::after(None, None) };
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => read.number = value.small()?,
             2 => read.reason = Some(reason(value)?),
             3 => read.earlier.push(earlier(value)?),
+            4 => read.calls.push(earlier_call(value)?),
+            5 => read.before = Some(before(value)?),
             _ => {}
         }
     }
@@ -126,6 +128,33 @@ fn earlier(value: Value<'_>) -> Read<(u32, Reason)> {
         }
     }
     Ok((number, there(why)?))
+}
+
+fn before(value: Value<'_>) -> Read<Before> {
+    let (mut number, mut delivered_at, mut fingerprint) = (0, At(0), None);
+    let mut fields = value.message()?;
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => number = value.small()?,
+            2 => delivered_at = At(value.number()?),
+            3 => fingerprint = Some(Digest(value.array()?)),
+            _ => {}
+        }
+    }
+    Ok(Before { number, delivered_at, fingerprint: there(fingerprint)? })
+}
+
+fn earlier_call(value: Value<'_>) -> Read<(u32, CallMark)> {
+    let (mut number, mut mark) = (0, None);
+    let mut fields = value.message()?;
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => number = value.small()?,
+            2 => mark = Some(value.number()?),
+            _ => {}
+        }
+    }
+    Ok((number, CallMark(there(mark)?)))
 }
 
 fn facts(value: Value<'_>) -> Read<Facts> {

@@ -3,7 +3,8 @@
 use super::numbers::Numbered;
 use super::wire::Out;
 use semel_core::effect::{
-    Attempt, Doubt, Effect, Facts, LastSend, NotAppliedWhy, Occurrence, Reply, Ruling, State,
+    Attempt, Before, CallMark, Doubt, Effect, Facts, LastSend, NotAppliedWhy, Occurrence, Reply, Ruling,
+    State,
 };
 use semel_core::identity::{Marks, PathMark};
 use semel_core::ids::Run;
@@ -57,7 +58,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
 }
 
 fn occurrence(out: &mut Out, occurrence: &Occurrence) {
-    let Occurrence { number, reason, earlier } = occurrence;
+    let Occurrence { number, reason, earlier, calls, before } = occurrence;
     out.number(1, u64::from(*number));
     if let Some(reason) = reason {
         out.text(2, reason.as_str());
@@ -66,6 +67,19 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
         out.message(3, |out| {
             out.number(1, u64::from(*number));
             out.text(2, reason.as_str());
+        });
+    }
+    for (number, CallMark(mark)) in calls {
+        out.message(4, |out| {
+            out.number(1, u64::from(*number));
+            out.number(2, *mark);
+        });
+    }
+    if let Some(Before { number, delivered_at, fingerprint }) = before {
+        out.message(5, |out| {
+            out.number(1, u64::from(*number));
+            out.number(2, delivered_at.0);
+            out.bytes(3, &fingerprint.0);
         });
     }
 }

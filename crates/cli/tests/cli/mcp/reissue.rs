@@ -108,6 +108,9 @@ fn one_call_of_the_model_is_one_effect_and_two_calls_are_two() {
     let second = send(3, "toolu_2");
     assert_eq!(receipt(&second)["outcome"], "ran", "{second}");
     assert_eq!(home.effects(), 2);
+    assert_replayed(&send(4, "toolu_1"), &first);
+    assert_replayed(&send(5, "toolu_2"), &second);
+    assert_eq!(home.effects(), 2);
 }
 
 /// Money is: a new call of the model with the same arguments is still answered from the record.
