@@ -128,7 +128,7 @@ fn redact_embedded(text: &str) -> Option<String> {
 }
 
 /// Words that make a name secret. Singular on purpose: `max_tokens` is a setting.
-const WORDS: [&str; 23] = [
+const WORDS: [&str; 27] = [
     "authorization",
     "bearer",
     "cookie",
@@ -138,10 +138,14 @@ const WORDS: [&str; 23] = [
     "passwords",
     "passwd",
     "passphrase",
+    "passcode",
+    "otp",
+    "totp",
     "secret",
     "secrets",
     "token",
     "apikey",
+    "apikeys",
     "credential",
     "credentials",
     "accesskey",
@@ -153,10 +157,13 @@ const WORDS: [&str; 23] = [
     "sig",
     "signature",
 ];
-const PAIRS: [(&str, &str); 9] = [
+const PAIRS: [(&str, &str); 12] = [
     ("api", "key"),
+    ("api", "keys"),
     ("access", "key"),
+    ("access", "keys"),
     ("private", "key"),
+    ("private", "keys"),
     ("auth", "key"),
     ("account", "key"),
     ("application", "key"),
@@ -189,9 +196,10 @@ pub fn may_name_a_secret(text: &str) -> bool {
             }
             b'j' => b"jwt",
             b'k' => b"key",
+            b'o' => b"otp",
             b'p' => return begins_with(from, b"pass") || begins_with(from, b"pwd"),
             b's' => return begins_with(from, b"secr") || begins_with(from, b"sig"),
-            b't' => b"toke",
+            b't' => return begins_with(from, b"toke") || begins_with(from, b"totp"),
             _ => return false,
         };
         begins_with(from, word)
@@ -547,11 +555,18 @@ mod tests {
             "credentials",
             "X-JWT",
             "bearer",
+            "otp",
+            "totp_code",
+            "passcode",
+            "api_keys",
+            "accessKeys",
         ] {
             assert!(is_secret_name(name), "{name}");
         }
         for name in [
             "max_tokens",
+            "option",
+            "keys",
             "author",
             "keyboard",
             "idempotency_key",

@@ -27,6 +27,10 @@ use tower_service::Service;
 /// Headers of a response, all together: a page of cookies fits, a flood does not. The parser takes a hundred of them.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 
+/// What one connection holds of what it has read, and so the largest part of a body; more than the headers, or they could
+/// not be told to be too long.
+const BUFFER_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX;
+
 /// Resolving, connecting and TLS together.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
@@ -122,7 +126,7 @@ impl Client {
             let stream = self.connector.clone().call(self.target.uri().clone()).await;
             let stream = stream.map_err(|error| plain(error.as_ref()))?;
             let mut builder = Builder::new();
-            builder.max_header_size(HEADER_BYTES_MAX);
+            builder.max_header_size(HEADER_BYTES_MAX).max_buf_size(BUFFER_BYTES_MAX);
             let (sender, driver) =
                 builder.handshake(TokioIo::new(TokioIo::new(stream))).await.map_err(|error| plain(&error))?;
             Ok(Connection::new(sender, driver))
