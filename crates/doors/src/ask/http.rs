@@ -2,7 +2,7 @@
 
 use super::heard::{Heard, Kind};
 use super::matter::Lent;
-use super::origins::Origin;
+use super::origins::{Origin, Whose};
 use super::{ANSWER_BYTES_MAX, Asker, TAKES_MAX};
 use crate::http::body;
 use crate::http::client::Client;
@@ -43,15 +43,25 @@ pub fn address(url: &str, asker: &Asker<'_>) -> Result<(Target, HeaderMap), Stri
         Lent::Nothing | Lent::Server { .. } => None,
     };
     let target = asker.means.origins.lead(target, own)?;
-    let mut headers = match asker.matter.lent {
-        Lent::Credential { upstream, headers } if *upstream == Origin::of(&target) => headers.clone(),
-        _ => HeaderMap::new(),
+    let lent = match asker.matter.lent {
+        Lent::Credential { upstream, headers } if *upstream == Origin::of(&target) => Some(headers.clone()),
+        _ => None,
     };
-    let Some(known) = asker.means.origins.of(&target) else { return Ok((target, headers)) };
-    for (name, value) in known.headers.as_ref().map_err(Clone::clone)? {
-        headers.insert(name, value.clone());
+    match (asker.means.origins.of(&target), lent) {
+        (Whose::Nobodys, lent) => Ok((target, lent.unwrap_or_default())),
+        (Whose::Known(known), lent) => {
+            let mut headers = lent.unwrap_or_default();
+            for (name, value) in known.headers.as_ref().map_err(Clone::clone)? {
+                headers.insert(name, value.clone());
+            }
+            Ok((target.with_private(known.private), headers))
+        }
+        (Whose::Several { private }, Some(headers)) => Ok((target.with_private(private), headers)),
+        (Whose::Several { .. }, None) => Err(format!(
+            "several accounts are at {}, and nobody knows with whose credential to ask",
+            target.authority()
+        )),
     }
-    Ok((target.with_private(known.private), headers))
 }
 
 pub fn request(

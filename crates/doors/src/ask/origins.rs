@@ -32,6 +32,17 @@ pub struct Known {
     pub headers: Result<HeaderMap, String>,
 }
 
+/// What is known of an address.
+#[derive(Debug, Clone, Copy)]
+pub enum Whose<'a> {
+    Nobodys,
+    Known(&'a Known),
+    /// Several accounts are there: the credential of another would do it to somebody else.
+    Several {
+        private: bool,
+    },
+}
+
 impl Origins {
     pub fn add(
         &mut self,
@@ -76,9 +87,8 @@ impl Origins {
         Target::parse(&address).map_err(|error| error.to_string())
     }
 
-    /// What is known of an address. Of several servers at one origin, the one whose path leads furthest; of several
-    /// accounts at one address, none: another's credential would do it to somebody else.
-    pub fn of(&self, target: &Target) -> Option<&Known> {
+    /// Of several servers at one origin, the one whose path leads furthest.
+    pub fn of(&self, target: &Target) -> Whose<'_> {
         let origin = Origin::of(target);
         let path = target.uri().path();
         let shared = |known: &Known| {
@@ -86,10 +96,13 @@ impl Origins {
             if path.starts_with(base) { base.len() } else { 0 }
         };
         let here = || self.0.iter().filter(|known| known.origin == origin);
-        let furthest = here().map(&shared).max()?;
-        let mut nearest = here().filter(|known| shared(known) == furthest);
-        let one = nearest.next()?;
-        nearest.all(|other| other.headers == one.headers).then_some(one)
+        let furthest = here().map(&shared).max();
+        let nearest = || here().filter(|known| Some(shared(known)) == furthest);
+        match nearest().next() {
+            None => Whose::Nobodys,
+            Some(one) if nearest().all(|other| other.headers == one.headers) => Whose::Known(one),
+            Some(_) => Whose::Several { private: nearest().all(|known| known.private) },
+        }
     }
 }
 
@@ -142,18 +155,16 @@ mod tests {
             origins.add(&target(url), None, false, Ok(headers));
         }
         let sent = |url: &str| {
-            let headers = origins.of(&target(url)).and_then(|known| known.headers.as_ref().ok());
-            headers.and_then(|headers| headers.get("authorization")).cloned()
+            let Whose::Known(known) = origins.of(&target(url)) else { return None };
+            known.headers.as_ref().ok()?.get("authorization").cloned()
         };
         assert_eq!(sent("https://x.example/b/1"), Some("for-b".parse().unwrap()));
         assert_eq!(sent("https://x.example/a?q=1"), Some("for-a".parse().unwrap()));
         assert_eq!(sent("https://y.example/a"), None);
         let other = HeaderMap::from_iter([(http::header::AUTHORIZATION, "for-c".parse().unwrap())]);
         origins.add(&target("https://x.example/a"), None, false, Ok(other));
-        assert!(
-            origins.of(&target("https://x.example/a/1")).is_none(),
-            "nobody knows which account is meant"
-        );
-        assert!(origins.of(&target("https://x.example/b/1")).is_some());
+        let several = origins.of(&target("https://x.example/a/1"));
+        assert!(matches!(several, Whose::Several { private: false }), "{several:?}");
+        assert!(matches!(origins.of(&target("https://x.example/b/1")), Whose::Known(_)));
     }
 }

@@ -119,6 +119,25 @@ fn an_api_that_cannot_be_reached_leaves_no_doubt() {
     }
 }
 
+/// With the credential of one of them it might be taken back in the other's books.
+#[test]
+fn where_two_accounts_are_at_one_address_nothing_is_sent_and_it_says_why() {
+    let api = Api::start();
+    let account = |name: &str| {
+        format!("[upstream.{name}]\nurl = \"{}\"\nheaders = {{ Authorization = \"{name}\" }}\n", api.url())
+    };
+    let accounts = [account("eu"), account("us")].concat();
+    let till = till(&api, "http = \"DELETE API/charges/{reply.id}\"", &accounts);
+    let ran = till.undo(&till.charged("7"));
+    let answer = ran.json();
+    assert_eq!((ran.code, &answer["code"]), (Some(125), &"not_started".into()), "{ran:?}");
+    assert!(
+        answer["what_happened"].as_str().is_some_and(|said| said.contains("several accounts")),
+        "{answer}"
+    );
+    assert_eq!(api.heard().len(), 0);
+}
+
 #[test]
 fn the_truth_of_an_undo_is_asked_for_where_its_rule_says_how() {
     let api = Api::start();
