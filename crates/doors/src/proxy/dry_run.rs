@@ -6,10 +6,12 @@ use super::guard::Guarded;
 use super::inject::{self, Parts};
 use super::reply;
 use crate::http::body;
+use crate::runtime::ServedGate;
 use http::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
 use semel_core::answer::{Answer, Would};
 use semel_core::policy::rule::{DryRun, Inject, InjectInto};
+use semel_gate::Error;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -17,8 +19,9 @@ use std::time::Duration;
 const TAKES_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Puts what the upstream says about it into the answer. Nothing is claimed, and no effect is sent.
-pub async fn with_changes(mut answer: Answer, guarded: &Guarded) -> Answer {
+/// What would become of it, with what the upstream says about that. Nothing is claimed, and no effect is sent.
+pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Error> {
+    let mut answer = gate.dry_run(&guarded.intent, &guarded.understood.rule).await?;
     if let (Some(told), Some(own)) = (&mut answer.dry_run, &guarded.understood.rule.dry_run)
         && told.would == Would::Run
         && let Some(request) = request(guarded, own)
@@ -27,7 +30,7 @@ pub async fn with_changes(mut answer: Answer, guarded: &Guarded) -> Answer {
         let asked = asked.unwrap_or_else(|_| Err("it did not answer".into()));
         told.changes = vec![asked.unwrap_or_else(|why| json!({"own_dry_run_failed": why}))];
     }
-    answer
+    Ok(answer)
 }
 
 /// The request as its upstream's dry run. `None`: it cannot be made one, and must not be sent.

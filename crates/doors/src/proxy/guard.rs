@@ -53,8 +53,7 @@ struct Ended {
 }
 
 /// After the rule's timeout the caller looks again, while the first attempt goes on: its late answer is evidence.
-pub async fn guard(guarded: Guarded) -> Response {
-    let guarded = Arc::new(guarded);
+pub async fn guard(guarded: Arc<Guarded>) -> Response {
     loop {
         let (begun, mut begins) = oneshot::channel();
         let waits = Arc::new(());

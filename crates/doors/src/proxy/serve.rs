@@ -166,11 +166,11 @@ impl Taken<'_> {
             hall.passed_through(&caller.tenant, counts::Door::Http);
             let headers = headers::upward(parts.headers, offer);
             let body = Payload::from(whole.bytes);
-            return Ok(relay(offer, Outgoing { method: parts.method, uri: place.uri, headers, body }).await);
+            let outgoing = Outgoing { method: parts.method, uri: place.uri, headers, body };
+            return Ok(Box::pin(relay(offer, outgoing)).await);
         }
         let refuse = |what| trouble(&understood.rule, offer, what);
-        let unavailable = |why: &str| refuse(wording::ledger_unavailable(why));
-        let gate = hall.gate.as_ref().map_err(|why| unavailable(why))?;
+        let gate = hall.gate.as_ref().map_err(|why| refuse(wording::ledger_unavailable(why)))?;
         if offer.keys.required && understood.key.is_none() && !reads {
             return Err(refuse(wording::key_header_required(&offer.keys.header)));
         }
@@ -178,12 +178,7 @@ impl Taken<'_> {
         let intent = intent::intent(&understood, offer, &caller, &wishes, &parts.headers, secret);
         let mut intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
         intent.beside = beside(&parts.headers);
-        let would = match wishes.dry_run {
-            true => Some(gate.dry_run(&intent, &understood.rule).await),
-            false => None,
-        };
-        let would = would.transpose().map_err(|error| unavailable(&error.to_string()))?;
-        let guarded = Guarded {
+        let guarded = Arc::new(Guarded {
             hall: Arc::clone(hall),
             offer: Arc::clone(offer),
             method: parts.method,
@@ -195,13 +190,16 @@ impl Taken<'_> {
             understood,
             intent,
             came,
-        };
-        match would {
-            Some(answer) => {
-                let answer = dry_run::with_changes(answer, &guarded).await;
-                Ok(render::answer(&answer, offer, None))
+        });
+        if !wishes.dry_run {
+            return Ok(guard::guard(guarded).await);
+        }
+        match Box::pin(dry_run::answer(gate, &guarded)).await {
+            Ok(answer) => Ok(render::answer(&answer, offer, None)),
+            Err(error) => {
+                let what = wording::ledger_unavailable(&error.to_string());
+                Err(trouble(&guarded.understood.rule, offer, what))
             }
-            None => Ok(guard::guard(guarded).await),
         }
     }
 }
