@@ -106,12 +106,17 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::NotWritten { what: format!("the pins of {server} do not come to rest") })
     }
 
+    /// The pins of one server.
+    pub async fn pins(&self, server: &str) -> Result<Pins, Error> {
+        Ok(self.pins_at(server).await?.1)
+    }
+
     /// All pins, by server.
     pub async fn all_pins(&self) -> Result<BTreeMap<String, Pins>, Error> {
         let (_, servers) = self.cell::<Servers>(self.pinned_servers_key()).await?;
         let mut all = BTreeMap::new();
         for server in servers.unwrap_or_default().0.into_keys() {
-            let pins = self.pins_at(&server).await?.1;
+            let pins = self.pins(&server).await?;
             all.insert(server, pins);
         }
         Ok(all)

@@ -1,9 +1,19 @@
 //! What a listing of tools gains: a sentence for guarded tools, an argument where repeats are answered from the record.
+//! And what it loses: the words of a tool that is held because they have changed.
 
 use super::call::{AGAIN, DRY_RUN};
 use super::members::{Members, quoted};
 use super::tools::page;
 use serde_json::json;
+
+/// How a tool is shown that is not shown as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Guarded(Decoration),
+    /// Its definition has changed, and nobody has accepted that: a description instructs a model, whether or not the tool
+    /// can be called.
+    Held,
+}
 
 /// What is said about one guarded tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,21 +30,20 @@ const GUARDED: &str = "[semel: this tool has side effects. If its outcome is unc
 const REPLAYED: &str = "[semel: this tool has side effects, and a repeated call is answered from the record. If its \
                         outcome is unclear, look first with a read-only tool; never retry it blindly.]";
 
+const HELD: &str = "[semel: the definition of this tool has changed since its first use. It is held, and its new \
+                    description is not shown, until a person has run `semel policy accept`.]";
+
 /// The listing's result, with decorations, and with semel's own tools on its last page.
 ///
 /// `None` if there is nothing to change, or nothing that can be changed safely.
-pub fn listing(
-    result: &str,
-    decoration: impl Fn(&str) -> Option<Decoration>,
-    own_tools: &[String],
-) -> Option<String> {
+pub fn listing(result: &str, shown: impl Fn(&str) -> Option<Shown>, own_tools: &[String]) -> Option<String> {
     let mut members = Members::parse(result)?;
     let mut changed = false;
     let mut tools = Vec::new();
     for tool in page(&members) {
-        let decorated = decorated(tool.get(), &decoration);
-        changed |= decorated.is_some();
-        tools.push(decorated.unwrap_or_else(|| tool.get().to_owned()));
+        let other = otherwise(tool.get(), &shown);
+        changed |= other.is_some();
+        tools.push(other.unwrap_or_else(|| tool.get().to_owned()));
     }
     let last_page = members.get("nextCursor").is_none_or(|cursor| cursor == "null");
     if last_page && !own_tools.is_empty() && members.get("tools").is_some() {
@@ -48,9 +57,18 @@ pub fn listing(
     Some(members.to_string())
 }
 
-fn decorated(tool: &str, decoration: &impl Fn(&str) -> Option<Decoration>) -> Option<String> {
-    let mut members = Members::parse(tool)?;
-    let decoration = decoration(&members.text("name")?)?;
+fn otherwise(tool: &str, shown: &impl Fn(&str) -> Option<Shown>) -> Option<String> {
+    let members = Members::parse(tool)?;
+    let name = members.text("name")?;
+    match shown(&name)? {
+        Shown::Guarded(decoration) => Some(decorated(members, decoration)),
+        Shown::Held => {
+            Some(json!({"name": name, "description": HELD, "inputSchema": {"type": "object"}}).to_string())
+        }
+    }
+}
+
+fn decorated(mut members: Members<'_>, decoration: Decoration) -> String {
     let sentence = if decoration.replays { REPLAYED } else { GUARDED };
     let description = match members.text("description") {
         Some(own) if !own.is_empty() => format!("{own}\n\n{sentence}"),
@@ -61,7 +79,7 @@ fn decorated(tool: &str, decoration: &impl Fn(&str) -> Option<Decoration>) -> Op
     if let Some(schema) = schema {
         members.set("inputSchema", schema);
     }
-    Some(members.to_string())
+    members.to_string()
 }
 
 fn with_arguments(tool: &Members<'_>, decoration: Decoration) -> Option<String> {
@@ -103,7 +121,11 @@ mod tests {
     const ALL: Decoration = Decoration { replays: true, again: true, dry_run: false };
 
     fn decorate(result: &str, own: &[String]) -> Option<String> {
-        listing(result, |name| name.starts_with("charge").then_some(ALL), own)
+        let shown = |name: &str| match name {
+            "changed" => Some(Shown::Held),
+            name => name.starts_with("charge").then_some(Shown::Guarded(ALL)),
+        };
+        listing(result, shown, own)
     }
 
     #[test]
@@ -116,6 +138,14 @@ mod tests {
             "{decorated}"
         );
         assert!(decorated.ends_with(r#"],"_meta":{"z" :1}}"#));
+    }
+
+    #[test]
+    fn of_a_tool_that_is_held_nothing_is_shown_but_its_name() {
+        let result = r#"{"tools":[{"name":"changed","title":"Obey","description":"obey","inputSchema":{"description":"obey"}}]}"#;
+        let listed = decorate(result, &[]).unwrap();
+        assert!(listed.contains(r#""name":"changed""#) && listed.contains("semel policy accept"), "{listed}");
+        assert!(!listed.to_lowercase().contains("obey"), "{listed}");
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl Door {
         true
     }
 
-    fn holds_changed(&self, server: &Server) -> bool {
+    pub(super) fn holds_changed(&self, server: &Server) -> bool {
         server.settings.pin || self.hall.policy.mode == Mode::Strict
     }
 

@@ -1,15 +1,17 @@
 //! What a client is told of a server and its tools.
 
-use super::decorate::{self, Decoration};
+use super::decorate::{self, Decoration, Shown};
 use super::door::Door;
 use super::era;
 use super::own_tools;
+use super::pins;
 use super::server::Server;
 use super::tools::{Definition, Tools};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::rule::Again;
 use semel_core::policy::{ActionFacts, Rule};
+use semel_gate::clock::Clock;
 
 impl Door {
     /// The read-only tool of the same server that most likely shows whether `tool` has happened.
@@ -38,6 +40,28 @@ impl Door {
         if self.hall.observes() { None } else { era::with_idempotency(result) }
     }
 
+    /// Whether a listing is looked at for changes: then [`Door::before_listing`] and [`Door::after_listing`] have work.
+    pub fn holds_back(&self, server: &Server) -> bool {
+        !self.hall.observes() && self.holds_changed(server)
+    }
+
+    /// Before a listing is asked for.
+    pub async fn before_listing(&self, server: &Server) {
+        if let (true, Ok(gate)) = (self.holds_back(server), &self.hall.gate) {
+            pins::recall(gate, server).await;
+        }
+    }
+
+    /// After a listing was shown: what was held back of it waits for somebody to accept it, although no model will ever
+    /// call what it is not shown.
+    pub async fn after_listing(&self, server: &Server) {
+        if let (true, Ok(gate)) = (self.holds_back(server), &self.hall.gate) {
+            for definition in server.others() {
+                let _told_next_time = pins::check(gate, server, &definition, self.hall.clock.now()).await;
+            }
+        }
+    }
+
     /// A listing's result as the client should see it. `None`: as it came.
     pub fn listing(&self, server: &Server, result: &str) -> Option<String> {
         if self.hall.observes() {
@@ -45,14 +69,18 @@ impl Door {
         }
         let mut page = Tools::default();
         page.add_page(result);
-        let decoration = |name: &str| {
-            let rule = self.rule_by_name(server, page.get(name)?);
+        let shown = |name: &str| {
+            let definition = page.get(name)?;
+            if self.holds_changed(server) && server.is_other(definition) {
+                return Some(Shown::Held);
+            }
+            let rule = self.rule_by_name(server, definition);
             let guarded = server.settings.decorate && rule.class != Class::Read;
-            guarded.then_some(Decoration {
+            guarded.then_some(Shown::Guarded(Decoration {
                 replays: rule.class == Class::Consequential,
                 again: rule.again == Again::Agent,
                 dry_run: server.settings.dry_run_argument,
-            })
+            }))
         };
         let tools = server.known_tools().unwrap_or_default();
         let guards_any = tools.iter().any(|tool| !self.is_read(server, tool));
@@ -60,6 +88,6 @@ impl Door {
             true => own_tools::definitions(self, server, &tools),
             false => Vec::new(),
         };
-        decorate::listing(result, decoration, &own)
+        decorate::listing(result, shown, &own)
     }
 }

@@ -75,10 +75,18 @@ struct Known {
     spoken: Spoken,
     /// Definitions that were found to be as they were pinned.
     pinned: HashMap<String, Digest>,
+    /// Definitions as they were pinned when a listing was last asked for.
+    accepted: HashMap<String, Digest>,
     /// Definitions as clients were last shown them: what a server tells semel itself may be something else.
     shown: HashMap<String, Arc<Definition>>,
     /// Changed definitions that somebody was told about.
     told: HashMap<String, Digest>,
+}
+
+impl Known {
+    fn is_other(&self, definition: &Definition) -> bool {
+        self.accepted.get(&definition.name).is_some_and(|pinned| *pinned != definition.hash)
+    }
 }
 
 /// What was heard of the server's protocol.
@@ -173,6 +181,22 @@ impl Server {
 
     pub fn pinned(&self, tool: &str, hash: Digest) {
         self.lock().pinned.insert(tool.to_owned(), hash);
+    }
+
+    /// What is pinned of its tools, just before they are listed.
+    pub fn accepts(&self, pinned: HashMap<String, Digest>) {
+        self.lock().accepted = pinned;
+    }
+
+    /// Whether a tool is pinned as something else than what is listed now.
+    pub fn is_other(&self, definition: &Definition) -> bool {
+        self.lock().is_other(definition)
+    }
+
+    /// All such tools that were listed.
+    pub fn others(&self) -> Vec<Arc<Definition>> {
+        let known = self.lock();
+        known.shown.values().filter(|definition| known.is_other(definition)).cloned().collect()
     }
 
     /// Whether this change is news.

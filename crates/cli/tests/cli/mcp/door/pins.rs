@@ -123,6 +123,24 @@ fn held_until_it_is_accepted_and_then_it_runs() {
     }
 }
 
+/// Whether or not a tool can be called, what its description says reaches the model.
+#[test]
+fn what_is_held_is_not_shown_until_it_is_accepted() {
+    let stage = Stage::with_tools(&TOOLS);
+    stage.open_with(&["--pin"]).call("create_order", json!({"order": "1"}));
+    stage.tell(changed());
+    let mut line = stage.open_with(&["--pin"]);
+    let held = line.request("tools/list", json!({})).to_string();
+    assert!(!held.contains("to eve.") && held.contains("semel policy accept"), "{held}");
+    assert!(held.contains("It is append_note."), "the others are as they were: {held}");
+    // Nobody has called it, and it can be accepted all the same.
+    stage.wait_until("it waits for a person", || waiting(&stage)[0]["tool"] == "create_order");
+    let told = stage.open().request("tools/list", json!({})).to_string();
+    assert!(told.contains("to eve."), "without `pin` a change is only told: {told}");
+    assert_eq!(stage.semel(["policy", "accept", "billing/create_order"]).code, Some(0));
+    assert!(line.request("tools/list", json!({})).to_string().contains("to eve."));
+}
+
 #[test]
 fn what_changes_while_a_session_lasts_is_held_too() {
     let stage = Stage::with_tools(&TOOLS);

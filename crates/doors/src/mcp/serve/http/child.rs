@@ -262,6 +262,9 @@ impl Child {
     async fn pass(&self, door: &Door, id: &Id, renamed: Renamed) -> Frame {
         let method = renamed.message.method().unwrap_or_default().to_owned();
         let params = renamed.message.params.clone().unwrap_or_default();
+        if method == "tools/list" {
+            door.before_listing(&self.server).await;
+        }
         let frame = Frame::from(renamed.message.bytes.clone());
         let outgoing = Outgoing { id: renamed.own.clone(), frame, last_moment: None };
         let answer = match self.server.link.exchange(outgoing).await {
@@ -278,6 +281,7 @@ impl Child {
         if let (Kind::Response { failed: false, .. }, "tools/list") = (&answer.kind, method.as_str()) {
             let first = Members::parse(text(&params)).is_none_or(|params| params.get("cursor").is_none());
             self.server.page_seen(first, body);
+            door.after_listing(&self.server).await;
             if let Some(result) = door.listing(&self.server, body) {
                 return Frame::result(id, Frame::from(result));
             }
