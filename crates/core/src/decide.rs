@@ -77,7 +77,8 @@ pub enum Refusal {
     AgainNotAllowed(Again),
 }
 
-/// In this order: fence; open state (join or look; drift is refused); re-issue; class says run; drift; replay.
+/// In this order: fence; a call that was an earlier effect; open state (join or look; drift is refused); re-issue; class
+/// says run; drift; replay.
 pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: &Situation) -> Decision {
     if rule.class == Class::Read {
         return Decision::Pass;
@@ -91,13 +92,11 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
             _ => Decision::Claim(Claiming::First),
         };
     };
-    let drift = || Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) });
-    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
-    if matches!(effect.state, State::NotApplied(_))
-        && let Some(decision) = wants_something_else(effect, intent, rule, situation.now)
-    {
+    if let Some(decision) = wants_something_else(effect, intent, rule, situation.now) {
         return decision;
     }
+    let drift = || Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) });
+    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
     match &effect.state {
         State::InFlight { .. } | State::InDoubt(_) if drifted => drift(),
         State::InFlight { attempt } => Decision::Join(*attempt),
@@ -111,6 +110,7 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
         // A refusal of which nothing was to be kept speaks for its own moment alone.
         State::NotApplied(NotApplied { at, why: NotAppliedWhy::Refused(_), reply, .. })
             if intent.replay_refusals
+                && (intent.again.is_none() || intent.again == effect.occurrence.reason)
                 && *reply != Reply::Unknown
                 && intent.window.is_none_or(|window| situation.now < at.plus(window)) =>
         {
@@ -131,24 +131,26 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
     }
 }
 
-/// What did not happen is tried again by whoever wants it. A call that does not is told here: it was an effect before this
-/// one, or it wants what a success before this one answers, or it is another repeat, which the rule may forbid.
-fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Option<Decision> {
-    if let Some((number, replay)) = known_before(effect, intent) {
-        return (number < effect.occurrence.number).then_some(Decision::ReplayEarlier(number, replay));
+/// What becomes of a call that does not want the newest effect of its record: it was an effect before that one, or the
+/// newest did not happen and was asked for by somebody else, in another way. What did not happen is tried again by
+/// whoever wants it; the success before it answers those who want that, and another repeat needs its own leave.
+pub fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Option<Decision> {
+    let Occurrence { number, reason, before, by_leave, .. } = &effect.occurrence;
+    if let Some((known, replay)) = known_before(effect, intent).filter(|(known, _)| known < number) {
+        return Some(Decision::ReplayEarlier(known, replay));
     }
-    let (Some(before), Some(reason)) = (&effect.occurrence.before, &effect.occurrence.reason) else {
-        return None;
-    };
+    let (State::NotApplied(_), Some(before)) = (&effect.state, before) else { return None };
+    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    // A leave that came to nothing is not spent: for what it was given, and for nothing else.
+    let may_try = if *by_leave { !drifted } else { reason.is_none() };
     match &intent.again {
-        Some(again) if again == reason => None,
+        again if may_try || (again.is_some() && again == reason) => None,
         Some(_) if may_repeat(intent, rule, false) => None,
         Some(_) => Some(Decision::Refuse(Refusal::AgainNotAllowed(rule.again))),
-        None if !answers_repeats(intent, rule, before.delivered_at, now) => None,
-        None if before.fingerprint == intent.marks.fingerprint => {
+        None if answers_repeats(intent, rule, before.delivered_at, now) => {
             Some(Decision::ReplayEarlier(before.number, Replay::Repeat))
         }
-        None => Some(Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) })),
+        None => None,
     }
 }
 
@@ -226,20 +228,22 @@ fn applied(
     drifted: bool,
 ) -> Result<Decision, Replay> {
     let Occurrence { number, reason: own, earlier, .. } = &effect.occurrence;
-    let same_call = |id: &String| effect.attempts.iter().any(|attempt| attempt.call_id.as_ref() == Some(id));
-    let known = match &intent.again {
-        Some(reason) if own.as_ref() == Some(reason) => Some((*number, Replay::SameOccurrence)),
-        None if intent.call_id.as_ref().is_some_and(same_call) => Some((*number, Replay::Reissue)),
-        _ => known_before(effect, intent),
-    };
     let delivered = effect.delivered_at;
-    match known {
-        Some((known, replay)) if known < *number => return Ok(Decision::ReplayEarlier(known, replay)),
-        Some((_, Replay::Reissue)) if delivered.is_none() => return Err(Replay::Undelivered),
-        Some((_, replay)) => return Err(replay),
-        None => {}
+    let adopted = |reason: &Reason| earlier.iter().any(|(at, known)| at == number && known == reason);
+    match (&intent.again, &intent.call_id) {
+        (Some(reason), _) if own.as_ref() == Some(reason) || adopted(reason) => {
+            return Err(Replay::SameOccurrence);
+        }
+        (None, Some(id)) if effect.calls().any(|call| call == id) => {
+            return Err(if delivered.is_some() { Replay::Reissue } else { Replay::Undelivered });
+        }
+        _ => {}
     }
-    let Some(delivered) = delivered else { return Err(Replay::Undelivered) };
+    // What converges is sent again: something else may have been written since, and an old answer would hide that.
+    let converges = rule.class == Class::Convergent && intent.named_by != NamedBy::CallerKey;
+    if delivered.is_none() && !converges {
+        return Err(Replay::Undelivered);
+    }
     // What was let happen once more is what happened, and nothing else under its name.
     let released = effect.released.is_some() && rule.again != Again::Never && !drifted;
     if let Some(reason) = &intent.again {
@@ -258,7 +262,7 @@ fn applied(
     if released {
         return Ok(next(false));
     }
-    if answers_repeats(intent, rule, delivered, now) {
+    if delivered.is_some_and(|delivered| answers_repeats(intent, rule, delivered, now)) {
         return Err(Replay::Repeat);
     }
     Ok(match rule.class {

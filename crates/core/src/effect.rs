@@ -68,6 +68,9 @@ pub struct Occurrence {
     /// The success that this one follows; of the first effect there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
+    /// A person let the success before it happen once more, and this is what became of that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_leave: bool,
 }
 
 /// What has to be known of a success once the record has gone on, because the next effect may never happen, and then the
@@ -76,7 +79,6 @@ pub struct Occurrence {
 pub struct Before {
     pub number: u32,
     pub delivered_at: At,
-    pub fingerprint: Digest,
 }
 
 /// A call by the model's id for it and by what it said: the same again is a transport that repeats itself. It need not be
@@ -295,21 +297,37 @@ impl Occurrence {
     /// it is kept for the very first effect too.
     pub fn after(newest: Option<&Effect>, reason: Option<Reason>) -> Occurrence {
         let Some(newest) = newest else {
-            return Occurrence { number: 1, reason, earlier: Vec::new(), calls: Vec::new(), before: None };
+            let (earlier, calls) = (Vec::new(), Vec::new());
+            return Occurrence { number: 1, reason, earlier, calls, before: None, by_leave: false };
         };
         let Occurrence { number, reason: last_reason, mut earlier, mut calls, .. } =
             newest.occurrence.clone();
         earlier.extend(last_reason.map(|reason| (number, reason)));
-        let ids = newest.attempts.iter().filter_map(|attempt| attempt.call_id.as_deref());
-        calls.extend(ids.map(|id| (number, CallMark::of(id, &newest.marks))));
+        calls.extend(newest.calls().map(|id| (number, CallMark::of(id, &newest.marks))));
         calls.drain(..calls.len().saturating_sub(EARLIER_CALLS_KEPT));
-        let fingerprint = newest.marks.fingerprint;
-        let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at, fingerprint });
-        Occurrence { number: number + 1, reason, earlier, calls, before }
+        let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at });
+        let by_leave = newest.released.is_some();
+        Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }
+    }
+
+    /// Whoever gave this reason was answered with this effect, and its retry must be too. Of one that does not fit any more
+    /// the retry is refused, as every new reason is.
+    pub fn adopt(&mut self, reason: &Reason) {
+        let known =
+            self.reason.as_ref() == Some(reason) || self.earlier.iter().any(|(_, known)| known == reason);
+        if !known && self.earlier.len() < EARLIER_REASONS_KEPT {
+            self.earlier.push((self.number, reason.clone()));
+        }
     }
 }
 
 impl Effect {
+    /// The model's ids of the calls that it was made for. One that was refused has had its answer, and is none of them.
+    pub fn calls(&self) -> impl Iterator<Item = &str> {
+        let meant = self.attempts.iter().filter(|attempt| attempt.verdict != Verdict::NotApplied);
+        meant.filter_map(|attempt| attempt.call_id.as_deref())
+    }
+
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::InFlight { .. } | State::InDoubt(_))
     }

@@ -5,8 +5,8 @@
 use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
-    ATTEMPTS_KEPT, Applied, Attempt, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, Facts, InDoubt, LastSend,
-    NotApplied, NotAppliedWhy, Occurrence, Reply, Ruling, STORM, State, Verdict,
+    ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied,
+    NotAppliedWhy, Reply, Ruling, STORM, State, Verdict,
 };
 use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Reason, Run};
@@ -315,11 +315,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
             next.released = Some(ruling.clone());
         }
         (State::Applied(_), Event::Adopted { reason }) => {
-            let Occurrence { number, earlier, .. } = &mut next.occurrence;
-            // Of one that does not fit any more the retry is refused, as every new reason is.
-            if earlier.len() < EARLIER_REASONS_KEPT && !earlier.iter().any(|(_, known)| known == reason) {
-                earlier.push((*number, reason.clone()));
-            }
+            next.occurrence.adopt(reason);
         }
         // A refuted effect is never run again by itself, so there is nothing that a lost claim could double.
         (state, Event::Forgotten { at, epoch }) if may_have_been_claimed_since(state) => {

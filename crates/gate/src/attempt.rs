@@ -88,10 +88,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let alias = match call.intent.alias {
             None => None,
             Some(alias) => match self.ledger.alias(alias).await? {
-                None => Some(alias),
-                Some(key) if key == found.key => None,
+                (_, Some(key)) if key == found.key => None,
+                (seen, key) if key.is_none() || key == call.left => Some((alias, seen)),
                 // Since this call looked, its key has come to stand for another effect.
-                Some(_) => return Ok(None),
+                _ => return Ok(None),
             },
         };
         let now = self.clock.now();

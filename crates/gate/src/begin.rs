@@ -132,7 +132,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// The claim that this very wish has got before.
     async fn taken_before(&self, intent: &Intent, rule: &Rule, nonce: Nonce) -> Result<Option<Taken>, Error> {
         let aliased = match intent.alias {
-            Some(alias) => self.ledger.alias(alias).await?,
+            Some(alias) => self.ledger.alias(alias).await?.1,
             None => None,
         };
         let found = self.ledger.find(aliased.unwrap_or(intent.key)).await?;

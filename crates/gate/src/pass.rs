@@ -12,7 +12,7 @@ use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
 use semel_core::beside::Layer;
 use semel_core::class::{Class, Tier};
-use semel_core::decide::{Decision, Refusal, Replay, Situation, decide};
+use semel_core::decide::{Decision, Refusal, Replay, Situation, decide, wants_something_else};
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Doubt, Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::{AttemptNo, Nonce};
@@ -70,6 +70,8 @@ pub(crate) struct Call<'a, U> {
     pub(crate) seen: Option<Arc<Known>>,
     /// A transport sent the call again.
     pub(crate) reissued: bool,
+    /// The record that the caller's own key led to, and that has nothing to do with this call.
+    pub(crate) left: Option<Digest>,
     /// What the call goes by.
     pub(crate) sight: Sight,
 }
@@ -100,6 +102,7 @@ impl<'a, U> Call<'a, U> {
             handed: None,
             seen: None,
             reissued: false,
+            left: None,
             sight: Sight::NotYet,
         }
     }
@@ -239,12 +242,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let first = call.sight == Sight::NotYet;
         call.sight = Sight::Looked;
-        if let Some(alias) = call.intent.alias {
-            // Asked anew each time: of two calls that bring one key to two intents, the faster has it.
-            call.key = self.ledger.alias(alias).await?.unwrap_or(call.intent.key);
-        }
         let (fence, fenced) = self.fence(call.intent).await?;
-        let found = self.ledger.observe(call.key, now).await?;
+        let found = self.found(call, now).await?;
         if first {
             self.guess.learn(&found);
         }
@@ -253,6 +252,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
         if let Some(passed) = self.known_result(call, &found, now).await? {
             return Ok(Some(passed));
+        }
+        if let Some(refusal) = key_of_another(call, &found) {
+            return Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)));
         }
         match decide(found.effect(), call.intent, call.rule, &situation) {
             Decision::Pass => {
@@ -321,6 +323,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 call.reissued = replay == Replay::Reissue;
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {
+                    Some(known) if known.effect.marks.fingerprint != call.intent.marks.fingerprint => {
+                        let paths = known.effect.marks.differing(&call.intent.marks);
+                        let earlier = Found { newest: Some(Arc::new(known)), reply: None, ..found };
+                        answer_of_refusal(&earlier, Refusal::Drift { paths }, call.intent, call.rule)
+                    }
                     Some(mut known) => {
                         known.effect = self.ledger.with_undone(known.effect).await?;
                         let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
@@ -345,6 +352,25 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)))
             }
         }
+    }
+
+    /// The record of a call. A caller's own key may lead to that of another intent, and is asked anew each time: of two
+    /// calls that bring one key to two intents, the faster has it. Where nothing happened under the key so far, it may
+    /// stand for something else, which has a record of its own.
+    async fn found<U>(&self, call: &mut Call<'_, U>, now: At) -> Result<Found, Error> {
+        call.key = call.intent.key;
+        call.left = None;
+        if let Some(alias) = call.intent.alias
+            && let Some(led) = self.ledger.alias(alias).await?.1.filter(|led| *led != call.key)
+        {
+            let found = self.ledger.observe(led, now).await?;
+            if !is_free(&found, call.intent) {
+                call.key = led;
+                return Ok(found);
+            }
+            call.left = Some(led);
+        }
+        Ok(self.ledger.observe(call.key, now).await?)
     }
 
     /// Whether a call is taken for new without a look. Not where more than its record has to be looked at, and not where
@@ -436,7 +462,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             // The upstream's own refusal is everybody's; what a probe or a person found lets this call run.
             (State::NotApplied(NotApplied { why, .. }), None)
                 if joined(effect)
-                    && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_)) =>
+                    && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_))
+                    && wants_something_else(effect, call.intent, call.rule, now).is_none() =>
             {
                 Some(joined_answer(found.clone(), now))
             }
@@ -490,6 +517,23 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let _unrecorded_is_fine = self.ledger.note(line, Durability::Lazy).await;
         }
     }
+}
+
+/// Whether nothing happened that a caller's key could stand for, if it comes with something else now.
+fn is_free(found: &Found, intent: &Intent) -> bool {
+    let Some(effect) = found.effect() else { return true };
+    let nothing_happened = match &effect.state {
+        State::NotApplied(NotApplied { why, .. }) => !matches!(why, NotAppliedWhy::Refuted(_)),
+        _ => false,
+    };
+    nothing_happened && effect.occurrence.number == 1 && effect.marks.fingerprint != intent.marks.fingerprint
+}
+
+/// A caller's key that came to stand for what happened cannot come with something else, whatever a repeat of that gets.
+fn key_of_another<U>(call: &Call<'_, U>, found: &Found) -> Option<Refusal> {
+    let effect = found.effect().filter(|_| call.key != call.intent.key)?;
+    let drifted = effect.marks.fingerprint != call.intent.marks.fingerprint;
+    drifted.then(|| Refusal::Drift { paths: effect.marks.differing(&call.intent.marks) })
 }
 
 /// Sends without claiming or recording: reads, also when there is no ledger to ask, and everything in observe mode.

@@ -75,8 +75,9 @@ pub struct Wanted<'a> {
     /// The run's fence, at the revision at which it was seen open.
     pub fence: Option<(Digest, Revision)>,
     pub turn: Option<FreeTurn>,
-    /// Where the caller's own key is to point to this intent.
-    pub alias: Option<Digest>,
+    /// The caller's own key, which is to point to this intent, at the revision at which it was seen to point to none, or
+    /// to one of which nothing happened.
+    pub alias: Option<(Digest, Revision)>,
     /// Nobody has looked whether something in its neighbourhood is in doubt, so there must be nothing.
     pub neighbourhood_quiet: bool,
     pub sender: Sender,
@@ -182,8 +183,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let holder = TurnHolder { key, occurrence: effect.occurrence.number, attempt };
             puts.push(cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
-        if let Some(alias) = wanted.alias {
-            puts.push(cell(alias, Revision::ABSENT, &key));
+        if let Some((alias, seen)) = wanted.alias {
+            puts.push(cell(alias, seen, &key));
         }
         // Two runs may well ask a model the same thing at once.
         let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);
@@ -221,15 +222,17 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         match (&wanted.how, newest) {
             (How::Resend, Some(known)) => {
                 let event = Event::Resent(new);
-                Ok((lifecycle::next(&known.effect, &event)?.effect, Opening(event)))
+                let mut effect = lifecycle::next(&known.effect, &event)?.effect;
+                if let Some(reason) = &wanted.intent.again {
+                    effect.occurrence.adopt(reason);
+                }
+                Ok((effect, Opening(event)))
             }
             (How::Claim(Claiming::NextAttempt), Some(known)) => {
                 let event = Event::Claimed(new);
                 let mut effect = lifecycle::next(&known.effect, &event)?.effect;
-                // A repeat that turns out to be the success is that repeat, and its retry must find it.
-                if let Some(reason) = &wanted.intent.again {
-                    effect.occurrence.reason = Some(reason.clone());
-                }
+                // Whoever makes it the success gives it its reason: the retry must find it, and nobody else's may.
+                effect.occurrence.reason = wanted.intent.again.clone();
                 Ok((effect, Opening(event)))
             }
             (How::Claim(claiming), newest) => {
@@ -424,7 +427,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Lets a caller's own key point to an intent, unless it points somewhere already.
     pub async fn remember_alias(&self, alias: Digest, key: Digest) -> Result<(), Error> {
-        if self.alias(alias).await?.is_some() {
+        if self.alias(alias).await?.1.is_some() {
             return Ok(());
         }
         let commit = Commit {
@@ -438,8 +441,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Where a caller's own key points to, if it has been seen with another intent.
-    pub async fn alias(&self, alias: Digest) -> Result<Option<Digest>, Error> {
-        Ok(self.cell::<Digest>(alias).await?.1)
+    pub async fn alias(&self, alias: Digest) -> Result<(Revision, Option<Digest>), Error> {
+        self.cell(alias).await
     }
 
     /// Marks an effect as delivered, as it was last seen. Losing the mark is safe: it means undelivered.

@@ -225,7 +225,8 @@ mod tests {
                 reason: Some(reason.clone()),
                 earlier: vec![(1, reason.clone()), (2, reason.clone())],
                 calls: vec![(1, CallMark(7)), (2, CallMark(u64::MAX))],
-                before: Some(Before { number: 2, delivered_at: At(4), fingerprint: Digest([3; 32]) }),
+                before: Some(Before { number: 2, delivered_at: At(4) }),
+                by_leave: true,
             };
             effect.attempts[0].call_id = Some("call_1".into());
             effect.attempts[0].run = Some(Run::named("run-1").expect("a run"));

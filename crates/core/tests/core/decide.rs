@@ -150,8 +150,7 @@ impl Scene {
         effect.attempts[0].call_id = Some("call-1".into());
         let (intent, drifted) = (intent(&rule, &arguments(1)), intent(&rule, &arguments(2)));
         effect.occurrence.calls = vec![(1, CallMark::of("call-0", &intent.marks))];
-        let fingerprint = intent.marks.fingerprint;
-        effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED, fingerprint });
+        effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED });
         Scene { intent, drifted, rule, effect }
     }
 
@@ -240,6 +239,16 @@ impl Case {
         self.acts() && matches!(self.newest, Newest::NotApplied | Newest::Refuted)
     }
 
+    /// It was an effect before the newest one.
+    fn was_before(&self) -> bool {
+        self.repeat == Repeat::EarlierReason || self.is_earlier_call()
+    }
+
+    /// An open effect is the newest, and this call is not an earlier one.
+    fn meets(&self, newest: Newest) -> bool {
+        self.acts() && self.newest == newest && !self.was_before()
+    }
+
     /// A transport repeats the call of an earlier effect.
     fn is_earlier_call(&self) -> bool {
         self.repeat == Repeat::Unasked && self.call_id == CallId::Earlier && !self.drift
@@ -249,6 +258,12 @@ impl Case {
     fn is_answered(&self) -> bool {
         self.repeat == Repeat::Unasked
             && (self.caller_key || self.class == Class::Consequential && !self.window_over)
+    }
+
+    /// Nobody has its answer, and to send it again does no harm.
+    fn is_sent_again(&self) -> bool {
+        let reissued = self.repeat == Repeat::Unasked && self.call_id == CallId::Same;
+        self.class == Class::Convergent && !self.delivered && !self.caller_key && !reissued
     }
 
     /// It wants the newest effect, which did not happen, and nothing before it.
@@ -318,24 +333,24 @@ sentences! {
         |case| case.acts() && case.newest == Newest::Unseen && case.forgotten,
         |decision| *decision == Decision::Unremembered;
 
-    a_concurrent_twin_is_joined: |case| case.acts() && case.newest == Newest::InFlight && !case.drift,
+    a_concurrent_twin_is_joined: |case| case.meets(Newest::InFlight) && !case.drift,
         |decision| *decision == Decision::Join(AttemptNo(1));
 
     drift_of_an_open_effect_is_refused_with_its_paths:
-        |case| case.acts() && matches!(case.newest, Newest::InFlight | Newest::InDoubt) && case.drift,
+        |case| (case.meets(Newest::InFlight) || case.meets(Newest::InDoubt)) && case.drift,
         |decision| drifts(decision);
 
     a_doubt_whose_later_claim_may_be_forgotten_is_recorded_as_that:
-        |case| case.acts() && case.newest == Newest::InDoubt && !case.drift && case.forgotten,
+        |case| case.meets(Newest::InDoubt) && !case.drift && case.forgotten,
         |decision| *decision == Decision::Unremembered;
 
     a_doubt_is_probed_or_held_and_never_blindly_repeated:
-        |case| case.acts() && case.newest == Newest::InDoubt && !case.drift && !case.forgotten
+        |case| case.meets(Newest::InDoubt) && !case.drift && !case.forgotten
             && !case.may_be_resent(),
         |decision| *decision == Decision::Look;
 
     keyed_convergent_and_generate_are_resent_within_the_budget:
-        |case| case.acts() && case.newest == Newest::InDoubt && !case.drift && !case.forgotten
+        |case| case.meets(Newest::InDoubt) && !case.drift && !case.forgotten
             && case.may_be_resent(),
         |decision| *decision == match case.budget_left {
             true => Decision::Resend,
@@ -357,39 +372,40 @@ sentences! {
         |decision| *decision == Decision::Unremembered;
 
     where_a_repeat_failed_the_success_before_it_answers_who_did_not_ask_for_the_repeat:
-        |case| case.failed() && case.is_answered() && !case.is_earlier_call() && !case.drift,
+        |case| case.failed() && case.is_answered() && !case.is_earlier_call(),
         |decision| *decision == Decision::ReplayEarlier(2, Replay::Repeat);
-
-    and_what_differs_from_that_success_is_drift:
-        |case| case.failed() && case.is_answered() && case.drift,
-        |decision| drifts(decision);
 
     where_a_repeat_failed_another_one_needs_the_same_leave:
         |case| case.failed() && matches!(case.repeat, Repeat::NeedsPerson | Repeat::Never),
         |decision| matches!(decision, Decision::Refuse(Refusal::AgainNotAllowed(_)));
 
-    a_success_that_was_not_delivered_is_handed_over_whatever_the_class:
-        |case| case.done() && !case.delivered && !case.drift
-            && !matches!(case.repeat, Repeat::SameReason | Repeat::EarlierReason) && !case.is_earlier_call(),
+    a_success_that_was_not_delivered_is_handed_over_unless_it_converges:
+        |case| case.done() && !case.delivered && !case.drift && !case.was_before() && !case.is_sent_again()
+            && case.repeat != Repeat::SameReason,
         |decision| *decision == Decision::Replay(Replay::Undelivered);
+
+    what_converges_and_was_not_delivered_is_sent_again:
+        |case| case.done() && case.is_sent_again() && case.repeat == Repeat::Unasked && !case.was_before(),
+        |decision| *decision == Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat: false });
 
     the_same_reason_again_is_the_same_occurrence:
         |case| case.done() && case.repeat == Repeat::SameReason && !case.drift,
         |decision| *decision == Decision::Replay(Replay::SameOccurrence);
 
     the_reason_of_an_earlier_effect_finds_that_effect:
-        |case| (case.done() || case.failed()) && case.repeat == Repeat::EarlierReason,
+        |case| case.acts() && case.newest != Newest::Unseen && case.repeat == Repeat::EarlierReason,
         |decision| *decision == Decision::ReplayEarlier(2, Replay::SameOccurrence);
 
     a_new_reason_opens_the_next_effect_of_a_delivered_success:
-        |case| case.done() && case.delivered && case.repeat == Repeat::Allowed
+        |case| case.done() && (case.delivered || case.is_sent_again()) && case.repeat == Repeat::Allowed
             && (!case.forgotten || case.repeatable()),
         |decision| *decision == Decision::Claim(Claiming::NextEffect {
             reason: Some(reason("new")), possible_repeat: false,
         });
 
     a_rule_may_leave_repeats_to_a_person_or_to_nobody:
-        |case| case.done() && case.delivered && matches!(case.repeat, Repeat::NeedsPerson | Repeat::Never),
+        |case| case.done() && (case.delivered || case.is_sent_again())
+            && matches!(case.repeat, Repeat::NeedsPerson | Repeat::Never),
         |decision| matches!(decision, Decision::Refuse(Refusal::AgainNotAllowed(_)));
 
     the_same_call_id_means_that_a_transport_sent_it_again:
@@ -398,7 +414,7 @@ sentences! {
         |decision| *decision == Decision::Replay(Replay::Reissue);
 
     the_call_id_of_an_earlier_effect_finds_that_effect:
-        |case| (case.done() || case.failed()) && case.is_earlier_call(),
+        |case| case.acts() && case.newest != Newest::Unseen && case.is_earlier_call(),
         |decision| *decision == Decision::ReplayEarlier(1, Replay::Reissue);
 
     a_callers_key_replays_whatever_the_class_and_for_ever:
@@ -431,7 +447,7 @@ sentences! {
 
     what_would_be_replayed_is_refused_if_it_drifted:
         |case| case.done() && case.drift && (
-            !case.delivered && case.repeat != Repeat::EarlierReason
+            !case.delivered && case.repeat != Repeat::EarlierReason && !case.is_sent_again()
             || case.repeat == Repeat::SameReason
             || case.repeat == Repeat::Unasked && (
                 case.call_id == CallId::Same || case.caller_key

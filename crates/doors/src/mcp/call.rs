@@ -93,6 +93,16 @@ pub enum BadCall {
     RunKind,
 }
 
+/// What becomes of `params.idempotencyKey` on its way to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUpstream<'a> {
+    AsItCame,
+    /// The server does not know it.
+    None,
+    /// The client's own has been used: this is another effect.
+    Instead(&'a str),
+}
+
 impl ToolCall {
     /// `definition`, so that an argument of the tool's own is not taken for one of semel's.
     pub fn read(
@@ -154,11 +164,18 @@ impl ToolCall {
     }
 
     /// The request for the real server: without what was meant for semel, with `put` added to its arguments.
-    pub fn request(&self, id: &Id, keeps_key: bool, put: &[(&str, Json)]) -> String {
+    pub fn request(&self, id: &Id, key: KeyUpstream<'_>, put: &[(&str, Json)]) -> String {
         let mut params = Members::parse(&self.params).unwrap_or_default();
         let arguments = self.arguments_upstream(&params, put);
         let meta = meta_upstream(&params);
-        let mut changed = !keeps_key && params.remove("idempotencyKey");
+        let mut changed = match key {
+            KeyUpstream::AsItCame => false,
+            KeyUpstream::None => params.remove("idempotencyKey"),
+            KeyUpstream::Instead(key) => {
+                params.set("idempotencyKey", quoted(key));
+                true
+            }
+        };
         changed |= arguments.is_some() || meta.is_some();
         if let Some(arguments) = arguments {
             params.set("arguments", arguments);
@@ -266,7 +283,7 @@ mod tests {
         assert_eq!(call.arguments.canonical(), r#"{"args":{"amount":9007199254740993}}"#);
         let put = [("request_id", Json::str("semel_1"))];
         assert_eq!(
-            call.request(&Id::text("s"), false, &put),
+            call.request(&Id::text("s"), KeyUpstream::None, &put),
             r#"{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"charge","arguments":{"amount":9007199254740993,"request_id":"semel_1"},"future":[1.0],"_meta":{"progressToken":7,"claudecode/toolUseId":"toolu_1"}}}"#
         );
     }
@@ -277,7 +294,7 @@ mod tests {
         let call = read(params).unwrap();
         let expected = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         let one = Message::parse(Bytes::from_static(b"{\"id\":1,\"method\":\"m\"}")).unwrap();
-        assert_eq!(call.request(one.request_id().unwrap(), false, &[]), expected);
+        assert_eq!(call.request(one.request_id().unwrap(), KeyUpstream::None, &[]), expected);
         assert_eq!(call.call_id.as_deref(), Some("c"));
     }
 

@@ -1,6 +1,6 @@
 //! A tool of a real server, as the gate sees it: one request out, one answer read; a question asked through a read tool.
 
-use super::call::ToolCall;
+use super::call::{KeyUpstream, ToolCall};
 use super::classify::{Handle, Meaning, Reading, read, words};
 use super::frame::Frame;
 use super::link::{Exchanged, Outgoing};
@@ -58,7 +58,14 @@ impl ToolUpstream<'_> {
             }
             _ => Vec::new(),
         };
-        let frame = Frame::from(self.call.request(&id, self.server.spoken().idempotency, &put));
+        let key = match &sending.recorded {
+            _ if !self.server.spoken().idempotency => KeyUpstream::None,
+            Some(recorded) if self.call.key.is_some() && recorded.effect.occurrence.number > 1 => {
+                KeyUpstream::Instead(recorded.idempotency_key)
+            }
+            _ => KeyUpstream::AsItCame,
+        };
+        let frame = Frame::from(self.call.request(&id, key, &put));
         let attempt = sending.recorded.and_then(|recorded| recorded.effect.attempt(recorded.attempt));
         let last_moment = attempt.and_then(|attempt| match attempt.last_send {
             LastSend::By(last) => Some(last),
@@ -70,7 +77,7 @@ impl ToolUpstream<'_> {
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
     pub async fn own_dry_run(&self, name: &str, value: Json) -> Value {
         let id = self.server.next_id();
-        let frame = Frame::from(self.call.request(&id, false, &[(name, value)]));
+        let frame = Frame::from(self.call.request(&id, KeyUpstream::None, &[(name, value)]));
         let asked = self.server.link.exchange(Outgoing { id, frame, last_moment: None });
         let why = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
             Ok(Exchanged::Reply(answer)) => {

@@ -44,6 +44,16 @@ pub fn of_header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Idempo
     Ok(key)
 }
 
+/// Puts another key where the client's own is, written as that was.
+pub fn replace(headers: &mut HeaderMap, offer: &Offer, key: &str) {
+    let Some(given) = headers.get(&offer.key_header) else { return };
+    let is_string = given.as_bytes().starts_with(b"\"");
+    let text = if is_string { format!("\"{key}\"") } else { key.to_owned() };
+    if let Ok(value) = HeaderValue::try_from(text) {
+        headers.insert(offer.key_header.clone(), value);
+    }
+}
+
 fn read(value: &HeaderValue, name: &HeaderName) -> Result<IdempotencyKey, BadKey> {
     let text = value.to_str().map_err(|_| BadKey::NoText(name.to_string()))?;
     let text = text.trim_matches([' ', '\t']);

@@ -5,6 +5,7 @@ use super::classify::{self, Meaning};
 use super::guard::Guarded;
 use super::headers;
 use super::inject;
+use super::key;
 use super::reply::{self, REPLY_BYTES_MAX};
 use super::secrets::Secrets;
 use super::streamed::{Begun, Collected, Giving, collect};
@@ -75,18 +76,23 @@ impl<'a> HttpUpstream<'a> {
 
     /// The request for the upstream, with its idempotency key where the rule says so.
     fn request(&self, recorded: Option<&Recorded<'_>>) -> Request<Bytes> {
-        let Guarded { method, uri, headers, body, understood, intent, .. } = self.guarded;
+        let Guarded { method, uri, headers, body, understood, intent, offer, .. } = self.guarded;
         let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
         // A compressed answer could be given to a client that cannot read it, and hides what must not be kept.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        if let (Some(inject), Some(recorded)) = (&understood.rule.inject, recorded) {
-            let own = intent.named_by == NamedBy::CallerKey
-                && understood.key_in_place
-                && recorded.effect.occurrence.number == 1;
-            if !own {
-                let shape = &understood.arguments.shape;
-                let parts = inject::Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
-                inject::put(inject, recorded.idempotency_key, parts);
+        if let Some(recorded) = recorded {
+            // The client's key stands for the first effect of its record; a deliberate repeat is another one.
+            let by_key = intent.named_by == NamedBy::CallerKey;
+            let own = by_key && recorded.effect.occurrence.number == 1;
+            match &understood.rule.inject {
+                Some(inject) if !(own && understood.key_in_place) => {
+                    let shape = &understood.arguments.shape;
+                    let parts =
+                        inject::Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
+                    inject::put(inject, recorded.idempotency_key, parts);
+                }
+                None if by_key && !own => key::replace(&mut headers, offer, recorded.idempotency_key),
+                _ => {}
             }
         }
         if body.is_empty() {

@@ -3,8 +3,11 @@
 use crate::house::*;
 use semel_core::answer::{Code, OutcomeWord};
 use semel_core::class::Class;
+use semel_core::effect::Ruling;
+use semel_core::ids::Reason;
 use semel_core::intent::AskedBy;
 use semel_core::policy::rule::Again;
+use semel_gate::clock::Clock;
 
 #[test]
 fn a_deliberate_repeat_runs_once_per_reason() {
@@ -126,4 +129,144 @@ fn a_reason_that_was_done_before_one_that_failed_stays_done() {
         let passed = house.pass_heard(&gate, &wish.again(why), &script);
         assert_eq!((passed.answer.outcome, script.sent()), (outcome, sent), "{why}");
     }
+}
+
+#[test]
+fn what_nobody_gave_a_reason_for_is_done_for_no_reason() {
+    let (house, wish) = (House::new(), Wish::of(Class::Act));
+    let script = Script::answers([success(), refusal(), success(), success()]);
+    let gate = house.gate();
+    house.pass_heard(&gate, &wish, &script);
+    house.pass_heard(&gate, &wish.again("one more"), &script);
+    let plain = house.pass_heard(&gate, &wish, &script);
+    assert_eq!((plain.answer.outcome, script.sent()), (OutcomeWord::Ran, 3));
+    let again = house.pass_heard(&gate, &wish.again("one more"), &script);
+    assert_eq!((again.answer.outcome, script.sent()), (OutcomeWord::Ran, 4), "it was refused before");
+}
+
+#[test]
+fn a_call_that_was_refused_is_not_answered_with_the_success_of_another() {
+    let (house, wish) = (House::new(), Wish::of(Class::Act));
+    let script = Script::answers([refusal(), success(), success()]);
+    let gate = house.gate();
+    let call = |id| Wish { call_id: Some(id), ..wish.clone() };
+    for (id, sent) in [("a", 1), ("b", 2), ("a", 3)] {
+        house.pass_heard(&gate, &call(id), &script);
+        assert_eq!(script.sent(), sent, "{id}");
+    }
+    assert_eq!(house.pass_heard(&gate, &call("b"), &script).answer.outcome, OutcomeWord::Replayed);
+}
+
+#[test]
+fn a_reason_that_sent_a_doubt_again_stands_for_what_became_of_it() {
+    let (house, wish) = (House::new(), Wish::keyed(seconds(3600)));
+    let gate = house.gate();
+    let lost = Script::answers([unclear(), unclear(), unclear(), unclear(), unclear(), unclear()]);
+    house.pass(&gate, &wish, &lost);
+    let script = Script::succeeds();
+    let mut wish = wish;
+    wish.rule.budget = 100;
+    house.pass_delivered(&gate, &wish.again("one more"), &script);
+    let again = house.pass_delivered(&gate, &wish.again("one more"), &script);
+    assert_eq!((again.answer.outcome, script.sent()), (OutcomeWord::Replayed, 1));
+}
+
+#[test]
+fn a_refusal_answers_its_own_reason_and_no_other() {
+    let (house, wish) = (House::new(), Wish { key: Some("order-1"), ..Wish::consequential() });
+    let script = Script::answers([success(), refusal(), success()]);
+    let (gate, clock) = (house.gate(), house.clock.clone());
+    let heard = |wish: &Wish| {
+        let (mut intent, gate, mut upstream) = (wish.intent(), gate.clone(), actor(&script, &clock));
+        intent.replay_refusals = true;
+        let rule = wish.rule.clone();
+        let passed = house.run(async move {
+            let passed = gate.pass(&intent, &rule, &mut upstream).await.expect("the ledger is well");
+            if let Some(delivery) = &passed.delivery {
+                gate.delivered(delivery).await.expect("the ledger is well");
+            }
+            passed
+        });
+        (passed.answer.outcome, script.sent())
+    };
+    assert_eq!(heard(&wish), (OutcomeWord::Ran, 1));
+    assert_eq!(heard(&wish.again("a second order")), (OutcomeWord::Ran, 2));
+    assert_eq!(heard(&wish.again("a second order")), (OutcomeWord::Replayed, 2), "its refusal");
+    assert_eq!(heard(&wish.again("with another card")), (OutcomeWord::Ran, 3));
+}
+
+/// What a person lets happen once more is that, also at the second try, and with whatever reason it is wanted.
+#[test]
+fn a_leave_that_came_to_nothing_is_not_spent_and_not_for_something_else() {
+    for first in [None, Some("the second box")] {
+        let (house, mut wish) = (House::new(), Wish { key: Some("order-1"), ..Wish::consequential() });
+        wish.rule.again = Again::Person;
+        let script = Script::answers([success(), refusal(), success()]);
+        let gate = house.gate();
+        let done = house.pass_heard(&gate, &wish, &script);
+        let ruling =
+            Ruling { by: "ann".into(), reason: Reason::parse("two boxes").unwrap(), at: house.clock.now() };
+        let (ledger, id) = (gate.clone(), done.answer.effect_id.expect("it was done"));
+        house.run(async move { ledger.ledger.release(id, ruling).await.expect("it may happen once more") });
+
+        house.pass_heard(&gate, &Wish { again: first, ..wish.clone() }, &script);
+        let more = wish.with_arguments(r#"{"args":{"customer":"ann","amount":1000}}"#);
+        assert_eq!(code(&house.pass(&gate, &more, &script)), Some(Code::Drift), "{first:?}");
+        let agent = house.pass(&gate, &more.again("more"), &script);
+        assert_eq!(code(&agent), Some(Code::HeldForPerson), "{first:?}");
+        assert_eq!(script.sent(), 2);
+
+        let other_words = if first.is_some() { None } else { Some("as she said") };
+        let passed = house.pass_heard(&gate, &Wish { again: other_words, ..wish.clone() }, &script);
+        assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Ran, 3), "{first:?}");
+    }
+}
+
+/// Another repeat is under way. It fails, and that is not what became of the success before it.
+#[test]
+fn who_waited_for_a_repeat_that_failed_is_answered_with_its_own_success() {
+    let (house, wish) = (House::new(), Wish { key: Some("order-1"), ..Wish::consequential() });
+    let gate = house.gate();
+    let first = house.pass_delivered(&gate, &wish, &Script::succeeds());
+    let slow = Script::after(seconds(3), refusal());
+    let repeat = house.start(1, call(&gate, &wish.again("a second order"), &slow, &house.clock));
+    let plain = house.start(1, call(&gate, &wish, &slow, &house.clock));
+    house.settle();
+    assert_eq!(code(&take(&repeat).unwrap()), Some(Code::UpstreamRefused));
+    let plain = take(&plain).unwrap();
+    assert_eq!(
+        (plain.answer.outcome, plain.answer.effect_id),
+        (OutcomeWord::Replayed, first.answer.effect_id)
+    );
+    assert_eq!(slow.sent(), 1);
+}
+
+#[test]
+fn a_call_that_was_done_waits_for_no_other_under_way() {
+    let (house, wish) = (House::new(), Wish::of(Class::Act));
+    let gate = house.gate();
+    let wishing = |id| Wish { call_id: Some(id), ..wish.clone() };
+    let first = house.pass_delivered(&gate, &wishing("a"), &Script::succeeds());
+    let lost = Script::answers([unclear()]);
+    house.pass(&gate, &wishing("b"), &lost);
+    let again = house.pass(&gate, &wishing("a"), &lost);
+    assert_eq!(
+        (again.answer.outcome, again.answer.effect_id),
+        (OutcomeWord::Replayed, first.answer.effect_id)
+    );
+}
+
+#[test]
+fn a_reason_that_was_done_cannot_come_with_something_else() {
+    let (house, wish, script) =
+        (House::new(), Wish { key: Some("order-1"), ..Wish::consequential() }, Script::succeeds());
+    let gate = house.gate();
+    for wish in [wish.clone(), wish.again("second"), wish.again("third")] {
+        house.pass_delivered(&gate, &wish, &script);
+    }
+    let other = wish.with_arguments(r#"{"args":{"customer":"ann","amount":1000}}"#).again("second");
+    let passed = house.pass(&gate, &other, &script);
+    let trouble = passed.answer.trouble.as_ref().expect("it is refused");
+    assert_eq!((trouble.code, script.sent()), (Code::Drift, 3));
+    assert!(trouble.what_happened.contains("args.amount"), "{trouble:?}");
 }

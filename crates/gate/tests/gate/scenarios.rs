@@ -86,8 +86,8 @@ fn a_repeat_of_a_delivered_success_is_replayed_without_a_durable_commit() {
 }
 
 #[test]
-fn a_success_that_was_not_delivered_is_handed_over_whatever_the_class() {
-    for class in [Class::Act, Class::Convergent, Class::Generate, Class::Consequential] {
+fn a_success_that_was_not_delivered_is_handed_over() {
+    for class in [Class::Act, Class::Generate, Class::Consequential] {
         let (house, wish, script) = (House::new(), Wish::of(class), Script::succeeds());
         let gate = house.gate();
         house.pass(&gate, &wish, &script);
@@ -95,6 +95,24 @@ fn a_success_that_was_not_delivered_is_handed_over_whatever_the_class() {
         assert_eq!(house.pass(&gate, &wish, &script).answer.outcome, OutcomeWord::Replayed, "{class}");
         assert_eq!(script.sent(), 1);
     }
+}
+
+/// On (its answer was lost), off, on: an old answer would leave it off.
+#[test]
+fn what_converges_is_sent_again_also_where_its_answer_was_lost() {
+    let (house, wish, script) = (House::new(), Wish::of(Class::Convergent), Script::succeeds());
+    let gate = house.gate();
+    for sent in 1..=2 {
+        assert_eq!(house.pass(&gate, &wish, &script).answer.outcome, OutcomeWord::Ran);
+        assert_eq!(script.sent(), sent);
+    }
+    let keyed = Wish { key: Some("set-1"), ..wish };
+    house.pass(&gate, &keyed, &script);
+    assert_eq!(
+        house.pass(&gate, &keyed, &script).answer.outcome,
+        OutcomeWord::Replayed,
+        "a key is one effect"
+    );
 }
 
 #[test]
@@ -525,6 +543,47 @@ fn a_callers_key_can_only_add_sameness_where_the_rule_says_joins() {
     let another_key = Wish { key: Some("fresh-2"), ..wish.clone() };
     assert_eq!(house.pass(&gate, &another_key, &script).answer.outcome, OutcomeWord::Replayed);
     assert_eq!(script.sent(), 1);
+}
+
+/// A key that came with something of which nothing happened may come with something else: that has its own record, in which
+/// its repeats are found without the key as well.
+#[test]
+fn a_key_that_joins_takes_no_sameness_away() {
+    let house = House::new();
+    let mut wish = Wish { key: Some("sdk-1"), ..Wish::consequential() };
+    wish.rule.caller_key = CallerKey::Joins;
+    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    let bob = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+    let gate = house.gate();
+    let script = Script::answers([refusal(), success(), success()]);
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::UpstreamRefused));
+    house.pass_delivered(&gate, &bob, &script);
+    for key in [Some("sdk-1"), Some("sdk-2"), None] {
+        let passed = house.pass_delivered(&gate, &Wish { key, ..bob.clone() }, &script);
+        assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Replayed, 2), "{key:?}");
+    }
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::Drift), "the key is bob's now");
+    let ann = house.pass_delivered(&gate, &Wish { key: None, ..wish }, &script);
+    assert_eq!((ann.answer.outcome, script.sent()), (OutcomeWord::Ran, 3));
+}
+
+/// Whatever a repeat of what it stands for would get.
+#[test]
+fn a_key_that_stands_for_what_happened_cannot_come_with_something_else() {
+    for class in [Class::Act, Class::Consequential] {
+        let (house, script) = (House::new(), Script::succeeds());
+        let mut wish = Wish { key: Some("sdk-1"), ..Wish::of(class) };
+        wish.rule.caller_key = CallerKey::Joins;
+        wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+        let bob = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+        let gate = house.gate();
+        house.pass_delivered(&gate, &wish, &script);
+        house.wait(seconds(7 * 24 * 3600));
+        for other in [bob.clone(), bob.again("once more")] {
+            assert_eq!(code(&house.pass(&gate, &other, &script)), Some(Code::Drift), "{class}");
+        }
+        assert_eq!(script.sent(), 1);
+    }
 }
 
 #[test]

@@ -111,6 +111,7 @@ fn occurrence(value: Value<'_>) -> Read<Occurrence> {
             3 => read.earlier.push(earlier(value)?),
             4 => read.calls.push(earlier_call(value)?),
             5 => read.before = Some(before(value)?),
+            6 => read.by_leave = value.flag()?,
             _ => {}
         }
     }
@@ -131,17 +132,16 @@ fn earlier(value: Value<'_>) -> Read<(u32, Reason)> {
 }
 
 fn before(value: Value<'_>) -> Read<Before> {
-    let (mut number, mut delivered_at, mut fingerprint) = (0, At(0), None);
+    let mut before = Before { number: 0, delivered_at: At(0) };
     let mut fields = value.message()?;
     while let Some((field, value)) = fields.next()? {
         match field {
-            1 => number = value.small()?,
-            2 => delivered_at = At(value.number()?),
-            3 => fingerprint = Some(Digest(value.array()?)),
+            1 => before.number = value.small()?,
+            2 => before.delivered_at = At(value.number()?),
             _ => {}
         }
     }
-    Ok(Before { number, delivered_at, fingerprint: there(fingerprint)? })
+    Ok(before)
 }
 
 fn earlier_call(value: Value<'_>) -> Read<(u32, CallMark)> {

@@ -58,7 +58,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
 }
 
 fn occurrence(out: &mut Out, occurrence: &Occurrence) {
-    let Occurrence { number, reason, earlier, calls, before } = occurrence;
+    let Occurrence { number, reason, earlier, calls, before, by_leave } = occurrence;
     out.number(1, u64::from(*number));
     if let Some(reason) = reason {
         out.text(2, reason.as_str());
@@ -75,13 +75,13 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
             out.number(2, *mark);
         });
     }
-    if let Some(Before { number, delivered_at, fingerprint }) = before {
+    if let Some(Before { number, delivered_at }) = before {
         out.message(5, |out| {
             out.number(1, u64::from(*number));
             out.number(2, delivered_at.0);
-            out.bytes(3, &fingerprint.0);
         });
     }
+    out.flag(6, *by_leave);
 }
 
 fn facts(out: &mut Out, facts: &Facts) {

@@ -80,7 +80,7 @@ fn by_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result
     if let Some(known) = found.newest {
         return Ok(Some((named, known.effect.clone())));
     }
-    if let Some(joined) = block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))? {
+    if let Some(joined) = block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))?.1 {
         return Ok(block_on(ledger.find(joined))?.newest.map(|known| (joined, known.effect.clone())));
     }
     // Whose it was and where it went are in its key, and only its caller knows them.

@@ -229,19 +229,27 @@ inject = { body = "idempotency_key", valid_for = "1h" }
 
 #[test]
 fn a_deliberate_repeat_has_a_key_of_its_own_for_the_upstream() {
-    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\ninject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n";
-    let stage = Stage::with(rule);
-    let send = |again: &str| {
-        let headers = format!("{JSON}Idempotency-Key: mine\r\n{again}");
-        let outcome = became(&stage.send("POST", "/a", &headers, "{}")).1;
-        (outcome, stage.api.last().header("idempotency-key").expect("a key").to_owned())
-    };
-    assert_eq!(send(""), ("ran".to_owned(), "mine".to_owned()));
-    let (outcome, key) = send("Semel-Again: a second box\r\n");
-    assert_eq!(outcome, "ran");
-    assert!(key.starts_with("semel_"), "{key}");
-    assert_eq!(send("Semel-Again: a second box\r\n").0, "replayed");
-    assert_eq!(stage.api.effects(), 2);
+    let consequential = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n";
+    let inject = "inject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n";
+    // An API that honours the key would answer the repeat with what it did before, whether or not a rule says so.
+    for (rule, own, begins) in [
+        ([consequential, inject].concat(), "mine", "semel_"),
+        (consequential.to_owned(), "mine", "semel_"),
+        (consequential.to_owned(), "\"mine\"", "\"semel_"),
+    ] {
+        let stage = Stage::with(&rule);
+        let send = |again: &str| {
+            let headers = format!("{JSON}Idempotency-Key: {own}\r\n{again}");
+            let outcome = became(&stage.send("POST", "/a", &headers, "{}")).1;
+            (outcome, stage.api.last().header("idempotency-key").expect("a key").to_owned())
+        };
+        assert_eq!(send(""), ("ran".to_owned(), own.to_owned()));
+        let (outcome, key) = send("Semel-Again: a second box\r\n");
+        assert_eq!(outcome, "ran");
+        assert!(key.starts_with(begins), "{key}");
+        assert_eq!(send("Semel-Again: a second box\r\n").0, "replayed");
+        assert_eq!(stage.api.effects(), 2);
+    }
 }
 
 /// Two accounts of one API, each with the operator's credential for it.

@@ -44,6 +44,21 @@ fn a_key_is_stripped_for_a_server_that_does_not_know_it_and_kept_for_one_that_do
 }
 
 #[test]
+fn a_deliberate_repeat_has_a_key_of_its_own_for_a_server_that_knows_keys() {
+    let stage = Stage::telling(json!({"era": "dual", "tools": {"idempotency": {}}}));
+    let mut line = stage.open();
+    line.call_with(call("k-1", "1"));
+    let mut again = call("k-1", "1");
+    again["arguments"]["semel_again"] = "a second box".into();
+    for _ in 0..2 {
+        line.call_with(again.clone());
+    }
+    let keys: Vec<_> = stage.heard_calls().into_iter().map(|call| call["idempotencyKey"].clone()).collect();
+    assert_eq!((keys.len(), &keys[0]), (2, &json!("k-1")));
+    assert!(keys[1].as_str().is_some_and(|key| key.starts_with("semel_")), "{keys:?}");
+}
+
+#[test]
 fn the_same_key_replays_a_success_whatever_the_class() {
     let stage = Stage::with_tools(&["append_note"]);
     let mut line = stage.open();
