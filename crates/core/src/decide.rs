@@ -241,7 +241,10 @@ fn applied(
     }
     // What converges is sent again: something else may have been written since, and an old answer would hide that.
     let converges = rule.class == Class::Convergent && intent.named_by != NamedBy::CallerKey;
-    if delivered.is_none() && !converges {
+    // A generation whose answer is not kept has nothing to hand over; of another effect it is told that it happened.
+    let kept = matches!(&effect.state, State::Applied(applied) if applied.reply == Reply::Kept);
+    let generates_anew = rule.class == Class::Generate && !kept;
+    if delivered.is_none() && !converges && !generates_anew {
         return Err(Replay::Undelivered);
     }
     // What was let happen once more is what happened, and nothing else under its name.

@@ -3,7 +3,9 @@
 use crate::scene::*;
 use semel_core::class::{Class, Tier};
 use semel_core::decide::{Claiming, Decision, Refusal, Replay, Situation, decide};
-use semel_core::effect::{Before, CallMark, Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, State, Verdict};
+use semel_core::effect::{
+    Before, CallMark, Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, Reply, State, Verdict,
+};
 use semel_core::ids::{AttemptNo, IdempotencyKey};
 use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
 use semel_core::json::Json;
@@ -574,6 +576,24 @@ fn what_a_person_released_happens_once_more_and_is_still_what_it_was() {
     let drifted = with(&|scene| scene.effect.marks = marks(9));
     assert!(matches!(drifted, Decision::Refuse(Refusal::Drift { .. })), "{drifted:?}");
     assert_eq!(with(&|scene| scene.rule.again = Again::Never), Decision::Replay(Replay::Repeat));
+}
+
+#[test]
+fn a_generation_that_reached_nobody_and_is_not_kept_is_generated_anew() {
+    let with = |class, kept| {
+        one(|scene, _| {
+            scene.rule.class = class;
+            scene.effect.state = applied(Evidence::Reported, Some(1));
+            if let State::Applied(applied) = &mut scene.effect.state {
+                applied.reply = kept;
+            }
+            true
+        })
+    };
+    let anew = Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat: false });
+    assert_eq!(with(Class::Generate, Reply::TooLarge(1)), anew);
+    assert_eq!(with(Class::Generate, Reply::Kept), Decision::Replay(Replay::Undelivered));
+    assert_eq!(with(Class::Consequential, Reply::TooLarge(1)), Decision::Replay(Replay::Undelivered));
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub fn response(call: &Call, passed: Passed, attached: Option<Attached>) -> Resp
             None => unkept(&answer),
         },
         // Whatever the API says of an error, it says to the client.
-        (reply, Some(attached)) if reply == GivenReply::Live || passes_error(&answer, &attached) => {
+        (reply, Some(attached)) if reply == GivenReply::Live || passes_error(call, &answer, &attached) => {
             match attached.reader.live().head() {
                 Some(head) => following(call, attached, &head),
                 None => trouble(&answer),
@@ -66,10 +66,13 @@ pub fn response(call: &Call, passed: Passed, attached: Option<Attached>) -> Resp
     }
 }
 
-/// An attempt that ended in an error of the API, made or joined by this call.
-fn passes_error(answer: &Answer, attached: &Attached) -> bool {
+/// An attempt that ended in an error of the API, made or joined by this call. A stream that broke off in an error is
+/// nothing to whoever asked for a document: it would pass for one.
+fn passes_error(call: &Call, answer: &Answer, attached: &Attached) -> bool {
     let lost = answer.trouble.as_ref().is_some_and(|trouble| trouble.code == Code::InDoubt);
-    lost && attached.reader.live().is_error()
+    let live = attached.reader.live();
+    let fits = || live.head().is_some_and(|head| !head.status.is_success() || head.form == call.asked.form);
+    lost && live.is_error() && (!attached.joined || fits())
 }
 
 /// An answer from the record, in the form that is asked for.
@@ -84,7 +87,11 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
         false => (body, head.form),
         true => match form::converted(api, wanted, &body, call.asked.include_usage) {
             Some(converted) => (converted, wanted),
-            None => return inconvertible(answer, wanted),
+            None => {
+                let is_new =
+                    |found: &Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
+                return inconvertible(answer, wanted, delivery.as_ref().is_some_and(is_new));
+            }
         },
     };
     let mut response = Response::new(Body::from(body));
@@ -105,14 +112,15 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
     response
 }
 
-/// The answer is there, and cannot be said in the form that is asked for.
-fn inconvertible(answer: &Answer, wanted: Form) -> Response {
+/// The answer is there, and cannot be said in the form that is asked for. Before anybody has it, no other is generated.
+fn inconvertible(answer: &Answer, wanted: Form, is_new: bool) -> Response {
     let (this, other) = match wanted {
         Form::Document => ("as one document", "as a stream"),
         Form::Events => ("as a stream", "as one document"),
     };
     let what = format!("It was generated, and its answer cannot be given {this}.");
-    let next = format!("Ask for it {other}, or with the header `Semel-Again: why` to generate another.");
+    let another = if is_new { "" } else { ", or with the header `Semel-Again: why` to generate another" };
+    let next = format!("Ask for it {other}{another}.");
     let mut response = complaint(StatusCode::NOT_ACCEPTABLE, answer, "answer_in_another_form", &what, &next);
     response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     response

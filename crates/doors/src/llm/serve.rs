@@ -163,8 +163,12 @@ fn finish(call: &Call, mut model: Model<'_>, mut passed: Passed) -> Passed {
         && passed.answer.ok
         && passed.reply == GivenReply::Live
     {
-        // Whoever has taken a stream so far is there to take its end.
-        own.settled(Delivery::of(&call.hall, passed.delivery.take(), None));
+        // Whoever has taken a stream so far is there to take its end; a document comes whole, and may come too late.
+        let late_from = match call.asked.form {
+            Form::Document => Some(call.came + call.rule.late_after),
+            Form::Events => None,
+        };
+        own.settled(Delivery::of(&call.hall, passed.delivery.take(), late_from));
     }
     passed
 }

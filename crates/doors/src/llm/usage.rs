@@ -32,9 +32,11 @@ pub fn of(api: Api, form: Form, pieces: &[Bytes]) -> Option<Tokens> {
     match form {
         Form::Document => add(&super::classify::joined(pieces)),
         Form::Events => {
-            let last = pieces.len().saturating_sub(LAST).max(FIRST.min(pieces.len()));
-            let telling = pieces.iter().take(FIRST).chain(&pieces[last..]);
-            for piece in telling.filter(|piece| contains(piece, b"\"usage\"")) {
+            let events = || pieces.iter().filter(|piece| !is_comment(piece));
+            let mut last: Vec<_> = events().rev().take(LAST).collect();
+            last.reverse();
+            // One that is among both is counted twice, and later counts take the place of earlier ones.
+            for piece in events().take(FIRST).chain(last).filter(|piece| contains(piece, b"\"usage\"")) {
                 data_events(piece).for_each(|data| add(&data));
             }
         }
@@ -82,6 +84,11 @@ fn counted(api: Api, usage: &Value, tokens: &mut Tokens) {
     tokens.output = output.unwrap_or(tokens.output);
 }
 
+/// Whether a piece says nothing: proxies keep a line open with these.
+fn is_comment(piece: &Bytes) -> bool {
+    matches!(piece.first(), None | Some(b':' | b'\n' | b'\r'))
+}
+
 fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
@@ -103,6 +110,10 @@ mod tests {
         ]);
         assert_eq!(of(Api::Chat, Form::Events, &chat), Some(Tokens { input: 9, output: 5 }));
         assert_eq!(of(Api::Chat, Form::Events, &chat[..1]), None);
+        let comment = Bytes::from_static(b": still here\n\n");
+        let kept_open =
+            [vec![comment.clone(); 3], chat[..2].to_vec(), vec![comment; 9], chat[2..].to_vec()].concat();
+        assert_eq!(of(Api::Chat, Form::Events, &kept_open), Some(Tokens { input: 9, output: 5 }));
         let document = [
             Bytes::from_static(br#"{"usage":{"#),
             Bytes::from_static(br#""prompt_tokens":1,"completion_tokens":2}}"#),

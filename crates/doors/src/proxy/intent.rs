@@ -153,11 +153,13 @@ fn in_body(method: &Method, path: &str, arguments: &Arguments) -> Result<Vec<Met
 }
 
 /// Headers by which one credential acts for several accounts. Like the credential, they say whose effect it is.
-pub const ACCOUNTS: [&str; 7] = [
+pub const ACCOUNTS: [&str; 9] = [
     "stripe-account",
     "stripe-context",
     "openai-organization",
     "openai-project",
+    "chatgpt-account-id",
+    "anthropic-workspace-id",
     "x-goog-user-project",
     "xero-tenant-id",
     "harvest-account-id",

@@ -59,6 +59,30 @@ fn an_error_in_the_middle_of_a_stream_passes_and_is_no_answer() {
     }
 }
 
+/// SDKs would take a piece of a stream for the whole document.
+#[test]
+fn whoever_asked_for_a_document_is_not_given_a_stream_that_failed() {
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let mut first = stage.ask(api, &streamed("waits-error"));
+        first.head();
+        first.chunk();
+        let twin = stage.ask(api, &request("waits-error"));
+        wait(|| stage.count("in_flight") == 1);
+        let twin = std::thread::spawn(move || twin.answer());
+        stage.model.release();
+        let twin = twin.join().expect("it is answered");
+        assert!(read_to_end(&mut first).contains("overloaded"));
+        // It may have come too late to join, and then it is answered with what it asked for itself.
+        match twin.status {
+            200 => assert_eq!((twin.json()["id"].is_string(), stage.model.asked()), (true, 2), "{twin:?}"),
+            status => {
+                assert_eq!((status, &twin.json()["error"]["code"]), (502, &"in_doubt".into()), "{twin:?}")
+            }
+        }
+    }
+}
+
 #[test]
 fn a_refusal_passes_as_it_is_and_is_not_remembered() {
     let stage = Stage::new();

@@ -107,6 +107,22 @@ fn what_changes_from_try_to_try_does_not_make_another_request() {
 }
 
 #[test]
+fn another_account_of_one_credential_never_joins() {
+    let stage = Stage::new();
+    let mut all = Vec::new();
+    for (account, outcome) in [("a", "ran"), ("b", "ran"), ("b", "joined")] {
+        let header = format!("ChatGPT-Account-Id: {account}\r\n");
+        let mut asked = ask(&stage.served, Api::Responses, &header, &streamed("waits"));
+        assert!(
+            asked.head().to_ascii_lowercase().contains(&format!("semel-outcome: {outcome}")),
+            "{account}"
+        );
+        all.push(asked);
+    }
+    stage.model.release();
+}
+
+#[test]
 fn another_credential_never_joins() {
     let stage = Stage::new();
     let mut first = stage.ask(Api::Messages, &streamed("waits"));

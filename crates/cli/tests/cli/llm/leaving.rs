@@ -56,6 +56,18 @@ fn a_retry_after_half_a_stream_joins_what_still_comes() {
     assert_eq!(stage.model.asked(), 1);
 }
 
+/// By then its SDK has given up, and asks again.
+#[test]
+fn a_document_that_comes_too_late_is_handed_over_to_the_retry() {
+    let stage = Stage::with("[[rule]]\nmatch = \"llm:openai/*\"\nlate_after = \"1ms\"\n");
+    let late = stage.ask(Api::Chat, &request("waits"));
+    wait(|| stage.model.asked() == 1 && stage.count("in_flight") == 1);
+    stage.model.release();
+    assert_eq!(late.answer().status, 200);
+    let retry = stage.answer(Api::Chat, &request("waits"));
+    assert_eq!((retry.body, stage.model.asked()), (Api::Chat.document(1, "answer 1").to_string(), 1));
+}
+
 #[test]
 fn a_rule_can_end_what_nobody_reads() {
     let stage = Stage::with("[[rule]]\nmatch = \"llm:openai/*\"\non_disconnect = \"stop\"\n");

@@ -64,6 +64,19 @@ fn an_answer_that_is_too_large_to_keep_is_given_and_not_kept() {
     assert_eq!(stage.model.asked(), 2);
 }
 
+/// There is nothing to hand over, so it is generated for whoever asks again.
+#[test]
+fn an_answer_that_reached_nobody_and_is_too_large_to_keep_is_generated_anew() {
+    let stage = Stage::new();
+    let mut first = stage.ask(Api::Chat, &streamed("long-70000000"));
+    first.head();
+    drop(first);
+    wait(|| stage.model.asked() == 1 && stage.count("applied") == 1);
+    let again = stage.answer(Api::Chat, &streamed("long-70000000"));
+    assert_eq!((again.status, stage.model.asked()), (200, 2));
+    assert!(again.body.len() > 70_000_000, "{}", again.body.len());
+}
+
 #[test]
 fn a_request_with_a_large_image_passes() {
     let stage = Stage::new();

@@ -50,7 +50,11 @@ fn add(choices: &mut Vec<(u64, Map<String, Value>)>, part: Value) -> Option<()> 
                 if value.get("audio").is_some_and(|audio| !audio.is_null()) {
                     return None;
                 }
-                merge(choice.entry("message").or_insert_with(|| json!({})), value);
+                let message = choice.entry("message").or_insert_with(|| json!({}));
+                if numbers_two_alike(message, &value) {
+                    return None;
+                }
+                merge(message, value);
             }
             "logprobs" => merge(choice.entry(name).or_insert(Value::Null), value),
             _ if value.is_null() => drop(choice.entry(name).or_insert(Value::Null)),
@@ -58,6 +62,18 @@ fn add(choices: &mut Vec<(u64, Map<String, Value>)>, part: Value) -> Option<()> 
         }
     }
     Some(())
+}
+
+/// Whether a delta gives a call the number of another. Which text belongs to which could only be guessed.
+fn numbers_two_alike(message: &Value, delta: &Value) -> bool {
+    let calls = |of: &'_ Value| of["tool_calls"].as_array().cloned().unwrap_or_default();
+    let id = |call: &Value| call["id"].as_str().filter(|id| !id.is_empty()).map(str::to_owned);
+    let known = calls(message);
+    calls(delta).iter().any(|call| {
+        let of_its_number = known.iter().find(|known| known["index"] == call["index"]);
+        let ids = of_its_number.and_then(|known| Some((id(known)?, id(call)?)));
+        ids.is_some_and(|(known, new)| known != new)
+    })
 }
 
 /// A choice as documents have it.

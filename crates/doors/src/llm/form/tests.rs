@@ -72,6 +72,28 @@ fn chunks_of_chat_add_up_to_text_refusal_and_tool_calls() {
 }
 
 #[test]
+fn numbers_are_as_they_were_said() {
+    let logprobs = "-0.9200864349327219";
+    let stream = format!(
+        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"logprobs\":{{\"content\":[{{\"logprob\":{logprobs}}}]}}}}]}}\n\n\
+         data: [DONE]\n\n"
+    );
+    let bytes = converted(Api::Chat, Form::Document, stream.as_bytes(), false).expect("a whole stream");
+    assert!(String::from_utf8_lossy(&bytes).contains(logprobs), "{bytes:?}");
+}
+
+#[test]
+fn calls_that_share_a_number_are_not_made_one() {
+    let call = |id: &str, name: &str| {
+        let call =
+            json!({"index": 0, "id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
+        chunk(json!([{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": null}]))
+    };
+    let stream = chunks(&[call("call_1", "f"), call("call_2", "g")]);
+    assert_eq!(converted(Api::Chat, Form::Document, stream.as_bytes(), false), None);
+}
+
+#[test]
 fn choices_of_chat_are_kept_apart_with_their_logprobs_and_what_nobody_knows_yet() {
     let stream = chunks(&[
         chunk(
