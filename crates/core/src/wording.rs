@@ -163,6 +163,12 @@ pub fn drift(effect: &Effect, paths: Vec<String>) -> Trouble {
     }
 }
 
+/// A generation that was under way when its run was cancelled.
+pub fn ended(run: &str) -> Trouble {
+    let what_happened = format!("It was ended before its answer was whole: the run {run} was cancelled.");
+    Trouble { what_happened, ..cancelled(run, None) }
+}
+
 pub fn cancelled(run: &str, effect: Option<&Effect>) -> Trouble {
     let before = match effect.map(|effect| (&effect.state, effect.id)) {
         Some((State::Applied(_), id)) => format!(" The same call had been done before ({id})."),

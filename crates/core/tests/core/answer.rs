@@ -118,6 +118,7 @@ fn every_trouble() -> Vec<Trouble> {
         wording::drift(&done, vec!["args.amount".into()]),
         wording::drift(&done, Vec::new()),
         wording::cancelled("release-42", None),
+        wording::ended("release-42"),
         wording::budget_spent(&doubt),
         wording::refuted(&refuted),
         wording::again_not_allowed(&done, Again::Person),

@@ -126,8 +126,19 @@ impl Call {
         let _working = hall.busy.begin();
         let run = intent.as_ref().and_then(|intent| intent.run_key);
         let (outgoing, api) = (Some(outgoing), asked.api);
-        let mut model =
-            Model { offer, api, rule, hall, meter, run, outgoing, tell, prepared: None, own: None };
+        let mut model = Model {
+            offer,
+            api,
+            rule,
+            hall,
+            meter,
+            run,
+            outgoing,
+            tell,
+            prepared: None,
+            own: None,
+            cancelled: false,
+        };
         // What few requests need is boxed: it would have its room in all of them.
         let (gate, intent) = match (&hall.gate, intent) {
             (Ok(gate), Some(intent)) => (gate, intent),
@@ -158,6 +169,9 @@ impl Call {
 fn finish(call: &Call, mut model: Model<'_>, mut passed: Passed) -> Passed {
     if let Some(prepared) = model.prepared.take() {
         model.offer.client.keep(prepared);
+    }
+    if let (true, Some(run)) = (model.cancelled, &call.asked.run) {
+        passed.answer.trouble = passed.answer.trouble.map(|_| wording::ended(&run.id));
     }
     if let Some(own) = model.own
         && passed.answer.ok

@@ -10,7 +10,7 @@ use semel_ledger::store::{Hint, Store};
 use std::time::Duration;
 
 /// Why a generation is ended before its end.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     Cancelled,
     Abandoned,

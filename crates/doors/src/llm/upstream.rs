@@ -47,6 +47,8 @@ pub struct Model<'a> {
     pub prepared: Option<Prepared>,
     /// The answer of the newest attempt of this call's own.
     pub own: Option<Own>,
+    /// It was ended because its run was cancelled.
+    pub cancelled: bool,
 }
 
 /// The answer of an attempt of this call's own. If nobody says how it ended, it broke off.
@@ -149,6 +151,7 @@ impl Model<'_> {
         let (form, pieces) = live.so_far();
         let Tokens { input, output } = usage::so_far(self.api, form, &pieces);
         self.meter.used(self.hall, Tokens { input, output });
+        self.cancelled = stop == Stop::Cancelled;
         let why = match stop {
             Stop::Cancelled => "its run was cancelled",
             Stop::Abandoned => "nobody was there to read it",

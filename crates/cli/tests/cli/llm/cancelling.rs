@@ -37,6 +37,19 @@ fn a_cancelled_run_ends_its_generation_upstream_and_keeps_what_it_used() {
 }
 
 #[test]
+fn whoever_waits_for_a_document_is_told_that_its_run_was_cancelled() {
+    let stage = Stage::new();
+    let asked = ask(&stage.served, Api::Chat, RUN, &request("waits"));
+    wait(|| stage.model.asked() == 1 && stage.count("in_flight") == 1);
+    stage.home.json(["cancel", "nightly"]);
+    let answer = asked.answer();
+    assert_eq!((answer.status, &answer.json()["error"]["code"]), (403, &"cancelled".into()), "{answer:?}");
+    assert!(answer.head.contains("x-should-retry: false"), "{answer:?}");
+    assert!(answer.body.contains("It was ended before its answer was whole"), "{answer:?}");
+    stage.model.release();
+}
+
+#[test]
 fn another_runs_cancel_and_a_dropped_line_end_nothing() {
     let stage = Stage::new();
     let mut asked = ask(&stage.served, Api::Chat, RUN, &streamed("waits"));
@@ -57,7 +70,7 @@ fn an_agents_own_session_can_be_cancelled_too() {
     wait(|| stage.model.asked() == 1);
     stage.home.json(["cancel", "s-1"]);
     let ended = first.answer();
-    assert_eq!(ended.status, 502, "{ended:?}");
+    assert_eq!(ended.status, 403, "{ended:?}");
     assert!(ended.json()["what_happened"].to_string().contains("its run was cancelled"), "{ended:?}");
     assert_eq!(stage.count("not_applied"), 1);
 }
