@@ -71,6 +71,6 @@ fn an_agents_own_session_can_be_cancelled_too() {
     stage.home.json(["cancel", "s-1"]);
     let ended = first.answer();
     assert_eq!(ended.status, 403, "{ended:?}");
-    assert!(ended.json()["what_happened"].to_string().contains("its run was cancelled"), "{ended:?}");
+    assert!(ended.json()["what_happened"].to_string().contains("the run s-1 was cancelled"), "{ended:?}");
     assert_eq!(stage.count("not_applied"), 1);
 }
