@@ -126,3 +126,8 @@ fn a_failover_without_an_epoch_is_caught() {
 fn a_store_that_ignores_fences_is_caught() {
     assert_caught(Broken::FenceIgnored, "drained is final");
 }
+
+#[test]
+fn a_record_that_forgets_what_came_before_is_caught() {
+    assert_caught(Broken::PastDropped, "one name, one effect");
+}

@@ -19,6 +19,7 @@ pub fn all(stage: &Stage) -> Vec<String> {
     count_journal(stage, &journal);
     let mut wrong = Vec::new();
     at_most_once(stage, &given, &mut wrong);
+    one_name_one_effect(stage, &mut wrong);
     answers_are_true(stage, &given, &rows, &mut wrong);
     ledger_is_true(stage, &rows, &mut wrong);
     drained_is_final(stage, &mut wrong);
@@ -44,6 +45,20 @@ fn at_most_once(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
         if times > 1 && !convergent(place) {
             let kind = kind_of(stage, place);
             wrong.push(format!("at most once: effect {} of {kind:?} happened {times} times", place.1));
+        }
+    }
+}
+
+/// Whoever asks twice with the same reason, for the same call of a model, or with none where a success answers repeats,
+/// gets one effect.
+fn one_name_one_effect(stage: &Stage, wrong: &mut Vec<String>) {
+    // A failover may lose the effect that a name stood for, and a jump of the clock ends windows.
+    if stage.tally.counts().contains_key("failover") || stage.plan.jumpy {
+        return;
+    }
+    for ((_, name), effects) in stage.world.asked() {
+        if effects.len() > 1 {
+            wrong.push(format!("one name, one effect: {name:?} did effects {effects:?} of its record"));
         }
     }
 }

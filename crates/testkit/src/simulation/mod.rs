@@ -36,6 +36,8 @@ pub enum Broken {
     EpochMissed,
     /// The store ignores what a commit requires of fence and epoch.
     FenceIgnored,
+    /// The store drops what an effect says of those before it in its record.
+    PastDropped,
 }
 
 #[derive(Debug)]

@@ -3,8 +3,10 @@
 use super::Broken;
 use super::random::Random;
 use super::upstream::{Fates, QUIET};
+use super::world::Name;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
+use semel_core::effect::CallMark;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::Json;
@@ -74,7 +76,9 @@ impl Plan {
     pub fn draw(random: &Random, broken: Option<Broken>) -> Plan {
         let hard = broken.is_some();
         let only = broken.map(|broken| match broken {
-            Broken::HiddenResend | Broken::EpochMissed | Broken::FenceIgnored => Kind::Opaque,
+            Broken::HiddenResend | Broken::EpochMissed | Broken::FenceIgnored | Broken::PastDropped => {
+                Kind::Opaque
+            }
             Broken::LivePronouncedDead | Broken::LyingProbe => Kind::Probed,
         });
         let faultless = !hard && random.percent(20);
@@ -170,6 +174,19 @@ impl Template {
     /// How long the upstream honours the key that it is sent.
     pub fn honours(&self) -> Option<Duration> {
         self.rule.inject.as_ref().and_then(|inject| inject.valid_for)
+    }
+
+    /// What a call of this asks with.
+    pub fn names(&self, intent: &Intent) -> Vec<Name> {
+        let answers_repeats = self.key.is_some() || self.rule.class == Class::Consequential;
+        let call = |id: &String| Name::Call(CallMark::of(id, &intent.marks).0);
+        match &intent.again {
+            Some(reason) => vec![Name::Reason(reason.as_str().to_owned())],
+            None => {
+                let plain = answers_repeats.then_some(Name::Plain);
+                intent.call_id.as_ref().map(call).into_iter().chain(plain).collect()
+            }
+        }
     }
 
     pub fn intent(&self, call: &Call) -> Intent {

@@ -208,6 +208,7 @@ impl Stage {
             fates,
             broken: self.broken,
             key: intent.key,
+            names: template.names(&intent),
             honours: template.honours(),
             child: self.plan.children,
             got: None,

@@ -6,11 +6,14 @@ use super::executor::step_aside;
 use super::random::Random;
 use super::tally::Tally;
 use semel_core::digest::Digest;
+use semel_core::effect::Occurrence;
 use semel_gate::clock::Clock;
 use semel_ledger::Error;
 use semel_ledger::memory::{Fault, MemoryStore};
+use semel_ledger::record::{decode, encode};
 use semel_ledger::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
+    By, Cell, Commit, Committed, Cursor, Hint, Index, JournalLine, Latest, Page, Put, Revision, Row, Store,
+    Versioned,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -100,6 +103,9 @@ impl Store for ShakyStore {
         let fault = self.meet(&COMMIT_FAULTS).await;
         if self.broken == Some(Broken::FenceIgnored) {
             commit.require.cells.clear();
+        }
+        if self.broken == Some(Broken::PastDropped) {
+            commit.puts.iter_mut().for_each(drop_the_past);
         }
         if let Some(fault) = fault {
             self.inner.inject(fault);
@@ -191,4 +197,13 @@ impl Store for SharedStore {
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
         self.0.changed(key, since, wait).await
     }
+}
+
+fn drop_the_past(put: &mut Put) {
+    let Put::Record { key, ordinal, expected, index, body, .. } = put else { return };
+    let (key, ordinal, revision, index) = (*key, *ordinal, *expected, Index::clone(index));
+    let row = Row { key, ordinal, revision, index, body: std::mem::take(body), reply: None };
+    let mut effect = decode(row).expect("a row reads back").effect;
+    effect.occurrence = Occurrence { number: ordinal, ..Occurrence::after(None, effect.occurrence.reason) };
+    *body = encode(&effect);
 }

@@ -6,7 +6,7 @@ use super::executor::{OUTSIDE, Orders};
 use super::holders::SharedHolders;
 use super::random::Random;
 use super::tally::Tally;
-use super::world::{HonouredKey, Place, World};
+use super::world::{HonouredKey, Name, Place, World};
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
@@ -59,6 +59,7 @@ pub struct SimulatedUpstream {
     pub broken: Option<Broken>,
     /// The record that this call is about.
     pub key: Digest,
+    pub names: Vec<Name>,
     /// The upstream honours keys for this long.
     pub honours: Option<Duration>,
     /// A child process does it, not a request.
@@ -108,7 +109,14 @@ impl Slot {
 
 impl SimulatedUpstream {
     /// One request on its way, whatever becomes of whoever sent it.
-    fn dispatch(&self, place: Place, key: Option<HonouredKey>, run: Option<String>, slot: Slot) {
+    fn dispatch(
+        &self,
+        place: Place,
+        key: Option<HonouredKey>,
+        names: Vec<Name>,
+        run: Option<String>,
+        slot: Slot,
+    ) {
         let (world, clock, fates) = (self.world.clone(), self.clock.clone(), self.fates);
         let lost = self.random.percent(fates.request_lost);
         let refuses = self.random.percent(fates.refused);
@@ -145,7 +153,7 @@ impl SimulatedUpstream {
                     if child {
                         world.acted(run, clock.elapsed());
                     }
-                    Some(Word::Done(world.apply(place, key.as_ref(), clock.elapsed())))
+                    Some(Word::Done(world.apply(place, key.as_ref(), &names, clock.elapsed())))
                 }
             };
             drop(descriptor);
@@ -184,22 +192,23 @@ impl Upstream for SimulatedUpstream {
         }
         let recorded = sending.recorded.expect("the simulation sends nothing that is not recorded");
         let place = (self.key, recorded.effect.occurrence.number);
-        let run = recorded
-            .effect
-            .newest_attempt()
-            .and_then(|attempt| attempt.run.as_ref())
-            .map(|run| run.id.clone());
+        let attempt = recorded.effect.newest_attempt();
+        let run = attempt.and_then(|attempt| attempt.run.as_ref()).map(|run| run.id.clone());
+        // A doubt is sent again for whoever wanted it; whoever does so has asked for it by a name of its own, or not.
+        let resent = attempt.is_some_and(|attempt| attempt.resend);
+        let names: Vec<_> =
+            self.names.iter().filter(|name| !(resent && **name == Name::Plain)).cloned().collect();
         let key =
             self.honours.map(|valid_for| HonouredKey { key: recorded.idempotency_key.to_owned(), valid_for });
         self.world.acted(run.clone(), self.clock.elapsed());
         let slot = Slot::default();
-        self.dispatch(place, key.clone(), run.clone(), slot.clone());
+        self.dispatch(place, key.clone(), names.clone(), run.clone(), slot.clone());
         // Some answers are waited for past the timeout: nothing is killed, and they still count.
         let timeout = sending.timeout.filter(|_| self.random.percent(60)).unwrap_or(RESET_AFTER);
         let mut word = slot.wait(&self.clock, timeout).await;
         if word.is_none() && self.broken == Some(Broken::HiddenResend) {
             self.tally.count("hidden resend");
-            self.dispatch(place, key, run, slot.clone());
+            self.dispatch(place, key, names, run, slot.clone());
             word = slot.wait(&self.clock, timeout).await;
         }
         match word {

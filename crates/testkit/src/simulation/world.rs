@@ -1,7 +1,7 @@
 //! The outside: it counts what was done to it, and nothing else in a simulation knows the truth.
 
 use semel_core::digest::Digest;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +17,19 @@ struct Truth {
     /// Idempotency keys that the upstream has seen: when first, and what it answered.
     keys: HashMap<String, (Duration, u64)>,
     sent: Vec<(Option<String>, Duration)>,
+    /// What was done, by what it was asked for with.
+    asked: Vec<(Place, Name)>,
     serial: u64,
+}
+
+/// What a call asks for something with: each of these stands for one effect of its record.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    Reason(String),
+    /// The model's id for the call, and what it said.
+    Call(u64),
+    /// No reason to repeat it, where a success answers repeats.
+    Plain,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +47,7 @@ pub struct HonouredKey {
 
 impl World {
     /// Changes the world. The reply is the number of the change.
-    pub fn apply(&self, place: Place, key: Option<&HonouredKey>, now: Duration) -> u64 {
+    pub fn apply(&self, place: Place, key: Option<&HonouredKey>, names: &[Name], now: Duration) -> u64 {
         let mut truth = self.truth();
         if let Some(honoured) = key
             && let Some((first, reply)) = truth.keys.get(&honoured.key)
@@ -46,6 +58,7 @@ impl World {
         truth.serial += 1;
         let reply = truth.serial;
         truth.done.entry(place).or_default().push(Done { at: now, reply });
+        truth.asked.extend(names.iter().map(|name| (place, name.clone())));
         if let Some(honoured) = key {
             truth.keys.insert(honoured.key.clone(), (now, reply));
         }
@@ -64,6 +77,15 @@ impl World {
 
     pub fn acts(&self) -> Vec<(Option<String>, Duration)> {
         self.truth().sent.clone()
+    }
+
+    /// Which effects of a record were done by what they were asked for with.
+    pub fn asked(&self) -> BTreeMap<(Digest, Name), BTreeSet<u32>> {
+        let mut asked: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
+        for ((key, number), name) in &self.truth().asked {
+            asked.entry((*key, name.clone())).or_default().insert(*number);
+        }
+        asked
     }
 
     pub fn done(&self, place: Place) -> Vec<Done> {
