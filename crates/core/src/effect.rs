@@ -310,6 +310,13 @@ impl Occurrence {
         Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }
     }
 
+    /// Nothing came of it so far. Whoever tries it now gives it its reason: the retry must find it, and nobody else's may.
+    pub fn tried_by(&mut self, reason: Option<Reason>) {
+        let own = self.number;
+        self.earlier.retain(|(number, _)| *number != own);
+        self.reason = reason;
+    }
+
     /// Whoever gave this reason was answered with this effect, and its retry must be too. Of one that does not fit any more
     /// the retry is refused, as every new reason is.
     pub fn adopt(&mut self, reason: &Reason) {

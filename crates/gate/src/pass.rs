@@ -333,12 +333,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                         let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
                         answer_of_record(earlier, OutcomeWord::Replayed, now)
                     }
-                    // Retention has dropped its fact; that it is among what came before says enough.
+                    // Retention has dropped its fact; that it is among what came before says enough. Of the newest effect
+                    // nothing is told, and its answer is not delivered by this.
                     None => {
                         let newest = Found { reply: None, ..found };
-                        let mut passed = answer_of_record(newest, OutcomeWord::Replayed, now);
-                        passed.answer.reason = Some("done before; its record is no longer kept".into());
-                        passed
+                        let Passed { answer, reply, .. } =
+                            answer_of_record(newest, OutcomeWord::Replayed, now);
+                        let reason = Some("done before; its record is no longer kept".into());
+                        let (effect_id, attempt, evidence) = (None, None, None);
+                        let answer =
+                            Answer { effect_id, attempt, evidence, reason, undone_by: None, ..answer };
+                        Passed { answer, reply, delivery: None }
                     }
                 }))
             }

@@ -231,8 +231,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             (How::Claim(Claiming::NextAttempt), Some(known)) => {
                 let event = Event::Claimed(new);
                 let mut effect = lifecycle::next(&known.effect, &event)?.effect;
-                // Whoever makes it the success gives it its reason: the retry must find it, and nobody else's may.
-                effect.occurrence.reason = wanted.intent.again.clone();
+                effect.occurrence.tried_by(wanted.intent.again.clone());
                 Ok((effect, Opening(event)))
             }
             (How::Claim(claiming), newest) => {
