@@ -243,7 +243,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let first = call.sight == Sight::NotYet;
         call.sight = Sight::Looked;
         let (fence, fenced) = self.fence(call.intent).await?;
-        let found = self.found(call, now).await?;
+        (call.key, call.left) = self.led(call.intent).await?;
+        let found = self.ledger.observe(call.key, now).await?;
         if first {
             self.guess.learn(&found);
         }
@@ -253,7 +254,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if let Some(passed) = self.known_result(call, &found, now).await? {
             return Ok(Some(passed));
         }
-        if let Some(refusal) = key_of_another(call, &found) {
+        if let (Some(refusal), false) = (key_of_another(call.intent, &found), fenced) {
             return Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)));
         }
         match decide(found.effect(), call.intent, call.rule, &situation) {
@@ -359,23 +360,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// The record of a call. A caller's own key may lead to that of another intent, and is asked anew each time: of two
-    /// calls that bring one key to two intents, the faster has it. Where nothing happened under the key so far, it may
-    /// stand for something else, which has a record of its own.
-    async fn found<U>(&self, call: &mut Call<'_, U>, now: At) -> Result<Found, Error> {
-        call.key = call.intent.key;
-        call.left = None;
-        if let Some(alias) = call.intent.alias
-            && let Some(led) = self.ledger.alias(alias).await?.1.filter(|led| *led != call.key)
-        {
-            let found = self.ledger.observe(led, now).await?;
-            if !is_free(&found, call.intent) {
-                call.key = led;
-                return Ok(found);
-            }
-            call.left = Some(led);
-        }
-        Ok(self.ledger.observe(call.key, now).await?)
+    /// The record of a call, and another that its caller's own key leads to and that has nothing to do with it. The key is
+    /// asked anew each time: of two calls that bring one key to two intents, the faster has it. Where nothing happened
+    /// under the key so far, it may stand for something else, which has a record of its own.
+    pub(crate) async fn led(&self, intent: &Intent) -> Result<(Digest, Option<Digest>), Error> {
+        let own = intent.key;
+        let Some(alias) = intent.alias else { return Ok((own, None)) };
+        let Some(led) = self.ledger.alias(alias).await?.1.filter(|led| *led != own) else {
+            return Ok((own, None));
+        };
+        let free = is_free(&self.ledger.find(led).await?, intent);
+        Ok(if free { (own, Some(led)) } else { (led, None) })
     }
 
     /// Whether a call is taken for new without a look. Not where more than its record has to be looked at, and not where
@@ -535,10 +530,10 @@ fn is_free(found: &Found, intent: &Intent) -> bool {
 }
 
 /// A caller's key that came to stand for what happened cannot come with something else, whatever a repeat of that gets.
-fn key_of_another<U>(call: &Call<'_, U>, found: &Found) -> Option<Refusal> {
-    let effect = found.effect().filter(|_| call.key != call.intent.key)?;
-    let drifted = effect.marks.fingerprint != call.intent.marks.fingerprint;
-    drifted.then(|| Refusal::Drift { paths: effect.marks.differing(&call.intent.marks) })
+pub(crate) fn key_of_another(intent: &Intent, found: &Found) -> Option<Refusal> {
+    let effect = found.effect().filter(|_| found.key != intent.key)?;
+    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    drifted.then(|| Refusal::Drift { paths: effect.marks.differing(&intent.marks) })
 }
 
 /// Sends without claiming or recording: reads, also when there is no ledger to ask, and everything in observe mode.

@@ -1,6 +1,7 @@
 //! Dry run: what would happen, without sending or claiming anything.
 
 use crate::clock::Clock;
+use crate::pass::key_of_another;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
 use semel_core::decide::{Decision, Refusal, Situation, decide};
@@ -20,37 +21,39 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(run_key) => self.ledger.fence(run_key).await?.2.is_some_and(|fence| fence.cancelled),
             None => false,
         };
-        let found = self.ledger.find(intent.key).await?;
+        let found = self.ledger.find(self.led(intent).await?.0).await?;
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let holder_died = match found.effect().and_then(|effect| effect.open_attempt()) {
             Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
             None => false,
         };
-        let (would, change) =
-            match decide(found.effect(), intent, rule, &Situation { now, fenced, forgotten_before }) {
-                Decision::Pass => (Would::Run, format!("pass {} through, as a read", intent.action)),
-                Decision::Claim(_) => (Would::Run, format!("run {} ({})", intent.action, intent.subject)),
-                Decision::Resend => {
-                    (Would::Run, format!("send {} again after an unclear answer", intent.action))
-                }
-                Decision::Join(_) if holder_died => {
-                    (Would::Hold, "hold it: the process that ran it is gone".into())
-                }
-                Decision::Join(_) => (Would::Wait, "wait for the same call, which is running".into()),
-                Decision::Look if rule.probe.is_some() => {
-                    (Would::Hold, "ask the probe whether it happened".into())
-                }
-                Decision::Look | Decision::Unremembered => {
-                    (Would::Hold, "hold it: it may have happened already".into())
-                }
-                Decision::ReplayRefusal => {
-                    (Would::Replay, "answer with the refusal on record; nothing changes".into())
-                }
-                Decision::Replay(_) | Decision::ReplayEarlier(..) => {
-                    (Would::Replay, "answer from the record; nothing changes".into())
-                }
-                Decision::Refuse(refusal) => (Would::Refuse, format!("refuse it: {}", why(&refusal))),
-            };
+        let situation = Situation { now, fenced, forgotten_before };
+        let decision = match key_of_another(intent, &found) {
+            Some(refusal) => Decision::Refuse(refusal),
+            None => decide(found.effect(), intent, rule, &situation),
+        };
+        let (would, change) = match decision {
+            Decision::Pass => (Would::Run, format!("pass {} through, as a read", intent.action)),
+            Decision::Claim(_) => (Would::Run, format!("run {} ({})", intent.action, intent.subject)),
+            Decision::Resend => (Would::Run, format!("send {} again after an unclear answer", intent.action)),
+            Decision::Join(_) if holder_died => {
+                (Would::Hold, "hold it: the process that ran it is gone".into())
+            }
+            Decision::Join(_) => (Would::Wait, "wait for the same call, which is running".into()),
+            Decision::Look if rule.probe.is_some() => {
+                (Would::Hold, "ask the probe whether it happened".into())
+            }
+            Decision::Look | Decision::Unremembered => {
+                (Would::Hold, "hold it: it may have happened already".into())
+            }
+            Decision::ReplayRefusal => {
+                (Would::Replay, "answer with the refusal on record; nothing changes".into())
+            }
+            Decision::Replay(_) | Decision::ReplayEarlier(..) => {
+                (Would::Replay, "answer from the record; nothing changes".into())
+            }
+            Decision::Refuse(refusal) => (Would::Refuse, format!("refuse it: {}", why(&refusal))),
+        };
         let changes = match would {
             Would::Run => vec![json!({"action": intent.action, "what": change})],
             _ => vec![json!({"what": change})],
@@ -61,7 +64,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Answers a dry run. It sends no effect and writes nothing.
     pub async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Answer, Error> {
         let would = self.would(intent, rule).await?;
-        let found = self.ledger.find(intent.key).await?;
+        let found = self.ledger.find(self.led(intent).await?.0).await?;
         let word = match (&rule.effect, would.would) {
             (_, Would::Replay | Would::Refuse | Would::Hold | Would::Wait) => EffectWord::Noop,
             (Some(EffectWording::Word(word)), _) => *word,
