@@ -1,5 +1,6 @@
 //! The body of a response that follows an answer while it comes, and knows what follows once it has left.
 
+use super::form::says_only_usage;
 use super::live::{Ended, Next, Reader};
 use super::meter::Meter;
 use super::usage::Tokens;
@@ -18,6 +19,8 @@ pub struct Following {
     hall: Arc<Hall>,
     /// The account of one who joined, and saves.
     saves: Option<Box<Meter>>,
+    /// It has joined a stream of chat that says what it cost, and did not ask for that.
+    hides_usage: bool,
     /// Of the response.
     departure: Departure,
     last: Last,
@@ -39,7 +42,12 @@ pub struct BrokenOff;
 
 impl Following {
     pub fn new(reader: Reader, hall: Arc<Hall>, saves: Option<Meter>, departure: Departure) -> Following {
-        Following { reader, hall, saves: saves.map(Box::new), departure, last: Last::NotYet }
+        let saves = saves.map(Box::new);
+        Following { reader, hall, saves, hides_usage: false, departure, last: Last::NotYet }
+    }
+
+    pub fn hiding_usage(self, hides_usage: bool) -> Following {
+        Following { hides_usage, ..self }
     }
 
     /// The whole answer is there.
@@ -66,7 +74,14 @@ impl Body for Following {
             Last::Broken => return Poll::Ready(Some(Err(BrokenOff))),
             Last::Over => return Poll::Ready(None),
         }
-        match ready!(self.reader.poll_next(context)) {
+        let mut next = ready!(self.reader.poll_next(context));
+        while let Next::Piece(piece) = &next
+            && self.hides_usage
+            && says_only_usage(piece)
+        {
+            next = ready!(self.reader.poll_next(context));
+        }
+        match next {
             Next::Piece(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
             Next::End(Ended::Answer { delivery, cost }) => self.ends(delivery, cost),
             Next::End(Ended::Error) => {}

@@ -1,5 +1,6 @@
 //! From what came of a request to the response that its client can use.
 
+use super::api::Api;
 use super::attached::Attached;
 use super::follow::Following;
 use super::form;
@@ -36,7 +37,10 @@ pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
     let saves = joined.then(|| call.meter.clone());
     let departure = Departure::default();
+    let asked = &call.asked;
+    let hides_usage = joined && asked.api == Api::Chat && head.form == Form::Events && !asked.include_usage;
     let body = Following::new(reader, Arc::clone(&call.hall), saves, departure.clone());
+    let body = body.hiding_usage(hides_usage);
     let mut response = Response::new(Body::new(body));
     response.extensions_mut().insert(departure);
     *response.status_mut() = head.status;

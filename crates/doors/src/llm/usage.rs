@@ -89,7 +89,7 @@ fn is_comment(piece: &Bytes) -> bool {
     matches!(piece.first(), None | Some(b':' | b'\n' | b'\r'))
 }
 
-fn contains(text: &[u8], part: &[u8]) -> bool {
+pub(super) fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 

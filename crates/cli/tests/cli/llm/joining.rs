@@ -69,6 +69,23 @@ fn a_twin_that_asks_in_another_form_gets_the_same_answer_in_its_own() {
 }
 
 #[test]
+fn a_twin_that_did_not_ask_what_it_costs_gets_no_chunk_without_a_choice() {
+    let stage = Stage::new();
+    let mut wanting = streamed("waits");
+    wanting["stream_options"] = json!({"include_usage": true});
+    let mut first = stage.ask(Api::Chat, &wanting);
+    first.head();
+    first.chunk();
+    let mut twin = stage.ask(Api::Chat, &streamed("waits"));
+    assert!(twin.head().to_ascii_lowercase().contains("semel-outcome: joined"));
+    stage.model.release();
+    let (first, twin) = (read_to_end(&mut first), read_to_end(&mut twin));
+    assert!(first.contains("prompt_tokens") && !twin.contains("prompt_tokens"), "{first} {twin}");
+    assert!(twin.contains("[DONE]"), "{twin}");
+    assert_eq!(stage.model.asked(), 1);
+}
+
+#[test]
 fn a_twin_that_wants_a_stream_of_what_comes_as_a_document_gets_a_stream() {
     for api in Api::ALL {
         let stage = Stage::new();

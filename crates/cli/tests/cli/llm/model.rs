@@ -169,7 +169,12 @@ impl Model {
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nx-request-id: req_1\r\n\
              set-cookie: a=secret\r\nTransfer-Encoding: chunked\r\n\r\n",
         )?;
-        let events = api.events(number, &text);
+        let mut events = api.events(number, &text);
+        if heard.body["stream_options"]["include_usage"] == true {
+            let usage =
+                json!({"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}});
+            events.insert(events.len() - 1, format!("data: {usage}\n\n"));
+        }
         let half = events.len() / 2;
         for (index, event) in events.iter().enumerate() {
             if index == half && how.contains("waits") {

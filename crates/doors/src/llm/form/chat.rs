@@ -2,8 +2,21 @@
 
 use super::{data_events, indexed, merge::merge};
 use crate::llm::api::DONE;
+use crate::llm::usage::contains;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+
+/// Whether a piece of a stream says nothing but what the answer cost. Whoever did not ask for that expects a choice in
+/// every chunk.
+pub fn says_only_usage(piece: &[u8]) -> bool {
+    let mut events = data_events(piece).peekable();
+    contains(piece, b"\"usage\"")
+        && events.peek().is_some()
+        && events.all(|data| {
+            let chunk = serde_json::from_slice::<Value>(&data).unwrap_or_default();
+            chunk["usage"].is_object() && chunk["choices"].as_array().is_some_and(Vec::is_empty)
+        })
+}
 
 /// The document that the chunks of a stream add up to.
 pub fn assembled(stream: &[u8]) -> Option<Bytes> {

@@ -10,6 +10,8 @@ mod responses;
 #[cfg(test)]
 mod tests;
 
+pub use chat::says_only_usage;
+
 use super::api::Api;
 use super::live::Form;
 use crate::http::sse::Parser;

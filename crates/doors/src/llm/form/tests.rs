@@ -83,6 +83,21 @@ fn numbers_are_as_they_were_said() {
 }
 
 #[test]
+fn a_chunk_that_says_only_what_it_cost_is_told_from_others() {
+    let says = |data: &str| says_only_usage(format!("data: {data}\n\n").as_bytes());
+    assert!(says(r#"{"choices": [], "usage": {"prompt_tokens": 9}}"#));
+    for other in [
+        r#"{"choices":[{"delta":{"content":"\"usage\":{}"}}],"usage":null}"#,
+        r#"{"choices":[{"delta":{}}],"usage":{"prompt_tokens":9}}"#,
+        r#"{"choices":[],"usage":null}"#,
+        "[DONE]",
+    ] {
+        assert!(!says(other), "{other}");
+    }
+    assert!(!says_only_usage(b": usage\n\n"));
+}
+
+#[test]
 fn calls_that_share_a_number_are_not_made_one() {
     let call = |id: &str, name: &str| {
         let call =
