@@ -110,7 +110,8 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
         // A refusal of which nothing was to be kept speaks for its own moment alone.
         State::NotApplied(NotApplied { at, why: NotAppliedWhy::Refused(_), reply, .. })
             if intent.replay_refusals
-                && (intent.again.is_none() || intent.again == effect.occurrence.reason)
+                && intent.again == effect.occurrence.reason
+                && !effect.occurrence.by_leave
                 && *reply != Reply::Unknown
                 && intent.window.is_none_or(|window| situation.now < at.plus(window)) =>
         {

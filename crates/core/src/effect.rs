@@ -293,20 +293,23 @@ pub struct Ruling {
 }
 
 impl Occurrence {
-    /// What follows an effect. Its reason, if there is one, makes a retry with the same reason the same occurrence; so
-    /// it is kept for the very first effect too.
-    pub fn after(newest: Option<&Effect>, reason: Option<Reason>) -> Occurrence {
-        let Some(newest) = newest else {
-            let (earlier, calls) = (Vec::new(), Vec::new());
-            return Occurrence { number: 1, reason, earlier, calls, before: None, by_leave: false };
-        };
+    /// Its reason, if there is one, makes a retry with the same reason the same occurrence; so it is kept for the very
+    /// first effect too.
+    pub fn first(reason: Option<Reason>) -> Occurrence {
+        let (earlier, calls) = (Vec::new(), Vec::new());
+        Occurrence { number: 1, reason, earlier, calls, before: None, by_leave: false }
+    }
+
+    /// What a call with these marks opens after an effect that happened.
+    pub fn after(newest: &Effect, reason: Option<Reason>, marks: &Marks) -> Occurrence {
         let Occurrence { number, reason: last_reason, mut earlier, mut calls, .. } =
             newest.occurrence.clone();
         earlier.extend(last_reason.map(|reason| (number, reason)));
         calls.extend(newest.calls().map(|id| (number, CallMark::of(id, &newest.marks))));
         calls.drain(..calls.len().saturating_sub(EARLIER_CALLS_KEPT));
         let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at });
-        let by_leave = newest.released.is_some();
+        // A leave is for what happened, and for nothing else.
+        let by_leave = newest.released.is_some() && newest.marks.fingerprint == marks.fingerprint;
         Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }
     }
 

@@ -5,10 +5,10 @@ use crate::clock::Clock;
 use crate::look::{asks_first, in_doubt, may_have_lookalikes};
 use crate::observe::{Settling, Told};
 use crate::pass::{Call, Own, Sight};
-use crate::reply::{Passed, answer_of_record, answer_ran, held};
+use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held};
 use crate::upstream::{Recorded, Seen, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
-use semel_core::answer::OutcomeWord;
+use semel_core::answer::{Answer, OutcomeWord};
 use semel_core::beside::Beside;
 use semel_core::class::Class;
 use semel_core::decide::Claiming;
@@ -303,6 +303,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let effect = holder.effect();
                 Ok(match (waited, effect) {
                     (true, _) | (false, None) => Turn::Waited,
+                    // What another does is none of this caller's business.
+                    (false, Some(effect)) if effect.facts.principal != call.intent.principal => {
+                        let trouble = wording::turn_taken(None);
+                        let answer = Answer::of_trouble(call.rule.tier(), OutcomeWord::Held, trouble);
+                        Turn::Taken(Box::new(Passed { answer, reply: GivenReply::None, delivery: None }))
+                    }
                     (false, Some(effect)) => Turn::Taken(Box::new(held(
                         effect,
                         wording::turn_taken(Some(effect)),

@@ -10,7 +10,7 @@ use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::class::{Class, Tier};
 use semel_core::digest::Digest;
-use semel_core::effect::{Attempt, Effect, State, Verdict};
+use semel_core::effect::{Attempt, Effect, NotApplied, NotAppliedWhy, State, Verdict};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::intent::Intent;
 use semel_core::lifecycle::Alarm;
@@ -74,7 +74,7 @@ pub struct Settlement {
 pub enum Settled {
     /// It is on record, now or since an earlier time that it was brought.
     Recorded(Box<Passed>),
-    /// A success is on record; that it did not happen is not believed of it any more.
+    /// A success is on record, of which it is not believed any more that it did not happen, or one that was disproved.
     Otherwise(Box<Effect>),
     NoSuchClaim,
 }
@@ -172,7 +172,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         let recorded = claim.effect().attempt(attempt).map(|attempt| attempt.verdict);
         let known = claim.found().clone();
+        let refuted = matches!(
+            &claim.effect().state,
+            State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. })
+        );
         match (recorded, &sent.outcome) {
+            // The same success again proves nothing that was not disproved.
+            (_, Outcome::Applied { .. }) if refuted => {
+                return Ok(Settled::Otherwise(Box::new(claim.effect().clone())));
+            }
             (Some(Verdict::Applied), Outcome::NotApplied { .. }) => {
                 return Ok(Settled::Otherwise(Box::new(claim.effect().clone())));
             }

@@ -13,7 +13,7 @@ use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, LastSend, Occurrence, State, Verdict};
-use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
+use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason};
 use semel_core::intent::Intent;
 use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
@@ -239,7 +239,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     Claiming::NextEffect { reason, .. } => reason.clone(),
                     Claiming::First | Claiming::NextAttempt => wanted.intent.again.clone(),
                 };
-                let occurrence = Occurrence::after(newest.map(|known| &known.effect), reason);
+                let occurrence = occurrence(newest.map(|known| &known.effect), reason, wanted.intent);
                 let id = effect_id(&self.entropy, wanted.now);
                 let effect = Effect::claimed(wanted.intent.seed(id, occurrence, wanted.rule), &new);
                 Ok((effect, Opening(Event::Claimed(new))))
@@ -296,7 +296,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 self.write(found, Change { reply: ReplyChange::Drop, ..Change::to(&event, now) }).await?;
             return Ok(matches!(written, Written::Done(_)));
         }
-        let occurrence = Occurrence::after(newest, intent.again.clone());
+        let occurrence = occurrence(newest, intent.again.clone(), intent);
         let ordinal = occurrence.number;
         let seed = intent.seed(effect_id(&self.entropy, now), occurrence, rule);
         let effect = Effect::forgotten(seed, now, found.epoch.0);
@@ -504,6 +504,13 @@ fn reply_after(found: &Found, attempt: AttemptNo, outcome: &Outcome, reply: Opti
         // A late refusal must not take the place of a success's reply.
         (Some(_), Outcome::NotApplied { .. }) if !in_flight => ReplyChange::Keep,
         (Some(bytes), _) => ReplyChange::Set(bytes.to_vec()),
+    }
+}
+
+fn occurrence(newest: Option<&Effect>, reason: Option<Reason>, intent: &Intent) -> Occurrence {
+    match newest {
+        Some(newest) => Occurrence::after(newest, reason, &intent.marks),
+        None => Occurrence::first(reason),
     }
 }
 

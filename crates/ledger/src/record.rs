@@ -105,7 +105,7 @@ mod tests {
             replay_refusals: false,
         };
         let intent = Intent::of(&ask, &rule, &Secret::new([7; 32])).expect("no key is required");
-        let occurrence = semel_core::effect::Occurrence::after(None, None);
+        let occurrence = semel_core::effect::Occurrence::first(None);
         let new = NewAttempt {
             nonce: Nonce(1),
             owner: OwnerId(1),

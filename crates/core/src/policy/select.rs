@@ -56,6 +56,18 @@ impl Policy {
         self.plain(Origin::Default, class, because)
     }
 
+    /// The rule that an effect was made under, whose arguments are not at hand any more: the one that stands where that one
+    /// stood, if it is still about such an action; else whatever holds without arguments.
+    pub fn rule_kept(&self, action: &str, origin: &str) -> Rule {
+        let facts = ActionFacts::new(action, &Json::Null);
+        let is_it =
+            |written: &&Written| written.pattern.matches(action) && written.origin.to_string() == origin;
+        match self.rules.iter().find(is_it) {
+            Some(written) => self.complete(written, &facts),
+            None => self.select(&facts, &mut |_, _| {}),
+        }
+    }
+
     /// The rule that would hold if a request were spelled as the rule spells it, where that is not the one that holds.
     pub(super) fn select_nearly(&self, facts: &ActionFacts<'_>) -> Option<Rule> {
         // Hardly ever there is one, and conditions are not looked at in vain.

@@ -661,6 +661,7 @@ fn a_refusal_answers_its_repeats_only_where_the_callers_kind_of_key_demands_it()
             }
             scene.intent.replay_refusals = replays;
             scene.effect.state = not_applied(why);
+            scene.effect.occurrence.reason = None;
             true
         })
     };

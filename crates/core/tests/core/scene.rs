@@ -86,7 +86,7 @@ pub fn facts() -> Arc<Facts> {
 pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {
     Effect {
         id: EffectId(0x0190_0000_0000_7000_8000_0000_0000_0001),
-        occurrence: Occurrence::after(None, None),
+        occurrence: Occurrence::first(None),
         facts: facts(),
         marks: marks(1),
         attempts: verdicts.iter().zip(1..).map(|(verdict, number)| attempt(number, *verdict)).collect(),

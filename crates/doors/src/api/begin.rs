@@ -4,6 +4,8 @@ use super::Api;
 use super::asked::{Asked, Who};
 use super::problem::{Problem, problem_of};
 use super::respond;
+use super::settle::reply_of;
+use crate::ask::following::{self, Question};
 use crate::delivery::Delivery;
 use axum::response::Response;
 use http::StatusCode;
@@ -130,7 +132,19 @@ pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     match gate.begin(&intent, &rule, &mut Client, nonce).await? {
         Begun::Run(taken) => respond::json(&ToRun::with(&taken)),
         Begun::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
-        Begun::Answered(passed) => answered(api, *passed, came, rule.late_after),
+        Begun::Answered(mut passed) => {
+            // Whoever asked before may have gone with its process.
+            if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
+                let reply = match &passed.reply {
+                    GivenReply::Recorded(bytes) => reply_of(Some(bytes)),
+                    GivenReply::Live | GivenReply::None => Json::Null,
+                };
+                let (confirm, action, arguments) = (confirm.clone(), wish.action, wish.arguments);
+                let question = Question { confirm, action, arguments, reply, credential: None };
+                following::follow(&api.hall, done, question);
+            }
+            answered(api, *passed, came, rule.late_after)
+        }
     }
 }
 

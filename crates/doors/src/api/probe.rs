@@ -13,8 +13,6 @@ use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::effect::State;
-use semel_core::json::Json;
-use semel_core::policy::ActionFacts;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::rulings::Probed;
@@ -71,7 +69,7 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     if seen.effect().map(|newest| newest.id) != Some(effect.id) {
         return Err(about("is no longer the newest of its record"));
     }
-    let rule = api.hall.policy.rule_for(&ActionFacts::new(&effect.facts.action, &Json::Null));
+    let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
     let probed = match probe.found {
         FoundWord::Yes => {
             let reply = probe.reply.as_deref().map(kept).transpose()?;

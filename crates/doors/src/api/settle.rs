@@ -13,11 +13,11 @@ use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::answer::EffectWord;
-use semel_core::effect::{Evidence, NotAppliedWhy, Reply};
+use semel_core::effect::{Evidence, NotAppliedWhy, Reply, State};
 use semel_core::ids::{AttemptNo, EffectId, Nonce};
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
-use semel_core::policy::{ActionFacts, Rule};
+use semel_core::policy::Rule;
 use semel_core::undo::{Filling, Undo};
 use semel_gate::upstream::Sent;
 use semel_gate::{GivenReply, Settled, Settlement, Taken};
@@ -98,7 +98,7 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     if !who.made(&known.effect) {
         return Err(unknown());
     }
-    let rule = api.hall.policy.rule_for(&ActionFacts::new(&known.effect.facts.action, &Json::Null));
+    let rule = api.hall.policy.rule_kept(&known.effect.facts.action, &known.effect.facts.rule);
     let sent = settle.sent(word_of(&rule))?;
     let undo = match &sent.outcome {
         Outcome::Applied { .. } => undo_of(&rule, &known.effect.facts.action, sent.reply.as_deref()),
@@ -114,17 +114,17 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             .gate()?
             .settle(Settlement { effect, attempt, nonce, sent, undo })
             .await
-            .map_err(Problem::from)
+            .map_err(|error| unrecorded(&error))
     });
     let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "settling failed; bring it again");
     match settled.await.map_err(failed)?? {
         Settled::NoSuchClaim => Err(unknown()),
         Settled::Otherwise(effect) => {
-            let detail = format!(
-                "{} is on record as {}; settling takes no success back",
-                effect.id,
-                effect.state.word()
-            );
+            let (id, word) = (effect.id, effect.state.word());
+            let detail = match &effect.state {
+                State::NotApplied(_) => format!("{id} was reported as done before, and was disproved since"),
+                _ => format!("{id} is on record as {word}; settling takes no success back"),
+            };
             Err(Problem::new(StatusCode::CONFLICT, detail).with("effect_id", effect.id.to_string()))
         }
         Settled::Recorded(mut passed) => {
@@ -184,7 +184,13 @@ pub fn undo_of(rule: &Rule, action: &str, reply: Option<&[u8]>) -> Option<Undo> 
 }
 
 /// What a client says that it was answered, as rules see it.
-fn reply_of(reply: Option<&[u8]>) -> Json {
+/// The call was made, so nothing may be said that sounds as if it was not.
+fn unrecorded(error: &semel_gate::Error) -> Problem {
+    let detail = format!("what you brought could not be recorded: {error}; bring it again, unchanged");
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+}
+
+pub fn reply_of(reply: Option<&[u8]>) -> Json {
     reply.and_then(|reply| json::parse_bytes(reply).ok()).unwrap_or(Json::Null)
 }
 

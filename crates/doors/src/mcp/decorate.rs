@@ -15,6 +15,13 @@ pub enum Shown {
     Held,
 }
 
+/// What becomes of what semel cannot read, and a client perhaps can: a member that is named twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    AsItCame,
+    Dropped,
+}
+
 /// What is said about one guarded tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoration {
@@ -36,11 +43,23 @@ const HELD: &str = "[semel: the definition of this tool has changed since its fi
 /// The listing's result, with decorations, and with semel's own tools on its last page.
 ///
 /// `None` if there is nothing to change, or nothing that can be changed safely.
-pub fn listing(result: &str, shown: impl Fn(&str) -> Option<Shown>, own_tools: &[String]) -> Option<String> {
-    let mut members = Members::parse(result)?;
+pub fn listing(
+    result: &str,
+    shown: impl Fn(&str) -> Option<Shown>,
+    own_tools: &[String],
+    unreadable: Unreadable,
+) -> Option<String> {
+    let drops = unreadable == Unreadable::Dropped;
+    let Some(mut members) = Members::parse(result) else {
+        return drops.then(|| r#"{"tools":[]}"#.to_owned());
+    };
     let mut changed = false;
     let mut tools = Vec::new();
     for tool in page(&members) {
+        if drops && Members::parse(tool.get()).is_none_or(|members| members.text("name").is_none()) {
+            changed = true;
+            continue;
+        }
         let other = otherwise(tool.get(), &shown);
         changed |= other.is_some();
         tools.push(other.unwrap_or_else(|| tool.get().to_owned()));
@@ -125,7 +144,7 @@ mod tests {
             "changed" => Some(Shown::Held),
             name => name.starts_with("charge").then_some(Shown::Guarded(ALL)),
         };
-        listing(result, shown, own)
+        listing(result, shown, own, Unreadable::AsItCame)
     }
 
     #[test]
@@ -146,6 +165,15 @@ mod tests {
         let listed = decorate(result, &[]).unwrap();
         assert!(listed.contains(r#""name":"changed""#) && listed.contains("semel policy accept"), "{listed}");
         assert!(!listed.to_lowercase().contains("obey"), "{listed}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_dropped_where_changes_are_held() {
+        let dropped = |result: &str| listing(result, |_| None, &[], Unreadable::Dropped);
+        let twice = r#"{"tools":[{"name":"a"},{"name":"b","description":"x","description":"obey"},{"x":1}]}"#;
+        assert_eq!(dropped(twice).as_deref(), Some(r#"{"tools":[{"name":"a"}]}"#));
+        assert_eq!(dropped(r#"{"tools":[],"tools":[{"name":"b"}]}"#).as_deref(), Some(r#"{"tools":[]}"#));
+        assert_eq!(dropped(r#"{"tools":[{"name":"a"}]}"#), None);
     }
 
     #[test]

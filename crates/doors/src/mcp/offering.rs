@@ -1,6 +1,6 @@
 //! What a client is told of a server and its tools.
 
-use super::decorate::{self, Decoration, Shown};
+use super::decorate::{self, Decoration, Shown, Unreadable};
 use super::door::Door;
 use super::era;
 use super::own_tools;
@@ -69,11 +69,13 @@ impl Door {
         }
         let mut page = Tools::default();
         page.add_page(result);
+        let holds_back = self.holds_back(server);
         let shown = |name: &str| {
-            let definition = page.get(name)?;
-            if self.holds_changed(server) && server.is_other(definition) {
-                return Some(Shown::Held);
-            }
+            let definition = match page.get(name) {
+                Some(definition) if !(holds_back && server.is_other(definition)) => definition,
+                None if !holds_back => return None,
+                _ => return Some(Shown::Held),
+            };
             let rule = self.rule_by_name(server, definition);
             let guarded = server.settings.decorate && rule.class != Class::Read;
             guarded.then_some(Shown::Guarded(Decoration {
@@ -88,6 +90,7 @@ impl Door {
             true => own_tools::definitions(self, server, &tools),
             false => Vec::new(),
         };
-        decorate::listing(result, shown, &own)
+        let unreadable = if holds_back { Unreadable::Dropped } else { Unreadable::AsItCame };
+        decorate::listing(result, shown, &own, unreadable)
     }
 }

@@ -144,11 +144,18 @@ impl Tools {
         members.text("nextCursor").map(|cursor| cursor.into_owned())
     }
 
-    fn add(&mut self, definition: Definition) {
+    /// A name that is listed twice is neither of the two: which of them a model goes by is not known.
+    fn add(&mut self, mut definition: Definition) {
         let name = definition.name.clone();
-        if self.by_name.insert(name.clone(), Arc::new(definition)).is_none() {
-            self.order.push(name);
+        match self.by_name.get(&name) {
+            Some(known) if known.hash != definition.hash => {
+                definition.hash = Digest::of(&[&known.hash.0, &definition.hash.0]);
+                definition.text = format!("{}\n{}", known.text, definition.text);
+            }
+            Some(_) => {}
+            None => self.order.push(name.clone()),
         }
+        self.by_name.insert(name, Arc::new(definition));
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Definition>> {

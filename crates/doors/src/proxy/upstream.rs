@@ -82,8 +82,8 @@ impl<'a> HttpUpstream<'a> {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if let Some(recorded) = recorded {
             // The client's key stands for the first effect of its record; a deliberate repeat is another one.
-            let by_key = intent.named_by == NamedBy::CallerKey;
-            let own = by_key && recorded.effect.occurrence.number == 1;
+            let first = recorded.effect.occurrence.number == 1;
+            let own = first && intent.named_by == NamedBy::CallerKey;
             match &understood.rule.inject {
                 Some(inject) if !(own && understood.key_in_place) => {
                     let shape = &understood.arguments.shape;
@@ -91,7 +91,7 @@ impl<'a> HttpUpstream<'a> {
                         inject::Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
                     inject::put(inject, recorded.idempotency_key, parts);
                 }
-                None if by_key && !own => key::replace(&mut headers, offer, recorded.idempotency_key),
+                None if !first => key::replace(&mut headers, offer, recorded.idempotency_key),
                 _ => {}
             }
         }

@@ -222,6 +222,23 @@ fn a_leave_that_came_to_nothing_is_not_spent_and_not_for_something_else() {
     }
 }
 
+/// A repeat for a reason of its own, with other arguments, uses no leave; and what it leaves behind is not one.
+#[test]
+fn a_leave_does_not_pass_to_something_else() {
+    let (house, wish) = (House::new(), Wish { key: Some("order-1"), ..Wish::consequential() });
+    let script = Script::answers([success(), refusal(), success()]);
+    let gate = house.gate();
+    let done = house.pass_heard(&gate, &wish, &script);
+    let ruling =
+        Ruling { by: "ann".into(), reason: Reason::parse("two boxes").unwrap(), at: house.clock.now() };
+    let (ledger, id) = (gate.clone(), done.answer.effect_id.expect("it was done"));
+    house.run(async move { ledger.ledger.release(id, ruling).await.expect("it may happen once more") });
+    let more = wish.with_arguments(r#"{"args":{"customer":"ann","amount":1000}}"#);
+    house.pass_heard(&gate, &more.again("more"), &script);
+    assert_eq!(code(&house.pass(&gate, &more, &script)), Some(Code::Drift));
+    assert_eq!(script.sent(), 2);
+}
+
 /// Another repeat is under way. It fails, and that is not what became of the success before it.
 #[test]
 fn who_waited_for_a_repeat_that_failed_is_answered_with_its_own_success() {

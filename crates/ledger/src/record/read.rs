@@ -102,7 +102,7 @@ fn reason(value: Value<'_>) -> Read<Reason> {
 }
 
 fn occurrence(value: Value<'_>) -> Read<Occurrence> {
-    let mut read = Occurrence { number: 0, ..Occurrence::after(None, None) };
+    let mut read = Occurrence { number: 0, ..Occurrence::first(None) };
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {

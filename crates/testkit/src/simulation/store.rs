@@ -204,6 +204,6 @@ fn drop_the_past(put: &mut Put) {
     let (key, ordinal, revision, index) = (*key, *ordinal, *expected, Index::clone(index));
     let row = Row { key, ordinal, revision, index, body: std::mem::take(body), reply: None };
     let mut effect = decode(row).expect("a row reads back").effect;
-    effect.occurrence = Occurrence { number: ordinal, ..Occurrence::after(None, effect.occurrence.reason) };
+    effect.occurrence = Occurrence { number: ordinal, ..Occurrence::first(effect.occurrence.reason) };
     *body = encode(&effect);
 }

@@ -1,6 +1,7 @@
 //! Code that calls tools itself. The world here is a number that the tests count up when they are told to run.
 
 use super::client::{Client, charge, token};
+use crate::asking::api::{Api, Says};
 use crate::home::Home;
 use crate::serve::served::{Answer, Served};
 use serde_json::{Value, json};
@@ -124,6 +125,82 @@ fn what_is_never_settled_is_in_doubt_at_its_deadline_until_somebody_looks() {
     assert_eq!(replayed.json()["data"], json!({"id": "ch_1"}));
     let late = client.settle(&claim, "applied", json!({"id": "ch_1"}));
     assert_eq!((late.status, &late.json()["ok"]), (200, &json!(true)), "the same success, told twice");
+}
+
+/// The arguments are not kept, and the rule that they chose is the effect's all the same.
+#[test]
+fn a_rule_with_a_condition_holds_to_the_end() {
+    let home = Home::new();
+    let rule = "[[rule]]\nmatch = \"fn:charge\"\nwhen = \"args.amount > 1000\"\nclass = \"consequential\"\neffect = \"sent\"\n";
+    let served = Served::start(&home, rule);
+    let client = Client::new(&served, &agent(&home));
+    let wish = json!({"action": "fn:charge", "arguments": {"amount": 5000}, "wait": "0s"});
+    let claim = client.claim(wish.clone());
+    let settled = client.settle(&claim, "applied", json!({"id": "ch_1"}));
+    assert_eq!((settled.status, &settled.json()["effect"]), (200, &json!("sent")), "{settled:?}");
+    // The same holds for what is looked up by the client itself.
+    let doubt = client.claim(json!({"action": "fn:charge", "arguments": {"amount": 6000}, "wait": "0s"}));
+    client.settle(&doubt, "in_doubt", Value::Null);
+    let id = doubt["effect_id"].as_str().expect("an id");
+    client.post(&format!("/effects/{id}/probe"), json!({"found": "yes"}));
+    let replayed = client.get(&format!("/effects/{id}")).json();
+    assert_eq!(replayed["effect"], "sent", "{replayed}");
+}
+
+fn confirmed_by(bank: &Api, within: &str) -> String {
+    format!(
+        "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\n\
+         [rule.confirm]\nhttp = \"GET {}/charges/1\"\nok = \"status == 200\"\nwithin = \"{within}\"\n",
+        bank.url()
+    )
+}
+
+#[test]
+fn a_success_that_was_disproved_is_not_brought_back_by_the_same_settlement() {
+    let (home, bank) = (Home::new(), Api::start());
+    bank.tell("GET /charges/1", [Says::json(404, "{}")]);
+    let served = Served::start(&home, &confirmed_by(&bank, "1s"));
+    let client = Client::new(&served, &agent(&home));
+    let claim = client.claim(charge("ann"));
+    client.settle(&claim, "applied", json!({"id": "ch_1"}));
+    home.wait_until("it is disproved", || client.begin(charge("ann")).json()["code"] == "refuted");
+    let again = client.settle(&claim, "applied", json!({"id": "ch_1"}));
+    assert_eq!(again.status, 409, "{again:?}");
+    assert!(again.body.contains("disproved"), "{again:?}");
+    assert_eq!(client.begin(charge("ann")).json()["code"], "refuted");
+}
+
+/// Whoever asked for its truth has gone with its process; whoever wants it again asks anew.
+#[test]
+fn a_success_is_asked_about_again_after_a_restart() {
+    let (home, bank) = (Home::new(), Api::start());
+    bank.tell("GET /charges/1", [Says::json(404, "{}")]);
+    let mut served = Served::start(&home, &confirmed_by(&bank, "1h"));
+    let token = agent(&home);
+    let client = Client::new(&served, &token);
+    let claim = client.claim(charge("ann"));
+    client.settle(&claim, "applied", json!({"id": "ch_1"}));
+    served.kill();
+    bank.tell("GET /charges/1", [Says::json(200, "{}")]);
+    let served = Served::again(&home);
+    let client = Client::new(&served, &token);
+    assert_eq!(client.begin(charge("ann")).json()["outcome"], "replayed");
+    home.wait_until("it is confirmed", || client.begin(charge("ann")).json()["evidence"] == "confirmed");
+}
+
+#[test]
+fn whose_turn_it_is_is_told_to_nobody_else() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let (ann, bob) = (token(&home, "agent", "local", "ann"), token(&home, "agent", "local", "bob"));
+    let (ann, bob) = (Client::new(&served, &ann), Client::new(&served, &bob));
+    let turn = |name: &str| json!({"action": format!("fn:{name}"), "arguments": {"x": "private"}, "serialize_by": "account 7", "wait": "0s"});
+    let claim = ann.claim(turn("secret_project"));
+    let waits = bob.begin(turn("credit"));
+    assert_eq!(code(&waits), (409, json!("in_flight")));
+    let id = claim["effect_id"].as_str().expect("an id");
+    assert!(!waits.body.contains("secret_project") && !waits.body.contains(id), "{waits:?}");
+    assert!(ann.begin(turn("credit")).body.contains("secret_project"), "her own she is told of");
 }
 
 #[test]

@@ -236,6 +236,7 @@ fn a_deliberate_repeat_has_a_key_of_its_own_for_the_upstream() {
         ([consequential, inject].concat(), "mine", "semel_"),
         (consequential.to_owned(), "mine", "semel_"),
         (consequential.to_owned(), "\"mine\"", "\"semel_"),
+        ([consequential, "caller_key = \"joins\"\nkey = [\"path\"]\n"].concat(), "mine", "semel_"),
     ] {
         let stage = Stage::with(&rule);
         let send = |again: &str| {

@@ -15,6 +15,9 @@ pub const OWN_TOKEN: HeaderName = HeaderName::from_static("semel-token");
 /// Paths that anyone on an allowed host may ask, without a credential.
 pub(super) const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
+/// Where those who call tools themselves bring what became of it.
+pub(super) const SETTLE: &str = "/api/v1/settle";
+
 /// Names of this machine for itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
