@@ -11,6 +11,7 @@ use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Most truths can be seen at once; others take as long as a replica lags.
@@ -120,7 +121,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(passed.with_truth(found))
             }
             Confirmed::Refuted => {
-                let found = self.ledger.find(done.key).await?;
+                let mut found = self.ledger.find(done.key).await?;
+                let number = done.effect().map_or(0, |effect| effect.occurrence.number);
+                if found.effect().is_none_or(|effect| effect.occurrence.number != number)
+                    && let Some(mut known) = self.ledger.occurrence(done.key, number).await?
+                {
+                    known.effect = self.ledger.as_known_since(known.effect).await?;
+                    found.newest = Some(Arc::new(known));
+                }
                 Ok(passed.with_refutation(&found))
             }
         }

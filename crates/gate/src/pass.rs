@@ -330,9 +330,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                         answer_of_refusal(&earlier, Refusal::Drift { paths }, call.intent, call.rule)
                     }
                     Some(mut known) => {
-                        known.effect = self.ledger.with_undone(known.effect).await?;
+                        known.effect = self.ledger.as_known_since(known.effect).await?;
+                        let disproved = !matches!(known.effect.state, State::Applied(_));
                         let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
-                        answer_of_record(earlier, OutcomeWord::Replayed, now)
+                        match disproved {
+                            true => answer_of_refusal(&earlier, Refusal::Refuted, call.intent, call.rule),
+                            false => answer_of_record(earlier, OutcomeWord::Replayed, now),
+                        }
                     }
                     // Retention has dropped its fact; that it is among what came before says enough. Of the newest effect
                     // nothing is told, and its answer is not delivered by this.

@@ -6,6 +6,7 @@ pub mod cancel;
 pub mod cells;
 pub mod claim;
 pub mod counts;
+mod disproved;
 pub mod entropy;
 pub mod error;
 pub mod failpoint;

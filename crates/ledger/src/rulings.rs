@@ -129,7 +129,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Records that it is not true.
     pub async fn refuted(&self, seen: &Found, what: String, now: At) -> Result<bool, Error> {
-        self.change_applied(seen, &Event::Refuted { what, at: now }, now).await
+        let event = Event::Refuted { what: what.clone(), at: now };
+        Ok(self.change_applied(seen, &event, now).await? || self.disprove(seen, what, now).await?)
     }
 
     /// Changes a success that was seen. `false`: the record has gone on, or is no success any more.

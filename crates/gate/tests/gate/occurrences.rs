@@ -287,3 +287,20 @@ fn a_reason_that_was_done_cannot_come_with_something_else() {
     assert_eq!((trouble.code, script.sent()), (Code::Drift, 3));
     assert!(trouble.what_happened.contains("args.amount"), "{trouble:?}");
 }
+
+/// Its truth was asked for, and the answer came when the record had gone on.
+#[test]
+fn a_success_that_was_disproved_later_answers_nobody_any_more() {
+    let (house, wish) = (House::new(), Wish { key: Some("order-1"), ..Wish::consequential() });
+    let script = Script::answers([success(), refusal()]);
+    let gate = house.gate();
+    let done = house.pass_heard(&gate, &wish, &script);
+    house.pass_heard(&gate, &wish.again("a second order"), &script);
+    assert!(house.pass(&gate, &wish, &script).answer.ok, "as it was reported");
+    let (asking, found, at) = (gate.clone(), done.delivery.clone().expect("a success"), house.clock.now());
+    let disproved = house.run(async move { asking.ledger.refuted(&found, "404".into(), at).await });
+    assert!(disproved.expect("the ledger is well"));
+    let plain = house.pass(&gate, &wish, &script);
+    assert_eq!((code(&plain), plain.answer.effect_id), (Some(Code::Refuted), done.answer.effect_id));
+    assert_eq!(script.sent(), 2);
+}

@@ -50,7 +50,7 @@ pub fn effects(
 /// An effect after what time and death have done to it. Only the newest of a record can be open.
 pub fn now_of(ledger: &LocalLedger, key: Digest, effect: Effect, now: At) -> anyhow::Result<Effect> {
     if !effect.is_open() {
-        return Ok(block_on(ledger.with_undone(effect))?);
+        return Ok(block_on(ledger.as_known_since(effect))?);
     }
     let newest = block_on(ledger.observe(key, now))?.newest.map(|known| known.effect.clone());
     Ok(newest.filter(|newest| newest.id == effect.id).unwrap_or(effect))
