@@ -60,6 +60,20 @@ fn a_ruling_can_be_taken_back_and_only_a_doubt_can_be_ruled_on() {
 }
 
 #[test]
+fn what_a_rule_never_repeats_nobody_lets_happen_again() {
+    let home = Home::new();
+    home.file(
+        "semel.toml",
+        "[[rule]]\nmatch = \"cli:echo *\"\nclass = \"consequential\"\nagain = \"never\"\n",
+    );
+    assert_eq!(home.semel(["run", "--", "echo", "once"]).code, Some(0));
+    let id = home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().expect("an id").to_owned();
+    let refused = home.semel(["ledger", "again", &id, "--reason", "please"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("semel.toml:1 says again = \"never\""), "{refused:?}");
+}
+
+#[test]
 fn a_ruling_needs_a_verdict_and_a_reason() {
     let home = Home::new();
     let id = home.doubt("k");

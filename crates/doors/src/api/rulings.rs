@@ -17,6 +17,7 @@ use semel_core::identity::redact;
 use semel_core::ids::{EffectId, Reason};
 use semel_core::json;
 use semel_core::lifecycle::Illegal;
+use semel_core::policy::rule::Again;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::rulings::Verdict;
@@ -94,6 +95,11 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let now = gate.clock.now();
     let (_, effect) = named::effect(&api, &who, &id, now).await?;
     let ruling = ruling(&who, &again.reason, now)?;
+    let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
+    if rule.again == Again::Never {
+        let what = format!("{} says again = \"never\", so no call runs once more", rule.origin);
+        return Err(Problem::new(StatusCode::CONFLICT, what));
+    }
     let changed = gate.ledger.release(effect.id, ruling).await;
     let why = "only what was done can be done again";
     told(&api, changed.map_err(|error| refused(error, effect.id, why))?).await

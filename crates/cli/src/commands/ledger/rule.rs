@@ -5,9 +5,9 @@ use crate::commands::Context;
 use crate::effect_json;
 use crate::house::LocalLedger;
 use crate::output::Hinted;
-use semel_core::effect::Ruling;
-use semel_core::ids::EffectId;
+use semel_core::effect::{Effect, Ruling};
 use semel_core::lifecycle::Illegal;
+use semel_core::policy::rule::Again;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::{Changed, Error};
 use std::process::ExitCode;
@@ -19,12 +19,13 @@ pub fn reopen(context: &Context, name: &str, reason: &str) -> anyhow::Result<Exi
         name,
         reason,
         Words { said: "is in doubt again, and equal calls are held", why_not: "no ruling made it so" },
-        |ledger, id, ruling| block_on(ledger.reopen(id, ruling)),
+        |ledger, effect, ruling| Ok(block_on(ledger.reopen(effect.id, ruling))?),
     )
 }
 
 /// Somebody wants it once more.
 pub fn again(context: &Context, name: &str, reason: &str) -> anyhow::Result<ExitCode> {
+    let policy = context.policy()?;
     rule(
         context,
         name,
@@ -33,7 +34,14 @@ pub fn again(context: &Context, name: &str, reason: &str) -> anyhow::Result<Exit
             said: "may happen once more: the next equal call runs",
             why_not: "only what was done can be done again",
         },
-        |ledger, id, ruling| block_on(ledger.release(id, ruling)),
+        |ledger, effect, ruling| {
+            let rule = policy.rule_kept(&effect.facts.action, &effect.facts.rule);
+            if rule.again == Again::Never {
+                let what = format!("{} says again = \"never\", so no call runs once more", rule.origin);
+                return Err(Hinted::error(what, format!("semel ledger show {}", effect.id)));
+            }
+            Ok(block_on(ledger.release(effect.id, ruling))?)
+        },
     )
 }
 
@@ -47,7 +55,7 @@ fn rule(
     name: &str,
     reason: &str,
     words: Words,
-    change: impl FnOnce(&LocalLedger, EffectId, Ruling) -> Result<Changed, Error>,
+    change: impl FnOnce(&LocalLedger, &Effect, Ruling) -> anyhow::Result<Changed>,
 ) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let ledger = context.existing_ledger(&clock)?;
@@ -55,12 +63,12 @@ fn rule(
     let ledger = ledger.expect("an effect was found in it");
     let id = effect.id;
     let ruling = ruling(context, reason, clock.now())?;
-    let changed = change(&ledger, id, ruling).map_err(|error| match error {
-        Error::Illegal(Illegal { state, .. }) => Hinted::error(
+    let changed = change(&ledger, &effect, ruling).map_err(|error| match error.downcast_ref() {
+        Some(Error::Illegal(Illegal { state, .. })) => Hinted::error(
             format!("{id} is {state}, and {}", words.why_not),
             format!("semel ledger show {id}"),
         ),
-        error => error.into(),
+        _ => error,
     })?;
     let effect = changed.found.effect().expect("it was just changed");
     if context.output.json {
