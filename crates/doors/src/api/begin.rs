@@ -2,6 +2,7 @@
 
 use super::Api;
 use super::asked::{Asked, Who};
+use super::away::Client;
 use super::problem::{Problem, problem_of};
 use super::respond;
 use super::settle::reply_of;
@@ -18,7 +19,6 @@ use semel_core::json::{self, Json};
 use semel_core::policy::rule::{EffectWording, Rule};
 use semel_core::policy::{ActionFacts, Policy, duration};
 use semel_core::wording;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Begun, GivenReply, Passed, Taken};
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use serde::{Deserialize, Serialize};
@@ -129,7 +129,8 @@ pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     // Whoever has read the answer of the call before means another one now.
     api.hall.leaving.gone(intent.key).await;
     let nonce = wish.nonce(&who, gate.ledger.secret());
-    match gate.begin(&intent, &rule, &mut Client, nonce).await? {
+    let mut client = Client::of(&api.hall, &wish.action, &wish.arguments, &rule);
+    match gate.begin(&intent, &rule, &mut client, nonce).await? {
         Begun::Run(taken) => respond::json(&ToRun::with(&taken)),
         Begun::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
         Begun::Answered(mut passed) => {
@@ -313,36 +314,6 @@ impl ToRun {
             possible_repeat: false,
         }
     }
-}
-
-/// The client itself is the upstream: nothing is sent from here.
-#[derive(Debug)]
-struct Client;
-
-impl Upstream for Client {
-    async fn prepare(&mut self) -> Result<(), NotStarted> {
-        Ok(())
-    }
-
-    async fn send(&mut self, _: Sending<'_>) -> Sent {
-        unreachable!("a claim that is taken away is never sent from here")
-    }
-
-    async fn probe(
-        &mut self,
-        _: &semel_core::policy::rule::Probe,
-        _: Option<&semel_core::effect::Effect>,
-    ) -> ProbeAnswer {
-        ProbeAnswer::Unknown {
-            why: "the client that calls the tool itself can ask, and tell it with probe".into(),
-        }
-    }
-
-    fn sends_while_alive(&self) -> bool {
-        false
-    }
-
-    fn let_go(&mut self) {}
 }
 
 /// What a success does, where the client does not say.

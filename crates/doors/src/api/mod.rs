@@ -4,6 +4,7 @@
 //! router and the OpenAPI document are both made from that table.
 
 mod asked;
+mod away;
 mod begin;
 mod document;
 mod effects;

@@ -183,13 +183,13 @@ pub fn undo_of(rule: &Rule, action: &str, reply: Option<&[u8]>) -> Option<Undo> 
     Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: "/" }))
 }
 
-/// What a client says that it was answered, as rules see it.
 /// The call was made, so nothing may be said that sounds as if it was not.
 fn unrecorded(error: &semel_gate::Error) -> Problem {
     let detail = format!("what you brought could not be recorded: {error}; bring it again, unchanged");
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
 }
 
+/// What a client says that it was answered, as rules see it.
 pub fn reply_of(reply: Option<&[u8]>) -> Json {
     reply.and_then(|reply| json::parse_bytes(reply).ok()).unwrap_or(Json::Null)
 }

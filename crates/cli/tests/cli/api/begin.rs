@@ -188,6 +188,26 @@ fn a_success_is_asked_about_again_after_a_restart() {
     home.wait_until("it is confirmed", || client.begin(charge("ann")).json()["evidence"] == "confirmed");
 }
 
+/// The client brings its arguments with each begin, so semel can ask what the rule asks.
+#[test]
+fn a_doubt_is_cleared_by_the_probe_of_its_rule() {
+    let (home, bank) = (Home::new(), Api::start());
+    bank.tell("GET /charges", [Says::json(200, r#"{"id": "ch_9", "token": "t0p"}"#)]);
+    let rule = format!(
+        "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\n\
+         [rule.probe]\nhttp = \"GET {}/charges?customer={{args.customer}}\"\nfound = \"status == 200\"\nreply = \"resp\"\n",
+        bank.url()
+    );
+    let served = Served::start(&home, &rule);
+    let client = Client::new(&served, &agent(&home));
+    let claim = client.claim(charge("ann"));
+    client.settle(&claim, "in_doubt", Value::Null);
+    let answer = client.begin(charge("ann")).json();
+    assert_eq!((&answer["outcome"], &answer["evidence"]), (&json!("replayed"), &json!("probed")), "{answer}");
+    assert_eq!(answer["data"], json!({"id": "ch_9", "token": "[redacted]"}));
+    assert_eq!(bank.heard().last().expect("it was asked").what(), "GET /charges?customer=ann");
+}
+
 #[test]
 fn whose_turn_it_is_is_told_to_nobody_else() {
     let home = Home::new();

@@ -1,0 +1,69 @@
+//! A client that calls a tool itself is its own upstream: nothing is sent from here. What its rule asks is asked from here.
+
+use super::begin::word_of;
+use crate::ask::{Asker, Lent, Matter, Reply, Told};
+use crate::hall::Hall;
+use semel_core::effect::Effect;
+use semel_core::identity::redact;
+use semel_core::json::Json;
+use semel_core::policy::rule::{Probe, Rule};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
+
+#[derive(Debug)]
+pub struct Client<'a> {
+    hall: &'a Hall,
+    action: &'a str,
+    arguments: &'a Json,
+    rule: &'a Rule,
+    /// What a probe found of its reply.
+    found: Option<Json>,
+}
+
+impl<'a> Client<'a> {
+    pub fn of(hall: &'a Hall, action: &'a str, arguments: &'a Json, rule: &'a Rule) -> Client<'a> {
+        Client { hall, action, arguments, rule, found: None }
+    }
+
+    fn matter<'b>(&'b self, effect: Option<&'b Effect>) -> Matter<'b> {
+        let (action, arguments, reply) = (self.action, self.arguments, self.found.as_ref());
+        Matter { action, arguments, effect, reply, lent: Lent::Nothing }
+    }
+}
+
+impl Upstream for Client<'_> {
+    async fn prepare(&mut self) -> Result<(), NotStarted> {
+        Ok(())
+    }
+
+    async fn send(&mut self, _: Sending<'_>) -> Sent {
+        unreachable!("a claim that is taken away is never sent from here")
+    }
+
+    async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
+        let Hall { means, policy, .. } = self.hall;
+        let asker = Asker { means, policy, matter: self.matter(effect), signals: None };
+        match asker.probe(probe).await {
+            Told::No => ProbeAnswer::No,
+            Told::Unknown(why) => ProbeAnswer::Unknown { why },
+            Told::Yes(found) => {
+                self.found = found.map(|reply| match reply {
+                    Reply::Value(value) => redact(&value, &self.rule.sorting.secret),
+                    Reply::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
+                });
+                let reply = self.found.as_ref().map(|reply| reply.canonical().into_bytes());
+                ProbeAnswer::Yes { reply, word: Some(word_of(self.rule)) }
+            }
+        }
+    }
+
+    fn sends_while_alive(&self) -> bool {
+        false
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        self.found.as_ref()?;
+        Some(Seen { places: self.matter(None).places(), cwd: "/".into() })
+    }
+
+    fn let_go(&mut self) {}
+}
