@@ -73,7 +73,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 }
                 match known.effect.state {
                     State::Applied(_) => {
-                        let effect = self.with_undone(known.effect).await?;
+                        let effect = self.as_known_since(known.effect).await?;
                         answer.applied.push(Known { effect, ..known });
                     }
                     State::InFlight { .. } => answer.in_flight.push(known),

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// An effect that knows whether it was undone, whatever was written down of that.
-    pub async fn with_undone(&self, mut effect: Effect) -> Result<Effect, Error> {
+    pub(crate) async fn with_undone(&self, mut effect: Effect) -> Result<Effect, Error> {
         effect.undone = self.undone(&effect).await?;
         Ok(effect)
     }
@@ -83,7 +83,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let newest = self.observe(key, now).await?.newest.filter(|newest| newest.effect.id == id);
         match newest {
             Some(newest) => Ok(Arc::unwrap_or_clone(newest)),
-            None => Ok(Known { effect: self.with_undone(known.effect).await?, ..known }),
+            None => Ok(Known { effect: self.as_known_since(known.effect).await?, ..known }),
         }
     }
 }

@@ -20,6 +20,7 @@ It plays by `told.json` in its working directory, which it reads anew for each r
         asks        a method: the client is asked, under an id of the server's own, and its answer waited for
         input       the first leg is answered with this input_required result; the one with inputResponses runs
         task        "2025" or "2026": answers with a handle of that era; `until` is when it ends, and
+        ttl         for so many milliseconds the server promises to know it, and
         ends        how: "completed" (the default), "failed" or "cancelled"
         dies        true: the process ends after the effect
 
@@ -128,9 +129,9 @@ def progress(token, step: int) -> None:
 def begin(message: dict, made: str, does: dict) -> None:
     tasks[made] = does
     if does["task"] == "2025":
-        handle = {"task": {"taskId": made, "status": "working", "ttl": 60000, "pollInterval": 1}}
+        handle = {"task": {"taskId": made, "status": "working", "ttl": does.get("ttl", 60000), "pollInterval": 1}}
     else:
-        handle = {"resultType": "task", "taskId": made, "status": "working", "ttlMs": 60000, "pollIntervalMs": 1}
+        handle = {"resultType": "task", "taskId": made, "status": "working", "ttlMs": does.get("ttl", 60000), "pollIntervalMs": 1}
     respond(message, "result", json.dumps(handle))
 
 

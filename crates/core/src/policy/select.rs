@@ -1,9 +1,10 @@
 //! Choosing the rule for one call: the first that matches, completed by the defaults.
 
 use super::build::{Choices, Condition, Written};
-use super::rule::{Origin, Rule};
+use super::rule::{Again, Origin, Rule};
 use super::{ActionFacts, Mode, Policy, recognise};
 use crate::class::Class;
+use crate::effect::Facts;
 use crate::json::{Json, Object};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -66,6 +67,13 @@ impl Policy {
             Some(written) => self.complete(written, &facts),
             None => self.select(&facts, &mut |_, _| {}),
         }
+    }
+
+    /// Why nobody can let an effect happen once more, where its rule says so.
+    pub fn never_again(&self, facts: &Facts) -> Option<String> {
+        let rule = self.rule_kept(&facts.action, &facts.rule);
+        let never = rule.again == Again::Never;
+        never.then(|| format!("{} says again = \"never\", so no call runs once more", rule.origin))
     }
 
     /// The rule that would hold if a request were spelled as the rule spells it, where that is not the one that holds.

@@ -46,10 +46,11 @@ impl Upstream for Client<'_> {
             Told::No => ProbeAnswer::No,
             Told::Unknown(why) => ProbeAnswer::Unknown { why },
             Told::Yes(found) => {
-                self.found = found.map(|reply| match reply {
-                    Reply::Value(value) => redact(&value, &self.rule.sorting.secret),
+                let found = found.map(|reply| match reply {
+                    Reply::Value(value) => value,
                     Reply::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
                 });
+                self.found = found.map(|reply| redact(&reply, &[]));
                 let reply = self.found.as_ref().map(|reply| reply.canonical().into_bytes());
                 ProbeAnswer::Yes { reply, word: Some(word_of(self.rule)) }
             }

@@ -17,7 +17,6 @@ use semel_core::identity::redact;
 use semel_core::ids::{EffectId, Reason};
 use semel_core::json;
 use semel_core::lifecycle::Illegal;
-use semel_core::policy::rule::Again;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::rulings::Verdict;
@@ -95,10 +94,8 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let now = gate.clock.now();
     let (_, effect) = named::effect(&api, &who, &id, now).await?;
     let ruling = ruling(&who, &again.reason, now)?;
-    let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
-    if rule.again == Again::Never {
-        let what = format!("{} says again = \"never\", so no call runs once more", rule.origin);
-        return Err(Problem::new(StatusCode::CONFLICT, what));
+    if let Some(why) = api.hall.policy.never_again(&effect.facts) {
+        return Err(Problem::new(StatusCode::CONFLICT, why));
     }
     let changed = gate.ledger.release(effect.id, ruling).await;
     let why = "only what was done can be done again";

@@ -98,7 +98,7 @@ pub enum BadCall {
 pub enum KeyUpstream<'a> {
     AsItCame,
     /// The server does not know it.
-    None,
+    Stripped,
     /// The client's own has been used: this is another effect.
     Instead(&'a str),
 }
@@ -170,7 +170,7 @@ impl ToolCall {
         let meta = meta_upstream(&params);
         let mut changed = match key {
             KeyUpstream::AsItCame => false,
-            KeyUpstream::None => params.remove("idempotencyKey"),
+            KeyUpstream::Stripped => params.remove("idempotencyKey"),
             KeyUpstream::Instead(key) => {
                 params.set("idempotencyKey", quoted(key));
                 true
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(call.arguments.canonical(), r#"{"args":{"amount":9007199254740993}}"#);
         let put = [("request_id", Json::str("semel_1"))];
         assert_eq!(
-            call.request(&Id::text("s"), KeyUpstream::None, &put),
+            call.request(&Id::text("s"), KeyUpstream::Stripped, &put),
             r#"{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"charge","arguments":{"amount":9007199254740993,"request_id":"semel_1"},"future":[1.0],"_meta":{"progressToken":7,"claudecode/toolUseId":"toolu_1"}}}"#
         );
     }
@@ -294,7 +294,7 @@ mod tests {
         let call = read(params).unwrap();
         let expected = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         let one = Message::parse(Bytes::from_static(b"{\"id\":1,\"method\":\"m\"}")).unwrap();
-        assert_eq!(call.request(one.request_id().unwrap(), KeyUpstream::None, &[]), expected);
+        assert_eq!(call.request(one.request_id().unwrap(), KeyUpstream::Stripped, &[]), expected);
         assert_eq!(call.call_id.as_deref(), Some("c"));
     }
 

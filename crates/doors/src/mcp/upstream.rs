@@ -59,7 +59,7 @@ impl ToolUpstream<'_> {
             _ => Vec::new(),
         };
         let key = match &sending.recorded {
-            _ if !self.server.spoken().idempotency => KeyUpstream::None,
+            _ if !self.server.spoken().idempotency => KeyUpstream::Stripped,
             Some(recorded) if self.call.key.is_some() && recorded.effect.occurrence.number > 1 => {
                 KeyUpstream::Instead(recorded.idempotency_key)
             }
@@ -77,7 +77,7 @@ impl ToolUpstream<'_> {
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
     pub async fn own_dry_run(&self, name: &str, value: Json) -> Value {
         let id = self.server.next_id();
-        let frame = Frame::from(self.call.request(&id, KeyUpstream::None, &[(name, value)]));
+        let frame = Frame::from(self.call.request(&id, KeyUpstream::Stripped, &[(name, value)]));
         let asked = self.server.link.exchange(Outgoing { id, frame, last_moment: None });
         let why = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
             Ok(Exchanged::Reply(answer)) => {

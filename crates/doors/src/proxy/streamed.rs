@@ -19,7 +19,8 @@ const ANSWER_PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// A client that takes nothing of an answer for this long is gone: shorter than a twin waits for what is under way.
 const READER_PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Parts of a large answer that wait to be taken. Each may be as large as what a connection holds, and many clients may be slow.
+/// Parts of a large answer that wait to be taken. Each may be as large as what a connection holds, and many clients may
+/// be slow.
 const PARTS_WAITING_MAX: usize = 2;
 
 /// An answer that begins to go out before its end is there.

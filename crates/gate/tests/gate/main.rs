@@ -5,6 +5,7 @@ mod counted;
 mod generate;
 mod guess;
 mod house;
+mod keys;
 mod occurrences;
 mod scenarios;
 mod simulation;

@@ -8,21 +8,36 @@ use semel_core::ids::Reason;
 use semel_core::intent::AskedBy;
 use semel_core::policy::rule::Again;
 use semel_gate::clock::Clock;
+use std::sync::Arc;
+
+/// Repeats for these reasons in turn, each with what it gets and how often anything was sent by then.
+#[track_caller]
+fn assert_repeats(
+    house: &House,
+    (gate, wish, script): (&Arc<TestGate>, &Wish, &Script),
+    repeats: &[(&'static str, OutcomeWord, usize)],
+) {
+    for (why, outcome, sent) in repeats {
+        let passed = house.pass_heard(gate, &wish.again(why), script);
+        assert_eq!((passed.answer.outcome, script.sent()), (*outcome, *sent), "{why}");
+    }
+}
 
 #[test]
 fn a_deliberate_repeat_runs_once_per_reason() {
     let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
     let gate = house.gate();
     house.pass_delivered(&gate, &wish.again("first call, so the reason does not matter"), &script);
-    for (why, outcome, sent) in [
-        ("one more", OutcomeWord::Ran, 2),
-        ("one more", OutcomeWord::Replayed, 2),
-        ("and another", OutcomeWord::Ran, 3),
-        ("one more", OutcomeWord::Replayed, 3),
-    ] {
-        let passed = house.pass_delivered(&gate, &wish.again(why), &script);
-        assert_eq!((passed.answer.outcome, script.sent()), (outcome, sent), "{why}");
-    }
+    assert_repeats(
+        &house,
+        (&gate, &wish, &script),
+        &[
+            ("one more", OutcomeWord::Ran, 2),
+            ("one more", OutcomeWord::Replayed, 2),
+            ("and another", OutcomeWord::Ran, 3),
+            ("one more", OutcomeWord::Replayed, 3),
+        ],
+    );
     assert_eq!(house.effects().len(), 3);
 }
 
@@ -104,15 +119,16 @@ fn a_reason_that_took_the_place_of_one_that_failed_is_known_by_its_retry() {
     let script = Script::answers([success(), refusal(), success(), success()]);
     let gate = house.gate();
     house.pass_heard(&gate, &wish, &script);
-    for (why, outcome, sent) in [
-        ("declined", OutcomeWord::Ran, 2),
-        ("with another card", OutcomeWord::Ran, 3),
-        ("with another card", OutcomeWord::Replayed, 3),
-        ("declined", OutcomeWord::Ran, 4),
-    ] {
-        let passed = house.pass_heard(&gate, &wish.again(why), &script);
-        assert_eq!((passed.answer.outcome, script.sent()), (outcome, sent), "{why}");
-    }
+    assert_repeats(
+        &house,
+        (&gate, &wish, &script),
+        &[
+            ("declined", OutcomeWord::Ran, 2),
+            ("with another card", OutcomeWord::Ran, 3),
+            ("with another card", OutcomeWord::Replayed, 3),
+            ("declined", OutcomeWord::Ran, 4),
+        ],
+    );
 }
 
 #[test]
@@ -121,14 +137,15 @@ fn a_reason_that_was_done_before_one_that_failed_stays_done() {
     let script = Script::answers([success(), success(), refusal(), success()]);
     let gate = house.gate();
     house.pass_heard(&gate, &wish, &script);
-    for (why, outcome, sent) in [
-        ("one more", OutcomeWord::Ran, 2),
-        ("and another", OutcomeWord::Ran, 3),
-        ("one more", OutcomeWord::Replayed, 3),
-    ] {
-        let passed = house.pass_heard(&gate, &wish.again(why), &script);
-        assert_eq!((passed.answer.outcome, script.sent()), (outcome, sent), "{why}");
-    }
+    assert_repeats(
+        &house,
+        (&gate, &wish, &script),
+        &[
+            ("one more", OutcomeWord::Ran, 2),
+            ("and another", OutcomeWord::Ran, 3),
+            ("one more", OutcomeWord::Replayed, 3),
+        ],
+    );
 }
 
 #[test]

@@ -7,7 +7,6 @@ use crate::house::LocalLedger;
 use crate::output::Hinted;
 use semel_core::effect::{Effect, Ruling};
 use semel_core::lifecycle::Illegal;
-use semel_core::policy::rule::Again;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::{Changed, Error};
 use std::process::ExitCode;
@@ -35,10 +34,8 @@ pub fn again(context: &Context, name: &str, reason: &str) -> anyhow::Result<Exit
             why_not: "only what was done can be done again",
         },
         |ledger, effect, ruling| {
-            let rule = policy.rule_kept(&effect.facts.action, &effect.facts.rule);
-            if rule.again == Again::Never {
-                let what = format!("{} says again = \"never\", so no call runs once more", rule.origin);
-                return Err(Hinted::error(what, format!("semel ledger show {}", effect.id)));
+            if let Some(why) = policy.never_again(&effect.facts) {
+                return Err(Hinted::error(why, format!("semel ledger show {}", effect.id)));
             }
             Ok(block_on(ledger.release(effect.id, ruling))?)
         },

@@ -208,6 +208,63 @@ fn a_doubt_is_cleared_by_the_probe_of_its_rule() {
     assert_eq!(bank.heard().last().expect("it was asked").what(), "GET /charges?customer=ann");
 }
 
+/// They wait for just that.
+#[test]
+fn a_crowd_that_waits_does_not_keep_the_settlement_out() {
+    let home = Home::new();
+    let token = agent(&home);
+    // Room for sixteen connections, of which fifteen may have a request.
+    let served = Served::start_with_files(&home, "", 160);
+    let client = Client::new(&served, &token);
+    let claim = client.claim(charge("ann"));
+    let mut wish = charge("ann");
+    wish["wait"] = json!("60s");
+    let begin = || {
+        let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+        served.ask_raw("POST /api/v1/begin HTTP/1.1", &headers, &wish.to_string())
+    };
+    let mut waiting: Vec<_> = (0..14).map(|_| begin()).collect();
+    // Which of two comes last is not known; one of them is the first that is refused.
+    home.wait_until("there is no room", || {
+        let refused = client.get("/effects").status == 503;
+        if !refused && waiting.len() < 15 {
+            waiting.push(begin());
+        }
+        refused
+    });
+    assert_eq!(client.settle(&claim, "applied", json!({"id": "ch_1"})).status, 200);
+    assert!(waiting.into_iter().all(|asked| asked.answer().status == 200));
+}
+
+/// The tool was called: to say that nothing was sent would be to call it again.
+#[test]
+fn a_settlement_that_cannot_be_recorded_is_to_be_brought_again() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let client = Client::new(&served, &agent(&home));
+    let claim = client.claim(charge("ann"));
+    let (file, away) = (home.state().join("ledger.db"), home.state().join("away.db"));
+    std::fs::rename(&file, &away).expect("it is there");
+    let lost = client.settle(&claim, "applied", json!({"id": "ch_1"}));
+    assert_eq!((lost.status, &lost.json()["code"]), (503, &Value::Null), "{lost:?}");
+    assert!(lost.body.contains("bring it again") && !lost.body.contains("Nothing was sent"), "{lost:?}");
+    std::fs::rename(&away, &file).expect("it is there");
+    assert_eq!(client.settle(&claim, "applied", json!({"id": "ch_1"})).status, 200);
+}
+
+#[test]
+fn a_late_not_applied_leaves_the_doubt() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let client = Client::new(&served, &agent(&home));
+    let mut wish = charge("ann");
+    wish["timeout"] = json!("1s");
+    let claim = client.claim(wish.clone());
+    home.wait_until("it is in doubt", || client.begin(wish.clone()).status == 423);
+    client.settle(&claim, "not_applied", Value::Null);
+    assert_eq!(code(&client.begin(wish)), (423, json!("in_doubt")));
+}
+
 #[test]
 fn whose_turn_it_is_is_told_to_nobody_else() {
     let home = Home::new();

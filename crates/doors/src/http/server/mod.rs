@@ -204,8 +204,8 @@ async fn answer(
     departures: Departures,
 ) -> Result<Response, Infallible> {
     let permit = Arc::clone(&served.load.requests).try_acquire_owned().ok();
-    // Whoever asks whether it lives must not be told by a crowd that it does not, and whoever brings what was done must not be
-    // kept out by a crowd that waits for just that. There are more connections than requests for them.
+    // Whoever asks whether it lives must not be told by a crowd that it does not, and whoever brings what was done must
+    // not be kept out by a crowd that waits for just that. There are more connections than requests for them.
     let path = request.uri().path();
     if permit.is_none() && !front::HEALTH.contains(&path) && path != front::SETTLE {
         let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once");

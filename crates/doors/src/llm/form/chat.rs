@@ -79,14 +79,20 @@ fn add(choices: &mut Vec<(u64, Map<String, Value>)>, part: Value) -> Option<()> 
 
 /// Whether a delta gives a call the number of another. Which text belongs to which could only be guessed.
 fn numbers_two_alike(message: &Value, delta: &Value) -> bool {
-    let calls = |of: &'_ Value| of["tool_calls"].as_array().cloned().unwrap_or_default();
-    let id = |call: &Value| call["id"].as_str().filter(|id| !id.is_empty()).map(str::to_owned);
-    let known = calls(message);
-    calls(delta).iter().any(|call| {
+    let (Some(known), Some(new)) = (calls(message), calls(delta)) else { return false };
+    new.iter().any(|call| {
         let of_its_number = known.iter().find(|known| known["index"] == call["index"]);
         let ids = of_its_number.and_then(|known| Some((id(known)?, id(call)?)));
         ids.is_some_and(|(known, new)| known != new)
     })
+}
+
+fn calls(message: &Value) -> Option<&Vec<Value>> {
+    message["tool_calls"].as_array()
+}
+
+fn id(call: &Value) -> Option<&str> {
+    call["id"].as_str().filter(|id| !id.is_empty())
 }
 
 /// A choice as documents have it.

@@ -81,6 +81,20 @@ fn the_handle_comes_at_once_and_the_effect_settles_when_the_task_has_ended() {
     }
 }
 
+/// A server may know a task for longer than it has promised, and what is at work is not over.
+#[test]
+fn a_task_is_followed_as_long_as_its_server_says_that_it_works() {
+    for era in ERAS {
+        let stage = era.stage(json!({"ttl": 1}));
+        let mut line = era.open(&stage);
+        line.call_with(era.params());
+        stage.wait_until("it was asked after its time", || stage.heard_requests("tasks/get").len() > 3);
+        assert_eq!(state(&stage), "in_flight", "{era:?}");
+        stage.file("until", "");
+        stage.wait_until("the task's end is recorded", || state(&stage) == "applied");
+    }
+}
+
 #[test]
 fn a_task_that_failed_in_words_of_refusal_may_be_tried_again() {
     for era in ERAS {
