@@ -129,9 +129,9 @@ def progress(token, step: int) -> None:
 def begin(message: dict, made: str, does: dict) -> None:
     tasks[made] = does
     if does["task"] == "2025":
-        handle = {"task": {"taskId": made, "status": "working", "ttl": does.get("ttl", 60000), "pollInterval": 1}}
+        handle = {"task": {"taskId": made, "status": "working", "ttl": does.get("ttl", 60000), "pollInterval": does.get("poll", 1)}}
     else:
-        handle = {"resultType": "task", "taskId": made, "status": "working", "ttlMs": does.get("ttl", 60000), "pollIntervalMs": 1}
+        handle = {"resultType": "task", "taskId": made, "status": "working", "ttlMs": does.get("ttl", 60000), "pollIntervalMs": does.get("poll", 1)}
     respond(message, "result", json.dumps(handle))
 
 

@@ -10,8 +10,9 @@ use super::own_tools;
 use super::pins;
 use super::render::{self, Around};
 use super::server::Server;
+use super::tasks::Telling;
 use super::tools::{Output, Tools};
-use super::upstream::ToolUpstream;
+use super::upstream::{Asker, ToolUpstream};
 use super::word;
 use crate::delivery::Delivery;
 use crate::errands;
@@ -73,11 +74,13 @@ pub struct Given {
     /// Whether it is the answer of an effect that happened.
     pub is_success: bool,
     pub delivery: Option<Delivery>,
+    /// What is told with it beside its own effect.
+    pub telling: Option<Telling>,
 }
 
 impl Given {
     pub fn plain(frame: Frame) -> Given {
-        Given { frame, is_success: false, delivery: None }
+        Given { frame, is_success: false, delivery: None, telling: None }
     }
 
     /// Nobody takes it any more: whoever comes next need not wait for it.
@@ -224,7 +227,7 @@ impl Door {
         };
         let is_success = passed.delivery.is_some();
         let delivery = Delivery::of(&self.hall, passed.delivery, Some(came + rule.late_after));
-        Some(Given { frame, is_success, delivery })
+        Some(Given { frame, is_success, delivery, telling: None })
     }
 
     /// What speaks against a call before the ledger is asked.
@@ -294,7 +297,8 @@ impl Door {
         if connection.has_done(intent.key) {
             intent.keep_on_connection(rule);
         }
-        let mut upstream = ToolUpstream { handle: Some(handle), ..self.upstream(&guarded) };
+        let asker = Asker { whose: connection.caller.whose(), handle };
+        let mut upstream = ToolUpstream { asker: Some(asker), ..self.upstream(&guarded) };
         if call.dry_run {
             let answered = gate.dry_run(&intent, rule).await;
             return match answered {
@@ -305,9 +309,12 @@ impl Door {
         // Whoever has read the answer of the call before means another one now.
         self.hall.leaving.gone(intent.key).await;
         let passed = gate.pass(&intent, rule, &mut upstream).await;
-        let live = upstream.live;
+        let ToolUpstream { live, task, .. } = upstream;
         match passed {
             Ok(mut passed) => {
+                if let Some(task) = &task {
+                    server.tasks().ended(&self.hall, task, passed.delivery.clone());
+                }
                 connection.was_told(passed.answer.effect_id);
                 if passed.answer.ok {
                     connection.did(intent.key);
@@ -326,7 +333,19 @@ impl Door {
     pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
         let Guarded { call, rule, server, sent, .. } = guarded;
         let Hall { means, policy, clock, .. } = &*self.hall;
-        ToolUpstream { server, means, policy, call, rule, clock, sent, handle: None, live: None, found: None }
+        ToolUpstream {
+            server,
+            means,
+            policy,
+            call,
+            rule,
+            clock,
+            sent,
+            asker: None,
+            task: None,
+            live: None,
+            found: None,
+        }
     }
 
     /// What the tool's own dry run says, where the rule maps one.

@@ -27,6 +27,7 @@ pub mod secrets;
 pub mod serve;
 pub mod server;
 pub mod task;
+pub mod tasks;
 pub mod tools;
 pub mod upstream;
 pub mod word;

@@ -3,6 +3,7 @@
 use super::link::{Exchanged, Link, Outgoing};
 use super::members::{Members, quoted};
 use super::message::{Id, Message, text};
+use super::tasks::Tasks;
 use super::tools::{Definition, Tools};
 use semel_core::digest::Digest;
 use std::collections::HashMap;
@@ -59,6 +60,7 @@ struct Seen {
     known: Mutex<Known>,
     /// One fetch of the listing at a time.
     listing: tokio::sync::Mutex<()>,
+    tasks: Arc<Tasks>,
 }
 
 /// More callers are not remembered: whoever comes again is shown the listing anew.
@@ -135,6 +137,10 @@ impl Server {
             seen: Arc::clone(others.entry(whose).or_default()),
             shared: Arc::clone(&self.shared),
         }
+    }
+
+    pub fn tasks(&self) -> &Arc<Tasks> {
+        &self.seen.tasks
     }
 
     pub fn action(&self, tool: &str) -> String {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use semel_core::policy::Rule;
 use semel_gate::clock::Clock;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// How often a server that does not say is asked.
 const POLL_EVERY: Duration = Duration::from_secs(1);
@@ -20,87 +21,92 @@ const LIVES_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 /// A server that cannot be asked this many times in a row no longer knows.
 const FAILURES_MAX: usize = 5;
 
-pub async fn end(
-    server: &Server,
-    call: &ToolCall,
-    rule: &Rule,
-    handle: &Handle,
-    clock: &RuntimeClock,
-) -> Reading {
-    let every =
-        handle.poll_every_ms.map_or(POLL_EVERY, Duration::from_millis).clamp(POLL_BOUNDS.0, POLL_BOUNDS.1);
-    let lives = handle.lives_ms.map_or(LIVES_DEFAULT, Duration::from_millis).min(LIVES_DEFAULT);
-    let begun = clock.elapsed();
-    let mut failures = 0;
-    loop {
-        // It may know a task for longer than it has promised, and what is at work is not over.
-        let over = clock.elapsed().saturating_sub(begun);
-        let silent = failures >= FAILURES_MAX || (failures > 0 && over >= lives);
-        if silent || over >= LIVES_DEFAULT {
-            break;
-        }
-        clock.sleep(every).await;
-        match ask(server, call, "tasks/get", &handle.id).await {
-            Some(state) => {
-                failures = 0;
-                if let Some(ended) = ended(server, call, rule, handle, &state).await {
-                    return ended;
-                }
-            }
-            None => failures += 1,
-        }
-    }
-    ambiguous(format!("the server no longer tells what became of task {}", handle.id))
+/// A task, and the call that began it.
+#[derive(Debug, Clone, Copy)]
+pub struct Followed<'a> {
+    pub server: &'a Server,
+    pub call: &'a ToolCall,
+    pub rule: &'a Rule,
+    pub handle: &'a Handle,
 }
 
-/// The task's end, once it has one.
-async fn ended(
-    server: &Server,
-    call: &ToolCall,
-    rule: &Rule,
-    handle: &Handle,
-    state: &str,
-) -> Option<Reading> {
-    let members = Members::parse(state)?;
-    let said = members.text("statusMessage").unwrap_or_default().into_owned();
-    match members.text("status")?.as_ref() {
-        "completed" => {
-            let result = match handle.era {
-                TaskEra::Inline => members.get("result").map(str::to_owned),
-                TaskEra::Result => ask(server, call, "tasks/result", &handle.id).await,
-            };
-            let response =
-                format!(r#"{{"result":{}}}"#, result.unwrap_or_else(|| r#"{"content":[]}"#.into()));
-            Some(match Message::parse(Bytes::from(response)) {
-                Ok(response) => read(&response, rule, false),
-                Err(problem) => ambiguous(problem.to_string()),
-            })
+impl Followed<'_> {
+    /// Asks now and then, and at once when somebody has `learnt` the end.
+    pub async fn to_its_end(self, clock: &RuntimeClock, learnt: &Notify) -> Reading {
+        let Handle { poll_every_ms, lives_ms, id, .. } = self.handle;
+        let every =
+            poll_every_ms.map_or(POLL_EVERY, Duration::from_millis).clamp(POLL_BOUNDS.0, POLL_BOUNDS.1);
+        let lives = lives_ms.map_or(LIVES_DEFAULT, Duration::from_millis).min(LIVES_DEFAULT);
+        let begun = clock.elapsed();
+        let mut failures = 0;
+        loop {
+            // It may know a task for longer than it has promised, and what is at work is not over.
+            let over = clock.elapsed().saturating_sub(begun);
+            let silent = failures >= FAILURES_MAX || (failures > 0 && over >= lives);
+            if silent || over >= LIVES_DEFAULT {
+                break;
+            }
+            tokio::select! {
+                () = clock.sleep(every) => {}
+                () = learnt.notified() => {}
+            }
+            match self.ask("tasks/get").await {
+                Some(state) => {
+                    failures = 0;
+                    if let Some(ended) = self.ended(&state).await {
+                        return ended;
+                    }
+                }
+                None => failures += 1,
+            }
         }
-        "failed" => {
-            let error = match members.get("error") {
-                Some(error) => format!(r#"{{"error":{error}}}"#),
-                None => format!(r#"{{"error":{{"code":0,"message":{}}}}}"#, quoted(&said)),
-            };
-            Message::parse(Bytes::from(error)).ok().map(|response| read(&response, rule, false))
+        ambiguous(format!("the server no longer tells what became of task {id}"))
+    }
+
+    /// The task's end, once it has one.
+    async fn ended(self, state: &str) -> Option<Reading> {
+        let Followed { rule, handle, .. } = self;
+        let members = Members::parse(state)?;
+        let said = members.text("statusMessage").unwrap_or_default().into_owned();
+        match members.text("status")?.as_ref() {
+            "completed" => {
+                let result = match handle.era {
+                    TaskEra::Inline => members.get("result").map(str::to_owned),
+                    TaskEra::Result => self.ask("tasks/result").await,
+                };
+                let response =
+                    format!(r#"{{"result":{}}}"#, result.unwrap_or_else(|| r#"{"content":[]}"#.into()));
+                Some(match Message::parse(Bytes::from(response)) {
+                    Ok(response) => read(&response, rule, false),
+                    Err(problem) => ambiguous(problem.to_string()),
+                })
+            }
+            "failed" => {
+                let error = match members.get("error") {
+                    Some(error) => format!(r#"{{"error":{error}}}"#),
+                    None => format!(r#"{{"error":{{"code":0,"message":{}}}}}"#, quoted(&said)),
+                };
+                Message::parse(Bytes::from(error)).ok().map(|response| read(&response, rule, false))
+            }
+            // Whoever stops half-way may have done half.
+            "cancelled" => Some(ambiguous(format!("task {} was cancelled. {said}", handle.id))),
+            _ => None,
         }
-        // Whoever stops half-way may have done half.
-        "cancelled" => Some(ambiguous(format!("task {} was cancelled. {said}", handle.id))),
-        _ => None,
+    }
+
+    async fn ask(self, method: &str) -> Option<String> {
+        let mut params = Members::default();
+        params.set("taskId", quoted(&self.handle.id));
+        let meta = self.call.meta();
+        if meta != "{}" {
+            params.set("_meta", meta);
+        }
+        let answer = self.server.ask(method, &params.to_string()).await.ok()?;
+        let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
+        answer.body.as_ref().filter(|_| !failed).map(|body| text(body).to_owned())
     }
 }
 
 fn ambiguous(line: String) -> Reading {
     Reading { meaning: Meaning::Ambiguous, line }
-}
-
-async fn ask(server: &Server, call: &ToolCall, method: &str, id: &str) -> Option<String> {
-    let mut params = Members::default();
-    params.set("taskId", quoted(id));
-    let meta = call.meta();
-    if meta != "{}" {
-        params.set("_meta", meta);
-    }
-    let answer = server.ask(method, &params.to_string()).await.ok()?;
-    let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
-    answer.body.as_ref().filter(|_| !failed).map(|body| text(body).to_owned())
 }

@@ -10,7 +10,8 @@ use super::probe;
 use super::render;
 use super::secrets::Secrets;
 use super::server::Server;
-use super::task;
+use super::task::Followed;
+use super::tasks;
 use super::word::effect_word;
 use crate::ask::{Lent, Matter, Means};
 use crate::runtime::RuntimeClock;
@@ -22,6 +23,7 @@ use semel_core::policy::Policy;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -40,11 +42,20 @@ pub struct ToolUpstream<'a> {
     /// Told when something goes out.
     pub sent: &'a AtomicBool,
     /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
-    pub handle: Option<oneshot::Sender<Message>>,
+    pub asker: Option<Asker>,
+    /// The task that it then polls.
+    pub task: Option<tasks::Name>,
     /// The newest answer of the server.
     pub live: Option<Message>,
     /// What a probe found of its reply.
     pub found: Option<Json>,
+}
+
+/// Who waits for the answer of a call.
+#[derive(Debug)]
+pub struct Asker {
+    pub whose: String,
+    pub handle: oneshot::Sender<Message>,
 }
 
 impl ToolUpstream<'_> {
@@ -135,10 +146,14 @@ impl ToolUpstream<'_> {
     /// A task is followed to its end. What is recorded is its handle: that is what a repeat of the call must get.
     async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
         let recorded = render::recorded(&answer, &self.secrets());
-        if let Some(tell) = self.handle.take() {
-            let _caller_is_gone = tell.send(answer.clone());
+        let mut learnt = Arc::default();
+        if let Some(Asker { whose, handle: tell }) = self.asker.take() {
+            let task = tasks::Name { whose, id: handle.id.clone() };
+            learnt = self.server.tasks().begun(task.clone());
+            self.task = tell.send(answer.clone()).is_ok().then_some(task);
         }
-        let ended = task::end(self.server, self.call, self.rule, &handle, self.clock).await;
+        let followed = Followed { server: self.server, call: self.call, rule: self.rule, handle: &handle };
+        let ended = followed.to_its_end(self.clock, &learnt).await;
         self.live = Some(answer);
         let kept = if recorded.is_some() { Reply::Kept } else { Reply::Unknown };
         let outcome = match ended.meaning {

@@ -196,7 +196,8 @@ impl Undoing<'_> {
             rule,
             clock,
             sent: &sent,
-            handle: None,
+            asker: None,
+            task: None,
             live: None,
             found: None,
         };

@@ -10,6 +10,7 @@ mod clock;
 mod company;
 mod connection;
 mod fault;
+mod identity;
 mod lane;
 mod linger;
 mod open;

@@ -3,6 +3,7 @@
 use super::apply::Batch;
 use super::checkpoint::{Checkpoints, Fold};
 use super::fault::Fault;
+use super::identity::{Identity, identity};
 use super::remembered::Remembered;
 use super::sidecar::Sidecar;
 use super::{clock, connection};
@@ -12,8 +13,7 @@ use crate::place::Place;
 use crate::precondition::Finding;
 use crate::store::{Commit, Committed, Durability};
 use rusqlite::Connection;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) type Answer = Result<Committed, Error>;
@@ -332,13 +332,6 @@ fn answer(finding: Finding, landed: Committed) -> Answer {
         Finding::Conflict(conflict) => Ok(Committed::Conflict(conflict)),
         Finding::Absurd(what) => Err(Error::NotWritten { what }),
     }
-}
-
-/// Device and inode.
-type Identity = (u64, u64);
-
-fn identity(file: &Path) -> std::io::Result<Identity> {
-    std::fs::symlink_metadata(file).map(|found| (found.dev(), found.ino()))
 }
 
 impl From<rusqlite::Error> for Stop {

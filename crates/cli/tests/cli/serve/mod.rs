@@ -8,4 +8,5 @@ mod front;
 mod guarded;
 mod passing;
 mod stdio;
+mod tasks;
 mod tokens;

@@ -1,5 +1,6 @@
 //! One client on standard input and output, in front of one server.
 
+use crate::delivery::Delivery;
 use crate::errands;
 use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Given, Guarded, Route};
@@ -14,6 +15,7 @@ use crate::mcp::outbox::{Fate, Outbox, Parcel, Pipe};
 use crate::mcp::own_tools;
 use crate::mcp::serve::watch::{Cancelled, Watch, Watched};
 use crate::mcp::server::{Era, Server};
+use crate::mcp::tasks::{Question, Telling};
 use crate::mcp::tools::Tools;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -149,7 +151,10 @@ impl Stdio {
             "initialize" | "server/discover" => {
                 self.pass(id, message, Watched::Hello { method: method.to_owned(), params })
             }
-            _ => self.pass(id, message, Watched::Plain),
+            _ => {
+                let task = Question::read(method, text(&params), || self.connection.caller.whose());
+                self.pass(id, message, task.map_or(Watched::Plain, Watched::Task))
+            }
         }
     }
 
@@ -244,9 +249,10 @@ impl Stdio {
         let working = self.door.hall.busy.begin();
         let frame = given.frame.clone();
         self.to_client.push(Parcel::of(frame).then(move |fate| {
-            if let (Fate::Written, Some(delivery)) = (fate, given.delivery) {
+            if fate == Fate::Written {
                 let _within = this.runtime.enter();
-                delivery.mark();
+                given.delivery.into_iter().for_each(Delivery::mark);
+                given.telling.into_iter().for_each(Telling::has_left);
             }
             drop(working);
         }));
@@ -274,6 +280,10 @@ impl Stdio {
                         if method == "initialize" && !self.door.hall.observes() =>
                     {
                         return self.not_initialized(id.clone(), params, message);
+                    }
+                    (Some(Watched::Task(question)), false) => {
+                        let telling = question.answered(&self.door.hall, self.server.tasks(), text(&body));
+                        return self.give(Given { telling, ..Given::plain(Frame::from(message.bytes)) });
                     }
                     (Some(_), _) => {}
                     // A second answer, or one to a question that nobody has asked.

@@ -1,6 +1,7 @@
 //! Requests of one client that pass, and what their answers are looked at for.
 
 use crate::mcp::message::Id;
+use crate::mcp::tasks::Question;
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 
@@ -20,6 +21,7 @@ pub enum Watched {
         method: String,
         params: Bytes,
     },
+    Task(Question),
 }
 
 /// An answer that nobody asked for reaches nobody. An id that is used twice at once, which the protocol forbids, is

@@ -14,7 +14,11 @@ enum Era {
 const ERAS: [Era; 2] = [Era::Of2025, Era::Of2026];
 
 impl Era {
-    fn stage(self, mut does: Value) -> Stage {
+    fn stage(self, does: Value) -> Stage {
+        self.stage_of("consequential", does)
+    }
+
+    fn stage_of(self, class: &str, mut does: Value) -> Stage {
         let (era, task) = match self {
             Era::Of2025 => ("session", "2025"),
             Era::Of2026 => ("stateless", "2026"),
@@ -24,7 +28,7 @@ impl Era {
         let stage = Stage::telling(
             json!({"era": era, "pages": [listing(&["create_order"])], "calls": {"create_order": does}}),
         );
-        stage.rule("create_order", "class = \"consequential\"\nwait = \"30ms\"")
+        stage.rule("create_order", &format!("class = \"{class}\"\nwait = \"30ms\""))
     }
 
     fn open(self, stage: &Stage) -> Line {
@@ -38,6 +42,19 @@ impl Era {
         match self {
             Era::Of2025 => json!({"name": "create_order", "arguments": {}, "task": {"ttl": 60000}}),
             Era::Of2026 => json!({"name": "create_order", "arguments": {}, "_meta": stateless()}),
+        }
+    }
+
+    /// Asks the server for the task; `true`: until it has told the end.
+    fn ask(self, line: &mut Line, handle: &Value, to_the_end: bool) -> Value {
+        let mut question = json!({"taskId": self.id(handle)});
+        if matches!(self, Era::Of2026) {
+            question["_meta"] = stateless();
+        }
+        let state = line.request("tasks/get", question.clone());
+        match self {
+            Era::Of2025 if to_the_end => line.request("tasks/result", question),
+            _ => state,
         }
     }
 
@@ -65,10 +82,8 @@ fn the_handle_comes_at_once_and_the_effect_settles_when_the_task_has_ended() {
         let repeat = line.call_with(era.params());
         assert_eq!(receipt(&repeat)["code"], "in_flight", "{repeat}");
         // The client's own questions pass.
-        let asked = line.request("tasks/get", json!({"taskId": era.id(&handle), "_meta": stateless()}));
-        if matches!(era, Era::Of2026) {
-            assert_eq!(asked["result"]["status"], "working", "{asked}");
-        }
+        let asked = era.ask(&mut line, &handle, false);
+        assert_eq!(asked["result"]["status"], "working", "{asked}");
         stage.file("until", "");
         stage.wait_until("the task's end is recorded", || state(&stage) == "applied");
         let again = line.call_with(era.params());
@@ -78,6 +93,43 @@ fn the_handle_comes_at_once_and_the_effect_settles_when_the_task_has_ended() {
             "{again}"
         );
         assert_eq!(stage.world().len(), 1);
+    }
+}
+
+/// An act that was delivered may happen again. A handle is not its answer yet.
+#[test]
+fn a_task_is_delivered_once_its_client_has_learnt_its_end() {
+    for era in ERAS {
+        for learns in [false, true] {
+            let stage = era.stage_of("act", json!({}));
+            let mut line = era.open(&stage);
+            let handle = line.call_with(era.params());
+            era.ask(&mut line, &handle, false);
+            stage.file("until", "");
+            stage.wait_until("the task's end is recorded", || state(&stage) == "applied");
+            if learns {
+                era.ask(&mut line, &handle, true);
+            }
+            let next = line.call_with(era.params());
+            assert_eq!(era.id(&next) != era.id(&handle), learns, "{era:?} {next}");
+            assert_eq!(stage.world().len(), if learns { 2 } else { 1 }, "{era:?}");
+        }
+    }
+}
+
+/// Its interval is for who knows nothing.
+#[test]
+fn semel_asks_at_once_when_a_client_has_learnt_the_end_of_a_task() {
+    for era in ERAS {
+        let stage = era.stage_of("act", json!({"poll": 60000}));
+        let mut line = era.open(&stage);
+        let handle = line.call_with(era.params());
+        stage.file("until", "");
+        assert_eq!(state(&stage), "in_flight", "{era:?}");
+        era.ask(&mut line, &handle, true);
+        stage.wait_until("the task's end is recorded", || state(&stage) == "applied");
+        let next = line.call_with(era.params());
+        assert_eq!(stage.world().len(), 2, "{era:?} {next}");
     }
 }
 

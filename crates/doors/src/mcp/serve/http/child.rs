@@ -19,6 +19,7 @@ use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
+use crate::mcp::tasks::Question;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -251,15 +252,16 @@ impl Child {
             }
         }
         let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), Arc::clone(&stream));
+        let whose = connection.caller.whose();
         tokio::spawn(async move {
-            let frame = this.pass(&door, &id, renamed).await;
-            ending.end(Some(Given::plain(frame)));
+            let given = this.pass(&door, &id, renamed, whose).await;
+            ending.end(Some(given));
         });
         respond::call(stream).await
     }
 
     /// Passes a request on under its own name, and gives its answer the client's.
-    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed) -> Frame {
+    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed, whose: String) -> Given {
         let method = renamed.message.method().unwrap_or_default().to_owned();
         let params = renamed.message.params.clone().unwrap_or_default();
         if method == "tools/list" {
@@ -274,7 +276,7 @@ impl Child {
             | Exchanged::NeverSent(why)
             | Exchanged::Lost(why) => {
                 let words = format!("semel has no answer from {}: {why}", self.server.name);
-                return Frame::refusal(id, -32603, &words, None);
+                return Given::plain(Frame::refusal(id, -32603, &words, None));
             }
         };
         let body = answer.body.as_ref().map_or("null", text);
@@ -283,15 +285,20 @@ impl Child {
             self.server.page_seen(first, body);
             door.after_listing(&self.server).await;
             if let Some(result) = door.listing(&self.server, body) {
-                return Frame::result(id, Frame::from(result));
+                return Given::plain(Frame::result(id, Frame::from(result)));
             }
         }
+        let telling = match answer.kind {
+            Kind::Response { failed: false, .. } => Question::read(&method, text(&params), || whose)
+                .and_then(|question| question.answered(&door.hall, self.server.tasks(), body)),
+            _ => None,
+        };
         match Members::parse(text(&answer.bytes)) {
             Some(mut whole) => {
                 whole.set("id", id.as_json().to_owned());
-                Frame::from(whole.to_string())
+                Given { telling, ..Given::plain(Frame::from(whole.to_string())) }
             }
-            None => Frame::refusal(id, -32603, "semel cannot read the server's answer", None),
+            None => Given::plain(Frame::refusal(id, -32603, "semel cannot read the server's answer", None)),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::caller::Caller;
 use crate::http::body::{self, Piped};
 use crate::http::client::{Client, Failed, Incoming};
 use crate::http::headers::end_to_end;
+use crate::http::server::departure::Departure;
 use crate::http::server::{problem, shown};
 use crate::http::sse::Parser;
 use crate::mcp::connection::Connection;
@@ -22,6 +23,7 @@ use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
+use crate::mcp::tasks::Question;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -64,6 +66,7 @@ struct Asked<'a> {
 enum Watched {
     Listing { first_page: bool },
     Hello { method: String },
+    Task(Question),
 }
 
 impl Remote {
@@ -149,7 +152,10 @@ impl Remote {
                     let watched = Watched::Hello { method: method.clone() };
                     self.watch(&asked, id.clone(), message, watched).await
                 }
-                _ => self.forward(&asked, message.bytes).await,
+                _ => match Question::read(method, text(&params), || asked.caller.whose()) {
+                    Some(task) => self.watch(&asked, id.clone(), message, Watched::Task(task)).await,
+                    None => self.forward(&asked, message.bytes).await,
+                },
             },
             // Nobody would learn what became of it, and it would pass the gate by.
             Kind::Notification { method } if method == "tools/call" && !asked.door.hall.observes() => {
@@ -208,8 +214,12 @@ impl Remote {
             Ok(response) => response,
             Err(refused) => return *refused,
         };
-        let watch = Watch { door: Arc::clone(asked.door), server, id, watched };
-        let (head, body) = response.into_parts();
+        let departure = Departure::default();
+        // How a task ends is waited for as long as it takes.
+        let pause_max = if let Watched::Task(_) = watched { Duration::MAX } else { ANSWER_PAUSE_MAX };
+        let watch = Watch { door: Arc::clone(asked.door), server, id, watched, departure: departure.clone() };
+        let (mut head, body) = response.into_parts();
+        head.extensions.insert(departure);
         if let Some(session) = head.headers.get(SESSION).and_then(|id| id.to_str().ok()) {
             self.opened.by(&asked.owner, session);
         }
@@ -218,7 +228,7 @@ impl Remote {
             tokio::spawn(watch.stream(body, writer));
             return given_on(http::Response::from_parts(head, Body::new(piped)));
         }
-        match body::read(body, MESSAGE_BYTES_MAX, ANSWER_PAUSE_MAX).await {
+        match body::read(body, MESSAGE_BYTES_MAX, pause_max).await {
             Ok(bytes) => {
                 let bytes = watch.seen(&bytes).unwrap_or(bytes);
                 given_on(http::Response::from_parts(head, Body::from(bytes)))
@@ -264,6 +274,7 @@ struct Watch {
     server: Arc<Server>,
     id: Id,
     watched: Watched,
+    departure: Departure,
 }
 
 impl Watch {
@@ -285,6 +296,11 @@ impl Watch {
                 self.door.listing(&self.server, body)
             }
             Watched::Hello { method } => self.door.hello(&self.server, method, body),
+            Watched::Task(question) => {
+                let telling = question.clone().answered(&self.door.hall, self.server.tasks(), body);
+                telling.into_iter().for_each(|telling| self.departure.is_followed_by(|| telling.has_left()));
+                None
+            }
         };
         result.map(|result| Frame::result(id, Frame::from(result)).to_bytes())
     }

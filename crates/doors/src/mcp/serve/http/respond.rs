@@ -10,6 +10,7 @@ use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
 use crate::mcp::link::remote::{Answered, Form};
 use crate::mcp::message::NotAMessage;
+use crate::mcp::tasks::Telling;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -119,7 +120,11 @@ struct Parting(Option<Delivery>);
 impl Parting {
     fn of(given: &Given) -> impl FnOnce() + Send + use<> {
         let mut parting = Parting(given.delivery.clone());
-        move || parting.0.take().into_iter().for_each(Delivery::mark)
+        let telling = given.telling.clone();
+        move || {
+            parting.0.take().into_iter().for_each(Delivery::mark);
+            telling.into_iter().for_each(Telling::has_left);
+        }
     }
 }
 

@@ -1,0 +1,173 @@
+//! Tasks that a client was given a handle of. The answer of their call has reached it once it has learnt their end, and
+//! it learns that by questions of its own, which pass.
+
+use super::members::Members;
+use crate::delivery::Delivery;
+use crate::hall::Hall;
+use semel_ledger::Found;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Of more the oldest are forgotten: they count as undelivered.
+const TASKS_MAX: usize = 1_000;
+
+#[derive(Debug, Default)]
+pub struct Tasks(Mutex<VecDeque<(Name, Progress)>>);
+
+/// Whose task, and its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    pub whose: String,
+    pub id: String,
+}
+
+#[derive(Debug)]
+enum Progress {
+    /// Neither semel nor the client has learnt its end. If the client does first, semel asks at once.
+    Working(Arc<Notify>),
+    /// The client has, and semel has not yet.
+    Told,
+    /// The other way round.
+    Ended(Box<Found>),
+}
+
+impl Tasks {
+    /// A client is about to get the handle. What is returned tells that it has learnt the end.
+    pub fn begun(&self, name: Name) -> Arc<Notify> {
+        let mut known = self.lock();
+        if known.len() >= TASKS_MAX {
+            known.pop_front();
+        }
+        let learnt: Arc<Notify> = Arc::default();
+        known.push_back((name, Progress::Working(Arc::clone(&learnt))));
+        learnt
+    }
+
+    /// Its end is recorded.
+    pub fn ended(&self, hall: &Arc<Hall>, name: &Name, found: Option<Found>) {
+        let mut known = self.lock();
+        let Some(at) = known.iter().position(|(known, _)| known == name) else { return };
+        match (&known[at].1, found) {
+            (Progress::Working(_), Some(found)) => known[at].1 = Progress::Ended(Box::new(found)),
+            (Progress::Told, found) => {
+                known.remove(at);
+                drop(known);
+                mark(hall, found);
+            }
+            (_, _) => drop(known.remove(at)),
+        }
+    }
+
+    /// The client has got its end.
+    fn told(&self, hall: &Arc<Hall>, name: &Name) {
+        let mut known = self.lock();
+        let Some(at) = known.iter().position(|(known, _)| known == name) else { return };
+        match std::mem::replace(&mut known[at].1, Progress::Told) {
+            Progress::Ended(found) => {
+                known.remove(at);
+                drop(known);
+                mark(hall, Some(*found));
+            }
+            Progress::Working(learnt) => learnt.notify_one(),
+            Progress::Told => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Name, Progress)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn mark(hall: &Arc<Hall>, found: Option<Found>) {
+    Delivery::of(hall, found, None).into_iter().for_each(Delivery::mark);
+}
+
+/// The end of a task, on its way to the client.
+#[derive(Debug, Clone)]
+pub struct Telling {
+    hall: Arc<Hall>,
+    tasks: Arc<Tasks>,
+    task: Name,
+}
+
+impl Telling {
+    /// It has left. Within a runtime.
+    pub fn has_left(self) {
+        self.tasks.told(&self.hall, &self.task);
+    }
+}
+
+/// A client's question for a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    task: Name,
+    wants: Wants,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    State,
+    Result,
+}
+
+impl Question {
+    pub fn read(method: &str, params: &str, whose: impl FnOnce() -> String) -> Option<Question> {
+        let wants = match method {
+            "tasks/get" => Wants::State,
+            "tasks/result" => Wants::Result,
+            _ => return None,
+        };
+        let id = Members::parse(params)?.text("taskId")?.into_owned();
+        Some(Question { task: Name { whose: whose(), id }, wants })
+    }
+
+    /// What follows once its answer has left, if that tells the end.
+    pub fn answered(self, hall: &Arc<Hall>, tasks: &Arc<Tasks>, answer: &str) -> Option<Telling> {
+        let telling =
+            || Telling { hall: Arc::clone(hall), tasks: Arc::clone(tasks), task: self.task.clone() };
+        self.is_told_end(answer).then(telling)
+    }
+
+    /// The result itself is the end, or a state that has it, or that will never have one.
+    fn is_told_end(&self, answer: &str) -> bool {
+        let members = Members::parse(answer).unwrap_or_default();
+        match (self.wants, members.text("status").as_deref()) {
+            (Wants::Result, _) | (Wants::State, Some("failed" | "cancelled")) => true,
+            (Wants::State, Some("completed")) => members.get("result").is_some(),
+            (Wants::State, _) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(method: &str) -> Question {
+        Question::read(method, r#"{"taskId":"t"}"#, || "ann".to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_state_is_no_end() {
+        for (method, answer, is_end) in [
+            ("tasks/get", r#"{"taskId":"t","status":"working"}"#, false),
+            ("tasks/get", r#"{"taskId":"t","status":"input_required"}"#, false),
+            // 2025: the result is asked for separately.
+            ("tasks/get", r#"{"taskId":"t","status":"completed"}"#, false),
+            ("tasks/get", r#"{"taskId":"t","status":"completed","result":{"content":[]}}"#, true),
+            ("tasks/get", r#"{"taskId":"t","status":"failed"}"#, true),
+            ("tasks/result", r#"{"content":[],"status":"working"}"#, true),
+        ] {
+            assert_eq!(question(method).is_told_end(answer), is_end, "{method} {answer}");
+        }
+    }
+
+    #[test]
+    fn only_questions_for_a_task_are_looked_at() {
+        assert_eq!(question("tasks/get").task, Name { whose: "ann".into(), id: "t".into() });
+        for (method, params) in [("tasks/cancel", r#"{"taskId":"t"}"#), ("tasks/get", "{}")] {
+            assert_eq!(Question::read(method, params, String::new), None, "{method} {params}");
+        }
+    }
+}
