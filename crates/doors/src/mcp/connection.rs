@@ -54,6 +54,11 @@ enum Wait {
 }
 
 impl Waiter {
+    /// Whether the client has cancelled the call.
+    pub fn has_given_up(&self) -> bool {
+        *self.lock() == Wait::GivenUp
+    }
+
     fn lock(&self) -> MutexGuard<'_, Wait> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

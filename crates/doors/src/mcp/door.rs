@@ -297,7 +297,8 @@ impl Door {
         if connection.has_done(intent.key) {
             intent.keep_on_connection(rule);
         }
-        let asker = Asker { whose: connection.caller.whose(), handle };
+        let waiter = Arc::clone(&guarded.waiter);
+        let asker = Asker { whose: connection.caller.whose(), waiter, handle };
         let mut upstream = ToolUpstream { asker: Some(asker), ..self.upstream(&guarded) };
         if call.dry_run {
             let answered = gate.dry_run(&intent, rule).await;

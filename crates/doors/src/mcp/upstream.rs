@@ -2,6 +2,7 @@
 
 use super::call::{KeyUpstream, ToolCall};
 use super::classify::{Handle, Meaning, Reading, read, words};
+use super::connection::Waiter;
 use super::frame::Frame;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
@@ -55,6 +56,7 @@ pub struct ToolUpstream<'a> {
 #[derive(Debug)]
 pub struct Asker {
     pub whose: String,
+    pub waiter: Arc<Waiter>,
     pub handle: oneshot::Sender<Message>,
 }
 
@@ -147,7 +149,7 @@ impl ToolUpstream<'_> {
     async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
         let recorded = render::recorded(&answer, &self.secrets());
         let mut learnt = Arc::default();
-        if let Some(Asker { whose, handle: tell }) = self.asker.take() {
+        if let Some(Asker { whose, handle: tell, .. }) = self.asker.take() {
             let task = tasks::Name { whose, id: handle.id.clone() };
             learnt = self.server.tasks().begun(task.clone());
             self.task = tell.send(answer.clone()).is_ok().then_some(task);
@@ -172,6 +174,11 @@ impl ToolUpstream<'_> {
 
 impl Upstream for ToolUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
+        // What was sent is finished for whoever comes again; what was not is not begun for nobody.
+        if self.asker.as_ref().is_some_and(|asker| asker.waiter.has_given_up()) {
+            let why = "it was cancelled before anything was sent".to_owned();
+            return Err(NotStarted { why, data: Value::Null });
+        }
         self.server.link.ready().await.map_err(|why| NotStarted { why, data: Value::Null })
     }
 

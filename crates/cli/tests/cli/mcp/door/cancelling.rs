@@ -107,6 +107,27 @@ fn a_call_that_is_given_up_before_it_was_sent_is_not_sent() {
 }
 
 #[test]
+fn a_call_that_is_given_up_while_it_waits_for_its_turn_is_not_sent() {
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"until": "until"}}))
+        .rule("create_order", "class = \"consequential\"\nserialize_by = \"args.account\"");
+    let mut line = stage.open();
+    let order = |n: u64| json!({"name": "create_order", "arguments": {"account": "7", "order": n}});
+    let first = line.ask("tools/call", order(1));
+    stage.wait_until("the first is with the server", || stage.world().len() == 1);
+    let second = line.ask("tools/call", order(2));
+    pings(&mut line);
+    cancel(&mut line, second);
+    pings(&mut line);
+    stage.file("until", "");
+    assert_eq!(line.read_answer().expect("an answer").0["id"], first);
+    assert_eq!(receipt(&line.call_with(order(3)))["outcome"], "ran");
+    assert!(line.close().success());
+    let done: Vec<Value> =
+        stage.world().into_iter().map(|mut effect| effect["arguments"]["order"].take()).collect();
+    assert_eq!(done, [1, 3]);
+}
+
+#[test]
 fn a_cancelled_read_is_cancelled_at_the_server() {
     let stage = Stage::with_calls(&["get_order"], json!({"get_order": {"effect": false, "until": "until"}}));
     let mut line = stage.open();
