@@ -56,7 +56,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     ) -> Result<Option<Passed>, Error> {
         let claims = matches!(how, How::Claim(_));
         // Whoever has not looked whether its record is there does not look at others first: a repeat is answered.
-        let looks_around = may_have_lookalikes(call) && call.sight == Sight::Looked;
+        let looks_around = may_have_lookalikes(call.rule) && call.sight == Sight::Looked;
         let looks = claims && (asks_first(call) || (looks_around && self.guess.looks_around()));
         // What most calls do not need is boxed: it would have its room in all of them.
         if looks && let Some(passed) = Box::pin(self.look_first(call, found)).await? {
@@ -116,7 +116,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             fence,
             turn,
             alias,
-            neighbourhood_quiet: claims && !looks && may_have_lookalikes(call),
+            neighbourhood_quiet: claims && !looks && may_have_lookalikes(call.rule),
             sender: call.away.map_or(Sender::Here, Sender::Away),
         };
         self.point("gate.before_claim")?;

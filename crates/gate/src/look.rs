@@ -9,13 +9,16 @@ use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
+use semel_core::digest::Digest;
 use semel_core::effect::{Doubt, Effect, State};
 use semel_core::identity::Marks;
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::rule::{Probe, Rule};
+use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
+use semel_ledger::record::Known;
 use semel_ledger::rulings::Probed;
 use semel_ledger::store::Store;
 use semel_ledger::{Changed, Found};
@@ -98,15 +101,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call: &Call<'_, U>,
         found: &Found,
     ) -> Result<Option<Passed>, Error> {
-        if !may_have_lookalikes(call) {
+        if !may_have_lookalikes(call.rule) {
             return Ok(None);
         }
         let (intent, now) = (call.intent, self.clock.now());
-        let wanted = |effect: &Effect| {
-            effect.facts.class == Class::Consequential && is_lookalike(intent, &effect.marks).is_some()
-        };
-        let lookalikes = self.ledger.doubtful_neighbours(intent.neighbourhood, now, wanted).await?;
-        for (key, known) in lookalikes.into_iter().filter(|(key, _)| *key != found.key) {
+        for (key, known) in self.lookalikes(intent, found.key, now).await? {
             let other = self.ledger.observe(key, now).await?;
             if let Some(effect) = other.effect().filter(|e| matches!(e.state, State::InDoubt(_))) {
                 let differing = is_lookalike(intent, &known.effect.marks).unwrap_or_default();
@@ -114,6 +113,21 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
         }
         Ok(None)
+    }
+
+    /// Open effects beside this record that the call may be a rewording of, as far as anybody would see without looking.
+    pub(crate) async fn lookalikes(
+        &self,
+        intent: &Intent,
+        except: Digest,
+        now: At,
+    ) -> Result<Vec<(Digest, Known)>, Error> {
+        let wanted = |effect: &Effect| {
+            effect.facts.class == Class::Consequential && is_lookalike(intent, &effect.marks).is_some()
+        };
+        let mut lookalikes = self.ledger.doubtful_neighbours(intent.neighbourhood, now, wanted).await?;
+        lookalikes.retain(|(key, _)| *key != except);
+        Ok(lookalikes)
     }
 
     /// `before = true`: asks first, and skips what is already there.
@@ -133,8 +147,8 @@ pub(crate) fn asks_first<U>(call: &Call<'_, U>) -> bool {
 }
 
 /// Without a question to the upstream first, the claim itself finds out whether there is anything to compare with.
-pub(crate) fn may_have_lookalikes<U>(call: &Call<'_, U>) -> bool {
-    call.rule.class == Class::Consequential
+pub(crate) fn may_have_lookalikes(rule: &Rule) -> bool {
+    rule.class == Class::Consequential
 }
 
 /// A caller's key or a rule's fields say what is the same, so only whole arguments can be the same in other words. But

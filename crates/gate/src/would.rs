@@ -1,13 +1,17 @@
 //! Dry run: what would happen, without sending or claiming anything.
 
 use crate::clock::Clock;
+use crate::look::may_have_lookalikes;
 use crate::pass::key_of_another;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
+use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Situation, decide};
+use semel_core::digest::Digest;
 use semel_core::effect::State;
 use semel_core::intent::Intent;
 use semel_core::policy::rule::{EffectWording, Rule};
+use semel_core::time::At;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
@@ -32,9 +36,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(refusal) => Decision::Refuse(refusal),
             None => decide(found.effect(), intent, rule, &situation),
         };
+        let in_the_way = match decision {
+            Decision::Claim(_) => self.in_the_way(intent, rule, found.key, now).await?,
+            _ => None,
+        };
         let (would, change) = match decision {
             Decision::Pass => (Would::Run, format!("pass {} through, as a read", intent.action)),
-            Decision::Claim(_) => (Would::Run, format!("run {} ({})", intent.action, intent.subject)),
+            Decision::Claim(_) => in_the_way
+                .unwrap_or_else(|| (Would::Run, format!("run {} ({})", intent.action, intent.subject))),
             Decision::Resend => (Would::Run, format!("send {} again after an unclear answer", intent.action)),
             Decision::Join(_) if holder_died => {
                 (Would::Hold, "hold it: the process that ran it is gone".into())
@@ -61,6 +70,35 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(DryRun { would, intent_digest: intent.digest, rule: rule.origin.to_string(), changes })
     }
 
+    /// What else a claim would come upon: an open effect of the same identity elsewhere, or a doubt that it may be a
+    /// rewording of.
+    async fn in_the_way(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        key: Digest,
+        now: At,
+    ) -> Result<Option<(Would, String)>, Error> {
+        let relative = match rule.class {
+            Class::Generate => None,
+            _ => self.ledger.open_relative(intent.family, key).await?,
+        };
+        if let Some(relative) = relative {
+            let runs = match relative.effect.open_attempt() {
+                Some(attempt) => now < attempt.deadline && self.ledger.is_alive(attempt.owner)?,
+                None => false,
+            };
+            return Ok(Some(match runs {
+                true => (Would::Wait, "wait for the same call of another run, which is running".into()),
+                false => (Would::Hold, "hold it: the same call of another run may have happened".into()),
+            }));
+        }
+        let looks_alike =
+            may_have_lookalikes(rule) && !self.lookalikes(intent, key, now).await?.is_empty();
+        let change = || "hold it: it looks like a call that may have happened";
+        Ok(looks_alike.then(|| (Would::Hold, change().into())))
+    }
+
     /// Answers a dry run. It sends no effect and writes nothing.
     pub async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Answer, Error> {
         let would = self.would(intent, rule).await?;
@@ -68,7 +106,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let word = match (&rule.effect, would.would) {
             (_, Would::Replay | Would::Refuse | Would::Hold | Would::Wait) => EffectWord::Noop,
             (Some(EffectWording::Word(word)), _) => *word,
-            _ if rule.class == semel_core::class::Class::Read => EffectWord::None,
+            _ if rule.class == Class::Read => EffectWord::None,
             _ => EffectWord::Updated,
         };
         let evidence = match found.effect().map(|effect| &effect.state) {

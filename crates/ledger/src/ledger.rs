@@ -271,6 +271,22 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(Page { items: decoded.collect::<Result<_, Error>>()?, next: page.next })
     }
 
+    /// The open effect of a family under another key than this, if there is one.
+    pub async fn open_relative(&self, family: Digest, except: Digest) -> Result<Option<Known>, Error> {
+        let mut after = None;
+        loop {
+            let page = self.store.scan(By::Open, after, PAGE_ROWS_MAX).await?;
+            let is_relative = |row: &Row| row.index.family == family && row.key != except;
+            if let Some(row) = page.items.into_iter().find(is_relative) {
+                return decode(row).map(Some);
+            }
+            match page.next {
+                None => return Ok(None),
+                next => after = next,
+            }
+        }
+    }
+
     /// Open effects of a neighbourhood that are wanted, and in doubt, or would be if anybody looked: all but those that
     /// this process itself has in flight, and those in flight that have not lapsed. However many are open: after a crash
     /// they are thousands, and the one that matters may be the last. Few hold them all, so each holder is asked after

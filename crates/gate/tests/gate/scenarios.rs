@@ -12,7 +12,7 @@ use semel_gate::upstream::ProbeAnswer;
 use semel_ledger::memory::Fault;
 use semel_ledger::prune::Retention;
 use semel_ledger::rulings::Verdict;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn state(house: &House) -> &'static str {
@@ -670,6 +670,31 @@ fn a_dry_run_says_what_would_happen_and_writes_nothing() {
     assert_eq!(would(&doubtful), Would::Hold);
     block_on(gate.ledger.cancel(TENANT, "a", false, None, house.clock.now())).unwrap();
     assert_eq!(would(&wish), Would::Refuse);
+}
+
+#[test]
+fn a_dry_run_says_what_a_claim_would_come_upon() {
+    let house = House::new();
+    let letter = |body: &str| {
+        let arguments = format!(r#"{{"args":{{"to":"ann@example.com","body":"{body}"}}}}"#);
+        Wish::consequential().with_arguments(&arguments).in_run("a")
+    };
+    let wish = letter("Your order has shipped.");
+    let (elsewhere, reworded) = (wish.in_run("b"), letter("Good news: it has shipped!"));
+    let (here, there) = (house.process(1, Mode::Guard).0, house.process(2, Mode::Guard).0);
+    let would = move || {
+        [&elsewhere, &reworded].map(|wish| {
+            block_on(here.dry_run(&wish.intent(), &wish.rule)).unwrap().dry_run.unwrap().would
+        })
+    };
+    assert_eq!(would(), [Would::Run, Would::Run]);
+    let (asks, seen) = (would.clone(), Arc::new(Mutex::new(None)));
+    let sees = Arc::clone(&seen);
+    let script = Script::answers([unclear()]).while_sending(move || *sees.lock().unwrap() = Some(asks()));
+    house.pass(&there, &wish, &script);
+    assert_eq!(take(&seen), [Would::Wait, Would::Run], "while it runs");
+    let before = house.journal().len();
+    assert_eq!((would(), house.journal().len()), ([Would::Hold, Would::Hold], before), "it is in doubt");
 }
 
 // A ledger in trouble.
