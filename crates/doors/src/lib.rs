@@ -23,6 +23,7 @@ mod named;
 pub mod neutral;
 pub mod proxy;
 pub mod runtime;
+mod secret_parts;
 pub mod stats;
 pub mod telemetry;
 pub mod told;

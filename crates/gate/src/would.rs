@@ -93,8 +93,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 false => (Would::Hold, "hold it: the same call of another run may have happened".into()),
             }));
         }
-        let looks_alike =
-            may_have_lookalikes(rule) && !self.lookalikes(intent, key, now).await?.is_empty();
+        let looks_alike = may_have_lookalikes(rule) && !self.lookalikes(intent, key, now).await?.is_empty();
         let change = || "hold it: it looks like a call that may have happened";
         Ok(looks_alike.then(|| (Would::Hold, change().into())))
     }

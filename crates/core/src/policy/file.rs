@@ -343,7 +343,7 @@ pub struct RuleTable {
     /// Paths that are ignored.
     #[serde(default)]
     pub volatile: Vec<Spot<String>>,
-    /// Paths whose values are never written or shown.
+    /// Paths whose values are never written or shown, of the arguments or of the answer (`reply.card`).
     #[serde(default)]
     pub secret: Vec<Spot<String>>,
     /// Path = normalisers, applied before comparing.

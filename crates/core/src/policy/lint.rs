@@ -5,7 +5,7 @@ use super::diagnostic::{Code, Diagnostics, Source};
 use super::file::{RuleTable, Spot};
 use super::glob::Pattern;
 use super::nearest::nearest;
-use super::rule::Origin;
+use super::rule::{EffectWording, Origin};
 use super::servers::Serve;
 use super::upstreams::HttpApi;
 use crate::class::Class;
@@ -86,30 +86,42 @@ pub fn rule(
             "say how long the upstream remembers keys, such as valid_for = \"24h\"",
         );
     }
-    if rule.class == Some(Class::Read) {
-        let idle = [
-            ("key", !rule.sorting.key.is_empty()),
-            ("inject", rule.inject.is_some()),
-            ("probe", rule.probe.is_some()),
-            ("confirm", rule.confirm.is_some()),
-            ("undo", rule.undo.is_some()),
-            ("refused", rule.refused.is_some()),
-            ("again", rule.choices.again.is_some()),
-            ("rulings", rule.choices.rulings.is_some()),
-            ("failure", rule.choices.failure.is_some()),
-            ("budget", rule.choices.budget.is_some()),
-            ("window", rule.choices.window.is_some()),
-        ];
-        let idle: Vec<String> =
-            idle.iter().filter(|(_, given)| *given).map(|(name, _)| format!("`{name}`")).collect();
-        if !idle.is_empty() {
-            found.warning(
-                source,
-                matched,
-                Code::WithoutEffect,
-                format!("reads pass through, so {} does nothing here", idle.join(", ")),
-                "leave it out, or choose another class",
-            );
+    let idle = match rule.class {
+        Some(Class::Read) => Some((
+            vec![
+                ("key", !rule.sorting.key.is_empty()),
+                ("inject", rule.inject.is_some()),
+                ("probe", rule.probe.is_some()),
+                ("confirm", rule.confirm.is_some()),
+                ("undo", rule.undo.is_some()),
+                ("refused", rule.refused.is_some()),
+                ("again", rule.choices.again.is_some()),
+                ("rulings", rule.choices.rulings.is_some()),
+                ("failure", rule.choices.failure.is_some()),
+                ("budget", rule.choices.budget.is_some()),
+                ("window", rule.choices.window.is_some()),
+            ],
+            ("reads pass through", "leave it out, or choose another class"),
+        )),
+        _ if rule.pattern.text().starts_with("fn:") => Some((
+            vec![
+                ("refused", rule.refused.is_some()),
+                ("refused_exit", !rule.refused_exit.is_empty()),
+                ("effect", matches!(rule.effect, Some(EffectWording::Expression(_)))),
+            ],
+            (
+                "a client that calls a tool itself says what became of it",
+                "leave it out, and say it at settle",
+            ),
+        )),
+        _ => None,
+    };
+    if let Some((settings, (why, help))) = idle {
+        let given = settings.iter().filter(|(_, given)| *given).map(|(name, _)| format!("`{name}`"));
+        let given: Vec<String> = given.collect();
+        if !given.is_empty() {
+            let message = format!("{why}, so {} does nothing here", given.join(", "));
+            found.warning(source, matched, Code::WithoutEffect, message, help);
         }
     }
 }

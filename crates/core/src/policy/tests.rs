@@ -536,6 +536,11 @@ inject = { header = "K" }
 match = "mcp:a/get"
 class = "read"
 failure = "in_doubt"
+[[rule]]
+match = "fn:pay"
+refused = "reply.no"
+effect = "reply.word"
+secret = ["reply.pin"]
 "#,
     );
     let found: Vec<_> = policy.warnings.iter().map(|finding| (finding.code, finding.line)).collect();
@@ -548,8 +553,10 @@ failure = "in_doubt"
             (Code::Shadowed, 7),
             (Code::KeyWithoutEnd, 8),
             (Code::WithoutEffect, 10),
+            (Code::WithoutEffect, 14),
         ]
     );
+    assert!(policy.warnings.iter().last().unwrap().message.contains("`refused`, `effect` does nothing here"));
     assert!(policy.warnings.iter().all(|finding| finding.severity == Severity::Warning));
 }
 

@@ -9,14 +9,16 @@ use crate::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
 use crate::effect_json::EffectJson;
 use crate::mcp::render::recorded_value;
 use crate::mcp::secrets::Secrets;
+use crate::secret_parts::SecretParts;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::effect::Ruling;
 use semel_core::identity::redact;
 use semel_core::ids::{EffectId, Reason};
-use semel_core::json;
+use semel_core::json::{self, Json};
 use semel_core::lifecycle::Illegal;
+use semel_core::policy::Rule;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::rulings::Verdict;
@@ -67,7 +69,8 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         }
         (VerdictWord::NotApplied, None) => Verdict::NotApplied,
         (VerdictWord::Applied, reply) => {
-            let reply = reply.map(|reply| supplied(&effect.facts.action, &reply)).transpose()?;
+            let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
+            let reply = reply.map(|reply| supplied(&effect.facts.action, &rule, &reply)).transpose()?;
             Verdict::Applied { reply }
         }
     };
@@ -108,15 +111,15 @@ fn ruling(who: &Who, reason: &str, at: At) -> Result<Ruling, Problem> {
 }
 
 /// A reply that a person has, in the form in which the action's own replies are kept.
-fn supplied(action: &str, reply: &RawValue) -> Result<Vec<u8>, Problem> {
+fn supplied(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Problem> {
     let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
     let bytes = match action.split(':').next() {
         Some("cli") => {
             let stdout = value.as_str().map_or_else(|| value.canonical(), str::to_owned);
             CommandOutput::of_stdout(stdout.into_bytes()).encode()
         }
-        Some("mcp") => recorded_value(&value, &Secrets::default()),
-        Some("fn") => kept(reply)?,
+        Some("mcp") => recorded_value(&value, &Secrets::of(&Json::Null, rule)),
+        Some("fn") => kept(reply, rule)?,
         _ => return Err(Problem::bad("a reply of this kind of action cannot be given here")),
     };
     if bytes.len() > REPLY_BYTES_MAX {
@@ -126,9 +129,10 @@ fn supplied(action: &str, reply: &RawValue) -> Result<Vec<u8>, Problem> {
 }
 
 /// JSON as it came, unless it holds what must not be written.
-pub fn kept(reply: &RawValue) -> Result<Vec<u8>, Problem> {
+pub fn kept(reply: &RawValue, rule: &Rule) -> Result<Vec<u8>, Problem> {
     let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
-    let clean = redact(&value, &[]);
+    let mut clean = redact(&value, &[]);
+    SecretParts::of(rule).out_of(&mut clean);
     Ok(if clean == value { reply.get().as_bytes().to_vec() } else { clean.canonical().into_bytes() })
 }
 

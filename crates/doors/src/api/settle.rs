@@ -99,7 +99,7 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         return Err(unknown());
     }
     let rule = api.hall.policy.rule_kept(&known.effect.facts.action, &known.effect.facts.rule);
-    let sent = settle.sent(word_of(&rule))?;
+    let sent = settle.sent(&rule)?;
     let undo = match &sent.outcome {
         Outcome::Applied { .. } => undo_of(&rule, &known.effect.facts.action, sent.reply.as_deref()),
         Outcome::NotApplied { .. } | Outcome::InDoubt { .. } => None,
@@ -143,12 +143,12 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
 }
 
 impl Settle {
-    fn sent(self, otherwise: EffectWord) -> Result<Sent, Problem> {
+    fn sent(self, rule: &Rule) -> Result<Sent, Problem> {
         let why = self.why.unwrap_or_default();
         if why.chars().count() > WHY_CHARS_MAX {
             return Err(Problem::bad(format!("why has at most {WHY_CHARS_MAX} characters")));
         }
-        let mut reply = self.reply.as_deref().map(kept).transpose()?;
+        let mut reply = self.reply.as_deref().map(|reply| kept(reply, rule)).transpose()?;
         let recorded = match reply.as_ref().map(Vec::len) {
             None => Reply::Unknown,
             Some(bytes) if bytes > REPLY_BYTES_MAX => {
@@ -160,7 +160,7 @@ impl Settle {
         let outcome = match self.outcome {
             SettledWord::Applied => Outcome::Applied {
                 evidence: if self.accepted { Evidence::Accepted } else { Evidence::Reported },
-                word: self.effect.map_or(otherwise, EffectWord::from),
+                word: self.effect.map_or(word_of(rule), EffectWord::from),
                 reply: recorded,
             },
             SettledWord::NotApplied => {

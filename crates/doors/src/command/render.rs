@@ -1,12 +1,14 @@
 //! A command's output as a reply in the ledger, as `data` in an answer, and back on the terminal.
 
 use crate::named::without_named;
+use crate::secret_parts::SecretParts;
 use semel_core::answer::EffectWord;
 use semel_core::identity::REDACTED;
 pub use semel_core::identity::secret_values;
 use semel_core::json::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// What a finished command left.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +60,7 @@ impl Output {
 
     /// Takes secrets out of what will be kept: values that the arguments marked as secret, headers and JSON members
     /// whose names say so.
-    pub fn scrubbed(&self, secrets: &[String]) -> Output {
+    pub fn scrubbed(&self, secrets: &[String], parts: &SecretParts) -> Output {
         let scrub = |bytes: &[u8]| match std::str::from_utf8(bytes) {
             Ok(text) => scrub_text(text, secrets).into_bytes(),
             // Bytes that are no text are left as they are, and the lines of text among them are not.
@@ -73,7 +75,8 @@ impl Output {
                 lines.collect::<Vec<_>>().concat()
             }
         };
-        Output { exit_code: self.exit_code, stdout: scrub(&self.stdout), stderr: scrub(&self.stderr) }
+        let stdout = without_parts(&self.stdout, parts);
+        Output { exit_code: self.exit_code, stdout: scrub(&stdout), stderr: scrub(&self.stderr) }
     }
 }
 
@@ -153,6 +156,26 @@ pub fn reply(stdout: &[u8]) -> Json {
         .unwrap_or_else(|_| Json::object([("text", Json::str(&String::from_utf8_lossy(stdout)))]))
 }
 
+/// The output without what a rule calls secret of its reply.
+fn without_parts<'a>(stdout: &'a [u8], parts: &SecretParts) -> Cow<'a, [u8]> {
+    if parts.is_empty() {
+        return Cow::Borrowed(stdout);
+    }
+    let mut reply = reply(stdout);
+    if !parts.out_of(&mut reply) {
+        return Cow::Borrowed(stdout);
+    }
+    let is_json = semel_core::json::parse_bytes(stdout.trim_ascii()).is_ok();
+    let mut kept = match reply.get("text").and_then(Json::as_str).filter(|_| !is_json) {
+        Some(text) => text.to_owned(),
+        None => reply.canonical(),
+    };
+    if stdout.ends_with(b"\n") {
+        kept.push('\n');
+    }
+    Cow::Owned(kept.into_bytes())
+}
+
 /// What the tool itself says about its effect, if its output is an object that says so.
 pub fn said(stdout: &[u8]) -> Said {
     let text = std::str::from_utf8(stdout).unwrap_or_default().trim();
@@ -211,13 +234,14 @@ mod tests {
 
     #[test]
     fn secrets_are_taken_out_of_what_is_kept() {
+        let none = SecretParts::default();
         let output = Output::of_stdout(b"> Authorization: Bearer abc\nyour key is hunter22\n".to_vec());
-        let clean = output.scrubbed(&["hunter22".into()]);
+        let clean = output.scrubbed(&["hunter22".into()], &none);
         let text = String::from_utf8(clean.stdout).expect("text stays text");
         assert_eq!(text, "> Authorization: [redacted]\nyour key is [redacted]\n");
-        let json = Output::of_stdout(br#"{"id": 1, "access_token": "abcdef"}"#.to_vec()).scrubbed(&[]);
+        let json = Output::of_stdout(br#"{"id": 1, "access_token": "abcdef"}"#.to_vec()).scrubbed(&[], &none);
         assert!(!String::from_utf8_lossy(&json.stdout).contains("abcdef"));
         let plain = Output::of_stdout(br#"{ "id": 1 }"#.to_vec());
-        assert_eq!(plain.scrubbed(&[]), plain);
+        assert_eq!(plain.scrubbed(&[], &none), plain);
     }
 }

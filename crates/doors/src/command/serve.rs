@@ -7,6 +7,7 @@ use super::program;
 use super::render::{self, Output, REPLY_BYTES_MAX, Said};
 use super::stream::{Sink, Taken};
 use crate::ask::{self, Asker, Lent, Matter, Means, Told};
+use crate::secret_parts::SecretParts;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::ids::AttemptNo;
@@ -235,7 +236,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
                 json!({"stdout_bytes": ended.stdout.total, "stderr_bytes": ended.stderr.total});
         }
         let secrets = render::secret_values(&self.line.arguments(), &self.rule.sorting.secret);
-        let bytes = (!too_large).then(|| output.scrubbed(&secrets).encode());
+        let bytes = (!too_large).then(|| output.scrubbed(&secrets, &SecretParts::of(self.rule)).encode());
         let reply = match &bytes {
             Some(_) => Reply::Kept,
             None => Reply::TooLarge(ended.stdout.total + ended.stderr.total),
@@ -361,7 +362,8 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                     ask::Reply::Printed(stdout) => stdout,
                     ask::Reply::Value(value) => format!("{}\n", value.canonical()).into_bytes(),
                 });
-                let reply = stdout.map(|stdout| Output::of_stdout(stdout).scrubbed(&[]).encode());
+                let parts = SecretParts::of(self.rule);
+                let reply = stdout.map(|stdout| Output::of_stdout(stdout).scrubbed(&[], &parts).encode());
                 ProbeAnswer::Yes { reply, word: None }
             }
         }

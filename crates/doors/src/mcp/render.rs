@@ -25,13 +25,13 @@ pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
         Kind::Response { failed: true, .. } => "error",
         _ => "result",
     };
-    let kept = secrets.out_of_json(text(body)).ok()?;
+    let kept = secrets.out_of_result(text(body)).ok()?;
     Some(format!(r#"{{"{member}":{kept}}}"#).into_bytes())
 }
 
 /// A reply that a probe or a person supplied, in the form of a tool's result.
 pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
-    let clean = secrets.out_of_json(&value.canonical());
+    let clean = secrets.out_of_reply(value);
     let json = clean.unwrap_or_else(|TooMany| quoted(REDACTED));
     let value = json::parse(&json).unwrap_or(Json::Null);
     let text = value.as_str().map_or_else(|| json.clone(), str::to_owned);

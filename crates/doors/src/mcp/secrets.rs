@@ -2,6 +2,7 @@
 
 use crate::command::render::secret_values;
 use crate::echoes::{Echoes, TooMany};
+use crate::secret_parts::SecretParts;
 use semel_core::effect::NotAppliedWhy;
 use semel_core::identity::{REDACTED, redact};
 use semel_core::json::{self, Json};
@@ -9,17 +10,59 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use std::borrow::Cow;
 
-/// The secrets that one call's arguments hold.
 #[derive(Debug, Default)]
-pub struct Secrets(Echoes);
+pub struct Secrets {
+    /// Those that the call's arguments hold.
+    values: Echoes,
+    /// Where the rule says that an answer holds one.
+    parts: SecretParts,
+}
 
 impl Secrets {
     pub fn of(arguments: &Json, rule: &Rule) -> Secrets {
-        Secrets(Echoes::of(secret_values(arguments, &rule.sorting.secret)))
+        let values = Echoes::of(secret_values(arguments, &rule.sorting.secret));
+        Secrets { values, parts: SecretParts::of(rule) }
+    }
+
+    /// A tool's result as it may be written: what rules call its reply is its structured content, and its text as JSON.
+    pub fn out_of_result(&self, text: &str) -> Result<String, TooMany> {
+        if !self.parts.is_empty()
+            && let Ok(mut result) = json::parse(text)
+            && self.out_of_reply_in(&mut result)
+        {
+            return self.out_of_json(&result.canonical());
+        }
+        self.out_of_json(text)
+    }
+
+    fn out_of_reply_in(&self, result: &mut Json) -> bool {
+        let Json::Object(members) = result else { return false };
+        let mut found = members.get_mut("structuredContent").is_some_and(|reply| self.parts.out_of(reply));
+        if let Some(Json::Array(content)) = members.get_mut("content") {
+            for item in content {
+                let Json::Object(item) = item else { continue };
+                let Some(text) = item.get_mut("text") else { continue };
+                let reply = text.as_str().and_then(|text| json::parse(text.trim()).ok());
+                if let Some(mut reply) = reply.filter(|reply| !matches!(reply, Json::String(_)))
+                    && self.parts.out_of(&mut reply)
+                {
+                    *text = Json::str(&reply.canonical());
+                    found = true;
+                }
+            }
+        }
+        found
+    }
+
+    /// A reply that did not come as a result.
+    pub fn out_of_reply(&self, reply: &Json) -> Result<String, TooMany> {
+        let mut reply = reply.clone();
+        self.parts.out_of(&mut reply);
+        self.out_of_json(&reply.canonical())
     }
 
     /// JSON as it may be written. What holds no secret stays as it was spelled.
-    pub fn out_of_json(&self, text: &str) -> Result<String, TooMany> {
+    fn out_of_json(&self, text: &str) -> Result<String, TooMany> {
         let mut kept = text.to_owned();
         if let Ok(value) = json::parse(text) {
             let clean = redact(&value, &[]);
@@ -50,7 +93,7 @@ impl Secrets {
     }
 
     fn out_of_text(&self, text: String) -> Result<String, TooMany> {
-        Ok(match self.0.out_of(text.as_bytes())? {
+        Ok(match self.values.out_of(text.as_bytes())? {
             Cow::Borrowed(_) => text,
             Cow::Owned(clean) => String::from_utf8_lossy(&clean).into_owned(),
         })

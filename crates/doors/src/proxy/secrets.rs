@@ -5,12 +5,13 @@ use crate::command::render::secret_values;
 use crate::echoes::{Echoes, TooMany};
 use crate::http::server::is_no_credential;
 use crate::named::without_named;
+use crate::secret_parts::SecretParts;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::effect::NotAppliedWhy;
 use semel_core::identity::{REDACTED, is_secret_name, redact};
-use semel_core::json::{self, Json, Path, Step};
+use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use semel_core::policy::upstreams::CREDENTIALS;
@@ -23,8 +24,8 @@ const COOKIE_BYTES_MIN: usize = 16;
 pub struct Secrets {
     /// What the request itself held: upstreams like to repeat it.
     values: Echoes,
-    /// Where the rule says that an answer holds one, without the leading `reply`.
-    of_reply: Vec<Path>,
+    /// Where the rule says that an answer holds one.
+    parts: SecretParts,
 }
 
 impl Secrets {
@@ -36,8 +37,7 @@ impl Secrets {
                 values.extend(within_header(name, value).map(str::to_owned));
             }
         }
-        let of_reply = rule.sorting.secret.iter().filter_map(within_reply).collect();
-        Secrets { values: Echoes::of(values), of_reply }
+        Secrets { values: Echoes::of(values), parts: SecretParts::of(rule) }
     }
 
     /// A body as it may be kept. If the request held more secrets than can be looked for, nothing of it is: that there
@@ -45,15 +45,11 @@ impl Secrets {
     pub fn out_of_body(&self, body: &Bytes) -> Result<Bytes, TooMany> {
         let Ok(text) = std::str::from_utf8(body) else { return self.out_of_bytes(body) };
         let mut kept = Cow::Borrowed(text);
-        if !self.of_reply.is_empty()
-            && let Ok(value) = json::parse(text)
-            && self.of_reply.iter().any(|path| !path.find(&value).is_empty())
+        if !self.parts.is_empty()
+            && let Ok(mut value) = json::parse(text)
+            && self.parts.out_of(&mut value)
         {
-            let mut shown = value;
-            for path in &self.of_reply {
-                path.change_in(&mut shown, &mut |value| *value = Json::str(REDACTED));
-            }
-            kept = Cow::Owned(shown.canonical());
+            kept = Cow::Owned(value.canonical());
         }
         if let Some(without) = without_named(&kept) {
             kept = Cow::Owned(without);
@@ -137,18 +133,6 @@ fn within_header<'a>(name: &HeaderName, value: &'a str) -> impl Iterator<Item = 
     })
 }
 
-/// `reply.card.number` is `card.number` of an answer.
-fn within_reply(path: &Path) -> Option<Path> {
-    match path.steps().first() {
-        Some(Step::Member(root)) if root == "reply" => {
-            let text = path.to_string();
-            let rest = text.strip_prefix("reply")?;
-            Path::parse(rest.strip_prefix('.').unwrap_or(rest)).ok()
-        }
-        _ => None,
-    }
-}
-
 /// Whether a header's value must never be looked at by anybody.
 pub fn is_credential(name: &str) -> bool {
     CREDENTIALS.contains(&name) || name == AUTHORIZATION.as_str() || name == COOKIE.as_str()
@@ -161,7 +145,7 @@ mod tests {
 
     fn kept(secret_paths: &[&str], arguments: &str, authorization: &str, body: &str) -> String {
         let mut rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
-        rule.sorting.secret = secret_paths.iter().map(|path| Path::parse(path).unwrap()).collect();
+        rule.sorting.secret = secret_paths.iter().map(|path| json::Path::parse(path).unwrap()).collect();
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, authorization.parse().unwrap());
         let secrets = Secrets::of(&json::parse(arguments).unwrap(), &rule, &headers);

@@ -683,9 +683,8 @@ fn a_dry_run_says_what_a_claim_would_come_upon() {
     let (elsewhere, reworded) = (wish.in_run("b"), letter("Good news: it has shipped!"));
     let (here, there) = (house.process(1, Mode::Guard).0, house.process(2, Mode::Guard).0);
     let would = move || {
-        [&elsewhere, &reworded].map(|wish| {
-            block_on(here.dry_run(&wish.intent(), &wish.rule)).unwrap().dry_run.unwrap().would
-        })
+        [&elsewhere, &reworded]
+            .map(|wish| block_on(here.dry_run(&wish.intent(), &wish.rule)).unwrap().dry_run.unwrap().would)
     };
     assert_eq!(would(), [Would::Run, Would::Run]);
     let (asks, seen) = (would.clone(), Arc::new(Mutex::new(None)));

@@ -423,12 +423,16 @@ fn drift_dry_runs_reads_and_turns_are_answered_as_everywhere() {
 #[test]
 fn a_reply_is_kept_without_secrets_and_a_giant_one_not_at_all() {
     let home = Home::new();
-    let served = Served::start(&home, "");
+    let served = Served::start(&home, "[[rule]]\nmatch = \"fn:*\"\nsecret = [\"reply.card.number\"]\n");
     let client = Client::new(&served, &agent(&home));
     let claim = client.claim(charge("ann"));
-    client.settle(&claim, "applied", json!({"id": 1, "api_key": "hunter2hunter2"}));
+    client.settle(
+        &claim,
+        "applied",
+        json!({"id": 1, "api_key": "hunter2hunter2", "card": {"number": "hunter2", "expires": "12/30"}}),
+    );
     let replayed = client.begin(charge("ann"));
-    assert!(!replayed.body.contains("hunter2"), "{replayed:?}");
+    assert!(!replayed.body.contains("hunter2") && replayed.body.contains("12/30"), "{replayed:?}");
     assert_eq!(replayed.json()["data"]["id"], json!(1));
     let claim = client.claim(charge("bob"));
     let settled = client.settle(&claim, "applied", json!("x".repeat(2 << 20)));

@@ -56,6 +56,26 @@ fn a_rule_marks_further_arguments_as_secret() {
 }
 
 #[test]
+fn a_rule_marks_parts_of_the_output_as_secret() {
+    let home = Home::new();
+    let rule = |pattern: &str, path: &str| {
+        format!("[[rule]]\nmatch = \"{pattern}\"\nclass = \"consequential\"\nsecret = [\"{path}\"]\n")
+    };
+    home.file(
+        "semel.toml",
+        &(rule("cli:cat card", "reply.card.number") + &rule("cli:cat text", "reply.text")),
+    );
+    home.file("card", "{\"card\": {\"number\": \"4711-0815\", \"of\": \"ann\"}}\n");
+    home.file("text", "4711-0815\n");
+    for (file, kept) in [("card", r#"{"card":{"number":"[redacted]","of":"ann"}}"#), ("text", "[redacted]")] {
+        let ran = home.semel(["run", "--", "cat", file]);
+        assert!(ran.stdout.contains("4711-0815"), "the caller itself sees everything: {ran:?}");
+        assert_eq!(home.semel(["run", "--", "cat", file]).stdout.trim_end(), kept, "the record does not");
+    }
+    assert!(written(&home, "4711-0815").is_empty());
+}
+
+#[test]
 fn a_mask_that_takes_everything_away_leaves_the_ledger_to_its_owner() {
     let home = Home::new();
     let semel = env!("CARGO_BIN_EXE_semel");

@@ -219,6 +219,22 @@ fn secrets_of_arguments_and_results_are_not_kept() {
 }
 
 #[test]
+fn what_a_rule_calls_secret_of_a_reply_is_not_kept() {
+    let call = call(r#"{"name":"issue","arguments":{}}"#);
+    let mut rule = Policy::default().rule_for(&ActionFacts::new("mcp:s/issue", &call.arguments));
+    rule.sorting.secret = vec![json::Path::parse("reply.card.number").unwrap()];
+    let secrets = Secrets::of(&call.arguments, &rule);
+    let said = message(
+        r#"{"id":1,"result":{"content":[{"type":"text","text":"{\"card\":{\"number\":\"n-1\",\"of\":\"ann\"}}"},{"type":"text","text":"n is 1"}],"structuredContent":{"card":{"number":"n-1","of":"ann"}}}}"#,
+    );
+    let kept = String::from_utf8(recorded(&said, &secrets).unwrap()).unwrap();
+    assert!(!kept.contains("n-1") && kept.matches("ann").count() == 2 && kept.contains("n is 1"), "{kept}");
+    let found = json::parse(r#"{"card":{"number":"n-1","of":"ann"}}"#).unwrap();
+    let kept = String::from_utf8(recorded_value(&found, &secrets)).unwrap();
+    assert!(!kept.contains("n-1") && kept.contains("ann"), "{kept}");
+}
+
+#[test]
 fn a_model_is_told_of_the_ways_that_are_open_to_it() {
     let call = call(CHARGE);
     let around = |open: bool| Around {
