@@ -49,7 +49,10 @@ impl Tasks {
         let mut known = self.lock();
         let Some(at) = known.iter().position(|(known, _)| known == name) else { return };
         match (&known[at].1, found) {
-            (Progress::Working(_), Some(found)) => known[at].1 = Progress::Ended(Box::new(found)),
+            // A mark does not need the reply.
+            (Progress::Working(_), Some(found)) => {
+                known[at].1 = Progress::Ended(Box::new(Found { reply: None, ..found }));
+            }
             (Progress::Told, found) => {
                 known.remove(at);
                 drop(known);
