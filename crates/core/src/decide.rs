@@ -102,7 +102,7 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
         State::InFlight { attempt } => Decision::Join(*attempt),
         // Rule 9: a failover may have lost a later claim of it, or of the next effect.
         State::InDoubt(_) if situation.forgotten_before.is_some() => Decision::Unremembered,
-        State::InDoubt(_) => in_doubt(effect, rule, situation.now),
+        State::InDoubt(_) => in_doubt(effect, intent, rule, situation.now),
         State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => {
             Decision::Refuse(Refusal::Refuted)
         }
@@ -187,23 +187,26 @@ fn next_may_be_lost(rule: &Rule, situation: &Situation) -> bool {
     situation.forgotten_before.is_some() && !matches!(rule.class, Class::Convergent | Class::Generate)
 }
 
-fn in_doubt(effect: &Effect, rule: &Rule, now: At) -> Decision {
-    if !may_resend(effect, rule, now) {
+fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Decision {
+    if !may_resend(effect, intent, rule, now) {
         return Decision::Look;
     }
     let resends = match rule.class {
-        // A prompt may be asked for as long as anybody wants it; what is capped is one storm of retries.
-        Class::Generate => effect.resends_within(STORM, now),
+        // What may be asked for at any time may be asked for as long as anybody wants it; what is capped is one storm.
+        Class::Generate | Class::Convergent => effect.resends_within(STORM, now),
         _ => effect.resends(),
     };
     if resends < rule.budget { Decision::Resend } else { Decision::Refuse(Refusal::BudgetSpent) }
 }
 
 /// Keyed (within the upstream key's life), convergent and generate only.
-fn may_resend(effect: &Effect, rule: &Rule, now: At) -> bool {
+fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> bool {
+    let (sent, sends) = (effect.facts.upstream_key, intent.upstream_key);
+    // Rule 7. Under another key it is another effect upstream, and in other words a key's second use is refused there.
+    let as_before = (sent == sends || sent == 0) && effect.marks.content == intent.marks.content;
     // What was sent before decides too: a call that says other things about itself now cannot make it repeatable.
     match rule.tier() {
-        Tier::Keyed if effect.facts.tier == Tier::Keyed => {
+        Tier::Keyed if effect.facts.tier == Tier::Keyed && as_before => {
             let Some(valid) = rule.inject.as_ref().and_then(|inject| inject.valid_for) else { return true };
             // Nobody knows how old the key is if its first claim was forgotten, or if the clock went back.
             effect.attempts.first().is_some_and(|first| {

@@ -44,7 +44,7 @@ fn is_zero(epoch: &u64) -> bool {
     *epoch == 0
 }
 
-/// Enough to read a history by; an unproven attempt is never dropped, but for those of a generation past a [`STORM`].
+/// Enough to read a history by; an unproven attempt is never dropped, but past a [`STORM`] where repeats do no harm.
 pub const ATTEMPTS_KEPT: usize = 16;
 
 /// The retries of all layers above one request come within a minute: three layers of two retries each, with pauses of
@@ -122,6 +122,10 @@ pub struct Facts {
     /// Whose call it was: [`principal_mark`](crate::intent::principal_mark). 0 in records from before it was kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub principal: u64,
+    /// Which key its upstream knows it by: [`Intent::upstream_key`](crate::intent::Intent::upstream_key). 0 in records
+    /// from before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub upstream_key: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -76,6 +76,7 @@ pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
     for path in &sorting.volatile {
         path.remove_from(fingerprinted.to_mut());
     }
+    without_empty(&mut fingerprinted);
     let all_but_volatile = (!missing_key_paths.is_empty()).then(|| fingerprinted.clone());
     let mut content = Object::new();
     for (path, value) in sorting.content.iter().flat_map(|path| path.find(&fingerprinted)) {
@@ -84,6 +85,7 @@ pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
     for path in &sorting.content {
         path.remove_from(fingerprinted.to_mut());
     }
+    without_empty(&mut fingerprinted);
 
     Sorted {
         identity: match all_but_volatile {
@@ -94,6 +96,18 @@ pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
         fingerprinted,
         content: (!content.is_empty()).then_some(Json::Object(content)),
         missing_key_paths,
+    }
+}
+
+/// A request without a query, or without a header that tells, is one whose query or headers say nothing.
+fn without_empty(arguments: &mut Cow<'_, Json>) {
+    for root in ["query", "headers"] {
+        let is_empty = |json: &Json| json.as_object().is_some_and(Object::is_empty);
+        if arguments.get(root).is_some_and(is_empty)
+            && let Json::Object(members) = arguments.to_mut()
+        {
+            members.remove(root);
+        }
     }
 }
 

@@ -80,6 +80,9 @@ pub struct Intent {
     pub beside: Beside,
     /// It takes an effect back.
     pub undoes: Option<Undoes>,
+    /// A mark of the key that goes upstream: where it stands and how it is written, or the caller's own. One effect has
+    /// one of them. 0: none does.
+    pub upstream_key: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +161,8 @@ impl Intent {
             (!values.is_empty())
                 .then(|| values.iter().map(|(_, value)| value.canonical()).collect::<Vec<_>>().join("\n"))
         });
+        let alias =
+            (ask.key.as_ref().filter(|_| joins)).map(|key| identity::alias_key(secret, &parts, key.as_str()));
         Ok(Intent {
             tenant: ask.tenant.to_owned(),
             principal: principal_mark(secret, ask.tenant, ask.principal),
@@ -168,21 +173,22 @@ impl Intent {
             neighbourhood: identity::neighbourhood_key(secret, &parts, ask.action),
             run_key: ask.run.as_ref().map(|run| run_key(secret, ask.tenant, &run.id)),
             turn: resource.map(|text| secret.mac("turn", &[ask.tenant.as_bytes(), text.as_bytes()])),
-            alias: (ask.key.as_ref().filter(|_| joins))
-                .map(|key| identity::alias_key(secret, &parts, key.as_str())),
+            alias,
             marks: Arc::new(Marks::of(secret, ask.action, &sorted)),
             named_by,
             run: ask.run.clone(),
             scope,
             again: ask.again.clone(),
             asked_by: ask.asked_by,
-            call_id: ask.call_id.clone(),
+            // The same key again is the same call, whatever the window of its identity.
+            call_id: ask.call_id.clone().or_else(|| alias.map(|alias| format!("key_{:016x}", alias.short()))),
             subject: identity::subject(ask.arguments, &rule.sorting),
             born_at: caller_key.and_then(|key| uuid_v7_time(key.as_str())),
             window,
             replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,
             beside: Beside::default(),
             undoes: None,
+            upstream_key: rule.inject.as_ref().map_or(0, |inject| upstream_key(secret, &inject.written())),
         })
     }
 
@@ -236,6 +242,7 @@ impl Intent {
             rule: rule.origin.to_string(),
             undoes: self.undoes.clone(),
             principal: self.principal,
+            upstream_key: self.upstream_key,
         })
     }
 }
@@ -246,6 +253,11 @@ pub struct Seed {
     pub occurrence: Occurrence,
     pub facts: Arc<Facts>,
     pub marks: Arc<Marks>,
+}
+
+/// What a record keeps of a key that goes upstream.
+pub fn upstream_key(secret: &Secret, written: &str) -> u64 {
+    secret.mac("upstream key", &[written.as_bytes()]).short().max(1)
 }
 
 /// Where a run's effects and its fence are found: tenant and run, as one digest.

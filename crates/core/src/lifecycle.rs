@@ -403,11 +403,11 @@ fn known(effect: &Effect, attempt: AttemptNo) -> bool {
 
 fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
     let number = AttemptNo(effect.newest_attempt().map_or(1, |attempt| attempt.number.0 + 1));
-    // What an old attempt of a generation came to is nobody's concern once the storm that it was part of is over.
-    let generates = effect.facts.class == Class::Generate;
+    // What an old attempt came to of something that may be sent at any time is nobody's concern once its storm is over.
+    let is_repeatable = matches!(effect.facts.class, Class::Generate | Class::Convergent);
     let droppable = |attempt: &Attempt| match attempt.verdict {
         Verdict::NotApplied => true,
-        Verdict::Unproven => generates && new.at.since(attempt.claimed_at) >= STORM,
+        Verdict::Unproven => is_repeatable && new.at.since(attempt.claimed_at) >= STORM,
         Verdict::Open | Verdict::Applied => false,
     };
     if effect.attempts.len() >= ATTEMPTS_KEPT

@@ -185,6 +185,22 @@ pub enum InjectInto {
 }
 
 impl Inject {
+    /// Where a key of this rule stands and how it is written: two rules that say the same send the same key.
+    pub fn written(&self) -> String {
+        let Inject { into, form, length, valid_for: _ } = self;
+        let (place, name) = match into {
+            InjectInto::Header(name) => ("header", &name.to_ascii_lowercase()),
+            InjectInto::Arg(name) => ("arg", name),
+            InjectInto::Body(name) => ("body", name),
+            InjectInto::Query(name) => ("query", name),
+            InjectInto::Directive(name) => ("directive", name),
+            InjectInto::Flag(name) => ("flag", name),
+            InjectInto::Env(name) => ("env", name),
+        };
+        let length = length.map_or_else(String::new, |length| length.to_string());
+        format!("{place} {name}\n{form:?} {length}")
+    }
+
     /// The key of an effect as this upstream wants it written. It depends on the digest alone, so it is the same over
     /// attempts and restarts.
     pub fn key(&self, effect: Digest) -> String {

@@ -80,6 +80,7 @@ pub fn facts() -> Arc<Facts> {
         rule: "default".into(),
         undoes: None,
         principal: 0,
+        upstream_key: 0,
     })
 }
 

@@ -20,6 +20,14 @@ const HOP_BY_HOP: [HeaderName; 10] = [
 
 /// Takes out what must not be given on: the above, and whatever `Connection` names.
 pub fn end_to_end(headers: &mut HeaderMap) {
+    without_named(headers);
+    for name in &HOP_BY_HOP {
+        remove(headers, name);
+    }
+}
+
+/// Takes out what `Connection` names.
+pub fn without_named(headers: &mut HeaderMap) {
     if has(headers, &header::CONNECTION) {
         let named: Vec<HeaderName> = headers
             .get_all(header::CONNECTION)
@@ -31,9 +39,6 @@ pub fn end_to_end(headers: &mut HeaderMap) {
         for name in named {
             headers.remove(name);
         }
-    }
-    for name in &HOP_BY_HOP {
-        remove(headers, name);
     }
 }
 

@@ -254,7 +254,10 @@ fn runs(meta: &Members<'_>) -> Result<Runs, BadCall> {
 pub fn run_in_baggage(baggage: &str) -> Option<String> {
     let mut entries = baggage.split(',').filter_map(|entry| entry.trim().split_once('='));
     let (_, value) = entries.find(|(name, _)| name.trim() == "semel.run_id")?;
-    Some(value.split(';').next()?.trim().to_owned()).filter(|run| !run.is_empty())
+    let value = value.split(';').next()?.trim();
+    // Its values are percent-encoded.
+    let run = crate::proxy::form::decoded(&value.replace('+', "%2B")).into_owned();
+    Some(run).filter(|run| !run.is_empty())
 }
 
 #[cfg(test)]
@@ -317,9 +320,10 @@ mod tests {
     #[test]
     fn runs_are_read_from_meta_baggage_and_thread() {
         let call =
-            read(r#"{"name":"x","_meta":{"threadId":"t1","baggage":"a=b,semel.run_id=night;p=1"}}"#).unwrap();
+            read(r#"{"name":"x","_meta":{"threadId":"t1","baggage":"a=b,semel.run_id=night%3A4+2;p=1"}}"#)
+                .unwrap();
         let expected =
-            Runs { named: None, baggage: Run::named("night").ok(), thread: Run::inferred("t1").ok() };
+            Runs { named: None, baggage: Run::named("night:4+2").ok(), thread: Run::inferred("t1").ok() };
         assert_eq!(call.runs, expected);
         assert!(matches!(read(r#"{"name":"x","_meta":{"dev.semel/run-id":""}}"#), Err(BadCall::Run(_))));
     }

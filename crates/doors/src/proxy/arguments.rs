@@ -73,8 +73,13 @@ impl Arguments {
         if let Some(query) = query.filter(|query| !query.is_empty()) {
             all.insert("query", Json::Object(form::object(query).map_err(BadRequest::Query)?));
         }
-        let telling: Object =
+        let mut telling: Object =
             TELLING.iter().filter_map(|name| Some(((*name).to_owned(), value(headers, name)?))).collect();
+        // A patch of one kind is read otherwise than a patch of another.
+        let kind = essence(kind_of(headers));
+        if is_json(&kind) && kind.contains("patch") && !body.is_empty() {
+            telling.insert("content-type", Json::String(kind));
+        }
         if !telling.is_empty() {
             all.insert("headers", Json::Object(telling));
         }
@@ -149,8 +154,7 @@ fn content(
     if !super::headers::is_read_as_it_is(headers) {
         return Ok(Content::of(sealed(kind, body), Shape::Opaque));
     }
-    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match essence.as_str() {
+    match essence(kind).as_str() {
         kind if is_json(kind) => {
             let utf8 = |(name, value): (&str, &str)| {
                 !name.eq_ignore_ascii_case("charset") || value.eq_ignore_ascii_case("utf-8")
@@ -180,6 +184,11 @@ fn content(
         }
         _ => Ok(Content::of(sealed(kind, body), Shape::Opaque)),
     }
+}
+
+/// A type without its parameters.
+fn essence(kind: &str) -> String {
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 fn kind_of(headers: &HeaderMap) -> &str {

@@ -23,7 +23,8 @@ pub enum Meaning {
 /// Refusals that speak of the moment, of the credential or of somebody else's request: a repeat may well be served.
 const NEVER_STORED: [u16; 7] = [401, 403, 407, 408, 409, 425, 429];
 
-pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys) -> Meaning {
+/// `keyed`: the upstream got a key. What it says it stores for a key's repeats says nothing about a request without.
+pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys, keyed: bool) -> Meaning {
     let refused = |answers_repeats| match rule.failure {
         Failure::Table => Meaning::Refused { answers_repeats },
         Failure::InDoubt => Meaning::Ambiguous,
@@ -36,7 +37,7 @@ pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys) -> Meaning {
         // A server gave up waiting, or somebody is at work with the same thing or the same key.
         408 | 409 | 425 => Meaning::Ambiguous,
         code @ 400..=499 => refused(!NEVER_STORED.contains(&code)),
-        500..=599 if keys.server_error == ServerError::Final => refused(keys.stores == Stores::All),
+        500..=599 if keyed && keys.server_error == ServerError::Final => refused(keys.stores == Stores::All),
         _ => Meaning::Ambiguous,
     }
 }
@@ -131,9 +132,13 @@ mod tests {
     use semel_core::policy::{ActionFacts, Policy};
 
     fn of(status: u16, keys: &Keys, failure: Failure) -> Meaning {
+        keyed(status, keys, failure, true)
+    }
+
+    fn keyed(status: u16, keys: &Keys, failure: Failure, keyed: bool) -> Meaning {
         let mut rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         rule.failure = failure;
-        meaning(StatusCode::from_u16(status).unwrap(), &rule, keys)
+        meaning(StatusCode::from_u16(status).unwrap(), &rule, keys, keyed)
     }
 
     #[test]
@@ -161,6 +166,7 @@ mod tests {
         let keys = |stores, server_error| Keys { stores, server_error, ..Keys::default() };
         let all = keys(Stores::All, ServerError::Final);
         assert_eq!(of(500, &all, Failure::Table), Meaning::Refused { answers_repeats: true });
+        assert_eq!(keyed(500, &all, Failure::Table, false), Meaning::Ambiguous, "no key, no repeat of it");
         let refusals = keys(Stores::Refusals, ServerError::Final);
         assert_eq!(of(500, &refusals, Failure::Table), Meaning::Refused { answers_repeats: false });
         let resend = keys(Stores::Refusals, ServerError::Resend);

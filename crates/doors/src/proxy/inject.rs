@@ -27,7 +27,9 @@ pub fn fits(inject: &Inject, arguments: &Arguments) -> bool {
             matches!(object, Some(Json::Object(_)))
         }
         (InjectInto::Body(_), Shape::Form) => true,
-        (InjectInto::Directive(_), Shape::Graphql(graphql)) => graphql.takes_key(),
+        (InjectInto::Directive(name), Shape::Graphql(graphql)) => {
+            graphql.takes_key(name, arguments.json.get("body").and_then(|body| body.get("variables")))
+        }
         _ => false,
     }
 }
@@ -52,8 +54,12 @@ pub fn given(
                 .split('.')
                 .try_fold(arguments.json.get("body"), |json, step| Some(json?.get(step)))
                 .flatten()
-                .and_then(Json::as_str)
-                .map(str::to_owned),
+                .and_then(|json| match json {
+                    Json::String(text) => Some(text.clone()),
+                    // Whoever counts its requests means the count.
+                    Json::Number(_) => Some(json.canonical()),
+                    _ => None,
+                }),
         },
         InjectInto::Directive(name) => match &arguments.shape {
             Shape::Graphql(graphql) => {
@@ -68,6 +74,19 @@ pub fn given(
     let place = place(&inject.into);
     let given = IdempotencyKey::parse(&text).map_err(|bad| BadKey::Malformed(place, bad))?;
     key::checked(given, offer).map(Some)
+}
+
+/// A client's own key in its place, as it is written there: `"k"` and `k` are one name here, and may be two upstream.
+pub fn as_it_came(inject: &Inject, headers: &HeaderMap, key: Option<&IdempotencyKey>) -> String {
+    let place = place(&inject.into).to_ascii_lowercase();
+    let in_header = match &inject.into {
+        InjectInto::Header(name) => headers.get(name.as_str()),
+        _ => None,
+    };
+    match in_header {
+        Some(value) => format!("{place}\nas it came {}", String::from_utf8_lossy(value.as_bytes())),
+        None => format!("{place}\nas it came {}", key.map_or("", IdempotencyKey::as_str)),
+    }
 }
 
 fn place(into: &InjectInto) -> String {

@@ -13,7 +13,7 @@ use http::{HeaderMap, Method};
 use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::ids::IdempotencyKey;
-use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing, NamedBy};
+use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing, NamedBy, upstream_key};
 use semel_core::json::{Json, Step};
 use semel_core::policy::file::Stores;
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
@@ -153,7 +153,7 @@ fn in_body(method: &Method, path: &str, arguments: &Arguments) -> Result<Vec<Met
 }
 
 /// Headers by which one credential acts for several accounts. Like the credential, they say whose effect it is.
-pub const ACCOUNTS: [&str; 9] = [
+pub const ACCOUNTS: [&str; 14] = [
     "stripe-account",
     "stripe-context",
     "openai-organization",
@@ -163,6 +163,11 @@ pub const ACCOUNTS: [&str; 9] = [
     "x-goog-user-project",
     "xero-tenant-id",
     "harvest-account-id",
+    "paypal-auth-assertion",
+    "x-razorpay-account",
+    "x-on-behalf-of",
+    "impersonate-user",
+    "as-user",
 ];
 
 /// What tells two accounts of one name apart: the upstream, the account that it is asked to act for, and the credential
@@ -213,6 +218,10 @@ pub fn intent(
     let mut intent = Intent::of(&ask, rule, secret)?;
     if intent.named_by == NamedBy::CallerKey {
         intent.window = offer.keys.life;
+        if let Some(inject) = rule.inject.as_ref().filter(|_| understood.key_in_place) {
+            let as_it_came = inject::as_it_came(inject, headers, key.as_ref());
+            intent.upstream_key = upstream_key(secret, &as_it_came);
+        }
     }
     Ok(intent)
 }

@@ -67,17 +67,20 @@ fn read(value: &HeaderValue, name: &HeaderName) -> Result<IdempotencyKey, BadKey
 /// The inside of a structured field's string (RFC 9651). Most clients send the bare text instead, and a text that only
 /// begins like a string is one of those.
 fn quoted(text: &str) -> Option<String> {
-    let inside = text.strip_prefix('"')?.strip_suffix('"')?;
-    let mut read = String::with_capacity(inside.len());
-    let mut characters = inside.chars();
+    let mut characters = text.strip_prefix('"')?.chars();
+    let mut read = String::with_capacity(text.len());
     while let Some(character) = characters.next() {
         match character {
             '\\' => read.push(characters.next().filter(|escaped| matches!(escaped, '"' | '\\'))?),
-            '"' => return None,
+            '"' => {
+                // Parameters may follow, and mean nothing here.
+                let rest = characters.as_str().trim_start();
+                return (rest.is_empty() || rest.starts_with(';')).then_some(read);
+            }
             _ => read.push(character),
         }
     }
-    Some(read)
+    None
 }
 
 #[cfg(test)]
@@ -102,6 +105,8 @@ mod tests {
             (r#""a \"b\" \\""#, r#"a "b" \"#),
             (r#""unfinished"#, r#""unfinished"#),
             (r#""a"b""#, r#""a"b""#),
+            (r#""k";a=1"#, "k"),
+            (r#""k" ; a"#, "k"),
             ("  padded\t", "padded"),
             ("a b", "a b"),
         ] {

@@ -17,6 +17,8 @@ pub enum Broken {
     Unbounded,
     #[error("has a part without a name")]
     Unnamed,
+    #[error("has a part that says twice what it is")]
+    Twice,
     #[error("has more than {PARTS_MAX} parts")]
     TooMany,
 }
@@ -80,13 +82,21 @@ fn part(text: &[u8]) -> Result<Part, Broken> {
     let content = &text[head + 4..];
     let head = std::str::from_utf8(&text[..head]).map_err(|_| Broken::Unnamed)?;
     let header = |wanted: &str| {
-        let mut lines = head.split("\r\n").filter_map(|line| line.split_once(':'));
-        lines.find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+        let lines = head.split("\r\n").filter_map(|line| line.split_once(':'));
+        let mut found = lines.filter(|(name, _)| name.trim().eq_ignore_ascii_case(wanted));
+        match (found.next(), found.next()) {
+            (found, None) => Ok(found.map_or("", |(_, value)| value.trim())),
+            // Which of them a server goes by is not known.
+            (_, Some(_)) => Err(Broken::Twice),
+        }
     };
-    let disposition = header("content-disposition").unwrap_or_default();
-    let name = parameter(disposition, "name").ok_or(Broken::Unnamed)?;
-    let file = parameter(disposition, "filename").or_else(|| parameter(disposition, "filename*"));
-    let kind = header("content-type").unwrap_or_default();
+    let disposition = header("content-disposition")?;
+    let name = parameter(disposition, "name")?.ok_or(Broken::Unnamed)?;
+    let file = match (parameter(disposition, "filename")?, parameter(disposition, "filename*")?) {
+        (Some(plain), Some(extended)) => Some(format!("{plain}\n{extended}")),
+        (plain, extended) => plain.or(extended),
+    };
+    let kind = header("content-type")?;
     let (value, kind) = match (file, std::str::from_utf8(content)) {
         (None, Ok(text)) => (Json::str(text), told(kind)),
         (file, _) => {
@@ -110,15 +120,14 @@ fn told(kind: &str) -> String {
 }
 
 /// A parameter of a disposition, quoted or bare.
-fn parameter(disposition: &str, wanted: &str) -> Option<String> {
+fn parameter(disposition: &str, wanted: &str) -> Result<Option<String>, Broken> {
+    let mut found = None;
     let mut rest = disposition;
-    loop {
-        let (_, after) = rest.split_once(';')?;
-        let (name, value) = after.split_once('=')?;
+    while let Some((name, value)) = rest.split_once(';').and_then(|(_, after)| after.split_once('=')) {
         let value = value.trim_start();
         let (value, beyond) = match value.strip_prefix('"') {
             Some(quoted) => {
-                let end = end_of_quote(quoted)?;
+                let end = end_of_quote(quoted).ok_or(Broken::Unnamed)?;
                 (unescaped(&quoted[..end]), &quoted[end + 1..])
             }
             None => {
@@ -126,11 +135,12 @@ fn parameter(disposition: &str, wanted: &str) -> Option<String> {
                 (value[..end].trim().to_owned(), &value[end..])
             }
         };
-        if name.trim().eq_ignore_ascii_case(wanted) {
-            return Some(value);
+        if name.trim().eq_ignore_ascii_case(wanted) && found.replace(value).is_some() {
+            return Err(Broken::Twice);
         }
         rest = beyond;
     }
+    Ok(found)
 }
 
 fn end_of_quote(text: &str) -> Option<usize> {

@@ -19,6 +19,7 @@ use crate::caller::Caller;
 use crate::hall::Hall;
 use crate::http::beside;
 use crate::http::client::Payload;
+use crate::http::headers::without_named;
 use crate::http::server::{Credential, caller};
 use crate::llm::{self, STEP};
 use axum::body::Body;
@@ -77,6 +78,8 @@ async fn answer(offers: &Offers, mut parts: Parts, body: &mut Body) -> Result<Re
     };
     let place = Place::at(&offer.base, rest).map_err(|bad| malformed(&bad))?;
     is_a_request(&parts)?;
+    // The upstream will not see it, so nothing is decided by it.
+    without_named(&mut parts.headers);
     if llm::is_generation(offer, &parts.method, parts.uri.path()) {
         let caller = caller(offers.hall.secret(), offer.run.as_ref(), &mut parts)?;
         let body = std::mem::take(body);

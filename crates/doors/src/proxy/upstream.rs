@@ -144,7 +144,8 @@ impl<'a> HttpUpstream<'a> {
         let (head, body) = response.into_parts();
         let Guarded { understood, offer, method, path, .. } = self.guarded;
         let rule = &understood.rule;
-        let meaning = classify::meaning(head.status, rule, &offer.keys);
+        let keyed = rule.inject.is_some() || understood.key_in_place;
+        let meaning = classify::meaning(head.status, rule, &offer.keys, keyed);
         if meaning == Meaning::Ambiguous {
             // Its end would not make it any clearer.
             let shown = begins_with(body).await;

@@ -161,7 +161,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
     let (mut action, mut tenant, mut subject, mut rule) = (None, None, None, None);
     let (mut class, mut tier, mut run, mut digest, mut caller_key) = (None, None, None, None, false);
     let mut undoes = None;
-    let mut principal = 0;
+    let (mut principal, mut upstream_key) = (0, 0);
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -176,6 +176,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
             9 => rule = Some(value.text()?),
             10 => undoes = Some(self::undoes(value)?),
             12 => principal = value.number()?,
+            13 => upstream_key = value.number()?,
             _ => {}
         }
     }
@@ -191,6 +192,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
         rule: there(rule)?,
         undoes,
         principal,
+        upstream_key,
     })
 }
 

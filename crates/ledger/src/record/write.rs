@@ -85,8 +85,8 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
 }
 
 fn facts(out: &mut Out, facts: &Facts) {
-    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule, undoes, principal } =
-        facts;
+    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule, .. } = facts;
+    let Facts { undoes, principal, upstream_key, .. } = facts;
     out.text(1, action);
     out.number(2, class.number());
     out.number(3, tier.number());
@@ -105,6 +105,9 @@ fn facts(out: &mut Out, facts: &Facts) {
     }
     if *principal != 0 {
         out.fixed(12, *principal);
+    }
+    if *upstream_key != 0 {
+        out.fixed(13, *upstream_key);
     }
 }
 

@@ -2,34 +2,49 @@
 
 use super::tokens::{Kind, Tokens};
 use super::{Directive, Field, Graphql, KeyValue, Operation};
+use std::borrow::Borrow;
+use std::collections::HashMap;
 
 /// More definitions, or fields of one operation, than this were generated to do harm.
 const ITEMS_MAX: usize = 1_000;
+
+/// How deep fragments may lie in each other.
+const DEPTH_MAX: usize = 32;
 
 /// One operation of a document.
 struct Defined {
     name: Option<String>,
     operation: Operation,
-    fields: Vec<Field>,
+    items: Vec<Item>,
+}
+
+/// What a selection has.
+enum Item {
+    Field(Field),
+    /// A fragment, by its name.
+    Spread(String),
+    /// One that is written out where it is used.
+    Inline(Vec<Item>),
 }
 
 /// Reads a document, of which the operation of that name is wanted, or any.
 pub fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
     let mut tokens = Tokens::of(document);
     let mut operations = Vec::new();
+    let mut fragments = HashMap::new();
     for _ in 0..ITEMS_MAX {
         let Some(token) = tokens.next()? else { break };
         match (token.kind, token.text) {
             (Kind::Mark, "{") => {
-                let fields = selections(&mut tokens)?;
-                operations.push(Defined { name: None, operation: Operation::Query, fields });
+                let items = selections(&mut tokens, 0)?;
+                operations.push(Defined { name: None, operation: Operation::Query, items });
             }
             (Kind::Name, "fragment") => {
                 let named = [tokens.next()??, tokens.next()??, tokens.next()??];
                 (named.iter().all(|token| token.kind == Kind::Name) && named[1].text == "on").then_some(())?;
                 directives(&mut tokens)?;
                 tokens.mark("{")?;
-                selections(&mut tokens)?;
+                fragments.insert(named[0].text.to_owned(), selections(&mut tokens, 0)?);
             }
             (Kind::Name, word) => {
                 let operation = Operation::of(word)?;
@@ -40,7 +55,7 @@ pub fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
                 }
                 directives(&mut tokens)?;
                 tokens.mark("{")?;
-                operations.push(Defined { name, operation, fields: selections(&mut tokens)? });
+                operations.push(Defined { name, operation, items: selections(&mut tokens, 0)? });
             }
             _ => return None,
         }
@@ -48,49 +63,97 @@ pub fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
     if tokens.next()?.is_some() {
         return None;
     }
+    let selected = wanted.filter(|_| operations.len() > 1).map(str::to_owned);
     let mut meant = operations
         .into_iter()
         .filter(|operation| wanted.is_none_or(|wanted| operation.name.as_deref() == Some(wanted)));
     let first = meant.next()?;
-    let mut only_asks = first.operation == Operation::Query;
-    let mut graphql = Graphql { operation: first.operation, fields: first.fields, only_asks };
+    let only_asks = first.operation == Operation::Query;
+    let shared = used_more_than_once(document)?;
+    let mut graphql = Graphql { operation: first.operation, fields: Vec::new(), only_asks, selected, shared };
+    expand(first.items, &fragments, 0, &mut graphql.fields)?;
     for other in meant {
         // Which of them the upstream takes is not known, so the strongest counts.
-        only_asks &= other.operation == Operation::Query;
+        graphql.only_asks &= other.operation == Operation::Query;
         if graphql.operation != Operation::Mutation {
             graphql.operation = other.operation;
         }
-        graphql.fields.extend(other.fields);
+        expand(other.items, &fragments, 0, &mut graphql.fields)?;
     }
-    graphql.only_asks = only_asks;
     Some(graphql)
 }
 
-/// The fields of a selection, after its opening brace and up to its closing one.
-fn selections(tokens: &mut Tokens<'_>) -> Option<Vec<Field>> {
-    let mut fields: Vec<Field> = Vec::new();
+/// The fields that a selection comes to. One that comes by a fragment is a field like any other, but for a key: the
+/// fragment may be used elsewhere too.
+fn expand(
+    items: impl IntoIterator<Item = impl Borrow<Item>>,
+    fragments: &HashMap<String, Vec<Item>>,
+    depth: usize,
+    fields: &mut Vec<Field>,
+) -> Option<()> {
+    for item in items {
+        if fields.len() >= ITEMS_MAX {
+            return None;
+        }
+        match item.borrow() {
+            Item::Field(field) => fields.push(Field { by_fragment: depth > 0, ..field.clone() }),
+            Item::Inline(items) => expand(items, fragments, depth + 1, fields)?,
+            Item::Spread(name) => match fragments.get(name).filter(|_| depth < DEPTH_MAX) {
+                Some(items) => expand(items, fragments, depth + 1, fields)?,
+                // Nobody could carry it out.
+                None => return None,
+            },
+        }
+    }
+    Some(())
+}
+
+/// Variables that stand for more than one thing, beside their definition.
+fn used_more_than_once(document: &str) -> Option<Vec<String>> {
+    // Only a directive puts a key into a variable.
+    if !document.contains('@') {
+        return Some(Vec::new());
+    }
+    let mut tokens = Tokens::of(document);
+    let mut uses: HashMap<&str, usize> = HashMap::new();
+    while let Some(token) = tokens.next()? {
+        if token.is("$") {
+            *uses.entry(tokens.next()??.text).or_default() += 1;
+        }
+    }
+    Some(uses.into_iter().filter(|(_, count)| *count > 2).map(|(name, _)| name.to_owned()).collect())
+}
+
+/// What a selection has, after its opening brace and up to its closing one.
+fn selections(tokens: &mut Tokens<'_>, depth: usize) -> Option<Vec<Item>> {
+    (depth < DEPTH_MAX).then_some(())?;
+    let mut items: Vec<Item> = Vec::new();
     loop {
         let token = tokens.next()??;
         if token.is("}") {
-            return Some(fields);
+            // An empty one is no selection. Fragments of nothing could be written to be expanded for ever.
+            return (!items.is_empty()).then_some(items);
         }
-        if fields.len() == ITEMS_MAX {
+        if items.len() == ITEMS_MAX {
             return None;
         }
         if token.is("...") {
-            // What a fragment adds is not looked up: it counts as a field that nobody can put a key to.
-            let on = tokens.take_if(|token| token.kind == Kind::Name)?;
-            let on = match on {
-                Some(on) if on.text == "on" => tokens.next()?.filter(|token| token.kind == Kind::Name),
-                spread => spread,
+            let word = tokens.take_if(|token| token.kind == Kind::Name)?;
+            let spread = match word {
+                Some(word) if word.text == "on" => {
+                    tokens.next()?.filter(|token| token.kind == Kind::Name)?;
+                    None
+                }
+                word => word,
             };
             directives(tokens)?;
-            if tokens.take_if(|token| token.is("{"))?.is_some() {
-                skip(tokens, "}")?;
-            }
-            let name = format!("...{}", on.map_or("", |on| on.text));
-            fields.push(Field { name: name.clone(), directives_at: 0, directives: Vec::new() });
-            fields.push(Field { name, directives_at: 0, directives: Vec::new() });
+            items.push(match spread {
+                Some(name) => Item::Spread(name.text.to_owned()),
+                None => {
+                    tokens.mark("{")?;
+                    Item::Inline(selections(tokens, depth + 1)?)
+                }
+            });
             continue;
         }
         (token.kind == Kind::Name).then_some(())?;
@@ -106,7 +169,8 @@ fn selections(tokens: &mut Tokens<'_>) -> Option<Vec<Field>> {
         if tokens.take_if(|token| token.is("{"))?.is_some() {
             skip(tokens, "}")?;
         }
-        fields.push(Field { name: name.text.to_owned(), directives_at, directives });
+        let name = name.text.to_owned();
+        items.push(Item::Field(Field { name, directives_at, directives, by_fragment: false }));
     }
 }
 

@@ -45,6 +45,10 @@ pub struct Graphql {
     pub fields: Vec<Field>,
     /// Whatever part of it is carried out, it is a query.
     pub only_asks: bool,
+    /// The operation that was asked for by its name, where there are others.
+    selected: Option<String>,
+    /// Variables that stand for more than one thing: none of them can be a key's alone.
+    shared: Vec<String>,
 }
 
 /// A field that an operation begins with.
@@ -54,6 +58,7 @@ pub struct Field {
     /// Where a directive would go.
     directives_at: usize,
     directives: Vec<Directive>,
+    by_fragment: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,19 +119,29 @@ impl Graphql {
             let fields = self.fields.iter().map(|field| Json::str(&field.name)).collect();
             members.insert("operation", Json::str(self.operation.word()));
             members.insert("fields", Json::Array(fields));
+            if let Some(selected) = &self.selected {
+                members.insert("selected", Json::str(selected));
+            }
         }
     }
 
     /// The one field that a key can be for: two effects need two keys.
     fn field(&self) -> Option<&Field> {
         match (self.operation, self.fields.as_slice()) {
-            (Operation::Mutation, [field]) => Some(field),
+            (Operation::Mutation, [field]) if !field.by_fragment => Some(field),
             _ => None,
         }
     }
 
-    pub fn takes_key(&self) -> bool {
-        self.field().is_some()
+    /// Whether a key can be put where a directive has it, given the request's variables.
+    pub fn takes_key(&self, directive: &str, variables: Option<&Json>) -> bool {
+        match self.field().map(|field| field.key(directive)) {
+            None => false,
+            Some(Some(KeyValue::Variable(name))) => {
+                !self.shared.contains(name) && matches!(variables, None | Some(Json::Object(_)))
+            }
+            Some(_) => true,
+        }
     }
 
     /// The key that the client wrote itself.
@@ -180,7 +195,7 @@ mod tests {
             "query A { a } query B { b } fragment F on T { mutation }",
             "\u{feff}query { mutation }",
             "query mutation { a }",
-            "query { a ...F ... on T @x { b } ... { c } }",
+            "query { a ...F ... on T @x { b } ... { c } } fragment F on T { d }",
         ] {
             assert_eq!(asks(question), Some(true), "{question}");
         }
@@ -206,6 +221,56 @@ mod tests {
         ] {
             assert_eq!(asks(unclear), None, "{unclear}");
         }
+    }
+
+    #[test]
+    fn fragments_are_what_they_stand_for() {
+        let fields = |document: &str| {
+            let read = read(document, None)?;
+            Some(read.fields.into_iter().map(|field| field.name).collect::<Vec<_>>().join(" "))
+        };
+        for (document, expected) in [
+            ("mutation { ...F } fragment F on Mutation { pay { id } }", Some("pay")),
+            ("fragment F on M { ...G a } mutation { ...F b } fragment G on M { c }", Some("c a b")),
+            ("mutation { ... { pay ... on M { book } } ... @include(if: true) { c } }", Some("pay book c")),
+            ("mutation { ...Unknown }", None),
+            ("mutation { ...F } fragment F on M { ...F }", None),
+            ("mutation { ... on M }", None),
+        ] {
+            assert_eq!(fields(document).as_deref(), expected, "{document}");
+        }
+        let deep = format!("mutation {{ {} a {} }}", "... {".repeat(100_000), "}".repeat(100_000));
+        assert_eq!(fields(&deep), None);
+        let many = "fragment A on M { ...B ...B } fragment B on M { ...C ...C } fragment C on M { ...A a }";
+        assert_eq!(fields(&format!("mutation {{ ...A }} {many}")), None);
+    }
+
+    #[test]
+    fn a_key_goes_only_where_nothing_else_stands() {
+        let takes = |document: &str, variables: &str| {
+            let variables = (!variables.is_empty()).then(|| parse(variables).unwrap());
+            read(document, None).unwrap().takes_key("i", variables.as_ref())
+        };
+        let own = "mutation($k: ID!) { pay @i(key: $k) }";
+        assert!(takes("mutation { pay }", "null") && takes("mutation { pay @i(key: \"k\") }", "[]"));
+        assert!(takes(own, "{}") && takes(own, ""));
+        for unfit in ["null", "[]", "\"k\""] {
+            assert!(!takes(own, unfit), "{unfit}");
+        }
+        assert!(!takes("mutation($o: ID!) { refund(order: $o) @i(key: $o) }", "{}"));
+        assert!(!takes("mutation { ...F } fragment F on M { pay }", "{}"));
+        assert!(!takes("mutation { pay book }", "{}"));
+    }
+
+    #[test]
+    fn which_operation_was_asked_for_is_told_where_there_are_several() {
+        let told = |document: &str| {
+            let mut body = parse("{}").unwrap();
+            read(document, Some("A")).unwrap().describe(&mut body);
+            body.get("selected").cloned()
+        };
+        assert_eq!(told("mutation A { a }"), None);
+        assert_eq!(told("mutation A { a(id: 1) } mutation B { a(id: 2) }"), Some(Json::str("A")));
     }
 
     #[test]
