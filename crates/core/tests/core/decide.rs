@@ -617,6 +617,50 @@ fn what_was_sent_before_decides_whether_it_can_be_sent_again() {
     assert_eq!(with(false), Decision::Look);
 }
 
+/// Rule 7: one upstream key for one effect; and an upstream refuses a key that comes with other words.
+#[test]
+fn a_key_protects_only_what_is_sent_under_it_as_before() {
+    let with = |sent: u64, sends: u64, reworded: bool| {
+        one(|scene, _| {
+            scene.rule.budget = 3;
+            let into = InjectInto::Header("Idempotency-Key".into());
+            scene.rule.inject =
+                Some(Inject { into, form: Default::default(), length: None, valid_for: None });
+            scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
+            let facts = Arc::make_mut(&mut scene.effect.facts);
+            (facts.tier, facts.upstream_key) = (Tier::Keyed, sent);
+            scene.intent.upstream_key = sends;
+            if reworded {
+                Arc::make_mut(&mut scene.intent.marks).content =
+                    Some(semel_core::digest::Digest::of(&[b"other words"]));
+            }
+            true
+        })
+    };
+    assert_eq!(with(7, 7, false), Decision::Resend);
+    assert_eq!(with(7, 8, false), Decision::Look, "under another key it is another effect");
+    assert_eq!(with(7, 7, true), Decision::Look);
+    assert_eq!(with(0, 8, false), Decision::Resend, "older records do not say");
+}
+
+#[test]
+fn what_may_be_sent_at_any_time_is_capped_by_the_storm() {
+    let with = |now: At| {
+        one(|scene, situation| {
+            situation.now = now;
+            scene.rule.class = Class::Convergent;
+            scene.rule.budget = 1;
+            scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
+            let facts = Arc::make_mut(&mut scene.effect.facts);
+            (facts.class, facts.tier) = (Class::Convergent, Tier::Convergent);
+            scene.effect.attempts.iter_mut().for_each(|attempt| attempt.resend = true);
+            true
+        })
+    };
+    assert_eq!(with(after(Duration::from_secs(1))), Decision::Refuse(Refusal::BudgetSpent));
+    assert_eq!(with(after(Duration::from_secs(61))), Decision::Resend);
+}
+
 #[test]
 fn a_key_is_relied_upon_only_while_it_certainly_lives() {
     let with = |now: At, attempts: bool, valid_for: Option<Duration>| {

@@ -273,3 +273,45 @@ fn upstreams_with_credentials_of_their_own_are_two_accounts() {
     assert_eq!([send("eu"), send("us"), send("eu"), send("us")], ["ran", "ran", "replayed", "replayed"]);
     assert_eq!(api.effects(), 2);
 }
+
+/// What a rule leaves out may be all that a query has.
+#[test]
+fn a_query_that_says_nothing_is_none() {
+    let stage = Stage::with(
+        "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nvolatile = [\"query.ts\"]\n",
+    );
+    for (path, outcome) in [
+        ("/a?ts=1", "ran"),
+        ("/a", "replayed"),
+        ("/a?", "replayed"),
+        ("/a?ts=2", "replayed"),
+        ("/a?x=1", "ran"),
+    ] {
+        assert_eq!(became(&stage.send("POST", path, JSON, "{}")).1, outcome, "{path}");
+    }
+}
+
+#[test]
+fn a_patch_of_another_kind_is_another() {
+    let stage = Stage::with("[[rule]]\nmatch = \"http:PATCH bank/*\"\nclass = \"consequential\"\n");
+    let patch = |kind: &str| became(&stage.send("PATCH", "/a", &format!("Content-Type: {kind}\r\n"), "{}")).1;
+    assert_eq!(patch("application/merge-patch+json"), "ran");
+    assert_eq!(patch("application/strategic-merge-patch+json"), "ran");
+    assert_eq!(patch("application/merge-patch+json; charset=utf-8"), "replayed");
+}
+
+#[test]
+fn a_number_where_a_key_stands_is_one() {
+    let stage = Stage::with(
+        "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n\
+         inject = { body = \"idempotency_key\", valid_for = \"1h\" }\n",
+    );
+    for (body, outcome) in [
+        (r#"{"a":1,"idempotency_key":1}"#, "ran"),
+        (r#"{"a":1,"idempotency_key":2}"#, "ran"),
+        (r#"{"a":1,"idempotency_key":1}"#, "replayed"),
+    ] {
+        assert_eq!(became(&stage.send("POST", "/a", JSON, body)).1, outcome, "{body}");
+    }
+    assert_eq!(stage.api.effects(), 2);
+}

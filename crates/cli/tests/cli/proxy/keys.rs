@@ -216,3 +216,59 @@ fn keys_that_an_sdk_makes_up_join_where_the_rule_names_what_counts() {
     assert!(sent.starts_with("semel_"), "{sent}");
     assert_eq!(stage.api.effects(), 1);
 }
+
+/// Rule 7. An upstream that goes by its keys would carry it out under each of them.
+#[test]
+fn a_lost_request_is_not_sent_again_under_another_key() {
+    let inject = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n\
+                  inject = { header = \"X-Key\", valid_for = \"24h\" }\n";
+    for (first, other) in [
+        ("X-Key: k\r\n", "X-Key: \"k\"\r\n"),
+        ("X-Key: k\r\n", "Idempotency-Key: k\r\n"),
+        ("Idempotency-Key: k\r\n", "X-Key: k\r\n"),
+    ] {
+        let mut stage = Stage::with(inject);
+        stage.api.next(Act::Hold);
+        let lost = stage.ask("POST", "/charges", &format!("{JSON}{first}"), "{}");
+        stage.api.has_heard(1);
+        stage.crash();
+        drop(lost);
+        let held = stage.send("POST", "/charges", &format!("{JSON}{other}"), "{}");
+        assert_eq!(became(&held), (423, "held".into(), "in_doubt".into()), "{first}{other}");
+        stage.api.release();
+        stage.send("POST", "/charges", &format!("{JSON}{first}"), "{}");
+        let keys = ["x-key", "idempotency-key"];
+        let heard = stage.api.heard();
+        let of = |n: usize| keys.map(|key| heard[n].header(key).map(str::to_owned));
+        assert_eq!((heard.len(), of(0)), (2, of(1)), "as before it is sent again: {first}");
+    }
+}
+
+/// A window says how long equal requests are one; the same key is the same request for ever.
+#[test]
+fn a_key_that_joins_is_the_same_request_after_the_window_too() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.order\"]\n\
+                caller_key = \"joins\"\nwindow = \"1s\"\n";
+    let stage = Stage::with(rule);
+    let first = stage.charge("k-1", r#"{"order":1}"#);
+    assert_eq!(became(&first).1, "ran");
+    stage.home.wait_until("its window is over", || became(&stage.charge("k-2", r#"{"order":1}"#)).1 == "ran");
+    assert_eq!(stage.api.effects(), 2, "another key after the window is another order");
+    for (key, expected) in [("k-1", &first.body), ("k-1", &first.body)] {
+        let again = stage.charge(key, r#"{"order":1}"#);
+        assert_eq!((became(&again).1.as_str(), &again.body), ("replayed", expected), "{key}");
+    }
+    assert_eq!(stage.api.effects(), 2);
+}
+
+#[test]
+fn what_a_connection_keeps_for_itself_is_no_key() {
+    let stage = Stage::with(
+        "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n\
+         inject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n",
+    );
+    let headers = format!("{JSON}Idempotency-Key: k\r\nConnection: Idempotency-Key, X-Other\r\n");
+    assert_eq!(stage.send("POST", "/charges", &headers, "{}").status, 201);
+    let key = stage.api.last().header("idempotency-key").map(str::to_owned);
+    assert!(key.is_some_and(|key| key.starts_with("semel_")), "it got one of semel's own");
+}
