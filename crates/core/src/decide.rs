@@ -18,6 +18,8 @@ pub struct Situation {
     /// The store may have forgotten claims of this record made before this instant, and nobody has accepted that yet.
     /// A record that was claimed, or whose loss was recorded, in the epoch at hand is whole.
     pub forgotten_before: Option<At>,
+    /// This very call has sent it before.
+    pub has_sent: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +104,7 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
         State::InFlight { attempt } => Decision::Join(*attempt),
         // Rule 9: a failover may have lost a later claim of it, or of the next effect.
         State::InDoubt(_) if situation.forgotten_before.is_some() => Decision::Unremembered,
-        State::InDoubt(_) => in_doubt(effect, intent, rule, situation.now),
+        State::InDoubt(_) => in_doubt(effect, intent, rule, situation),
         State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => {
             Decision::Refuse(Refusal::Refuted)
         }
@@ -187,9 +189,14 @@ fn next_may_be_lost(rule: &Rule, situation: &Situation) -> bool {
     situation.forgotten_before.is_some() && !matches!(rule.class, Class::Convergent | Class::Generate)
 }
 
-fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Decision {
+fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation) -> Decision {
+    let now = situation.now;
     if !may_resend(effect, intent, rule, now) {
         return Decision::Look;
+    }
+    if rule.class == Class::Convergent && !situation.has_sent {
+        // Whoever wants it once more gets it, as after a success. Only what semel repeats by itself is counted.
+        return Decision::Resend;
     }
     let resends = match rule.class {
         // What may be asked for at any time may be asked for as long as anybody wants it; what is capped is one storm.

@@ -249,8 +249,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             self.guess.learn(&found);
         }
         call.seen = found.newest.clone();
-        let situation =
-            Situation { now, fenced, forgotten_before: self.forgotten_before(&found, now).await? };
+        let forgotten_before = self.forgotten_before(&found, now).await?;
+        let situation = Situation { now, fenced, forgotten_before, has_sent: call.own.is_some() };
         if let Some(passed) = self.known_result(call, &found, now).await? {
             return Ok(Some(passed));
         }
@@ -393,7 +393,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         now: At,
     ) -> Result<Option<Passed>, Error> {
         let found = Found::nothing(call.key);
-        let situation = Situation { now, fenced: false, forgotten_before: None };
+        let situation = Situation { now, fenced: false, forgotten_before: None, has_sent: false };
         let Decision::Claim(claiming) = decide(None, call.intent, call.rule, &situation) else {
             return Ok(None);
         };

@@ -31,7 +31,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
             None => false,
         };
-        let situation = Situation { now, fenced, forgotten_before };
+        let situation = Situation { now, fenced, forgotten_before, has_sent: false };
         let decision = match key_of_another(intent, &found) {
             Some(refusal) => Decision::Refuse(refusal),
             None => decide(found.effect(), intent, rule, &situation),

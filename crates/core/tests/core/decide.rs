@@ -210,8 +210,12 @@ impl Scene {
         };
         // Old keys are older than their life whether or not the window is over.
         let now = DELIVERED.plus(if case.window_over { WINDOW } else { WINDOW - Duration::from_secs(1) });
-        let situation =
-            Situation { now, fenced: case.fenced, forgotten_before: case.forgotten.then_some(late()) };
+        let situation = Situation {
+            now,
+            fenced: case.fenced,
+            forgotten_before: case.forgotten.then_some(late()),
+            has_sent: true,
+        };
         let newest = (case.newest != Newest::Unseen).then_some(&*effect);
         decide(newest, intent, rule, &situation)
     }
@@ -482,7 +486,7 @@ fn every_case_is_spoken_of() {
 
 fn one(change: impl FnOnce(&mut Scene, &mut Situation) -> bool) -> Decision {
     let mut scene = Scene::set();
-    let mut situation = Situation { now: late(), fenced: false, forgotten_before: None };
+    let mut situation = Situation { now: late(), fenced: false, forgotten_before: None, has_sent: true };
     let known = change(&mut scene, &mut situation);
     decide(known.then_some(&scene.effect), &scene.intent, &scene.rule, &situation)
 }
@@ -645,9 +649,9 @@ fn a_key_protects_only_what_is_sent_under_it_as_before() {
 
 #[test]
 fn what_may_be_sent_at_any_time_is_capped_by_the_storm() {
-    let with = |now: At| {
+    let with = |now: At, has_sent: bool| {
         one(|scene, situation| {
-            situation.now = now;
+            (situation.now, situation.has_sent) = (now, has_sent);
             scene.rule.class = Class::Convergent;
             scene.rule.budget = 1;
             scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
@@ -657,8 +661,10 @@ fn what_may_be_sent_at_any_time_is_capped_by_the_storm() {
             true
         })
     };
-    assert_eq!(with(after(Duration::from_secs(1))), Decision::Refuse(Refusal::BudgetSpent));
-    assert_eq!(with(after(Duration::from_secs(61))), Decision::Resend);
+    let soon = after(Duration::from_secs(1));
+    assert_eq!(with(soon, true), Decision::Refuse(Refusal::BudgetSpent));
+    assert_eq!(with(after(Duration::from_secs(61)), true), Decision::Resend);
+    assert_eq!(with(soon, false), Decision::Resend, "somebody wants it once more");
 }
 
 #[test]

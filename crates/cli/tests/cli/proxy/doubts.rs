@@ -98,3 +98,16 @@ fn what_was_only_accepted_is_said_to_be_only_accepted() {
     assert_eq!((again.status, header(&again, "semel-evidence")), (202, Some("accepted")));
     assert_eq!(stage.api.effects(), 1);
 }
+
+/// On, off, on: an outage does not take the switch away.
+#[test]
+fn a_put_that_was_lost_in_an_outage_is_sent_for_whoever_wants_it_again() {
+    let stage = Stage::plain();
+    for _ in 0..3 {
+        stage.api.next(Act::Refuse(503, "", "{}"));
+    }
+    assert_eq!(stage.send("PUT", "/light", JSON, r#"{"on":true}"#).status, 423);
+    assert_eq!(became(&stage.send("PUT", "/light", JSON, r#"{"on":false}"#)).1, "ran");
+    let again = stage.send("PUT", "/light", JSON, r#"{"on":true}"#);
+    assert_eq!(became(&again).1, "ran", "{again:?}");
+}
