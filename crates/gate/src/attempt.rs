@@ -270,9 +270,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.
     pub(crate) fn own_attempt_failed(&self, sent: Sent, effect: &Effect) -> Passed {
+        let mut passed = self.did_not_happen(effect);
+        passed.answer.data = sent.data;
+        passed
+    }
+
+    pub(crate) fn did_not_happen(&self, effect: &Effect) -> Passed {
         let mut passed = held(effect, wording::upstream_refused(effect), OutcomeWord::Ran);
         passed.answer.effect = semel_core::answer::EffectWord::None;
-        passed.answer.data = sent.data;
         passed
     }
 

@@ -250,7 +250,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         call.seen = found.newest.clone();
         let forgotten_before = self.forgotten_before(&found, now).await?;
-        let situation = Situation { now, fenced, forgotten_before, has_sent: call.own.is_some() };
+        let has_sent = call.own.is_some() || call.upstream.has_sent();
+        let situation = Situation { now, fenced, forgotten_before, has_sent };
         if let Some(passed) = self.known_result(call, &found, now).await? {
             return Ok(Some(passed));
         }
@@ -263,6 +264,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             // Its claim was lost and nobody distrusts the store any more; still, this call has sent once.
             Decision::Claim(_) if call.own.is_some() => Ok(Some(in_doubt(call, &found, None))),
+            // What this call has sent did not happen, or it happened and somebody else has the answer. It is not made
+            // again here: the caller decides.
+            Decision::Claim(_) if has_sent && found.effect().is_some() => {
+                Ok(Some(self.sent_before(found, now)))
+            }
             // Boxed, so that a call that only waits is small: thousands may wait for one.
             Decision::Claim(claiming) => {
                 Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await
@@ -381,6 +387,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// the claim would have to wait for anything: if it is a repeat after all, it need not.
     fn guesses<U: Upstream>(&self, call: &mut Call<'_, U>) -> bool {
         let plain = call.intent.alias.is_none() && call.intent.turn.is_none() && !asks_first(call);
+        let plain = plain && !call.upstream.has_sent();
         let guesses = call.sight == Sight::NotYet && plain && self.guess.is_new();
         guesses && !self.ledger.store().is_hindered() && call.upstream.is_at_hand()
     }
@@ -403,6 +410,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             self.guess.was_wrong();
         }
         Ok(passed)
+    }
+
+    /// What became of something that this call sent when it last looked.
+    fn sent_before(&self, found: Found, now: At) -> Passed {
+        match found.effect() {
+            Some(effect) if matches!(effect.state, State::NotApplied(_)) => self.did_not_happen(effect),
+            _ => joined_answer(found, now),
+        }
     }
 
     pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Option<(Digest, Revision)>, bool), Error> {

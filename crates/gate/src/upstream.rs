@@ -27,6 +27,11 @@ pub trait Upstream: Send {
         true
     }
 
+    /// Whether this very call has sent something before: a caller that looks again after its timeout is no new one.
+    fn has_sent(&self) -> bool {
+        false
+    }
+
     /// Carries out one attempt and reads its answer.
     fn send(&mut self, sending: Sending<'_>) -> impl Future<Output = Sent> + Send;
 

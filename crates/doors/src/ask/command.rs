@@ -12,6 +12,7 @@ use semel_gate::clock::{Clock, SystemClock};
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
+use tokio::runtime::Handle;
 
 pub async fn ask(argv: &[Template], asker: &Asker<'_>) -> Result<Heard, String> {
     let places = asker.matter.places();
@@ -21,10 +22,12 @@ pub async fn ask(argv: &[Template], asker: &Asker<'_>) -> Result<Heard, String> 
     if let Some(signals) = asker.signals {
         return run(&words, &shell, signals);
     }
-    let asked = tokio::task::spawn_blocking(move || {
-        run(&words, &shell, &Signals::unheard().map_err(|error| error.to_string())?)
-    });
-    asked.await.unwrap_or_else(|error| Err(error.to_string()))
+    let unheard = move || run(&words, &shell, &Signals::unheard().map_err(|error| error.to_string())?);
+    match Handle::try_current() {
+        Ok(runtime) => runtime.spawn_blocking(unheard).await.unwrap_or_else(|error| Err(error.to_string())),
+        // `semel run` has none, and nobody else to wait for.
+        Err(_) => unheard(),
+    }
 }
 
 fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<Heard, String> {

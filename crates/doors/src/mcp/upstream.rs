@@ -182,6 +182,10 @@ impl Upstream for ToolUpstream<'_> {
         self.server.link.ready().await.map_err(|why| NotStarted { why, data: Value::Null })
     }
 
+    fn has_sent(&self) -> bool {
+        self.sent.load(Ordering::Relaxed)
+    }
+
     /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let request = self.request(&sending);

@@ -18,6 +18,7 @@ use semel_core::intent::Intent;
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -43,6 +44,8 @@ pub struct Guarded {
     pub intent: Intent,
     /// When it came, on the monotonic clock.
     pub came: Duration,
+    /// Something went to the upstream on its behalf.
+    pub sent: AtomicBool,
 }
 
 /// What a request came to.

@@ -34,6 +34,7 @@ use semel_gate::clock::Clock;
 use semel_gate::counts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// All that is offered, by name.
@@ -193,6 +194,7 @@ impl Taken<'_> {
             understood,
             intent,
             came,
+            sent: AtomicBool::new(false),
         });
         if !wishes.dry_run {
             return Ok(guard::guard(guarded).await);

@@ -28,6 +28,7 @@ use semel_gate::upstream::{NotStarted, ProbeAnswer, Recorded, Seen, Sending, Sen
 use serde_json::{Value, json};
 use std::pin::pin;
 use std::sync::Weak;
+use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 /// What of an unclear answer is shown: enough to see what it was.
@@ -287,8 +288,13 @@ impl Upstream for HttpUpstream<'_> {
         Ok(())
     }
 
+    fn has_sent(&self) -> bool {
+        self.guarded.sent.load(Ordering::Relaxed)
+    }
+
     /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
+        self.guarded.sent.store(true, Ordering::Relaxed);
         let recorded = sending.recorded.as_ref();
         match self.exchange(recorded).await {
             Ok(response) => self.read(recorded, response).await,

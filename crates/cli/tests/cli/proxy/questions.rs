@@ -42,6 +42,21 @@ fn a_probe_that_cannot_tell_leaves_the_doubt() {
     assert_eq!(stage.api.effects(), 1);
 }
 
+/// After the rule's timeout the caller looks again. It is the same call, and it has sent.
+#[test]
+fn a_no_that_counts_after_the_timeout_lets_the_next_call_run_and_not_this_one() {
+    let rule = PROBED.replace("class =", "timeout = \"100ms\"\nwait = \"20s\"\nclass =");
+    let stage = Stage::with(&rule.replace("quiet = \"0s\"", "quiet = \"500ms\""));
+    stage.api.shows("/charges?invoice=7", r#"{"data":[]}"#);
+    stage.api.next(Act::Refuse(500, "", "{}"));
+    let first = stage.send("POST", "/charges", JSON, r#"{"invoice":7}"#);
+    assert_eq!(became(&first), (424, "ran".into(), "upstream_refused".into()), "{first:?}");
+    let posts = || stage.api.heard().iter().filter(|heard| heard.first().starts_with("POST")).count();
+    assert_eq!(posts(), 1, "it was sent once");
+    assert_eq!(became(&stage.send("POST", "/charges", JSON, r#"{"invoice":7}"#)).1, "ran");
+    assert_eq!((posts(), stage.api.effects()), (2, 1));
+}
+
 #[test]
 fn a_success_that_is_not_true_is_refuted_and_not_repeated() {
     let rule = r#"

@@ -49,6 +49,18 @@ fn a_yes_makes_it_done_with_the_reply_that_was_found() {
     }
 }
 
+/// After the rule's timeout the caller looks again. It is the same call, and it has sent.
+#[test]
+fn a_no_that_counts_after_the_timeout_does_not_send_again() {
+    let rule =
+        format!("timeout = \"100ms\"\n{}", rule("./list_orders", "500ms")).replace("\"2s\"", "\"20s\"");
+    let stage = Stage::with_calls(&TOOLS, calls(sees(json!([])))).rule("create_order", &rule);
+    let mut line = stage.open();
+    let first = line.call("create_order", json!({"order": "1001"}));
+    assert!(text(&first).contains("did not happen"), "{first}");
+    assert_eq!(stage.world().len(), 1, "the server lied; but it was called once");
+}
+
 /// The first call has sent, so it is told that it did not happen; the next one may run.
 #[test]
 fn a_no_after_quiet_lets_the_next_call_run() {
