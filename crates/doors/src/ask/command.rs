@@ -2,6 +2,7 @@
 
 use super::heard::{Heard, Kind};
 use super::means::Shell;
+use super::pages::goes_on;
 use super::{ANSWER_BYTES_MAX, Asker, TAKES_MAX};
 use crate::command::child::{self, Plan, Signals};
 use crate::command::program;
@@ -50,10 +51,9 @@ fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<Heard, Stri
         return Err("it did not end in time, or said too much".into());
     }
     let printed = ended.stdout.kept;
-    Ok(Heard {
-        resp: response(ended.status, &printed),
-        kind: Kind::Command { exit: ended.status.code(), printed },
-    })
+    let resp = response(ended.status, &printed);
+    let part = goes_on(&resp);
+    Ok(Heard { resp, kind: Kind::Command { exit: ended.status.code(), printed }, part })
 }
 
 /// `resp.exit`, `resp.text`, and the members of its output if that is JSON.

@@ -8,6 +8,8 @@ use semel_core::policy::expression::{EvalError, Expression};
 pub struct Heard {
     pub resp: Json,
     pub kind: Kind,
+    /// The answer says of itself that there is more, in this word.
+    pub part: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -16,8 +18,6 @@ pub enum Kind {
     Http {
         status: u16,
         headers: Json,
-        /// The answer says of itself that there is more, in this word.
-        part: Option<&'static str>,
     },
     Command {
         /// `None`: it died by a signal.

@@ -3,6 +3,7 @@
 use super::heard::{Heard, Kind};
 use super::matter::Lent;
 use super::origins::{Origin, Whose};
+use super::pages::goes_on;
 use super::{ANSWER_BYTES_MAX, Asker, TAKES_MAX};
 use crate::http::body;
 use crate::http::client::Client;
@@ -11,10 +12,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, header};
 use http_body_util::Full;
 use semel_core::json::{self, Json};
-
-/// Members and parameters by which APIs say that a list goes on.
-pub const MORE: [&str; 7] =
-    ["has_more", "hasMore", "next_cursor", "nextCursor", "next_page_token", "nextPageToken", "hasNextPage"];
 
 pub async fn ask(method: &str, url: &str, asker: &Asker<'_>) -> Result<Heard, String> {
     let (target, headers) = address(url, asker)?;
@@ -30,9 +27,9 @@ pub async fn ask(method: &str, url: &str, asker: &Asker<'_>) -> Result<Heard, St
     });
     let (head, body) = asked.await.map_err(|_| format!("{about} did not answer"))??;
     let resp = content(&head.headers, &body)?;
-    let part = goes_on(&head.headers, &resp);
+    let part = has_next(&head.headers).then(|| LINK.to_owned()).or_else(|| goes_on(&resp));
     let headers = shown(&head.headers);
-    Ok(Heard { resp, kind: Kind::Http { status: head.status.as_u16(), headers, part } })
+    Ok(Heard { resp, kind: Kind::Http { status: head.status.as_u16(), headers }, part })
 }
 
 /// Where to ask, and what the operator sends there; the caller's own credential goes to its own upstream alone.
@@ -106,19 +103,12 @@ pub fn content(headers: &HeaderMap, body: &[u8]) -> Result<Json, String> {
     }
 }
 
-/// The word by which an answer says that it is one page of several.
-fn goes_on(headers: &HeaderMap, resp: &Json) -> Option<&'static str> {
-    let links = headers.get_all(header::LINK).iter().filter_map(|link| link.to_str().ok());
-    let next = |link: &str| link.contains("rel=\"next\"") || link.contains("rel=next");
-    if links.into_iter().any(next) {
-        return Some("Link: rel=\"next\"");
-    }
-    let more = |value: &Json| match value {
-        Json::Bool(more) => *more,
-        Json::String(cursor) => !cursor.is_empty(),
-        _ => false,
-    };
-    MORE.into_iter().find(|name| resp.get(name).is_some_and(more))
+/// What leads to the next page of several, beside what stands in an answer itself.
+pub const LINK: &str = "Link: rel=\"next\"";
+
+fn has_next(headers: &HeaderMap) -> bool {
+    let mut links = headers.get_all(header::LINK).iter().filter_map(|link| link.to_str().ok());
+    links.any(|link| link.contains("rel=\"next\"") || link.contains("rel=next"))
 }
 
 /// Names in lower case; of those that come twice, the values side by side, as HTTP joins them.
@@ -183,13 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_goes_on_says_so() {
+    fn a_link_leads_to_the_next_page() {
         let link = |value: &str| HeaderMap::from_iter([(header::LINK, value.parse().unwrap())]);
-        assert!(goes_on(&link("<https://x/?page=2>; rel=\"next\""), &Json::Null).is_some());
-        assert!(goes_on(&link("<https://x/?page=1>; rel=\"prev\""), &Json::Null).is_none());
-        let body = |text: &str| goes_on(&HeaderMap::new(), &json::parse(text).unwrap());
-        assert_eq!(body(r#"{"has_more": true}"#), Some("has_more"));
-        assert_eq!(body(r#"{"next_cursor": "abc"}"#), Some("next_cursor"));
-        assert_eq!(body(r#"{"has_more": false, "next_cursor": ""}"#), None);
+        assert!(has_next(&link("<https://x/?page=2>; rel=\"next\"")));
+        assert!(!has_next(&link("<https://x/?page=1>; rel=\"prev\"")));
     }
 }

@@ -10,6 +10,7 @@ pub mod http;
 pub mod matter;
 pub mod means;
 pub mod origins;
+mod pages;
 pub mod told;
 mod tool;
 

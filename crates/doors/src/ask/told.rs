@@ -1,6 +1,7 @@
 //! What an answer says: yes, no, or nothing. A failing read, a page of several and an expression that fails say nothing.
 
 use super::heard::{Heard, Kind};
+use super::http::LINK;
 use super::matter::Matter;
 use semel_core::json::Json;
 use semel_core::policy::expression::Expression;
@@ -43,9 +44,9 @@ fn answers(expression: &Expression, matter: &Matter<'_>, heard: &Heard) -> Resul
         readable(status, expression)?;
     }
     let said = heard.eval_bool(expression, matter).map_err(|error| error.to_string())?;
-    match heard.kind {
+    match &heard.part {
         // What is not on this page may be on the next; an expression that speaks of that has thought of it.
-        Kind::Http { part: Some(word), .. } if !said && !speaks_of_pages(expression) => {
+        Some(word) if !said && !speaks_of(word, expression) => {
             Err(format!("it is not there, but there is more to read ({word})"))
         }
         _ => Ok(said),
@@ -64,9 +65,8 @@ fn readable(status: u16, expression: &Expression) -> Result<(), String> {
     }
 }
 
-fn speaks_of_pages(expression: &Expression) -> bool {
-    let source = expression.source();
-    ["resp_headers", "size("].iter().chain(&super::http::MORE).any(|word| source.contains(word))
+fn speaks_of(word: &str, expression: &Expression) -> bool {
+    expression.source().contains(if word == LINK { "resp_headers" } else { word })
 }
 
 /// Without an expression the exit code of a command answers.
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use semel_core::json;
 
-    fn says(expression: &str, status: u16, part: Option<&'static str>, body: &str) -> Result<bool, String> {
+    fn says(expression: &str, status: u16, part: Option<&str>, body: &str) -> Result<bool, String> {
         let arguments = json::parse(r#"{"args": {"id": "ch_1"}}"#).unwrap();
         let matter = Matter {
             action: "http:POST x/charges",
@@ -103,7 +103,8 @@ mod tests {
             lent: Lent::Nothing,
         };
         let headers = json::parse(r#"{"x-total": "1"}"#).unwrap();
-        let heard = Heard { resp: json::parse(body).unwrap(), kind: Kind::Http { status, headers, part } };
+        let kind = Kind::Http { status, headers };
+        let heard = Heard { resp: json::parse(body).unwrap(), kind, part: part.map(str::to_owned) };
         answers(&Expression::compile(expression).unwrap(), &matter, &heard)
     }
 
@@ -143,5 +144,8 @@ mod tests {
         assert!(says(thought_of, 200, Some("has_more"), items).is_err());
         let newest_only = "resp.items.exists(i, i == args.id) || !resp.has_more && false";
         assert_eq!(says(newest_only, 200, Some("has_more"), items), Ok(false));
+        let counted = "size(resp.items.filter(i, i == args.id)) > 0";
+        assert!(says(counted, 200, Some("has_more"), items).is_err(), "to count is not to have seen all");
+        assert!(says("resp_headers['link'] == ''", 200, Some(LINK), items).is_err(), "it fails");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::heard::{Heard, Kind};
 use super::matter::Lent;
+use super::pages::goes_on;
 use super::{Asker, TAKES_MAX, means};
 use crate::mcp::era;
 use crate::mcp::members::{Members, quoted};
@@ -64,5 +65,11 @@ async fn asked(
     if failed || result.is_true("isError") || !complete {
         return Err(format!("{action} answered with an error"));
     }
-    Ok(Heard { resp: word::value(&result), kind: Kind::Tool })
+    let resp = word::value(&result);
+    // A tool may speak of the page beside what it found, and where it has text and structure in either.
+    let part = goes_on(&resp).or_else(|| {
+        let result = semel_core::json::parse(body).ok()?;
+        ["structuredContent", "_meta"].iter().find_map(|member| goes_on(result.get(member)?))
+    });
+    Ok(Heard { resp, kind: Kind::Tool, part })
 }

@@ -49,6 +49,20 @@ fn a_yes_makes_it_done_with_the_reply_that_was_found() {
     }
 }
 
+#[test]
+fn a_no_from_one_page_of_several_says_nothing() {
+    let page = json!({"orders": [], "pagination": {"has_next": true}}).to_string();
+    let result = json!({"content": [{"type": "text", "text": page}]}).to_string();
+    let stage = stage(json!({"effect": false, "raw": result}), "./list_orders", "0s");
+    let mut line = stage.open();
+    for _ in 0..2 {
+        let held = line.call("create_order", json!({"order": "1001"}));
+        assert_in_doubt(&held);
+        assert!(held.to_string().contains("there is more to read (has_next)"), "{held}");
+    }
+    assert_eq!(stage.world().len(), 1);
+}
+
 /// After the rule's timeout the caller looks again. It is the same call, and it has sent.
 #[test]
 fn a_no_that_counts_after_the_timeout_does_not_send_again() {
