@@ -15,6 +15,7 @@ pub mod observe;
 mod owed;
 mod pass;
 mod reply;
+mod steady;
 pub mod undo;
 pub mod upstream;
 mod would;
@@ -36,6 +37,8 @@ use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
 use semel_ledger::{Found, Ledger, failpoint};
 use std::sync::Arc;
+use std::time::Duration;
+use steady::Steady;
 
 /// The engine: a ledger, a clock, and the one path between them.
 #[derive(Debug)]
@@ -48,12 +51,14 @@ pub struct Gate<S, H, E, C> {
     pub observer: Option<Arc<dyn Observer>>,
     debts: Debts,
     guess: Guess,
+    steady: Steady,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
         let (counts, debts, guess) = (Arc::default(), Debts::default(), Guess::default());
-        Gate { ledger, clock, mode, counts, observer: None, debts, guess }
+        let steady = Steady::from(clock.now(), clock.elapsed());
+        Gate { ledger, clock, mode, counts, observer: None, debts, guess, steady }
     }
 
     #[must_use]
@@ -70,6 +75,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Adds what was counted since the last time to the ledger's own counts.
     pub async fn write_counts(&self) -> Result<(), Error> {
         Ok(self.counts.write(&self.ledger, Day::of(self.clock.now())).await?)
+    }
+
+    /// Whether a probe's "no" may count that does so after `quiet`: not as long as the clock has jumped (rule 2).
+    pub fn may_count_no(&self, quiet: Duration) -> bool {
+        self.steady.has_been_for(quiet, self.clock.now(), self.clock.elapsed())
     }
 
     pub(crate) fn tell(&self, told: &Told<'_>) {

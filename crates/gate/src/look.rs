@@ -51,7 +51,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(None)
             }
             ProbeAnswer::No => {
-                if let Some(cleared) = self.ledger.probed(found, Probed::No { quiet }, asked_at).await? {
+                if self.may_count_no(quiet)
+                    && let Some(cleared) = self.ledger.probed(found, Probed::No { quiet }, asked_at).await?
+                {
                     self.tell_cleared(Some(&cleared));
                     return Ok(None);
                 }

@@ -92,7 +92,12 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             return Err(about("was not found, but when? asked_ms_ago says how long ago it was asked"));
         }
     };
-    let Some(changed) = gate.ledger.probed(&seen, probed, asked_at).await? else {
+    let counts = match &probed {
+        Probed::No { quiet } => gate.may_count_no(*quiet),
+        Probed::Yes { .. } => true,
+    };
+    let changed = if counts { gate.ledger.probed(&seen, probed, asked_at).await? } else { None };
+    let Some(changed) = changed else {
         let detail = "was not found, but it may still be carried out; ask again later";
         return Err(about(detail).with("is_it_safe_to_retry", "wait"));
     };

@@ -375,6 +375,24 @@ fn a_ruling_ends_a_doubt_and_reopening_brings_it_back() {
     assert_eq!(script.sent(), 2);
 }
 
+/// Rule 2: no change of a clock makes anything claimable.
+#[test]
+fn a_clock_that_jumps_forward_does_not_make_a_no_count() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.wait = Duration::ZERO;
+    let gate = house.gate();
+    let script = Script::answers([unclear(), success()]).probes([ProbeAnswer::No]);
+    house.pass(&gate, &wish, &script);
+    house.clock.jump(3_600_000_000);
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+    house.wait(seconds(4));
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+    assert_eq!(script.sent(), 1);
+    house.wait(seconds(2));
+    assert!(house.pass(&gate, &wish, &script).answer.ok, "it has been quiet for as long as the rule says");
+    assert_eq!(script.sent(), 2);
+}
+
 // Sending again.
 
 #[test]
