@@ -4,6 +4,7 @@
 use crate::entropy::Entropy;
 use crate::holders::Holders;
 use crate::ledger::{Found, Ledger};
+use crate::rulings::is_unconfirmed;
 use crate::store::{Revision, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
@@ -25,7 +26,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let Some(seen_effect) = seen.effect() else { return Ok(false) };
         let known = self.occurrence(seen.key, seen_effect.occurrence.number).await?;
         let Some(known) = known.filter(|known| known.effect.id == seen_effect.id) else { return Ok(false) };
-        if !matches!(known.effect.state, State::Applied(_)) {
+        if !is_unconfirmed(&known.effect) {
             return Ok(false);
         }
         let data = serde_json::json!({"what": what});

@@ -7,7 +7,7 @@ use crate::store::{ReplyChange, Store};
 use crate::{Error, journal};
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
-use semel_core::effect::{Reply, Ruling, State};
+use semel_core::effect::{Effect, Evidence, Reply, Ruling, State};
 use semel_core::ids::{EffectId, Reason};
 use semel_core::lifecycle::Event;
 use semel_core::time::At;
@@ -124,23 +124,35 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Records that a question after a reported success was answered: it is true.
     pub async fn confirmed(&self, seen: &Found, now: At) -> Result<bool, Error> {
-        self.change_applied(seen, &Event::Confirmed, now).await
+        if self.change_applied(seen, &Event::Confirmed, now).await? {
+            return Ok(true);
+        }
+        // Somebody else may have asked too.
+        let found = self.find(seen.key).await?;
+        let same = |effect: &&Effect| seen.effect().is_some_and(|seen| seen.id == effect.id);
+        Ok(found.effect().filter(same).is_some_and(|effect| {
+            matches!(&effect.state, State::Applied(applied) if applied.evidence == Evidence::Confirmed)
+        }))
     }
 
-    /// Records that it is not true.
+    /// Records that it is not true. `false`: it stands. Somebody else has seen that it is true, and this read lagged; or
+    /// it has been taken back since, and there is nothing to be seen of it.
     pub async fn refuted(&self, seen: &Found, what: String, now: At) -> Result<bool, Error> {
+        if let Some(effect) = seen.effect()
+            && self.undo_has_begun(effect).await?
+        {
+            return Ok(false);
+        }
         let event = Event::Refuted { what: what.clone(), at: now };
         Ok(self.change_applied(seen, &event, now).await? || self.disprove(seen, what, now).await?)
     }
 
-    /// Changes a success that was seen. `false`: the record has gone on, or is no success any more.
+    /// Changes a success that was seen. `false`: the record has gone on, or is no success any more that could change so.
     async fn change_applied(&self, seen: &Found, event: &Event, now: At) -> Result<bool, Error> {
         let id = seen.effect().map(|effect| effect.id);
         for _ in 0..RACES_MAX {
             let found = self.find(seen.key).await?;
-            let is_it = found
-                .effect()
-                .is_some_and(|effect| Some(effect.id) == id && matches!(effect.state, State::Applied(_)));
+            let is_it = found.effect().is_some_and(|effect| Some(effect.id) == id && is_unconfirmed(effect));
             if !is_it {
                 return Ok(false);
             }
@@ -162,4 +174,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let data = serde_json::json!({"action": action, "subject": subject});
         self.note(journal::note("prevented", None, run_key, data, now), crate::store::Durability::Lazy).await
     }
+}
+
+/// A success that nobody but its upstream has vouched for.
+pub(crate) fn is_unconfirmed(effect: &Effect) -> bool {
+    let State::Applied(applied) = &effect.state else { return false };
+    matches!(applied.evidence, Evidence::Accepted | Evidence::Reported)
 }

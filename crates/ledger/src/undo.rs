@@ -26,8 +26,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// What took this effect back.
     pub async fn undone(&self, effect: &Effect) -> Result<Option<Undone>, Error> {
-        if effect.undone.is_some() || !may_be_undone(effect) {
+        if !may_be_undone(effect) {
             return Ok(effect.undone);
+        }
+        if let Some(undone) = effect.undone
+            && self.still_stands(undone).await?
+        {
+            return Ok(Some(undone));
         }
         let undo = self.find(undo_key(&self.secret, &effect.facts.tenant, effect.id)).await?;
         if let Some(undone) = undo.effect().and_then(|undo| taken_back(undo, effect.id)) {
@@ -38,6 +43,23 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             return Ok(None);
         }
         self.undone_before_the_epoch(effect.id).await
+    }
+
+    /// Whether an undo of it may have done something.
+    pub(crate) async fn undo_has_begun(&self, effect: &Effect) -> Result<bool, Error> {
+        let undo = self.find(undo_key(&self.secret, &effect.facts.tenant, effect.id)).await?;
+        let may_have_done = undo.effect().is_some_and(|undo| !matches!(undo.state, State::NotApplied(_)));
+        Ok(may_have_done || self.undone(effect).await?.is_some())
+    }
+
+    /// Whether an undo that was written down has not been disproved since, or ruled not to have happened.
+    async fn still_stands(&self, undone: Undone) -> Result<bool, Error> {
+        match self.by_id(undone.by).await {
+            Ok((_, undo)) => Ok(matches!(undo.effect.state, State::Applied(_))),
+            // Retention has dropped it.
+            Err(Error::NoSuchEffect(_)) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     async fn undone_before_the_epoch(&self, id: EffectId) -> Result<Option<Undone>, Error> {
@@ -57,10 +79,19 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Writes down that the newest effect of a record was undone, if it was and that is missing.
     pub(crate) async fn linked(&self, mut found: Found) -> Result<Found, Error> {
         for _ in 0..RACES_MAX {
-            let Some(effect) = found.effect().filter(|effect| effect.undone.is_none()) else {
-                return Ok(found);
+            let Some(effect) = found.effect() else { return Ok(found) };
+            let (written, undone) = (effect.undone, self.undone(effect).await?);
+            let undone = match (written, undone) {
+                (None, Some(undone)) => undone,
+                (written, undone) if written == undone => return Ok(found),
+                // What was written down was taken back; the undo's own record says so.
+                (_, undone) => {
+                    if let Some(known) = &mut found.newest {
+                        Arc::make_mut(known).effect.undone = undone;
+                    }
+                    return Ok(found);
+                }
             };
-            let Some(undone) = self.undone(effect).await? else { return Ok(found) };
             match Box::pin(self.write(&found, Change::to(&Event::Undone(undone), undone.at))).await {
                 Ok(Written::Done(changed)) => return Ok(changed.found),
                 Ok(Written::Moved) => found = self.find(found.key).await?,

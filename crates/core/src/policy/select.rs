@@ -71,6 +71,9 @@ impl Policy {
 
     /// Why nobody can let an effect happen once more, where its rule says so.
     pub fn never_again(&self, facts: &Facts) -> Option<String> {
+        if facts.undoes.is_some() {
+            return Some("it takes something back, which is done once".to_owned());
+        }
         let rule = self.rule_kept(&facts.action, &facts.rule);
         let never = rule.again == Again::Never;
         never.then(|| format!("{} says again = \"never\", so no call runs once more", rule.origin))

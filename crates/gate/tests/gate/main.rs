@@ -9,3 +9,4 @@ mod keys;
 mod occurrences;
 mod scenarios;
 mod simulation;
+mod truths;

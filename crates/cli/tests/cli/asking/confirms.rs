@@ -169,6 +169,26 @@ fn what_a_client_says_that_it_did_is_asked_about_too() {
     assert_eq!(bank.heard().len(), 2);
 }
 
+/// What was taken back is not there, and was there all the same.
+#[test]
+fn what_was_undone_meanwhile_is_not_refuted() {
+    let home = Home::new();
+    home.file(
+        "semel.toml",
+        "[[rule]]\nmatch = \"cli:sh *\"\nclass = \"consequential\"\n[rule.confirm]\n\
+         cmd = [\"test\", \"-e\", \"shown\"]\nok = \"resp.exit == 0\"\nwithin = \"3s\"\n\
+         [rule.undo]\ncmd = [\"touch\", \"taken-back\"]\n",
+    );
+    let mut first = home.start(&[], CHARGE);
+    home.wait_until("it is done", || home.effects() == 1 && state(&home).0 == "applied");
+    let id = home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().expect("an id").to_owned();
+    let undone = home.semel(["ledger", "undo", &id, "--reason", "a mistake"]);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert!(first.wait().expect("it ends").success());
+    let shown = home.json(["ledger", "show", &id]).to_string();
+    assert!(shown.contains("\"applied\"") && !shown.contains("disproved"), "{shown}");
+}
+
 /// A person who presses Ctrl-C is not kept until the rule's time is over.
 #[test]
 fn whoever_is_asked_to_end_stops_asking() {

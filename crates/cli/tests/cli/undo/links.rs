@@ -59,6 +59,32 @@ fn sixteen_who_want_it_back_at_once_get_one_undo() {
     assert_eq!((ran, till.refunds()), (1, 1));
 }
 
+/// The link follows the undo's own record: what was written down of it can be taken back.
+#[test]
+fn an_undo_that_did_not_happen_after_all_can_be_made_again() {
+    let till = Till::new();
+    let charge = till.charged("7");
+    super::script(&till.home, "refund.sh", "exit 7");
+    let refund = id(&till.undo(&charge).json());
+    let rule = |words: [&str; 2]| {
+        let ruled = till.home.semel([&["ledger"][..], &words, &[&refund, "--reason", "seen"]].concat());
+        assert_eq!(ruled.code, Some(0), "{ruled:?}");
+    };
+    rule(["resolve", "--applied"]);
+    assert_eq!(till.show(&charge)["undone"]["by"], refund.as_str());
+    let again = till.home.semel(["ledger", "again", &refund, "--reason", "twice"]);
+    assert!(again.code != Some(0) && again.stderr.contains("done once"), "{again:?}");
+    let reopened = till.home.semel(["ledger", "reopen", &refund, "--reason", "not so sure"]);
+    assert_eq!(reopened.code, Some(0), "{reopened:?}");
+    rule(["resolve", "--not-applied"]);
+    assert!(till.show(&charge)["undone"].is_null(), "{}", till.show(&charge));
+    assert!(till.charge(&[], "7").json()["undone_by"].is_null());
+    super::script(&till.home, "refund.sh", "echo \"$1\" >> refunds; echo \"refunded $1\"");
+    let undone = till.undo(&charge);
+    assert_eq!((undone.code, &undone.json()["outcome"]), (Some(0), &"ran".into()), "{undone:?}");
+    assert_eq!((till.refunds(), &till.show(&charge)["undone"]["by"]), (1, &refund.as_str().into()));
+}
+
 #[test]
 fn a_repeat_of_what_was_undone_is_told_so_and_can_be_done_anew_on_purpose() {
     let till = Till::new();
