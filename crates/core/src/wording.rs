@@ -173,6 +173,9 @@ pub fn cancelled(run: &str, effect: Option<&Effect>) -> Trouble {
     let before = match effect.map(|effect| (&effect.state, effect.id)) {
         Some((State::Applied(_), id)) => format!(" The same call had been done before ({id})."),
         Some((State::InDoubt(_), id)) => format!(" The same call is in doubt ({id})."),
+        Some((State::InFlight { .. }, id)) => {
+            format!(" The same call is still running ({id}) and may be done.")
+        }
         _ => String::new(),
     };
     Trouble {

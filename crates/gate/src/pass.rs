@@ -361,7 +361,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             // It was sent and is in doubt; that it may not be sent again is the smaller news.
             Decision::Refuse(_) if call.own.is_some() => Ok(Some(in_doubt(call, &found, None))),
             Decision::Refuse(refusal) => {
-                if refusal == Refusal::Cancelled {
+                let unfenced = Situation { fenced: false, ..situation };
+                // What is answered from the record, or is happening already, was not kept from anything.
+                let would_start = || {
+                    let decision = decide(found.effect(), call.intent, call.rule, &unfenced);
+                    matches!(decision, Decision::Claim(_) | Decision::Resend)
+                };
+                if refusal == Refusal::Cancelled && would_start() {
                     let intent = call.intent;
                     self.ledger.prevented(intent.run_key, &intent.action, &intent.subject, now).await?;
                 }

@@ -1,7 +1,7 @@
 //! From what the ledger knows to the answer that goes out.
 
 use crate::upstream::{NotStarted, Sent};
-use semel_core::answer::{Answer, EffectWord, OutcomeWord, Trouble};
+use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Trouble};
 use semel_core::class::{Class, Tier};
 use semel_core::decide::Refusal;
 use semel_core::effect::{Effect, Evidence, Reply, State};
@@ -86,7 +86,7 @@ impl Passed {
     /// Nothing was sent, for a reason that concerns this effect.
     pub fn refused(effect: &Effect, trouble: Trouble) -> Passed {
         let outcome = match trouble.code {
-            semel_core::answer::Code::HeldForPerson => OutcomeWord::Held,
+            Code::HeldForPerson => OutcomeWord::Held,
             _ => OutcomeWord::Refused,
         };
         refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null)
@@ -242,7 +242,13 @@ pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent
         semel_core::answer::Code::HeldForPerson => OutcomeWord::Held,
         _ => OutcomeWord::Refused,
     };
-    refused(effect, rule.tier(), trouble, outcome, Value::Null)
+    // Whoever waited for it must not be told that nothing happens.
+    let may_happen = trouble.code == Code::Cancelled && effect.is_some_and(Effect::is_open);
+    let mut passed = refused(effect, rule.tier(), trouble, outcome, Value::Null);
+    if may_happen {
+        passed.answer.effect = EffectWord::Unknown;
+    }
+    passed
 }
 
 /// An answer about somebody's open effect.

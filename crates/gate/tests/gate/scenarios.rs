@@ -539,6 +539,21 @@ fn a_lookalike_of_a_doubt_is_held_and_the_differing_path_is_named() {
 // Cancelling.
 
 #[test]
+fn what_has_happened_or_is_happening_was_not_prevented() {
+    for late in [false, true] {
+        let (house, wish) = (House::new(), Wish::consequential().in_run("a"));
+        let gate = house.gate();
+        let script = Script::answers([if late { unclear() } else { success() }]);
+        house.pass(&gate, &wish, &script);
+        let cancel = || block_on(gate.ledger.cancel(TENANT, "a", false, None, house.clock.now())).unwrap();
+        cancel();
+        let refused = house.pass(&gate, &wish, &script);
+        assert_eq!((code(&refused), script.sent()), (Some(Code::Cancelled), 1));
+        assert_eq!(cancel().prevented.len(), 0);
+    }
+}
+
+#[test]
 fn a_cancelled_run_starts_nothing_and_says_what_was_prevented() {
     let (house, wish, script) = (House::new(), Wish::consequential().in_run("a"), Script::succeeds());
     let gate = house.gate();
