@@ -1,5 +1,6 @@
 //! What an upstream's answer means: one table, and the words for what was done.
 
+use crate::command::render::said;
 use http::{Method, StatusCode};
 use semel_core::answer::EffectWord;
 use semel_core::json::Json;
@@ -53,6 +54,16 @@ pub fn within(meaning: Meaning, rule: &Rule, reply: impl FnOnce() -> Json) -> Re
         (Ok(true), Failure::InDoubt) => Err("it refuses, which its rule takes for a doubt".into()),
         (Err(error), _) => Err(error.to_string()),
     }
+}
+
+/// Whether a success says that it was only taken, and is yet to be done.
+pub fn is_only_accepted(body: &[u8]) -> bool {
+    // Few are, and the others are not read for it.
+    const WORDS: [&str; 4] = ["queued", "accepted", "pending", "scheduled"];
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    text.contains("\"status\"")
+        && WORDS.iter().any(|word| text.to_ascii_lowercase().contains(word))
+        && said(body).only_accepted
 }
 
 /// What a success did, in one word: from the rule, else from status and method, else from the last words of the path.
@@ -158,6 +169,21 @@ mod tests {
             for status in statuses {
                 assert_eq!(of(*status, &keys, Failure::Table), meaning, "{status}");
             }
+        }
+    }
+
+    #[test]
+    fn a_success_may_be_only_a_promise() {
+        for (body, only) in [
+            (r#"{"id": 1, "status": "queued"}"#, true),
+            (r#"{"status": "Pending"}"#, true),
+            (r#"{"status": "sent"}"#, false),
+            (r#"{"status": "sent", "note": "was queued"}"#, false),
+            (r#"{"order": {"status": "queued"}}"#, false),
+            ("queued", false),
+            ("", false),
+        ] {
+            assert_eq!(is_only_accepted(body.as_bytes()), only, "{body}");
         }
     }
 

@@ -164,6 +164,7 @@ impl<'a> HttpUpstream<'a> {
             Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
         };
         let meaning = match classify::within(meaning, rule, || reply::value(&whole)) {
+            Ok(Meaning::Applied) if classify::is_only_accepted(&whole) => Meaning::Accepted,
             Ok(meaning) => meaning,
             Err(why) => {
                 let why = format!("the answer does not say: {why}");
