@@ -1,6 +1,6 @@
 //! What an upstream's answer means: one table, and the words for what was done.
 
-use crate::command::render::said;
+use crate::command::render;
 use http::{Method, StatusCode};
 use semel_core::answer::EffectWord;
 use semel_core::json::Json;
@@ -63,7 +63,7 @@ pub fn is_only_accepted(body: &[u8]) -> bool {
     let text = std::str::from_utf8(body).unwrap_or_default();
     text.contains("\"status\"")
         && WORDS.iter().any(|word| text.to_ascii_lowercase().contains(word))
-        && said(body).only_accepted
+        && render::said(body).only_accepted
 }
 
 /// What a success did, in one word: from the rule, else from status and method, else from the last words of the path.
