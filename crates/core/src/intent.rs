@@ -166,7 +166,7 @@ impl Intent {
         Ok(Intent {
             tenant: ask.tenant.to_owned(),
             principal: principal_mark(secret, ask.tenant, ask.principal),
-            action: ask.action.to_owned(),
+            action: identity::action_without_shapes(ask.action).into_owned(),
             digest,
             key: identity::intent_key(secret, &parts, &digest),
             family: identity::family_key(secret, &parts, &digest),

@@ -1,6 +1,7 @@
 //! Secrets that are known by their shape: keys and tokens whose makers begin them all alike, so that leaks are found.
 
 use super::redact::REDACTED;
+use std::borrow::Cow;
 
 /// How they begin, and how many characters follow at least.
 const BEGINNINGS: &[(&str, usize)] = &[
@@ -62,12 +63,32 @@ fn next_after(text: &str, at: usize) -> Option<(usize, usize)> {
     let last = bytes.len().checked_sub(SHORTEST)?;
     (at..=last).filter(|at| begins_word(*at)).find_map(|begin| {
         let rest = &bytes[begin..];
+        if let Some(length) = bot_token(rest) {
+            return Some((begin, begin + length));
+        }
         let begins = |word: &str| word.as_bytes()[0] == rest[0] && rest.starts_with(word.as_bytes());
         let (beginning, least) = BEGINNINGS.iter().find(|(word, _)| begins(word))?;
         let of_token = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-./".contains(*byte);
         let more = rest[beginning.len()..].iter().take_while(of_token).count();
         (more >= *least).then_some((begin, begin + beginning.len() + more))
     })
+}
+
+/// The length of a token of Telegram's, which stands in the path of every request: `bot123456:AAE…`.
+fn bot_token(text: &[u8]) -> Option<usize> {
+    let rest = text.strip_prefix(b"bot")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let secret = rest.get(digits..)?.strip_prefix(b":").filter(|_| digits >= 6)?;
+    let of_secret = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-".contains(*byte);
+    let length = secret.iter().take_while(of_secret).count();
+    (length >= 30).then_some("bot".len() + digits + ":".len() + length)
+}
+
+/// The name of an action without them. A host is none, whatever follows it.
+pub fn action_without_shapes(action: &str) -> Cow<'_, str> {
+    let place = action.strip_prefix("http:").and_then(|_| action.find('/'));
+    let Some((before, path)) = place.map(|at| action.split_at(at + 1)) else { return Cow::Borrowed(action) };
+    without_shapes(path).map_or(Cow::Borrowed(action), |path| Cow::Owned(format!("{before}{path}")))
 }
 
 #[cfg(test)]
@@ -83,6 +104,26 @@ mod tests {
         }
         let two = format!("ghp_{tail} AKIA{tail}");
         assert_eq!(without_shapes(&two).as_deref(), Some("[redacted] [redacted]"));
+    }
+
+    #[test]
+    fn an_actions_name_keeps_its_host_and_loses_what_its_path_gives_away() {
+        let secret = "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r";
+        for (action, shown) in [
+            (
+                format!("http:POST api.telegram.org/bot12345678:{secret}/sendMessage"),
+                "http:POST api.telegram.org/[redacted]/sendMessage",
+            ),
+            (
+                format!("http:POST hooks.slack.com/services/T0123/B0123/{secret}"),
+                "http:POST hooks.slack.com/[redacted]",
+            ),
+            ("http:POST api.stripe.com/v1/charges".to_owned(), "http:POST api.stripe.com/v1/charges"),
+            ("http:GET x/bots/bot12:short".to_owned(), "http:GET x/bots/bot12:short"),
+            (format!("mcp:s/{secret}"), &format!("mcp:s/{secret}")),
+        ] {
+            assert_eq!(action_without_shapes(&action), shown);
+        }
     }
 
     #[test]

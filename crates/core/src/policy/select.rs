@@ -5,6 +5,7 @@ use super::rule::{Again, Origin, Rule};
 use super::{ActionFacts, Mode, Policy, recognise};
 use crate::class::Class;
 use crate::effect::Facts;
+use crate::identity::REDACTED;
 use crate::json::{Json, Object};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -61,8 +62,9 @@ impl Policy {
     /// stood, if it is still about such an action; else whatever holds without arguments.
     pub fn rule_kept(&self, action: &str, origin: &str) -> Rule {
         let facts = ActionFacts::new(action, &Json::Null);
-        let is_it =
-            |written: &&Written| written.pattern.matches(action) && written.origin.to_string() == origin;
+        // What its path gave away is not kept, and then its name is not what the pattern knows.
+        let is_about = |written: &Written| action.contains(REDACTED) || written.pattern.matches(action);
+        let is_it = |written: &&Written| is_about(written) && written.origin.to_string() == origin;
         match self.rules.iter().find(is_it) {
             Some(written) => self.complete(written, &facts),
             None => self.select(&facts, &mut |_, _| {}),

@@ -111,3 +111,22 @@ fn a_compressed_answer_is_given_on_and_not_kept() {
     assert!(again.body.contains("its reply of 15 bytes was not kept"), "{again:?}");
     assert_eq!(stage.api.effects(), 1);
 }
+
+/// Some APIs take their credential in the path.
+#[test]
+fn a_token_in_the_path_is_not_written_and_tells_two_apart() {
+    let stage = Stage::with(
+        "[[rule]]\nmatch = \"http:POST bank/bot*\"\nclass = \"consequential\"\nagain = \"never\"\n",
+    );
+    let [one, other] = ["AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsbx"];
+    let send = |token: &str| {
+        became(&stage.send("POST", &format!("/bot1234567:{token}/sendMessage"), JSON, r#"{"to":"ann"}"#)).1
+    };
+    assert_eq!([send(one), send(one), send(other)], ["ran", "replayed", "ran"]);
+    assert!(!is_written(&stage, one) && !is_written(&stage, other));
+    let listed = stage.home.json(["ledger", "list"])["items"][0].take();
+    assert_eq!(listed["action"], "http:POST bank/[redacted]/sendMessage");
+    let id = listed["effect_id"].as_str().expect("an id");
+    let again = stage.home.semel(["ledger", "again", id, "--reason", "once more"]);
+    assert!(again.stderr.contains("again = \"never\""), "its rule is known all the same: {again:?}");
+}
