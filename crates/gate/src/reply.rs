@@ -239,7 +239,7 @@ pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent
         _ => wording::cancelled(intent.run.as_ref().map_or("", |run| &run.id), effect),
     };
     let outcome = match trouble.code {
-        semel_core::answer::Code::HeldForPerson => OutcomeWord::Held,
+        Code::HeldForPerson => OutcomeWord::Held,
         _ => OutcomeWord::Refused,
     };
     // Whoever waited for it must not be told that nothing happens.

@@ -94,8 +94,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }));
         }
         let looks_alike = may_have_lookalikes(rule) && !self.lookalikes(intent, key, now).await?.is_empty();
-        let change = || "hold it: it looks like a call that may have happened";
-        Ok(looks_alike.then(|| (Would::Hold, change().into())))
+        Ok(looks_alike.then(|| (Would::Hold, "hold it: it looks like a call that may have happened".into())))
     }
 
     /// Answers a dry run. It sends no effect and writes nothing.

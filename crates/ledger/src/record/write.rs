@@ -85,8 +85,20 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
 }
 
 fn facts(out: &mut Out, facts: &Facts) {
-    let Facts { action, class, tier, tenant, run, digest, caller_key, subject, rule, .. } = facts;
-    let Facts { undoes, principal, upstream_key, .. } = facts;
+    let Facts {
+        action,
+        class,
+        tier,
+        tenant,
+        run,
+        digest,
+        caller_key,
+        subject,
+        rule,
+        undoes,
+        principal,
+        upstream_key,
+    } = facts;
     out.text(1, action);
     out.number(2, class.number());
     out.number(3, tier.number());
