@@ -594,7 +594,8 @@ fn packs_load_without_findings_and_say_what_they_should() {
             Class::Read,
             "kubectl get pods|kubectl get|/usr/local/bin/kubectl logs web-1|kubectl rollout status deploy/web|\
              kubectl config current-context|git status|git log --oneline|git ls-remote origin|gh issue list|\
-             gh pr view 12|gh pr checks|gh search issues semel|gh auth status",
+             gh pr view 12|gh pr checks|gh search issues semel|gh auth status|kubectl create token robot|\
+             kubectl create deploy web --image=w --dry-run=client -o yaml",
         ),
         (
             Class::Convergent,
@@ -605,12 +606,12 @@ fn packs_load_without_findings_and_say_what_they_should() {
             Class::Act,
             "kubectl delete pods --all|kubectl exec web-1 -- get x|kubectl -n prod get pods|kubectl|\
              kubectl config use-context prod|git commit -m x|git branch|git -C x push|gh api repos/a/b|\
-             gh issue close 3|kubectl-argo get x",
+             gh issue close 3|kubectl-argo get x|gh pr create --fill|gh pr merge --squash|gh pr comment --body hi",
         ),
         (
             Class::Consequential,
             "kubectl rollout restart deploy/web|kubectl create job x --from=cronjob/y|kubectl run x --image=y|\
-             git send-email x.patch|gh issue create --title T --body B|gh issue create|gh pr create --fill|\
+             git send-email x.patch|gh issue create --title T --body B|gh issue create|gh pr create --title T --body B|\
              gh release create v1|gh release create v1 -R a/b|gh pr merge 12|gh issue comment 3 --body hi|\
              gh workflow run deploy.yml|gh repo create x",
         ),
@@ -641,8 +642,15 @@ fn the_pack_for_gh_tells_the_body_apart_where_it_can() {
 fn the_probe_of_a_release_answers_no_only_when_it_was_told_so() {
     let policy = loaded("include = [\"pack:gh\"]\n");
     let found = command(&policy, "gh release create v1").probe.unwrap().found.unwrap();
-    let answer = |resp: &str| found.eval_bool(&[("resp", &json::parse(resp).unwrap())]).ok();
-    assert_eq!(answer(r#"{"exit": 0, "stderr": ""}"#), Some(true));
+    let attempt = json::parse(r#"{"started": "2026-05-04T10:00:30.250Z"}"#).unwrap();
+    let answer =
+        |resp: &str| found.eval_bool(&[("resp", &json::parse(resp).unwrap()), ("attempt", &attempt)]).ok();
+    let release = |draft: bool, published: &str| {
+        answer(&format!(r#"{{"exit": 0, "stderr": "", "isDraft": {draft}, "publishedAt": "{published}"}}"#))
+    };
+    assert_eq!(release(false, "2026-05-04T10:00:31Z"), Some(true));
+    assert_eq!(release(true, "2026-05-04T10:00:31Z"), None, "its files may be missing");
+    assert_eq!(release(false, "2025-05-04T10:00:31Z"), None, "it was there before");
     assert_eq!(answer(r#"{"exit": 1, "stderr": "release not found"}"#), Some(false));
     assert_eq!(answer(r#"{"exit": 1, "stderr": "error connecting to api.github.com"}"#), None);
 }

@@ -51,13 +51,13 @@ fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<Heard, Stri
         return Err("it did not end in time, or said too much".into());
     }
     let printed = ended.stdout.kept;
-    let resp = response(ended.status, &printed);
+    let resp = response(ended.status, &printed, &ended.stderr.kept);
     let part = goes_on(&resp);
     Ok(Heard { resp, kind: Kind::Command { exit: ended.status.code(), printed }, part })
 }
 
-/// `resp.exit`, `resp.text`, and the members of its output if that is JSON.
-fn response(status: ExitStatus, stdout: &[u8]) -> Json {
+/// `resp.exit`, `resp.text`, `resp.stderr`, and the members of its output if that is JSON.
+fn response(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Json {
     let exit = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     let text = Json::str(&String::from_utf8_lossy(stdout));
     let json = semel_core::json::parse_bytes(stdout.trim_ascii()).unwrap_or(Json::Null);
@@ -65,7 +65,8 @@ fn response(status: ExitStatus, stdout: &[u8]) -> Json {
         Json::Object(object) => object.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
         _ => Vec::new(),
     };
-    let exit = Json::from(Value::from(exit));
-    members.extend([("exit".to_owned(), exit), ("text".to_owned(), text), ("json".to_owned(), json)]);
+    let (exit, stderr) = (Json::from(Value::from(exit)), Json::str(&String::from_utf8_lossy(stderr)));
+    let own = [("exit", exit), ("text", text), ("stderr", stderr), ("json", json)];
+    members.extend(own.map(|(name, value)| (name.to_owned(), value)));
     Json::Object(members.into_iter().collect())
 }

@@ -86,6 +86,18 @@ fn stripe_is_asked_for_the_customers_newest_charges() {
     assert_eq!(charge.told(&list(false, &entry(2000, 1777899999, "succeeded"))), None, "hours later");
     assert_eq!(charge.told(&list(true, &entry(1, 1777888831, "succeeded"))), None, "there is more");
     assert_eq!(charge.told(&list(true, &entry(1, 1777800000, "succeeded"))), Some(false), "it reaches back");
+    let upper = Asked::about(api("stripe"), "POST /v1/charges", "amount=2000&currency=USD&customer=cus_1");
+    assert_eq!(upper.told(&list(false, &ours)), None, "Stripe writes currencies its own way");
+    let order = "amount=2000&currency=usd&customer=cus_1&metadata[order]=1001";
+    let order = Asked::about(api("stripe"), "POST /v1/charges", order);
+    let of = |metadata: &str| {
+        let entry = ours.replace(r#""id": "ch""#, &format!(r#""id": "ch", "metadata": {metadata}"#));
+        order.told(&list(false, &entry))
+    };
+    assert_eq!(of(r#"{"order": "1001"}"#), Some(true));
+    for other in [r#"{"order": "1002"}"#, "{}", r#"{"order": "1001", "line": "2"}"#] {
+        assert_eq!(of(other), None, "another order: {other}");
+    }
     let without = Asked::about(api("stripe"), "POST /v1/charges", "amount=2000&currency=usd&source=tok");
     assert!(without.url().contains("is not there"), "nothing to ask by");
 }
@@ -140,7 +152,8 @@ fn slack_says_no_only_if_nobody_said_anything_since() {
         let told = |more: bool, messages: &str| {
             asked.told(&format!(r#"{{"ok": true, "has_more": {more}, "messages": [{messages}]}}"#))
         };
-        assert_eq!(told(true, r#"{"text": "hi", "ts": "1777888831.000100"}"#), Some(true));
+        assert_eq!(told(true, r#"{"text": "hi", "ts": "1777888831.000100", "bot_id": "B1"}"#), Some(true));
+        assert_eq!(told(true, r#"{"text": "hi", "ts": "1777888831.000100"}"#), None, "a person's");
         assert_eq!(told(false, r#"{"text": "hi", "ts": "1777880000.000100"}"#), Some(false), "an older one");
         assert_eq!(told(false, ""), Some(false));
         assert_eq!(
@@ -230,10 +243,14 @@ fn discord_is_asked_for_the_newest_messages_of_the_channel() {
     for body in [r#"{"content": "deployed 1.2"}"#, r#"{"content": "deployed 1.2", "enforce_nonce": true}"#] {
         let asked = Asked::about(api("discord"), "POST /api/v10/channels/1/messages", body);
         assert_eq!(asked.url(), "https://discord.com/api/v10/channels/1/messages?limit=100");
-        let one = |content: &str, time: &str| format!(r#"{{"content": "{content}", "timestamp": "{time}"}}"#);
+        let by = |author: &str, content: &str, time: &str| {
+            format!(r#"{{"author": {author}, "content": "{content}", "timestamp": "{time}"}}"#)
+        };
+        let one = |content: &str, time: &str| by(r#"{"bot": true}"#, content, time);
         let page = |entry: String| format!("[{}]", vec![entry; 100].join(","));
         let (before, since) = ("2026-05-04T09:00:00.000000+00:00", "2026-05-04T10:00:31.123000+00:00");
         assert_eq!(asked.told(&format!("[{}]", one("deployed 1.2", since))), Some(true));
+        assert_eq!(asked.told(&format!("[{}]", by("{}", "deployed 1.2", since))), None, "a person's");
         assert_eq!(asked.told(&format!("[{}]", one("deployed 1.2", before))), None, "an older one");
         assert_eq!(asked.told("[]"), Some(false));
         assert_eq!(asked.told(&page(one("x", before))), Some(false));
