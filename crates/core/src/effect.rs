@@ -38,6 +38,10 @@ pub struct Effect {
     /// Somebody lets it happen once more, where its rule leaves that to a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<Ruling>,
+    /// How often an upstream has refused it for certain. What it refused it may remember under its key, so that whoever
+    /// tries again needs another one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refusals: u64,
 }
 
 fn is_zero(epoch: &u64) -> bool {

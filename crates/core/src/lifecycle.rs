@@ -355,6 +355,7 @@ impl Effect {
             delivered_at: None,
             undo: None,
             undone: None,
+            refusals: 0,
             released: None,
         };
         start(&mut effect, new, false);
@@ -375,6 +376,7 @@ impl Effect {
             delivered_at: None,
             undo: None,
             undone: None,
+            refusals: 0,
             released: None,
         }
     }
@@ -430,6 +432,9 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         gone_at: None,
         trace: new.trace,
     });
+    if matches!(&effect.state, State::NotApplied(NotApplied { why: NotAppliedWhy::Refused(_), .. })) {
+        effect.refusals += 1;
+    }
     // An effect stays with the run that opened it; who made an attempt stands on the attempt.
     effect.facts = match effect.facts.run == new.facts.run {
         true => Arc::clone(&new.facts),

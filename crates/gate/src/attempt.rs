@@ -179,7 +179,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Sent { outcome, reply: None, data: serde_json::Value::Null }
         } else {
             let effect = claim.effect();
-            let key = upstream_key(self.ledger.secret(), claim.key(), effect.occurrence.number, call.rule);
+            let (number, refusals) = (effect.occurrence.number, effect.refusals);
+            let key = upstream_key(self.ledger.secret(), claim.key(), number, refusals, call.rule);
             let recorded = Recorded { effect, attempt, idempotency_key: &key };
             let sending = Sending { recorded: Some(recorded), timeout: call.rule.timeout };
             self.point("gate.before_send")?;

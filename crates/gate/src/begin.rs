@@ -159,7 +159,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             nonce: attempt.nonce,
             deadline: attempt.deadline,
             tier: effect.facts.tier,
-            idempotency_key: upstream_key(self.ledger.secret(), key, effect.occurrence.number, rule),
+            idempotency_key: // What a client says was refused semel has not seen.
+                upstream_key(self.ledger.secret(), key, effect.occurrence.number, 0, rule),
             possible_repeat: false,
         }
     }

@@ -112,10 +112,21 @@ pub enum ProbeAnswer {
     },
 }
 
-/// The idempotency key that goes upstream, as the rule wants it written. It depends on the intent and the occurrence
-/// alone, so that it outlives attempts, restarts and even a lost ledger, as long as the secret is there.
-pub fn upstream_key(secret: &Secret, intent_key: Digest, occurrence: u32, rule: &Rule) -> String {
-    let effect = secret.mac("upstream", &[&intent_key.0, &occurrence.to_be_bytes()]);
+/// The idempotency key that goes upstream, as the rule wants it written. It depends on the intent and the occurrence, so
+/// that it outlives attempts, restarts and even a lost ledger, as long as the secret is there. Only what semel has seen
+/// refused is tried again under another one: many upstreams would repeat their refusal to the old one for a day.
+pub fn upstream_key(
+    secret: &Secret,
+    intent_key: Digest,
+    occurrence: u32,
+    refusals: u64,
+    rule: &Rule,
+) -> String {
+    let occurrence = occurrence.to_be_bytes();
+    let effect = match refusals {
+        0 => secret.mac("upstream", &[&intent_key.0, &occurrence]),
+        refusals => secret.mac("upstream", &[&intent_key.0, &occurrence, &refusals.to_be_bytes()]),
+    };
     match &rule.inject {
         Some(inject) => inject.key(effect),
         None => KeyForm::Text.write(effect),

@@ -262,6 +262,7 @@ mod tests {
             effect.released = Some(Ruling { by: "ann".into(), reason: reason.clone(), at: At(6) });
             let undoes = Some(Undoes { effect: EffectId(3), by: "ann".into(), reason });
             effect.facts = Arc::new(Facts { undoes, upstream_key: 7, ..Facts::clone(&effect.facts) });
+            effect.refusals = 2;
             row.body = encode(&effect);
             let known = decode(row).expect("it reads back");
             assert_eq!((known.effect, known.newer), (effect, false));

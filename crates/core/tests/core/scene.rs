@@ -97,6 +97,7 @@ pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {
         delivered_at: None,
         undo: None,
         undone: None,
+        refusals: 0,
         released: None,
     }
 }

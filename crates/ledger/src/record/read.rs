@@ -33,6 +33,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
     let mut attempts = Ok(Vec::with_capacity(1));
     let (mut opened_at, mut epoch, mut delivered_at) = (At(0), 0, None);
     let (mut undo, mut undone, mut released) = (Ok(None), None, None);
+    let mut refusals = 0;
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => id = Some(EffectId(u128::from_be_bytes(value.array()?))),
@@ -54,6 +55,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
             },
             11 => undone = Some(self::undone(value)?),
             12 => released = Some(ruling(value)?),
+            13 => refusals = value.number()?,
             _ => {}
         }
     }
@@ -76,6 +78,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> Read<Rea
         undo: undo.unwrap_or_default(),
         undone,
         released,
+        refusals,
     };
     Ok(Readable { effect, newer })
 }

@@ -28,6 +28,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
         undo,
         undone,
         released,
+        refusals,
     } = effect;
     let mut out = Out::with_capacity(BYTES_USUAL);
     out.bytes(1, &id.0.to_be_bytes());
@@ -52,6 +53,9 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
         });
     }
     ruling(&mut out, 12, released.as_ref());
+    if *refusals != 0 {
+        out.number(13, *refusals);
+    }
     // Last, so that no record that was cut off passes for a whole one.
     out.message(6, |out| self::state(out, state));
     out.finish()

@@ -272,3 +272,24 @@ fn what_a_connection_keeps_for_itself_is_no_key() {
     let key = stage.api.last().header("idempotency-key").map(str::to_owned);
     assert!(key.is_some_and(|key| key.starts_with("semel_")), "it got one of semel's own");
 }
+
+/// Many upstreams repeat a refusal to its key for a day, also once its cause was mended.
+#[test]
+fn what_was_refused_is_tried_again_under_another_key_and_what_was_lost_under_the_same() {
+    let mut stage = Stage::with(
+        "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n\
+         inject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n",
+    );
+    stage.api.next(Act::Refuse(402, "", r#"{"error":{"message":"declined"}}"#));
+    assert_eq!(stage.send("POST", "/charges", JSON, "{}").status, 402);
+    stage.api.next(Act::Hold);
+    let lost = stage.ask("POST", "/charges", JSON, "{}");
+    stage.api.has_heard(2);
+    stage.crash();
+    drop(lost);
+    stage.api.release();
+    assert_eq!(stage.send("POST", "/charges", JSON, "{}").status, 201);
+    let keys: Vec<_> =
+        stage.api.heard().iter().map(|heard| heard.header("idempotency-key").map(str::to_owned)).collect();
+    assert!(keys.len() == 3 && keys[0] != keys[1] && keys[1] == keys[2], "{keys:?}");
+}
