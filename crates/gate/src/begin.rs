@@ -159,8 +159,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             nonce: attempt.nonce,
             deadline: attempt.deadline,
             tier: effect.facts.tier,
-            idempotency_key: // What a client says was refused semel has not seen.
-                upstream_key(self.ledger.secret(), key, effect.occurrence.number, 0, rule),
+            // What a client says was refused semel has not seen.
+            idempotency_key: upstream_key(self.ledger.secret(), key, effect.occurrence.number, 0, rule),
             possible_repeat: false,
         }
     }

@@ -4,6 +4,7 @@ use super::members::Members;
 use super::message::{Message, text};
 use semel_core::class::Class;
 use semel_core::policy::rule::{Failure, Rule};
+use semel_gate::GivenReply;
 
 /// The reading of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -328,6 +329,19 @@ fn short(words: &str) -> String {
     const CHARS_MAX: usize = 200;
     let line: String = words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(CHARS_MAX).collect();
     line.trim().to_owned()
+}
+
+/// The task that a reply on record is the handle of.
+pub fn task_on_record(reply: &GivenReply) -> Option<String> {
+    let GivenReply::Recorded(bytes) = reply else { return None };
+    let whole = Members::parse(std::str::from_utf8(bytes).ok()?)?;
+    let members = Members::parse(whole.get("result")?)?;
+    let inline = members.text("resultType").is_some_and(|kind| kind == "task");
+    let found = match inline {
+        true => handle(&members, TaskEra::Inline),
+        false => handle(&members.object("task"), TaskEra::Result),
+    };
+    found.map(|handle| handle.id)
 }
 
 fn handle(members: &Members<'_>, era: TaskEra) -> Option<Handle> {

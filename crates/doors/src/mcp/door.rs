@@ -1,6 +1,7 @@
 //! The door: which messages pass as they are, and what happens to those that do not.
 
 use super::call::{BadCall, ToolCall};
+use super::classify;
 use super::confirm;
 use super::connection::{Connection, Waiter};
 use super::frame::Frame;
@@ -10,7 +11,7 @@ use super::own_tools;
 use super::pins;
 use super::render::{self, Around};
 use super::server::Server;
-use super::tasks::Telling;
+use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
 use super::upstream::{Asker, ToolUpstream};
 use super::word;
@@ -226,7 +227,16 @@ impl Door {
             _ => render::response(&passed, live.as_ref(), &around),
         };
         let is_success = passed.delivery.is_some();
-        let delivery = Delivery::of(&self.hall, passed.delivery, Some(came + rule.late_after));
+        let found = match (classify::task_on_record(&passed.reply), passed.delivery) {
+            // A handle is not the answer yet, however often it is given.
+            (Some(id), Some(found)) => {
+                let task = tasks::Name { whose: connection.caller.whose(), id };
+                server.tasks().given_again(task, found);
+                None
+            }
+            (_, found) => found,
+        };
+        let delivery = Delivery::of(&self.hall, found, Some(came + rule.late_after));
         Some(Given { frame, is_success, delivery, telling: None })
     }
 

@@ -44,6 +44,21 @@ impl Tasks {
         learnt
     }
 
+    /// A client gets the handle of a task once more whose end is recorded: it may learn that now.
+    pub fn given_again(&self, name: Name, found: Found) {
+        let mut known = self.lock();
+        if known.len() >= TASKS_MAX {
+            known.pop_front();
+        }
+        if !known.iter().any(|(known, _)| *known == name) {
+            known.push_back((name, Progress::Ended(Box::new(Found { reply: None, ..found }))));
+        }
+    }
+
+    fn has_ended(&self, name: &Name) -> bool {
+        self.lock().iter().any(|(known, progress)| known == name && matches!(progress, Progress::Ended(_)))
+    }
+
     /// Its end is recorded.
     pub fn ended(&self, hall: &Arc<Hall>, name: &Name, found: Option<Found>) {
         let mut known = self.lock();
@@ -125,11 +140,14 @@ impl Question {
         Some(Question { task: Name { whose: whose(), id }, wants })
     }
 
-    /// What follows once its answer has left, if that tells the end.
-    pub fn answered(self, hall: &Arc<Hall>, tasks: &Arc<Tasks>, answer: &str) -> Option<Telling> {
-        let telling =
-            || Telling { hall: Arc::clone(hall), tasks: Arc::clone(tasks), task: self.task.clone() };
-        self.is_told_end(answer).then(telling)
+    /// What follows once its answer has left, if that tells the end. `None`: it was answered with an error. From a server
+    /// that does not know an ended task any more nobody can learn more than that.
+    pub fn answered(self, hall: &Arc<Hall>, tasks: &Arc<Tasks>, answer: Option<&str>) -> Option<Telling> {
+        let tells = match answer {
+            Some(answer) => self.is_told_end(answer),
+            None => tasks.has_ended(&self.task),
+        };
+        tells.then(|| Telling { hall: Arc::clone(hall), tasks: Arc::clone(tasks), task: self.task })
     }
 
     /// The result itself is the end, or a state that has it, or that will never have one.

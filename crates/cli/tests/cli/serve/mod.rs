@@ -4,6 +4,7 @@ pub mod served;
 mod smuggling;
 pub mod upstream;
 
+mod cancels;
 mod front;
 mod guarded;
 mod passing;

@@ -281,8 +281,9 @@ impl Stdio {
                     {
                         return self.not_initialized(id.clone(), params, message);
                     }
-                    (Some(Watched::Task(question)), false) => {
-                        let telling = question.answered(&self.door.hall, self.server.tasks(), text(&body));
+                    (Some(Watched::Task(question)), failed) => {
+                        let answer = (!failed).then(|| text(&body));
+                        let telling = question.answered(&self.door.hall, self.server.tasks(), answer);
                         return self.give(Given { telling, ..Given::plain(Frame::from(message.bytes)) });
                     }
                     (Some(_), _) => {}

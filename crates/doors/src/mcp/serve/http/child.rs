@@ -1,5 +1,6 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
+use super::guarding::Guarding;
 use super::relay::{Hears, Relay, Renamed};
 use super::resumable::Owner;
 use super::sessions::Sessions;
@@ -36,6 +37,7 @@ const GREETING_TAKES_MAX: Duration = Duration::from_secs(120);
 pub struct Child {
     server: Arc<Server>,
     relay: Arc<Relay>,
+    guarding: Guarding,
     sessions: Sessions,
     tongue: Tongue,
     /// What it answered when semel introduced itself.
@@ -76,6 +78,7 @@ impl Child {
         Ok(Arc::new(Child {
             server,
             relay,
+            guarding: Guarding::default(),
             sessions: Sessions::default(),
             tongue,
             hello: Default::default(),
@@ -206,6 +209,9 @@ impl Child {
         if connection.is_some_and(|connection| connection.cancelled(&id)) {
             return;
         }
+        if self.guarding.has(&asked.owner.principal, &id) {
+            return;
+        }
         if let Some(own) = self.relay.own_name(&name_of(&asked.owner), &id) {
             let mut params = params.clone();
             params.set("requestId", own.as_json().to_owned());
@@ -242,10 +248,11 @@ impl Child {
                 }
                 Route::Guard(guarded) => {
                     let working = asked.door.hall.busy.begin();
+                    let under_way = self.guarding.begin(&asked.owner.principal, &id);
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
                     tokio::spawn(async move {
                         ending.end(door.guard(*guarded).await);
-                        drop((renamed, working));
+                        drop((renamed, working, under_way));
                     });
                     return respond::call(stream).await;
                 }
@@ -288,11 +295,10 @@ impl Child {
                 return Given::plain(Frame::result(id, Frame::from(result)));
             }
         }
-        let telling = match answer.kind {
-            Kind::Response { failed: false, .. } => Question::read(&method, text(&params), || whose)
-                .and_then(|question| question.answered(&door.hall, self.server.tasks(), body)),
-            _ => None,
-        };
+        let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
+        let telling = Question::read(&method, text(&params), || whose).and_then(|question| {
+            question.answered(&door.hall, self.server.tasks(), (!failed).then_some(body))
+        });
         match Members::parse(text(&answer.bytes)) {
             Some(mut whole) => {
                 whole.set("id", id.as_json().to_owned());

@@ -3,6 +3,7 @@
 mod child;
 mod children;
 mod connections;
+mod guarding;
 mod incoming;
 mod opened;
 mod relay;

@@ -1,6 +1,7 @@
 //! A remote server, offered on: everything passes as it came but guarded calls, and listings say what is guarded.
 
 use super::connections::Connections;
+use super::guarding::Guarding;
 use super::incoming::Incoming as Messages;
 use super::opened::Opened;
 use super::respond;
@@ -48,6 +49,7 @@ pub struct Remote {
     opened: Opened,
     resumable: Arc<Resumable>,
     incoming: Messages,
+    guarding: Guarding,
 }
 
 /// One client's request, and what it takes to pass it on.
@@ -79,6 +81,7 @@ impl Remote {
             opened: Opened::default(),
             resumable: Arc::default(),
             incoming: Messages::default(),
+            guarding: Guarding::default(),
         }
     }
 
@@ -169,6 +172,7 @@ impl Remote {
                 match (of, connection) {
                     // Rule 12: what was sent is finished and kept for the retry.
                     (Some(id), Some(connection)) if connection.cancelled(&id) => accepted(),
+                    (Some(id), _) if self.guarding.has(&asked.owner.principal, &id) => accepted(),
                     _ => self.forward(&asked, message.bytes).await,
                 }
             }
@@ -253,6 +257,7 @@ impl Remote {
             }
             Route::Guard(guarded) => {
                 let working = door.hall.busy.begin();
+                let under_way = self.guarding.begin(&owner.principal, &id);
                 self.resumable.keep(owner.clone(), Arc::clone(&stream));
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.
@@ -260,7 +265,7 @@ impl Remote {
                 tokio::spawn(async move {
                     ending.end(guarding.guard(*guarded).await);
                     resumable.ended(&ending);
-                    drop(working);
+                    drop((working, under_way));
                 });
                 respond::call(stream).await
             }
@@ -281,12 +286,13 @@ impl Watch {
     /// Takes in a message. `Some`: what goes out instead.
     fn seen(&self, bytes: &Bytes) -> Option<Bytes> {
         let message = Message::parse(bytes.clone()).ok()?;
-        let Kind::Response { id: Some(id), failed: false } = &message.kind else { return None };
+        let Kind::Response { id: Some(id), failed } = &message.kind else { return None };
         if *id != self.id {
             return None;
         }
         let body = message.body.as_ref().map_or("null", text);
         let result = match &self.watched {
+            Watched::Listing { .. } | Watched::Hello { .. } if *failed => None,
             Watched::Listing { first_page } => {
                 self.server.page_seen(*first_page, body);
                 if self.door.holds_back(&self.server) {
@@ -297,7 +303,8 @@ impl Watch {
             }
             Watched::Hello { method } => self.door.hello(&self.server, method, body),
             Watched::Task(question) => {
-                let telling = question.clone().answered(&self.door.hall, self.server.tasks(), body);
+                let answer = (!failed).then_some(body);
+                let telling = question.clone().answered(&self.door.hall, self.server.tasks(), answer);
                 telling.into_iter().for_each(|telling| self.departure.is_followed_by(|| telling.has_left()));
                 None
             }

@@ -1,0 +1,41 @@
+//! A cancel without a session: what was sent to the server is finished all the same.
+
+use super::served::Served;
+use crate::home::Home;
+use crate::mcp::peers::script;
+use serde_json::json;
+
+#[test]
+fn a_cancel_of_a_guarded_call_reaches_no_server_in_the_stateless_era() {
+    let home = Home::new();
+    let tools = json!([{"name": "create_order", "inputSchema": {"type": "object"}}]);
+    let calls = json!({"create_order": {"until": home.work().join("until")}});
+    let told = json!({"era": "stateless", "pages": [json!({"tools": tools}).to_string()], "calls": calls});
+    home.file("told.json", &told.to_string());
+    let (world, heard) = (home.work().join("world"), home.work().join("heard"));
+    let command = json!(["python3", "-S", script("told.py")]);
+    let env = format!("{{ SEMEL_WORLD = {world:?}, SEMEL_HEARD = {heard:?} }}");
+    let served = Served::start(&home, &format!("[mcp.bank]\ncommand = {command}\nenv = {env}\n"));
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let headers = |method: &str, name: &str| {
+        format!(
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}"
+        )
+    };
+    let params = json!({"name": "create_order", "arguments": {}, "_meta": meta});
+    let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params});
+    let asked = served.ask("POST", &headers("tools/call", "Mcp-Name: create_order\r\n"), &call.to_string());
+    home.wait_until("it is with the server", || world.exists());
+    let params = json!({"requestId": 5, "_meta": meta});
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    let method = "notifications/cancelled";
+    assert_eq!(served.ask("POST", &headers(method, ""), &cancel.to_string()).answer().status, 202);
+    home.file("until", "");
+    assert_eq!(asked.answer().outcome(), "ran", "and whoever waits gets its answer");
+    let heard = std::fs::read_to_string(heard).expect("it heard something");
+    assert!(!heard.contains(method), "{heard}");
+}
