@@ -283,19 +283,22 @@ fn network_kind(_directory: &Path) -> io::Result<Option<&'static str>> {
 
 /// Creates a directory and those above it, 0700 each: a mask may take away what even their owner needs.
 pub(crate) fn create_private_directory(directory: &Path) -> io::Result<()> {
+    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match (create_one_directory(directory), parent) {
+        (Err(error), Some(parent)) if error.kind() == ErrorKind::NotFound => {
+            create_private_directory(parent)?;
+            // Once: some places have no room for a directory, and do not say so.
+            create_one_directory(directory)
+        }
+        (created, _) => created,
+    }
+}
+
+fn create_one_directory(directory: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => fs::set_permissions(directory, Permissions::from_mode(0o700)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
-        Err(error) => match directory
-            .parent()
-            .filter(|parent| error.kind() == ErrorKind::NotFound && !parent.as_os_str().is_empty())
-        {
-            Some(parent) => {
-                create_private_directory(parent)?;
-                create_private_directory(directory)
-            }
-            None => Err(error),
-        },
+        Err(error) => Err(error),
     }
 }
 
@@ -309,6 +312,15 @@ mod tests {
         assert_eq!([nfs, nine_p, cifs].map(network_kind_of), [Some("NFS"), Some("9p"), Some("CIFS")]);
         let (ext, tmpfs, overlay, fuse) = (0xef53, 0x0102_1994, 0x794c_7630, 0x6573_5546);
         assert_eq!([ext, tmpfs, overlay, fuse].map(network_kind_of), [None; 4]);
+    }
+
+    #[test]
+    fn a_place_that_takes_no_directory_is_an_error() {
+        assert!(create_private_directory(Path::new("/proc/semel/ledger")).is_err());
+        let home = tempfile::tempdir().unwrap();
+        let deep = home.path().join("a/b/c");
+        create_private_directory(&deep).unwrap();
+        assert!(deep.is_dir() && create_private_directory(&deep).is_ok());
     }
 
     #[test]

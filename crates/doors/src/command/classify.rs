@@ -3,6 +3,7 @@
 use semel_core::class::Class;
 use semel_core::policy::rule::{Failure, Rule};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 
 /// The reading of an exit.
@@ -145,14 +146,20 @@ fn known_program(argv: &[String]) -> (&str, bool) {
 /// Whether one request is all that `curl` can have made. Only then does a failure before a request prove that none was
 /// made: of several, or of one that was redirected or repeated, an earlier one may have got through.
 fn asks_once(argv: &[String]) -> bool {
+    // Files for one address may be several too.
+    let is_several = |word: &str| word.contains(['{', '[', ',']);
     let mut addresses = 0;
     let mut words = argv.iter().skip(1);
     while let Some(word) = words.next() {
-        if CURL_TAKES_A_WORD.contains(&word.as_str()) {
+        if matches!(word.as_str(), "-T" | "--upload-file") {
+            if words.next().is_some_and(|file| is_several(file)) {
+                return false;
+            }
+        } else if CURL_TAKES_A_WORD.contains(&word.as_str()) {
             words.next();
         } else if let Some(long) = word.strip_prefix("--") {
             // It takes the beginning of an option for the whole.
-            let goes_on = ["location", "next", "retry", "parallel", "config", "url-query"];
+            let goes_on = ["location", "next", "retry", "parallel", "config", "url-query", "follow"];
             if goes_on.iter().any(|option| long.starts_with(option) || option.starts_with(long)) {
                 return false;
             }
@@ -161,13 +168,13 @@ fn asks_once(argv: &[String]) -> bool {
             // Several may stand together; the first that takes a word has the rest, or else the next one.
             let takes = |letter: char| CURL_TAKES_A_WORD.contains(&format!("-{letter}").as_str());
             let flags = &short[..short.find(takes).unwrap_or(short.len())];
-            if flags.contains(['L', 'K', 'Z', ':']) {
+            if flags.contains(['L', 'K', 'Z', ':']) || short.contains('T') && is_several(short) {
                 return false;
             }
             if short.chars().nth(flags.chars().count() + 1).is_none() && flags != short {
                 words.next();
             }
-        } else if word.contains(['{', '[']) {
+        } else if word.contains(['{', '[']) || word.starts_with('@') {
             return false;
         } else {
             addresses += 1;
@@ -176,7 +183,27 @@ fn asks_once(argv: &[String]) -> bool {
     addresses == 1
 }
 
-pub fn read(argv: &[String], status: ExitStatus, timed_out: bool, stderr: &[u8], rule: &Rule) -> Reading {
+/// Whether `curl` goes by settings that its command line does not show: they may repeat a request, or follow it.
+pub fn has_settings(argv: &[String]) -> bool {
+    // Only as the very first does it say that they are not read.
+    if argv.get(1).is_some_and(|first| first.starts_with("-q") || first == "--disable") {
+        return false;
+    }
+    let places = [("CURL_HOME", ".curlrc"), ("XDG_CONFIG_HOME", "curlrc"), ("HOME", ".curlrc")];
+    let mut files =
+        places.iter().filter_map(|(home, name)| Some(PathBuf::from(std::env::var_os(home)?).join(name)));
+    files.any(|file| file.exists())
+}
+
+/// `settings`: what else it may go by is not known.
+pub fn read(
+    argv: &[String],
+    status: ExitStatus,
+    timed_out: bool,
+    stderr: &[u8],
+    rule: &Rule,
+    settings: impl FnOnce() -> bool,
+) -> Reading {
     let reading = |meaning, line: &str| Reading { meaning, line: line.to_owned() };
     if timed_out {
         return reading(Meaning::Ambiguous, "it outlived its timeout and was ended");
@@ -193,7 +220,7 @@ pub fn read(argv: &[String], status: ExitStatus, timed_out: bool, stderr: &[u8],
         .iter()
         .find(|(programs, codes, ..)| programs.contains(&program) && codes.contains(&code))
         .map(|(_, _, meaning, line)| match meaning {
-            Meaning::NeverSent if !directly || !asks_once(argv) => (Meaning::Ambiguous, *line),
+            Meaning::NeverSent if !directly || !asks_once(argv) || settings() => (Meaning::Ambiguous, *line),
             meaning => (*meaning, *line),
         });
     if rule.failure == Failure::InDoubt {

@@ -214,7 +214,9 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
 
     fn read(&self, ended: &Ended) -> Sent {
         let stderr = ended.stderr.both_ends();
-        let reading = classify::read(&self.line.argv, ended.status, ended.timed_out, &stderr, self.rule);
+        let argv = &self.line.argv;
+        let settings = || classify::has_settings(argv);
+        let reading = classify::read(argv, ended.status, ended.timed_out, &stderr, self.rule, settings);
         // What goes on in the background may still do what the command said it could not.
         let reading = match reading.meaning {
             Meaning::Refused | Meaning::NeverSent if ended.left_running => Reading {

@@ -143,6 +143,9 @@ fn the_table_reads_known_programs_and_a_rule_may_list_refusals() {
         &["./curl", "7", "--next"],
         &["./curl", "7", "http://127.0.0.1:1/"],
         &["./curl", "7", "-K", "more"],
+        &["./curl", "7", "-T", "{a,b}"],
+        &["./curl", "7", "-sT[a-b]"],
+        &["./curl", "7", "--follow"],
         &["./curl", "7", "--loc"],
         &["./curl", "7", "-sLd", "x=1"],
         &["nice", "./curl", "7"],
@@ -156,6 +159,9 @@ fn the_table_reads_known_programs_and_a_rule_may_list_refusals() {
         let one = home.semel([&["run", "--json", "--", "./curl", "7"], words].concat());
         assert_eq!(one.code, Some(7), "{words:?}: {one:?}");
     }
+    // Its settings may say the same, and do not show.
+    std::fs::write(home.path().join(".curlrc"), "retry = 1\n").expect("settings");
+    assert_eq!(home.semel(["run", "--json", "--", "./curl", "7", "-v"]).code, Some(121));
     let home = Home::new();
     home.file(
         "semel.toml",
