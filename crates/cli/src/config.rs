@@ -14,6 +14,7 @@ pub struct Environment {
     /// Where Claude Code and Codex keep their configuration, if not below the home; where Windows programs do.
     pub claude_config_dir: Option<PathBuf>,
     pub codex_home: Option<PathBuf>,
+    pub curl_home: Option<PathBuf>,
     pub app_data: Option<PathBuf>,
     pub ledger: Option<String>,
     pub policy: Option<PathBuf>,
@@ -58,6 +59,7 @@ impl Environment {
             xdg_config: path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()),
             claude_config_dir: path("CLAUDE_CONFIG_DIR"),
             codex_home: path("CODEX_HOME"),
+            curl_home: path("CURL_HOME"),
             app_data: path("APPDATA"),
             ledger: text("SEMEL_LEDGER")?,
             policy: path("SEMEL_POLICY"),

@@ -2,6 +2,7 @@
 
 use crate::commands::Context;
 use crate::commands::serve::offers;
+use crate::config::Environment;
 use semel_core::policy::Policy;
 use semel_core::policy::servers::{McpServer, Reach};
 use semel_doors::ask::Means;
@@ -47,7 +48,10 @@ pub fn commands(context: &Context) -> Means {
 }
 
 fn shell(context: &Context) -> Shell {
-    Shell { search: context.environment.search.clone(), cwd: context.environment.cwd.clone() }
+    let Environment { search, cwd, home, xdg_config, curl_home, .. } = &context.environment;
+    let places = [(curl_home, ".curlrc"), (xdg_config, "curlrc"), (home, ".curlrc")];
+    let curl_settings = places.iter().filter_map(|(home, name)| Some(home.as_ref()?.join(name))).collect();
+    Shell { search: search.clone(), cwd: cwd.clone(), curl_settings }
 }
 
 fn origins(context: &Context, policy: &Policy) -> Origins {

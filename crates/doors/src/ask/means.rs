@@ -29,6 +29,8 @@ pub struct Shell {
     /// `PATH` of this process.
     pub search: OsString,
     pub cwd: PathBuf,
+    /// Where `curl` looks for settings of its own.
+    pub curl_settings: Vec<PathBuf>,
 }
 
 /// Starts configured servers, or begins sessions with them.

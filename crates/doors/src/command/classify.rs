@@ -184,15 +184,10 @@ fn asks_once(argv: &[String]) -> bool {
 }
 
 /// Whether `curl` goes by settings that its command line does not show: they may repeat a request, or follow it.
-pub fn has_settings(argv: &[String]) -> bool {
+pub fn has_settings(argv: &[String], places: &[PathBuf]) -> bool {
     // Only as the very first does it say that they are not read.
-    if argv.get(1).is_some_and(|first| first.starts_with("-q") || first == "--disable") {
-        return false;
-    }
-    let places = [("CURL_HOME", ".curlrc"), ("XDG_CONFIG_HOME", "curlrc"), ("HOME", ".curlrc")];
-    let mut files =
-        places.iter().filter_map(|(home, name)| Some(PathBuf::from(std::env::var_os(home)?).join(name)));
-    files.any(|file| file.exists())
+    let reads = !argv.get(1).is_some_and(|first| first.starts_with("-q") || first == "--disable");
+    reads && places.iter().any(|file| file.exists())
 }
 
 /// `settings`: what else it may go by is not known.

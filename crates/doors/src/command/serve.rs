@@ -215,7 +215,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
     fn read(&self, ended: &Ended) -> Sent {
         let stderr = ended.stderr.both_ends();
         let argv = &self.line.argv;
-        let settings = || classify::has_settings(argv);
+        let settings = || classify::has_settings(argv, &self.means.shell.curl_settings);
         let reading = classify::read(argv, ended.status, ended.timed_out, &stderr, self.rule, settings);
         // What goes on in the background may still do what the command said it could not.
         let reading = match reading.meaning {
