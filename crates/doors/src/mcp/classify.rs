@@ -335,7 +335,12 @@ fn short(words: &str) -> String {
 pub fn task_on_record(reply: &GivenReply) -> Option<String> {
     let GivenReply::Recorded(bytes) = reply else { return None };
     let whole = Members::parse(std::str::from_utf8(bytes).ok()?)?;
-    let members = Members::parse(whole.get("result")?)?;
+    task_in(whole.get("result")?)
+}
+
+/// The task that a result is the handle of.
+pub fn task_in(result: &str) -> Option<String> {
+    let members = Members::parse(result)?;
     let inline = members.text("resultType").is_some_and(|kind| kind == "task");
     let found = match inline {
         true => handle(&members, TaskEra::Inline),

@@ -4,16 +4,24 @@
 use super::members::Members;
 use crate::delivery::Delivery;
 use crate::hall::Hall;
+use semel_core::json::{self, Json};
 use semel_ledger::Found;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Of more the oldest are forgotten: they count as undelivered.
 const TASKS_MAX: usize = 1_000;
 
+/// Of more nobody knows whose they were, and nobody is told of them.
+const OWNERS_MAX: usize = 100_000;
+
 #[derive(Debug, Default)]
-pub struct Tasks(Mutex<VecDeque<(Name, Progress)>>);
+pub struct Tasks {
+    followed: Mutex<VecDeque<(Name, Progress)>>,
+    /// Who was given which handle. A process that serves many takes them all for one.
+    owners: Mutex<HashMap<String, String>>,
+}
 
 /// Whose task, and its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +41,23 @@ enum Progress {
 }
 
 impl Tasks {
+    /// A client gets the handle of a task, which is its own from now on.
+    pub fn belongs(&self, name: &Name) {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if owners.len() >= OWNERS_MAX {
+            owners.clear();
+        }
+        owners.insert(name.id.clone(), name.whose.clone());
+    }
+
+    pub fn is_of(&self, whose: &str, id: &str) -> bool {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.get(id).is_some_and(|owner| owner == whose)
+    }
+
     /// A client is about to get the handle. What is returned tells that it has learnt the end.
     pub fn begun(&self, name: Name) -> Arc<Notify> {
+        self.belongs(&name);
         let mut known = self.lock();
         if known.len() >= TASKS_MAX {
             known.pop_front();
@@ -46,6 +69,7 @@ impl Tasks {
 
     /// A client gets the handle of a task once more whose end is recorded: it may learn that now.
     pub fn given_again(&self, name: Name, found: Found) {
+        self.belongs(&name);
         let mut known = self.lock();
         if known.len() >= TASKS_MAX {
             known.pop_front();
@@ -93,7 +117,7 @@ impl Tasks {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(Name, Progress)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,6 +138,21 @@ impl Telling {
     pub fn has_left(self) {
         self.tasks.told(&self.hall, &self.task);
     }
+}
+
+/// The task that a request is about, whatever it wants of it.
+pub fn task_of(method: &str, params: &str) -> Option<String> {
+    let names_one = matches!(method, "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update");
+    names_one.then(|| Members::parse(params)?.text("taskId").map(|id| id.into_owned()))?
+}
+
+/// A listing of tasks with those alone that are wanted.
+pub fn listing_of(result: &str, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
+    let mut result = json::parse(result).ok()?;
+    let Json::Object(members) = &mut result else { return None };
+    let Some(Json::Array(tasks)) = members.get_mut("tasks") else { return None };
+    tasks.retain(|task| task.get("taskId").and_then(Json::as_str).is_some_and(&is_wanted));
+    Some(result.canonical())
 }
 
 /// A client's question for a task.
@@ -182,6 +221,16 @@ mod tests {
         ] {
             assert_eq!(question(method).is_told_end(answer), is_end, "{method} {answer}");
         }
+    }
+
+    #[test]
+    fn a_listing_shows_what_is_wanted() {
+        let listing = r#"{"tasks":[{"taskId":"a"},{"taskId":"b"},{}],"nextCursor":"c"}"#;
+        let own = listing_of(listing, |id| id == "b");
+        assert_eq!(own.as_deref(), Some(r#"{"nextCursor":"c","tasks":[{"taskId":"b"}]}"#));
+        assert_eq!(listing_of("[]", |_| true), None);
+        assert_eq!(task_of("tasks/cancel", r#"{"taskId":"a"}"#).as_deref(), Some("a"));
+        assert_eq!((task_of("tasks/list", r#"{"taskId":"a"}"#), task_of("tasks/get", "{}")), (None, None));
     }
 
     #[test]

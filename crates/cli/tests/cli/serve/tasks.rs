@@ -1,6 +1,7 @@
 //! Tasks over HTTP: their call is answered once the client has learnt how they ended.
 
-use super::served::{Served, TOKEN};
+use super::served::{Answer, Served, TOKEN};
+use crate::api::client::token;
 use crate::home::Home;
 use crate::mcp::peers::script;
 use serde_json::{Value, json};
@@ -21,22 +22,33 @@ fn told(home: &Home, policy: &str) -> Served {
 struct Client<'a> {
     served: &'a Served,
     headers: String,
+    token: String,
 }
 
 impl Client<'_> {
     fn of(served: &Served) -> Client<'_> {
+        Client::with(served, TOKEN)
+    }
+
+    fn with<'a>(served: &'a Served, token: &str) -> Client<'a> {
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params":
             {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
         let kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
-        let answer = served.ask("POST", kind, &hello.to_string()).answer();
+        let client = Client { served, headers: kind.to_owned(), token: token.to_owned() };
+        let answer = client.post(&hello);
         let session = answer.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
         let session = session.unwrap_or_else(|| panic!("no session: {answer:?}")).trim();
-        Client { served, headers: format!("{kind}Mcp-Session-Id: {session}\r\n") }
+        Client { headers: format!("{kind}Mcp-Session-Id: {session}\r\n"), ..client }
+    }
+
+    fn post(&self, message: &Value) -> Answer {
+        let headers = format!("Semel-Token: {}\r\n{}", self.token, self.headers);
+        self.served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &message.to_string()).answer()
     }
 
     fn ask(&self, method: &str, params: Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        self.served.ask("POST", &self.headers, &message.to_string()).answer().json()["result"].take()
+        self.post(&message).json()["result"].take()
     }
 
     fn order(&self) -> Value {
@@ -71,4 +83,22 @@ fn a_task_is_delivered_once_its_client_has_learnt_its_end() {
         assert_eq!(effects.lines().count(), if learns { 2 } else { 1 }, "remote: {remote}, {next}");
         assert_eq!(next["task"]["taskId"] == task, !learns, "remote: {remote}, {next}");
     }
+}
+
+/// One process serves them all, and takes them for one.
+#[test]
+fn a_task_is_its_owners_alone() {
+    let home = Home::new();
+    let served = told(&home, "");
+    let [ann, bob] = ["ann", "bob"].map(|name| token(&home, "agent", "local", name));
+    let (ann, bob) = (Client::with(&served, &ann), Client::with(&served, &bob));
+    let task = ann.order()["task"]["taskId"].take();
+    assert!(task.is_string(), "{task}");
+    home.file("until", "");
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        assert!(bob.ask(method, json!({"taskId": task})).is_null(), "{method}");
+    }
+    assert_eq!(ann.ask("tasks/get", json!({"taskId": task}))["status"], "completed");
+    let heard = std::fs::read_to_string(home.work().join("heard")).expect("it heard something");
+    assert!(!heard.contains("tasks/cancel"), "{heard}");
 }

@@ -9,6 +9,7 @@ use super::{respond, validate};
 use crate::caller::Caller;
 use crate::http::body::Piped;
 use crate::http::server::problem;
+use crate::mcp::classify;
 use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Given, Route};
 use crate::mcp::era;
@@ -20,7 +21,7 @@ use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
-use crate::mcp::tasks::Question;
+use crate::mcp::tasks::{self, Question};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -258,8 +259,15 @@ impl Child {
                 }
             }
         }
-        let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), Arc::clone(&stream));
         let whose = connection.caller.whose();
+        let params = message.params.clone().unwrap_or_default();
+        let of_another = tasks::task_of(message.method().unwrap_or_default(), text(&params))
+            .is_some_and(|task| !self.server.tasks().is_of(&whose, &task));
+        if of_another {
+            let frame = Frame::refusal(&id, -32602, "there is no such task", None);
+            return respond::document(StatusCode::OK, &frame);
+        }
+        let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), Arc::clone(&stream));
         tokio::spawn(async move {
             let given = this.pass(&door, &id, renamed, whose).await;
             ending.end(Some(given));
@@ -296,6 +304,14 @@ impl Child {
             }
         }
         let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
+        if let ("tasks/list", false) = (method.as_str(), failed) {
+            let own = |task: &str| self.server.tasks().is_of(&whose, task);
+            let result = tasks::listing_of(body, own).unwrap_or_else(|| r#"{"tasks":[]}"#.to_owned());
+            return Given::plain(Frame::result(id, Frame::from(result)));
+        }
+        if let ("tools/call", Some(task)) = (method.as_str(), classify::task_in(body)) {
+            self.server.tasks().belongs(&tasks::Name { whose: whose.clone(), id: task });
+        }
         let telling = Question::read(&method, text(&params), || whose).and_then(|question| {
             question.answered(&door.hall, self.server.tasks(), (!failed).then_some(body))
         });
