@@ -1,16 +1,18 @@
 //! Tools that semel offers beside the server's own: what was done here, and how a doubt is settled with evidence.
 
-use super::call::ToolCall;
+use super::call::{META_RUN, ToolCall};
 use super::connection::Connection;
 use super::door::Door;
 use super::frame::Frame;
 use super::members::quoted;
 use super::server::Server;
 use super::tools::Tools;
+use crate::caller::Caller;
 use crate::neutral;
+use semel_core::digest::Secret;
 use semel_core::effect::{Effect, Facts, Ruling, State};
 use semel_core::ids::{EffectId, Reason};
-use semel_core::intent::run_key;
+use semel_core::intent::{principal_mark, run_key};
 use semel_core::json::Json;
 use semel_core::policy::ActionFacts;
 use semel_core::policy::rule::Rulings;
@@ -92,14 +94,13 @@ async fn ledger(
     let run = caller.run.as_ref().or(call.runs.named.as_ref()).or(caller.surrounding_run.as_ref());
     let cannot = |error: semel_ledger::Error| error.to_string();
     let mut effects: Vec<Effect> = Vec::new();
-    // Records do not say whose they are, so whoever is not the operator sees its own connection alone.
-    let own_alone = caller.principal != caller.tenant;
-    if let Some(run) = run.filter(|_| !own_alone) {
+    let is_mine = |effect: &Effect| is_of(effect, ledger.secret(), caller);
+    if let Some(run) = run {
         let by = By::Run(run_key(ledger.secret(), &caller.tenant, &run.id));
         let mut after = None;
         for _ in 0..PAGES_MAX {
             let page = ledger.list(by, after, EFFECTS_MAX).await.map_err(cannot)?;
-            effects.extend(page.items.into_iter().map(|(_, known)| known.effect));
+            effects.extend(page.items.into_iter().map(|(_, known)| known.effect).filter(is_mine));
             shorten(&mut effects);
             after = page.next;
             if after.is_none() {
@@ -112,11 +113,11 @@ async fn ledger(
             effects.extend(ledger.by_id(id).await.ok().map(|(_, known)| known.effect));
         }
     }
-    // What is open concerns everybody, whichever connection began it.
+    // What is open concerns whoever began it, on whichever connection.
     let ours = format!("mcp:{}/", server.name);
     let open = ledger.list(By::Open, None, EFFECTS_MAX).await.map_err(cannot)?;
-    for (key, known) in open.items.into_iter().filter(|_| !own_alone) {
-        let mine = known.effect.facts.tenant == caller.tenant && known.effect.facts.action.starts_with(&ours);
+    for (key, known) in open.items {
+        let mine = is_mine(&known.effect) && known.effect.facts.action.starts_with(&ours);
         if mine && !effects.iter().any(|effect| effect.id == known.effect.id) {
             // Looking also notices a holder that has died.
             let found = ledger.observe(key, door.hall.clock.now()).await.map_err(cannot)?;
@@ -127,16 +128,27 @@ async fn ledger(
     for effect in &mut effects {
         effect.undone = ledger.undone(effect).await.map_err(cannot)?;
     }
-    let whose = match run.filter(|_| !own_alone) {
+    let whose = match run {
         Some(run) => format!("in run {}", run.id),
         None => "on this connection".to_owned(),
     };
+    let stands_alone = call.version.is_some() && run.is_none();
+    if effects.is_empty() && stands_alone {
+        let how = "Each request stands alone here, so what was done before is known by its run only";
+        return Ok(format!("{how}: name one in _meta as {META_RUN}. Nothing of this server is in doubt."));
+    }
     if effects.is_empty() {
-        let open = if own_alone { "" } else { ", and nothing of this server is in doubt" };
-        return Ok(format!("Nothing has been done {whose} yet{open}."));
+        return Ok(format!("Nothing has been done {whose} yet, and nothing of this server is in doubt."));
     }
     let lines: Vec<String> = effects.iter().map(line).collect();
     Ok(format!("What was done {whose}, and what is open here, oldest first:\n{}", lines.join("\n")))
+}
+
+/// Whether an effect is this caller's to know of: the operator's are all of the tenant's.
+fn is_of(effect: &Effect, secret: &Secret, caller: &Caller) -> bool {
+    let own = principal_mark(secret, &caller.tenant, &caller.principal);
+    let operator = caller.principal == caller.tenant;
+    effect.facts.tenant == caller.tenant && (operator || effect.facts.principal == own)
 }
 
 /// In order, with the oldest of what has ended left out first: a doubt must be seen.
@@ -194,8 +206,8 @@ async fn report(
     if *tenant != connection.caller.tenant || !action.starts_with(&format!("mcp:{}/", server.name)) {
         return Err(format!("there is no effect {id} of this server"));
     }
-    // Nor is another principal's: it is asked only about what it has been told of itself.
-    if connection.caller.principal != connection.caller.tenant && !connection.effects().contains(&id) {
+    // Nor is another principal's.
+    if !is_of(&known.effect, gate.ledger.secret(), &connection.caller) {
         return Err(format!("there is no effect {id} of this server"));
     }
     let rule = door.hall.policy.rule_for(&ActionFacts::new(action, &Json::Null));

@@ -91,9 +91,17 @@ fn a_task_is_its_owners_alone() {
     let home = Home::new();
     let served = told(&home, "");
     let [ann, bob] = ["ann", "bob"].map(|name| token(&home, "agent", "local", name));
-    let (ann, bob) = (Client::with(&served, &ann), Client::with(&served, &bob));
+    let (ann, bob, ann_again) =
+        (Client::with(&served, &ann), Client::with(&served, &bob), Client::with(&served, &ann));
     let task = ann.order()["task"]["taskId"].take();
     assert!(task.is_string(), "{task}");
+    // What is open is its owner's to know of on every connection.
+    let told = |client: &Client<'_>| {
+        client.ask("tools/call", json!({"name": "semel_ledger", "arguments": {}}))["content"][0]["text"]
+            .to_string()
+    };
+    assert!(told(&ann_again).contains("still running"), "{}", told(&ann_again));
+    assert!(told(&bob).contains("Nothing has been done on this connection"), "{}", told(&bob));
     home.file("until", "");
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         assert!(bob.ask(method, json!({"taskId": task})).is_null(), "{method}");
