@@ -62,6 +62,18 @@ fn line_breaks_between_tokens_do_not_end_a_message_on_a_pipe() {
 }
 
 #[test]
+fn a_call_without_an_id_is_refused_and_not_dropped() {
+    let home = Home::new();
+    let served = told(&home);
+    let session = opened(&served);
+    let mut call = calling(1, "create_order", json!({"order": "1"}));
+    call.as_object_mut().expect("an object").remove("id");
+    let answer = served.ask("POST", &session, &call.to_string()).answer();
+    assert!(answer.status == 400 && answer.body.contains("needs an id"), "{answer:?}");
+    assert!(!home.work().join("world").exists());
+}
+
+#[test]
 fn a_run_that_a_request_names_is_that_requests_run() {
     let home = Home::new();
     let served = told(&home);

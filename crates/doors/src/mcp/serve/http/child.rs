@@ -185,6 +185,11 @@ impl Child {
                 self.cancel(&asked, text(&params));
                 accepted()
             }
+            // Nobody could be told what became of it.
+            (Kind::Notification { method }, _) if method == "tools/call" => {
+                let frame = Frame::complaint(-32600, "semel passed nothing on: a call of a tool needs an id");
+                respond::document(StatusCode::BAD_REQUEST, &frame)
+            }
             // One client's other notifications would speak for all of them.
             (Kind::Notification { .. } | Kind::Response { .. }, _) => accepted(),
         }
