@@ -137,6 +137,8 @@ def begin(message: dict, made: str, does: dict) -> None:
 
 def task(message: dict) -> None:
     made = message["params"]["taskId"]
+    if made not in tasks:
+        return respond(message, "error", json.dumps({"code": -32602, "message": "no such task: " + made}))
     does = tasks[made]
     result = json.loads(does.get("raw", words("done: <made>")).replace("<made>", made))
     if message["method"] == "tasks/result":

@@ -132,13 +132,14 @@ async fn ledger(
         Some(run) => format!("in run {}", run.id),
         None => "on this connection".to_owned(),
     };
+    let doubts = if is_operator(caller) { "this server" } else { "yours here" };
     let stands_alone = call.version.is_some() && run.is_none();
     if effects.is_empty() && stands_alone {
         let how = "Each request stands alone here, so what was done before is known by its run only";
-        return Ok(format!("{how}: name one in _meta as {META_RUN}. Nothing of this server is in doubt."));
+        return Ok(format!("{how}: name one in _meta as {META_RUN}. Nothing of {doubts} is in doubt."));
     }
     if effects.is_empty() {
-        return Ok(format!("Nothing has been done {whose} yet, and nothing of this server is in doubt."));
+        return Ok(format!("Nothing has been done {whose} yet, and nothing of {doubts} is in doubt."));
     }
     let lines: Vec<String> = effects.iter().map(line).collect();
     Ok(format!("What was done {whose}, and what is open here, oldest first:\n{}", lines.join("\n")))
@@ -147,8 +148,11 @@ async fn ledger(
 /// Whether an effect is this caller's to know of: the operator's are all of the tenant's.
 fn is_of(effect: &Effect, secret: &Secret, caller: &Caller) -> bool {
     let own = principal_mark(secret, &caller.tenant, &caller.principal);
-    let operator = caller.principal == caller.tenant;
-    effect.facts.tenant == caller.tenant && (operator || effect.facts.principal == own)
+    effect.facts.tenant == caller.tenant && (is_operator(caller) || effect.facts.principal == own)
+}
+
+fn is_operator(caller: &Caller) -> bool {
+    caller.principal == caller.tenant
 }
 
 /// In order, with the oldest of what has ended left out first: a doubt must be seen.

@@ -140,6 +140,11 @@ impl Telling {
     }
 }
 
+/// Whether an error says that there is no such task. Any other may be over in a moment.
+fn is_unknown(error: &str) -> bool {
+    Members::parse(error).is_some_and(|error| error.get("code") == Some("-32602"))
+}
+
 /// The task that a request is about, whatever it wants of it.
 pub fn task_of(method: &str, params: &str) -> Option<String> {
     let names_one = matches!(method, "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update");
@@ -179,12 +184,17 @@ impl Question {
         Some(Question { task: Name { whose: whose(), id }, wants })
     }
 
-    /// What follows once its answer has left, if that tells the end. `None`: it was answered with an error. From a server
-    /// that does not know an ended task any more nobody can learn more than that.
-    pub fn answered(self, hall: &Arc<Hall>, tasks: &Arc<Tasks>, answer: Option<&str>) -> Option<Telling> {
+    /// What follows once its answer has left, if that tells the end; `Err` is an error.
+    pub fn answered(
+        self,
+        hall: &Arc<Hall>,
+        tasks: &Arc<Tasks>,
+        answer: Result<&str, &str>,
+    ) -> Option<Telling> {
         let tells = match answer {
-            Some(answer) => self.is_told_end(answer),
-            None => tasks.has_ended(&self.task),
+            Ok(answer) => self.is_told_end(answer),
+            // From a server that does not know an ended task any more nobody can learn more than that.
+            Err(error) => is_unknown(error) && tasks.has_ended(&self.task),
         };
         tells.then(|| Telling { hall: Arc::clone(hall), tasks: Arc::clone(tasks), task: self.task })
     }
@@ -221,6 +231,12 @@ mod tests {
         ] {
             assert_eq!(question(method).is_told_end(answer), is_end, "{method} {answer}");
         }
+    }
+
+    #[test]
+    fn trouble_is_not_ignorance() {
+        assert!(is_unknown(r#"{"code":-32602,"message":"no such task"}"#));
+        assert!(!is_unknown(r#"{"code":-32603,"message":"try again"}"#) && !is_unknown("null"));
     }
 
     #[test]

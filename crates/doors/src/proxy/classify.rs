@@ -56,13 +56,10 @@ pub fn within(meaning: Meaning, rule: &Rule, reply: impl FnOnce() -> Json) -> Re
     }
 }
 
-/// Whether a success says that it was only taken, and is yet to be done.
+/// Whether a success says that it was only taken, and is yet to be done, in the words that a command would use.
 pub fn is_only_accepted(body: &[u8]) -> bool {
-    // Few are, and the others are not read for it.
-    const WORDS: [&str; 4] = ["queued", "accepted", "pending", "scheduled"];
-    let text = std::str::from_utf8(body).unwrap_or_default();
-    text.contains("\"status\"")
-        && WORDS.iter().any(|word| text.to_ascii_lowercase().contains(word))
+    // Most do not speak of it, and are not read for it.
+    std::str::from_utf8(body).is_ok_and(|text| text.contains("\"status\""))
         && render::said(body).only_accepted
 }
 

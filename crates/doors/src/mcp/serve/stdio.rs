@@ -282,7 +282,7 @@ impl Stdio {
                         return self.not_initialized(id.clone(), params, message);
                     }
                     (Some(Watched::Task(question)), failed) => {
-                        let answer = (!failed).then(|| text(&body));
+                        let answer = if *failed { Err(text(&body)) } else { Ok(text(&body)) };
                         let telling = question.answered(&self.door.hall, self.server.tasks(), answer);
                         return self.give(Given { telling, ..Given::plain(Frame::from(message.bytes)) });
                     }

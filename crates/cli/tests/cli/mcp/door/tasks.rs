@@ -125,6 +125,25 @@ fn a_task_is_delivered_once_its_client_has_learnt_its_end() {
     }
 }
 
+/// Nobody can learn more of a task than its server knows.
+#[test]
+fn a_task_that_its_server_has_forgotten_does_not_stand_in_the_way_for_ever() {
+    for era in ERAS {
+        let stage = era.stage_of("act", json!({}));
+        let mut line = era.open(&stage);
+        let handle = line.call_with(era.params());
+        stage.file("until", "");
+        stage.wait_until("the task's end is recorded", || state(&stage) == "applied");
+        assert!(line.close().success());
+        let mut line = era.open(&stage);
+        assert_eq!(era.id(&line.call_with(era.params())), era.id(&handle), "{era:?}");
+        let forgotten = era.ask(&mut line, &handle, false);
+        assert_eq!(forgotten["error"]["code"], -32602, "{forgotten}");
+        line.call_with(era.params());
+        assert_eq!(stage.world().len(), 2, "{era:?}");
+    }
+}
+
 /// Its interval is for who knows nothing.
 #[test]
 fn semel_asks_at_once_when_a_client_has_learnt_the_end_of_a_task() {

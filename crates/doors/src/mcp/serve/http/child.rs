@@ -318,7 +318,8 @@ impl Child {
             self.server.tasks().belongs(&tasks::Name { whose: whose.clone(), id: task });
         }
         let telling = Question::read(&method, text(&params), || whose).and_then(|question| {
-            question.answered(&door.hall, self.server.tasks(), (!failed).then_some(body))
+            let answer = if failed { Err(body) } else { Ok(body) };
+            question.answered(&door.hall, self.server.tasks(), answer)
         });
         match Members::parse(text(&answer.bytes)) {
             Some(mut whole) => {

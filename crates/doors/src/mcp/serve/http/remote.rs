@@ -303,7 +303,7 @@ impl Watch {
             }
             Watched::Hello { method } => self.door.hello(&self.server, method, body),
             Watched::Task(question) => {
-                let answer = (!failed).then_some(body);
+                let answer = if *failed { Err(body) } else { Ok(body) };
                 let telling = question.clone().answered(&self.door.hall, self.server.tasks(), answer);
                 telling.into_iter().for_each(|telling| self.departure.is_followed_by(|| telling.has_left()));
                 None
