@@ -136,7 +136,13 @@ impl Model<'_> {
         let is_answer = matches!(read.0, Outcome::Applied { .. });
         let cost =
             live.whole().ok().filter(|_| is_answer).and_then(|pieces| usage::of(api, head.form, &pieces));
-        self.meter.used(self.hall, cost.unwrap_or_default());
+        let used = match (cost, &came) {
+            (Some(cost), _) => cost,
+            // What was generated is paid for, whether it came whole or not.
+            (None, Came::Failed | Came::Broken(_)) => self.so_far(live),
+            (None, Came::Whole) => Tokens::default(),
+        };
+        self.meter.used(self.hall, used);
         if let Some(own) = &mut self.own {
             own.cost = cost;
             if !is_answer && !matches!(came, Came::Broken(_)) {
@@ -146,10 +152,14 @@ impl Model<'_> {
         read
     }
 
+    fn so_far(&self, live: &Live) -> Tokens {
+        let (form, pieces) = live.so_far();
+        usage::so_far(self.api, form, &pieces)
+    }
+
     /// What a generation came to that was ended from here: its connection is closed.
     async fn stopped(&mut self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
-        let (form, pieces) = live.so_far();
-        let Tokens { input, output } = usage::so_far(self.api, form, &pieces);
+        let Tokens { input, output } = self.so_far(live);
         self.meter.used(self.hall, Tokens { input, output });
         self.cancelled = stop == Stop::Cancelled;
         let why = match stop {

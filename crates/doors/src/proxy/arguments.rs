@@ -37,6 +37,10 @@ pub enum BadRequest {
     Multipart(multipart::Broken),
     #[error("Content-Type came twice")]
     Types,
+    #[error(
+        "its GraphQL document cannot be read: it is broken, names what it does not have, or is nested too deep"
+    )]
+    Document,
 }
 
 /// How a body is written, and so how a key can be put into it.
@@ -163,7 +167,7 @@ fn content(
                 return Err(BadRequest::Charset);
             }
             let mut json = json::parse_bytes(body).map_err(BadRequest::Json)?;
-            let shape = match graphql::of(path, query, &json) {
+            let shape = match graphql::of(path, query, &json).map_err(|_| BadRequest::Document)? {
                 Some(graphql) => {
                     graphql.describe(&mut json);
                     Shape::Graphql(graphql)

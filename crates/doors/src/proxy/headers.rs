@@ -10,8 +10,10 @@ use semel_core::policy::upstreams::CREDENTIALS;
 const OWN: &str = "semel-";
 
 /// What a replay repeats of the upstream's headers. All else spoke of one connection, one moment or one client.
-const REPLAYED: [&str; 11] = [
+const REPLAYED: [&str; 12] = [
     "content-type",
+    // Without it a 206 means nothing.
+    "content-range",
     "content-language",
     "content-disposition",
     "content-location",

@@ -52,7 +52,7 @@ impl Kept {
             // Whatever wrote it, only what a replay may repeat is repeated.
             let known =
                 headers::is_replayed(name).then(|| HeaderName::from_bytes(name.as_bytes()).ok()).flatten();
-            if let (Some(name), Ok(value)) = (known, HeaderValue::from_str(value)) {
+            if let (Some(name), Ok(value)) = (known, HeaderValue::from_bytes(value.as_bytes())) {
                 headers.append(name, value);
             }
         }
@@ -113,11 +113,17 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let body = b"{\"id\": 1.0}\n\xff";
-        let written = [("content-type", "application/json"), ("link", "<a>"), ("link", "<b>")];
+        let written = [
+            ("content-type", "application/json"),
+            ("link", "<a>"),
+            ("link", "<b>"),
+            ("content-disposition", "attachment; filename=\"Rechnung für Mai.pdf\""),
+        ];
         let written = written.map(|(name, value)| (name, Cow::Borrowed(value)));
         let kept = Kept::decode(encode(StatusCode::CREATED, written.into_iter(), body)).unwrap();
         assert_eq!((kept.status, kept.body.as_ref()), (StatusCode::CREATED, &body[..]));
         assert_eq!(kept.headers.get_all("link").iter().count(), 2);
+        assert!(String::from_utf8_lossy(kept.headers["content-disposition"].as_bytes()).contains("für"));
         assert_eq!(kept.data(), r#"{"status":201,"body_base64":"eyJpZCI6IDEuMH0K/w=="}"#);
         let exact = Kept::of_body(Bytes::from_static(b"{\"n\": 9007199254740993}"));
         assert_eq!(exact.data(), r#"{"status":200,"body":{"n": 9007199254740993}}"#);

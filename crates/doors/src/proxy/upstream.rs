@@ -242,7 +242,8 @@ fn broke_off(head: &Head, why: &str) -> String {
 
 /// What the ledger keeps of an answer.
 fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Result<Vec<u8>, TooMany> {
-    let headers = headers::kept(&head.headers).filter_map(|(name, value)| Some((name, value.to_str().ok()?)));
+    let headers = headers::kept(&head.headers)
+        .filter_map(|(name, value)| Some((name, std::str::from_utf8(value.as_bytes()).ok()?)));
     let headers = headers.map(|(name, value)| (name, secrets.out_of_header(value)));
     Ok(reply::encode(head.status, headers, &secrets.out_of_body(body)?))
 }

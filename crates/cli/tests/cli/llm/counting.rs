@@ -1,7 +1,7 @@
 //! What was asked, sent, used and saved.
 
 use super::model::Api;
-use super::stage::{Stage, ask, read_to_end, request, streamed, wait};
+use super::stage::{Stage, ask, broken, read_to_end, request, streamed, wait};
 
 #[test]
 fn what_joining_and_replaying_saved_is_counted_in_calls_tokens_and_money() {
@@ -31,4 +31,16 @@ fn what_joining_and_replaying_saved_is_counted_in_calls_tokens_and_money() {
     let close =
         |value: &serde_json::Value, to: f64| value.as_f64().is_some_and(|got| (got - to).abs() < 1e-9);
     assert!(close(&llm["cost"], 59e-6) && close(&llm["saved_cost"], 118e-6), "{stats}");
+}
+
+#[test]
+fn what_a_stream_had_used_that_broke_off_is_counted() {
+    let mut stage = Stage::new();
+    broken(stage.ask(Api::Messages, &streamed("cut-once")));
+    wait(|| stage.count("in_doubt") == 1);
+    assert!(stage.served.stop().success());
+    let stats = stage.home.json(["stats"]);
+    let tokens = &stats["doors"]["llm"]["tokens"];
+    assert_eq!(tokens["input"], 9, "{stats}");
+    assert!(tokens["output"].as_u64().is_some_and(|output| (1..5).contains(&output)), "{stats}");
 }

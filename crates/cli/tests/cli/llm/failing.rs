@@ -1,19 +1,7 @@
 //! Answers that are none.
 
 use super::model::Api;
-use super::stage::{Stage, ask, read_to_end, request, streamed, wait};
-use crate::serve::served::Asked;
-
-/// Reads what comes until the connection ends in the middle.
-fn broken(mut asked: Asked) -> String {
-    asked.head();
-    let mut heard = String::new();
-    while let Some(chunk) = asked.chunk_if_any() {
-        assert!(!chunk.is_empty(), "a cut answer must not look whole: {heard}");
-        heard.push_str(&chunk);
-    }
-    heard
-}
+use super::stage::{Stage, ask, broken, read_to_end, request, streamed, wait};
 
 #[test]
 fn a_stream_without_its_end_is_no_answer_and_its_retry_generates() {

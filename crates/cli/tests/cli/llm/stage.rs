@@ -91,6 +91,17 @@ pub fn read_until(asked: &mut Asked, text: &str) -> String {
     heard
 }
 
+/// Reads what comes until the connection ends in the middle.
+pub fn broken(mut asked: Asked) -> String {
+    asked.head();
+    let mut heard = String::new();
+    while let Some(chunk) = asked.chunk_if_any() {
+        assert!(!chunk.is_empty(), "a cut answer must not look whole: {heard}");
+        heard.push_str(&chunk);
+    }
+    heard
+}
+
 /// The rest of a stream.
 pub fn read_to_end(asked: &mut Asked) -> String {
     let mut heard = String::new();

@@ -108,10 +108,16 @@ const SIGNING: [&str; 5] = ["aws4-hmac-sha256", "oauth", "digest", "hawk", "sign
 const LASTING: [&str; 8] =
     ["credential", "oauth_consumer_key", "oauth_token", "username", "realm", "id", "keyid", "app"];
 
+/// Schemes whose case clients do not agree on, as most of them write it.
+const SPELT: [&str; 4] = ["Bearer", "Basic", "Token", "Bot"];
+
 /// What of a credential stays the same from request to request.
 fn lasting(value: &HeaderValue) -> Cow<'_, [u8]> {
     let signed = value.to_str().ok().and_then(|text| text.split_once(' '));
     let Some((scheme, parameters)) = signed else { return Cow::Borrowed(value.as_bytes()) };
+    if let Some(spelt) = SPELT.iter().find(|known| scheme.eq_ignore_ascii_case(known)) {
+        return Cow::Owned(format!("{spelt} {}", parameters.trim_start()).into_bytes());
+    }
     if !SIGNING.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
         return Cow::Borrowed(value.as_bytes());
     }
@@ -162,6 +168,15 @@ mod tests {
         assert_ne!(passed(&[key, ("x-auth-token", "alice")]), passed(&[key, ("x-auth-token", "bob")]));
         assert_eq!(passed(&[key, ("cookie", "lb=1")]), passed(&[key, ("cookie", "lb=2")]));
         assert_eq!(passed(&[key, ("x-csrf-token", "1")]), passed(&[key, ("x-csrf-token", "2")]));
+    }
+
+    #[test]
+    fn the_case_of_a_scheme_is_nobody_else() {
+        let of = |value: &str| passed(&[("authorization", value)]);
+        assert_eq!(of("bearer Key"), of("Bearer Key"));
+        assert_eq!(of("BASIC  Key"), of("Basic Key"));
+        assert_ne!(of("Bearer key"), of("Bearer Key"));
+        assert_ne!(of("Basic Key"), of("Bearer Key"));
     }
 
     #[test]

@@ -9,8 +9,11 @@ use document::read;
 use semel_core::json::{Json, Object};
 use std::ops::Range;
 
-/// What a body for GraphQL has, and nothing else: any other member belongs to another kind of API.
+/// What a body for GraphQL has. With any other member it may be a request of another kind, and does not only ask.
 const MEMBERS: [&str; 4] = ["query", "variables", "operationName", "extensions"];
+
+/// What rules are told beside it.
+const DESCRIBED: [&str; 3] = ["operation", "fields", "selected"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -81,21 +84,29 @@ pub enum Edit {
     Variable(String),
 }
 
+/// A document, or what stands beside it, that no rule could be held against: what it does is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable;
+
 /// Reads a body that is sent to a place for GraphQL. `None`: it is an ordinary body.
-pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Option<Graphql> {
-    let members = body.as_object()?;
-    if !is_graphql(path) || !members.iter().all(|(name, _)| MEMBERS.contains(&name)) {
-        return None;
-    }
-    let name = match members.get("operationName") {
-        None | Some(Json::Null) => None,
-        Some(name) => Some(name.as_str()?),
+pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Graphql>, Unreadable> {
+    let Some(members) = body.as_object().filter(|_| is_graphql(path)) else { return Ok(None) };
+    let Some(document) = members.get("query").and_then(Json::as_str) else { return Ok(None) };
+    let foreign = members.iter().any(|(name, _)| !MEMBERS.contains(&name));
+    let read = match members.get("operationName") {
+        None | Some(Json::Null) => read(document, None),
+        Some(name) => name.as_str().and_then(|name| read(document, Some(name))),
     };
-    let mut read = read(members.get("query")?.as_str()?, name)?;
+    let Some(mut read) = read else {
+        return if foreign { Ok(None) } else { Err(Unreadable) };
+    };
+    if DESCRIBED.iter().any(|name| members.get(name).is_some()) {
+        return Ok(None);
+    }
     // Some servers merge both, and nobody says whose word counts.
     let named = |query: &str| super::form::pairs(query).any(|(name, _)| MEMBERS.contains(&name.as_ref()));
-    read.only_asks &= !url_query.is_some_and(named);
-    Some(read)
+    read.only_asks &= !foreign && !url_query.is_some_and(named);
+    Ok(Some(read))
 }
 
 /// A query that a URL carries: whether it certainly only asks.
@@ -117,10 +128,11 @@ impl Graphql {
     pub fn describe(&self, body: &mut Json) {
         if let Json::Object(members) = body {
             let fields = self.fields.iter().map(|field| Json::str(&field.name)).collect();
-            members.insert("operation", Json::str(self.operation.word()));
-            members.insert("fields", Json::Array(fields));
-            if let Some(selected) = &self.selected {
-                members.insert("selected", Json::str(selected));
+            let [operation, all, selected] = DESCRIBED;
+            members.insert(operation, Json::str(self.operation.word()));
+            members.insert(all, Json::Array(fields));
+            if let Some(name) = &self.selected {
+                members.insert(selected, Json::str(name));
             }
         }
     }
@@ -288,14 +300,22 @@ mod tests {
     #[test]
     fn only_a_body_that_can_be_nothing_else_is_graphql() {
         let of = |path: &str, query: Option<&str>, body: &str| super::of(path, query, &parse(body).unwrap());
+        let only_asks = |path: &str, query: Option<&str>, body: &str| {
+            of(path, query, body).map(|read| read.map(|read| read.only_asks))
+        };
         let body = r#"{"query":"{ me }","variables":{}}"#;
-        assert!(of("/graphql", None, body).unwrap().only_asks);
-        assert!(of("/admin/api/2026-10/graphql.json", None, body).unwrap().only_asks);
-        assert_eq!(of("/v1/charges", None, body), None);
-        assert_eq!(of("/graphql", None, r#"{"query":"{ me }","amount":1}"#), None);
-        assert_eq!(of("/graphql", None, r#"[{"query":"{ me }"}]"#), None);
-        assert_eq!(of("/graphql", None, r#"{"query":"{ me }","operationName":1}"#), None);
-        assert!(!of("/graphql", Some("query=mutation{a}"), body).unwrap().only_asks);
+        assert_eq!(only_asks("/graphql", None, body), Ok(Some(true)));
+        assert_eq!(only_asks("/admin/api/2026-10/graphql.json", None, body), Ok(Some(true)));
+        assert_eq!(only_asks("/graphql", Some("query=mutation{a}"), body), Ok(Some(false)));
+        assert_eq!(of("/v1/charges", None, body), Ok(None));
+        for ordinary in [
+            r#"[{"query":"{ me }"}]"#,
+            r#"{"query":"cats","amount":1}"#,
+            r#"{"query":"{ me }","fields":["me"]}"#,
+            r#"{"query":7}"#,
+        ] {
+            assert_eq!(of("/graphql", None, ordinary), Ok(None), "{ordinary}");
+        }
         assert!(
             url_only_asks("/graphql", Some("query=%7Bme%7D")) && url_only_asks("/x", Some("query=mutation"))
         );
@@ -304,10 +324,28 @@ mod tests {
 
     #[test]
     fn rules_see_what_a_document_does() {
-        let mut body = parse(r#"{"query":"mutation { a: issueCreate(input: {}) { id } }"}"#).unwrap();
-        super::of("/graphql", None, &body).unwrap().describe(&mut body);
-        assert_eq!(body.get("operation"), Some(&Json::str("mutation")));
-        assert_eq!(body.get("fields").unwrap().canonical(), r#"["issueCreate"]"#);
+        for body in [
+            r#"{"query":"mutation { a: issueCreate(input: {}) { id } }"}"#,
+            r#"{"query":"mutation { issueCreate }","id":"beside what belongs there"}"#,
+        ] {
+            let mut body = parse(body).unwrap();
+            super::of("/graphql", None, &body).unwrap().unwrap().describe(&mut body);
+            assert_eq!(body.get("operation"), Some(&Json::str("mutation")));
+            assert_eq!(body.get("fields").unwrap().canonical(), r#"["issueCreate"]"#);
+        }
+    }
+
+    #[test]
+    fn what_no_rule_could_be_held_against_is_not_taken() {
+        let nested = format!("mutation {{ {} pay {} }}", "... {".repeat(40), "}".repeat(40));
+        for document in [nested.as_str(), "mutation { ...Unknown }", "cats", ""] {
+            let body = Json::object([("query", Json::str(document))]);
+            assert_eq!(super::of("/graphql", None, &body), Err(Unreadable), "{document}");
+        }
+        for named in [Json::Bool(true), Json::str("Other")] {
+            let body = Json::object([("query", Json::str("mutation A { pay }")), ("operationName", named)]);
+            assert_eq!(super::of("/graphql", None, &body), Err(Unreadable));
+        }
     }
 
     #[test]
