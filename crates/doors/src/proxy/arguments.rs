@@ -43,15 +43,30 @@ pub enum BadRequest {
     Document,
 }
 
+impl From<graphql::Unreadable> for BadRequest {
+    fn from(_: graphql::Unreadable) -> Self {
+        BadRequest::Document
+    }
+}
+
 /// How a body is written, and so how a key can be put into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
     Empty,
     Json,
     Graphql(Graphql),
+    /// The same by itself or in a form: no key is put into it.
+    Document(Graphql),
     Form,
     /// Parts, or bytes of which no more is known than their digest.
     Opaque,
+}
+
+impl Shape {
+    /// Whether it is a GraphQL document without any change.
+    pub fn only_asks(&self) -> bool {
+        matches!(self, Shape::Graphql(graphql) | Shape::Document(graphql) if graphql.only_asks)
+    }
 }
 
 /// What rules speak of.
@@ -137,6 +152,11 @@ impl Content {
     fn of(body: Json, shape: Shape) -> Content {
         Content { body: Some(body), part_types: None, shape }
     }
+
+    fn described(mut body: Json, graphql: Graphql, shape: fn(Graphql) -> Shape) -> Content {
+        graphql.describe(&mut body);
+        Content::of(body, shape(graphql))
+    }
 }
 
 /// The body, by what it says it is.
@@ -166,19 +186,24 @@ fn content(
             if !parameters(kind_of(headers)).all(utf8) {
                 return Err(BadRequest::Charset);
             }
-            let mut json = json::parse_bytes(body).map_err(BadRequest::Json)?;
-            let shape = match graphql::of(path, query, &json).map_err(|_| BadRequest::Document)? {
-                Some(graphql) => {
-                    graphql.describe(&mut json);
-                    Shape::Graphql(graphql)
-                }
-                None => Shape::Json,
-            };
-            Ok(Content::of(json, shape))
+            let json = json::parse_bytes(body).map_err(BadRequest::Json)?;
+            Ok(match graphql::of(path, query, &json)? {
+                Some(graphql) => Content::described(json, graphql, Shape::Graphql),
+                None => Content::of(json, Shape::Json),
+            })
         }
         "application/x-www-form-urlencoded" => {
             let text = std::str::from_utf8(body).map_err(|_| BadRequest::Form)?;
-            Ok(Content::of(Json::Object(form::object(text).map_err(BadRequest::Pairs)?), Shape::Form))
+            let form = Json::Object(form::object(text).map_err(BadRequest::Pairs)?);
+            Ok(match graphql::of(path, query, &form)? {
+                Some(graphql) => Content::described(form, graphql, Shape::Document),
+                None => Content::of(form, Shape::Form),
+            })
+        }
+        "application/graphql" => {
+            let text = std::str::from_utf8(body).map_err(|_| BadRequest::Document)?;
+            let graphql = graphql::of_text(query, text)?;
+            Ok(Content::described(Json::object([("query", Json::str(text))]), graphql, Shape::Document))
         }
         "multipart/form-data" => {
             let boundary = parameters(kind).find(|(name, _)| name.eq_ignore_ascii_case("boundary"));

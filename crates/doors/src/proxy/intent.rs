@@ -99,7 +99,7 @@ fn strongest(
     path: &str,
     arguments: &Arguments,
 ) -> (String, Rule) {
-    let only_asks = matches!(&arguments.shape, Shape::Graphql(graphql) if graphql.only_asks);
+    let only_asks = arguments.shape.only_asks();
     let rule_of = |method: &Method| {
         let action = offer.action(method, path);
         let rule = policy.rule_for(&ActionFacts {
@@ -134,7 +134,7 @@ fn in_body(method: &Method, path: &str, arguments: &Arguments) -> Result<Vec<Met
         for named in texts.into_iter().map(method::method) {
             match (named, &arguments.shape) {
                 (Ok(named), _) => methods.push(named),
-                (Err(bad), Shape::Form) => return Err(bad),
+                (Err(bad), Shape::Form | Shape::Document(_)) => return Err(bad),
                 // Elsewhere it may mean anything.
                 (Err(_), _) => {}
             }
@@ -143,7 +143,7 @@ fn in_body(method: &Method, path: &str, arguments: &Arguments) -> Result<Vec<Met
     // Some servers of GraphQL read a document wherever it stands.
     let asks = match &arguments.shape {
         Shape::Empty => true,
-        Shape::Graphql(graphql) => graphql.only_asks,
+        Shape::Graphql(_) | Shape::Document(_) => arguments.shape.only_asks(),
         Shape::Json | Shape::Form | Shape::Opaque => !graphql::is_graphql(path),
     };
     if method::is_safe(method) && !asks {

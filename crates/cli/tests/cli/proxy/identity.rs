@@ -162,6 +162,13 @@ fn a_question_in_graphql_passes_and_a_mutation_does_not() {
     ] {
         assert_eq!(header(&send(hidden), "semel-outcome"), Some("ran"), "{hidden}");
     }
+    for (kind, asks, changes) in [
+        ("Content-Type: application/graphql\r\n", "{ me }", "mutation { pay }"),
+        (FORM, "query=%7Bme%7D", "query=mutation%7Bpay%7D"),
+    ] {
+        assert_eq!(header(&stage.send("POST", "/graphql", kind, asks), "semel-outcome"), None);
+        assert_eq!(header(&stage.send("POST", "/graphql", kind, changes), "semel-outcome"), Some("ran"));
+    }
     let elsewhere = stage.send("POST", "/charges", JSON, r#"{"query":"query { me }"}"#);
     assert_eq!(header(&elsewhere, "semel-outcome"), Some("ran"));
     assert_eq!(header(&stage.get("/graphql?query=mutation%7Bpay%7D"), "semel-outcome"), Some("ran"));
@@ -192,6 +199,37 @@ inject = { directive = "idempotent", form = "uuid", valid_for = "24h" }
     let key = after.split('\\').next().expect("a key");
     assert_eq!(key.len(), 36, "{sent}");
     assert!(sent.contains(r#""variables":{"order":"1"}"#), "{sent}");
+}
+
+#[test]
+fn a_rule_for_a_mutation_holds_however_its_document_is_written() {
+    let rule = r#"
+[[rule]]
+match = "http:POST bank/graphql"
+when = "has(body.fields) && body.fields.exists(f, f == 'refundCreate')"
+class = "consequential"
+key = ["path"]
+"#;
+    let stage = Stage::with(rule);
+    let send = |kind: &str, body: &str| stage.send("POST", "/graphql", kind, body);
+    assert_eq!(became(&send(JSON, r#"{"query":"mutation { refundCreate }"}"#)).1, "ran");
+    for (kind, body) in [
+        (JSON, r#"{"query":"mutation { refundCreate }","id":1}"#),
+        (JSON, r#"{"query":"mutation { ...F } fragment F on M { r: refundCreate }"}"#),
+        (FORM, "query=mutation%20%7B%20refundCreate%20%7D"),
+        ("Content-Type: application/graphql\r\n", "mutation { refundCreate }"),
+    ] {
+        assert_ne!(became(&send(kind, body)).1, "ran", "{body}");
+    }
+    let hidden = format!("mutation {{ {} refundCreate {} }}", "... {".repeat(40), "}".repeat(40));
+    for (kind, body) in
+        [(JSON, format!(r#"{{"query":"{hidden}"}}"#)), ("Content-Type: application/graphql\r\n", hidden)]
+    {
+        let refused = send(kind, &body);
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert!(refused.body.contains("GraphQL document cannot be read"), "{refused:?}");
+    }
+    assert_eq!(stage.api.effects(), 1);
 }
 
 #[test]

@@ -103,10 +103,21 @@ pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Gra
     if DESCRIBED.iter().any(|name| members.get(name).is_some()) {
         return Ok(None);
     }
-    // Some servers merge both, and nobody says whose word counts.
-    let named = |query: &str| super::form::pairs(query).any(|(name, _)| MEMBERS.contains(&name.as_ref()));
-    read.only_asks &= !foreign && !url_query.is_some_and(named);
+    read.only_asks &= !foreign && !url_has_a_say(url_query);
     Ok(Some(read))
+}
+
+/// Reads a body that is a document and nothing else.
+pub fn of_text(url_query: Option<&str>, document: &str) -> Result<Graphql, Unreadable> {
+    let mut read = read(document, None).ok_or(Unreadable)?;
+    read.only_asks &= !url_has_a_say(url_query);
+    Ok(read)
+}
+
+/// Some servers merge both, and nobody says whose word counts.
+fn url_has_a_say(url_query: Option<&str>) -> bool {
+    url_query
+        .is_some_and(|query| super::form::pairs(query).any(|(name, _)| MEMBERS.contains(&name.as_ref())))
 }
 
 /// A query that a URL carries: whether it certainly only asks.
