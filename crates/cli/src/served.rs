@@ -14,7 +14,6 @@ use semel_ledger::Ledger;
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::prune::Retention;
 use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -62,8 +61,7 @@ const PRUNE_LOOKS_EVERY: Duration = Duration::from_secs(3600);
 /// Retention runs by itself, also where no command ever ends.
 pub async fn keep_retention(hall: Arc<Hall>) {
     let Ok(gate) = &hall.gate else { return };
-    let kept = hall.policy.retention;
-    let retention = Retention { replies: kept.replies, facts: kept.facts };
+    let retention = hall.policy.retention;
     loop {
         // What could not be pruned now is tried again at the next look.
         let _tried_again = gate.ledger.prune_if_due(retention, hall.clock.now()).await;

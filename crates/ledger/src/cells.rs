@@ -59,10 +59,17 @@ impl Epoch {
     }
 }
 
-/// When retention last ran.
+/// How far retention has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pruned {
+    /// The time that it last went by.
     pub at: At,
+    /// What the clock of whoever ran it said; the same, unless that had leapt.
+    #[serde(default)]
+    pub clock: Option<At>,
+    /// The longest window of all whose policies this ledger has served, in microseconds: their facts stay for so long.
+    #[serde(default)]
+    pub windows: u64,
 }
 
 pub fn pruned_key(secret: &Secret) -> Digest {

@@ -8,14 +8,9 @@ use crate::ledger::Ledger;
 use crate::record::{Known, decode};
 use crate::store::{By, Commit, Committed, Cursor, Durability, PAGE_ROWS_MAX, Put, Require, Store};
 use semel_core::effect::{Reply, State};
+use semel_core::policy::Retention;
 use semel_core::time::At;
 use std::time::Duration;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    pub replies: Duration,
-    pub facts: Duration,
-}
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PruneReport {
@@ -31,22 +26,37 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn prune_if_due(&self, retention: Retention, now: At) -> Result<Option<PruneReport>, Error> {
         let key = pruned_key(&self.secret);
         let (revision, last) = self.cell::<Pruned>(key).await?;
-        if last.as_ref().is_some_and(|last| now < last.at.plus(PRUNE_EVERY) && now >= last.at) {
+        let windows = (retention.windows.as_micros() as u64).max(last.as_ref().map_or(0, |last| last.windows));
+        let Some(last) = last else {
+            // What retention has never looked at waits for the next time.
+            let first = Pruned { at: now, clock: Some(now), windows };
+            self.put_cell(key, revision, &first, Vec::new()).await?;
+            return Ok(None);
+        };
+        let clock = last.clock.unwrap_or(last.at);
+        if now < clock.plus(PRUNE_EVERY) && now >= clock {
+            if windows > last.windows {
+                // Before another policy on this ledger prunes by its own.
+                self.put_cell(key, revision, &Pruned { windows, ..last }, Vec::new()).await?;
+            }
             return Ok(None);
         }
-        if !self.put_cell(key, revision, &Pruned { at: now }, Vec::new()).await? {
+        // One process with a wrong clock must not forget for all: retention advances by days, not by leaps.
+        let at = now.min(last.at.plus(PRUNE_EVERY * 2));
+        if !self.put_cell(key, revision, &Pruned { at, clock: Some(now), windows }, Vec::new()).await? {
             return Ok(None);
         }
-        // One process with a wrong clock must not forget for all: retention advances by days, not by leaps, and what
-        // it has never looked at waits for the next time.
-        let Some(last) = last else { return Ok(None) };
-        self.prune(retention, now.min(last.at.plus(PRUNE_EVERY * 2))).await.map(Some)
+        self.prune(retention, at).await.map(Some)
     }
 
     pub async fn prune(&self, retention: Retention, now: At) -> Result<PruneReport, Error> {
         let mut report = PruneReport::default();
+        let (_, pruned) = self.cell::<Pruned>(pruned_key(&self.secret)).await?;
+        // Other policies on this ledger may have promised more.
+        let promised = Duration::from_micros(pruned.map_or(0, |pruned| pruned.windows));
         let before = |span: Duration| At(now.0.saturating_sub(span.as_micros() as u64));
-        let (replies_before, facts_before) = (before(retention.replies), before(retention.facts));
+        let replies_before = before(retention.replies);
+        let facts_before = before(retention.facts.max(retention.windows).max(promised));
         let mut after: Option<Cursor> = None;
         loop {
             let page = self
@@ -68,8 +78,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     if self.prune_commit(vec![forget]).await? {
                         report.facts_dropped += 1;
                     }
-                } else if changed_at < replies_before && reply_of(&known) == Some(Reply::Kept) {
+                } else if changed_at < replies_before
+                    && reply_of(&known) == Some(Reply::Kept)
                     // The record still says that a reply was kept; that it is gone is seen by its absence.
+                    && self.store.reply(key, ordinal).await?.is_some()
+                {
                     if self.prune_commit(vec![Put::DropReply { key, ordinal }]).await? {
                         report.replies_dropped += 1;
                     }

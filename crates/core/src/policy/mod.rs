@@ -29,6 +29,7 @@ pub use recognise::Annotations;
 pub use rule::Rule;
 
 use crate::class::Class;
+use crate::intent::WINDOW_NAMED;
 use crate::json::Json;
 use build::{Choices, Written};
 use diagnostic::Source;
@@ -87,14 +88,17 @@ impl<'a> ActionFacts<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     pub replies: Duration,
+    /// Never less than `windows`: without its fact a repeat is another effect.
     pub facts: Duration,
+    /// The longest time for which a repeat is answered from the record.
+    pub windows: Duration,
 }
 
 impl Default for Retention {
     fn default() -> Self {
         const DAY: Duration = Duration::from_secs(86_400);
         // A month covers what people look up; a year and a month covers yearly jobs that repeat themselves.
-        Retention { replies: DAY * 30, facts: DAY * 400 }
+        Retention { replies: DAY * 30, facts: DAY * 400, windows: WINDOW_NAMED }
     }
 }
 
@@ -187,7 +191,7 @@ impl Policy {
             policy.rules.extend(pack.rules(&mut found));
         }
         policy.mode = mode.unwrap_or_default();
-        policy.retention = retention.complete();
+        policy.retention = retention.complete(policy.longest_window());
         let paths: Vec<&Path> = files.iter().map(|file| file.path.as_path()).collect();
         let found = found.sorted(&paths);
         if found.has_errors() {
@@ -195,6 +199,12 @@ impl Policy {
         }
         policy.warnings = found;
         Ok(policy)
+    }
+
+    fn longest_window(&self) -> Duration {
+        let rules = self.rules.iter().filter_map(|rule| rule.choices.window);
+        let keys = self.upstreams.values().filter_map(|api| api.keys.life);
+        rules.chain(keys).chain(self.defaults.window).max().unwrap_or_default().max(WINDOW_NAMED)
     }
 
     /// The effective rule. There always is one.

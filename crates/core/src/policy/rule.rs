@@ -3,6 +3,7 @@
 use crate::class::{Class, Tier};
 use crate::digest::Digest;
 use crate::identity::Sorting;
+use crate::intent::WINDOW_NAMED;
 use crate::json::{Json, Path};
 use crate::policy::expression::{EvalError, Expression, Template};
 use crate::policy::file::KeyForm;
@@ -63,6 +64,28 @@ impl Rule {
 }
 
 impl Rule {
+    /// This rule, with all that another one that may apply forbids, hides or holds back.
+    pub(super) fn as_strict_as(self, other: &Rule) -> Rule {
+        let mut sorting = self.sorting;
+        sorting.secret.extend_from_slice(&other.sorting.secret);
+        Rule {
+            sorting,
+            scope: match (self.scope, other.scope) {
+                (Some(ScopeChoice::Global), _) | (_, Some(ScopeChoice::Global)) => Some(ScopeChoice::Global),
+                (own, others) => own.or(others),
+            },
+            key_required: self.key_required || other.key_required,
+            caller_key: self.caller_key.max(other.caller_key),
+            again: self.again.max(other.again),
+            rulings: self.rulings.min(other.rulings),
+            failure: self.failure.max(other.failure),
+            // Without either of them the situation decides, and does not go further than this.
+            window: self.window.max(other.window).map(|window| window.max(WINDOW_NAMED)),
+            serialize_by: self.serialize_by.or_else(|| other.serialize_by.clone()),
+            ..self
+        }
+    }
+
     /// Whether an answer that looks like a success says no: some APIs answer 200 to everything, and refuse in the body.
     /// An error means that nobody can say. `reply` is read only if the rule asks.
     pub fn refuses(&self, reply: impl FnOnce() -> Json) -> Result<bool, EvalError> {
@@ -104,7 +127,7 @@ pub enum ScopeChoice {
     Global,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallerKey {
     /// The caller's key is the identity.
@@ -114,7 +137,7 @@ pub enum CallerKey {
     Joins,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Again {
     /// Whoever calls, by saying so.
@@ -127,7 +150,7 @@ pub enum Again {
 }
 
 /// Who may decide about a doubt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rulings {
     /// A person alone.
@@ -137,7 +160,7 @@ pub enum Rulings {
     Agent,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
     /// The door's table reads the upstream's answer.

@@ -45,17 +45,24 @@ pub enum Tried {
 impl Policy {
     pub(super) fn select(&self, facts: &ActionFacts<'_>, trace: &mut dyn FnMut(&Written, Tried)) -> Rule {
         let subject = subject(facts);
+        let mut undecided: Option<Rule> = None;
         for written in &self.rules {
             let tried = written.try_on(&subject, facts);
             trace(written, tried.clone());
-            match tried {
-                Tried::Matched => return self.complete(written, facts),
-                Tried::Undecided { why } => return self.undecided(written, &why, facts),
-                Tried::OtherAction | Tried::OtherArguments { .. } => {}
+            match (tried, undecided.take()) {
+                (Tried::Matched, None) => return self.complete(written, facts),
+                (Tried::Matched, Some(careful)) => return careful.as_strict_as(&self.complete(written, facts)),
+                (Tried::Undecided { why }, None) => undecided = Some(self.undecided(written, &why, facts)),
+                (Tried::Undecided { .. }, Some(careful)) => {
+                    undecided = Some(careful.as_strict_as(&self.complete(written, facts)));
+                }
+                (Tried::OtherAction | Tried::OtherArguments { .. }, so_far) => undecided = so_far,
             }
         }
-        let (class, because) = self.class(None, facts);
-        self.plain(Origin::Default, class, because)
+        undecided.unwrap_or_else(|| {
+            let (class, because) = self.class(None, facts);
+            self.plain(Origin::Default, class, because)
+        })
     }
 
     /// The rule that an effect was made under, whose arguments are not at hand any more: the one that stands where that one
@@ -101,13 +108,14 @@ impl Policy {
     }
 
     /// Nobody knows whether the rule applies, so neither its leave nor its identity is used: all arguments
-    /// count, and a repeat is never blind.
+    /// count, and a repeat is never blind. What it forbids stays forbidden.
     fn undecided(&self, written: &Written, why: &str, facts: &ActionFacts<'_>) -> Rule {
         let (class, because) = match facts.class_override {
             Some(_) => self.class(None, facts),
             None => (Class::Consequential, format!("the rule's condition could not be evaluated: {why}")),
         };
-        Rule { budget: 0, ..self.plain(written.origin.clone(), class, because) }
+        let careful = Rule { budget: 0, ..self.plain(written.origin.clone(), class, because) };
+        careful.as_strict_as(&self.complete(written, facts))
     }
 
     /// A rule that says nothing.

@@ -219,6 +219,38 @@ key = ["args.kind"]
 }
 
 #[test]
+fn what_a_rule_forbids_that_may_apply_stays_forbidden() {
+    let policy = loaded(
+        r#"
+[[rule]]
+match = "mcp:bank/charge"
+when = "args.amount > 100"
+class = "consequential"
+key = ["args.invoice"]
+again = "never"
+caller_key = "joins"
+failure = "in_doubt"
+secret = ["args.card"]
+[[rule]]
+match = "mcp:bank/*"
+scope = "global"
+window = "30d"
+rulings = "agent"
+"#,
+    );
+    let unclear = rule_of(&policy, "mcp:bank/charge", r#"{"args": {"amount": "500"}}"#);
+    assert_eq!((unclear.class, unclear.sorting.key.len()), (Class::Consequential, 0));
+    assert_eq!((unclear.again, unclear.caller_key), (Again::Never, CallerKey::Joins));
+    assert_eq!((unclear.failure, unclear.rulings), (Failure::InDoubt, Rulings::Person));
+    assert_eq!(unclear.sorting.secret.len(), 1);
+    // The rule that holds if the unclear one does not.
+    assert_eq!(unclear.scope, Some(ScopeChoice::Global));
+    assert_eq!(unclear.window, Some(Duration::from_secs(30 * 24 * 60 * 60)));
+    let small = rule_of(&policy, "mcp:bank/charge", r#"{"args": {"amount": 5}}"#);
+    assert_eq!((small.again, small.rulings), (Again::Agent, Rulings::Agent));
+}
+
+#[test]
 fn strict_takes_every_action_but_a_read_as_consequential() {
     let policy = loaded("mode = \"strict\"\n[[rule]]\nmatch = \"mcp:a/put\"\nclass = \"convergent\"\n");
     for (action, class) in [
@@ -260,7 +292,7 @@ fn an_earlier_file_wins_and_a_later_one_fills_in() {
     assert_eq!((rule.wait, rule.budget), (Duration::from_secs(1), 5));
     assert_eq!(policy.mode, Mode::Observe);
     let day = Duration::from_secs(86_400);
-    assert_eq!(policy.retention, Retention { replies: day, facts: day * 3 });
+    assert_eq!(policy.retention, Retention { replies: day, facts: day * 3, windows: day });
     assert_eq!(policy.upstreams["a"].url, "https://x");
     assert!(policy.mcp.contains_key("b"));
 }

@@ -1,8 +1,9 @@
 //! `semel ledger prune`: retention, now instead of by itself.
 
 use crate::commands::{Context, span};
+use semel_core::policy::Retention;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::prune::{PruneReport, Retention};
+use semel_ledger::prune::PruneReport;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, replies: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -10,7 +11,7 @@ pub fn run(context: &Context, replies: Option<&str>) -> anyhow::Result<ExitCode>
     let kept = context.policy()?.retention;
     let replies = replies.map(|text| span("--replies", text)).transpose()?.unwrap_or(kept.replies);
     let report = match context.existing_ledger(&clock)? {
-        Some(ledger) => block_on(ledger.prune(Retention { replies, facts: kept.facts }, clock.now()))?,
+        Some(ledger) => block_on(ledger.prune(Retention { replies, ..kept }, clock.now()))?,
         None => PruneReport::default(),
     };
     let PruneReport { replies_dropped, facts_dropped } = report;

@@ -23,7 +23,6 @@ use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::prune::Retention;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -172,8 +171,7 @@ fn confirm(
 
 /// Retention runs by itself. Its trouble must not change the answer of a command that ran.
 fn keep_house(context: &Context, gate: &LocalGate, policy: &Policy) {
-    let retention = Retention { replies: policy.retention.replies, facts: policy.retention.facts };
-    match block_on(gate.ledger.prune_if_due(retention, gate.clock.now())) {
+    match block_on(gate.ledger.prune_if_due(policy.retention, gate.clock.now())) {
         Ok(Some(_)) => gate.ledger.holders().sweep(),
         Ok(None) => {}
         Err(error) => context.output.say(format_args!("semel: retention did not run: {error}")),

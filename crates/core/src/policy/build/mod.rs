@@ -140,11 +140,12 @@ impl RetentionChoices {
         RetentionChoices { replies: self.replies.or(others.replies), facts: self.facts.or(others.facts) }
     }
 
-    pub fn complete(self) -> Retention {
+    pub fn complete(self, windows: Duration) -> Retention {
         let otherwise = Retention::default();
         let replies = self.replies.unwrap_or(otherwise.replies);
         // A reply without its fact cannot exist, so longer-kept replies keep their facts.
-        Retention { replies, facts: self.facts.unwrap_or(otherwise.facts).max(replies) }
+        let facts = self.facts.unwrap_or(otherwise.facts).max(replies).max(windows);
+        Retention { replies, facts, windows }
     }
 }
 
