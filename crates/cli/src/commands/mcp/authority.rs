@@ -1,28 +1,53 @@
 //! What tells two servers of one name apart: the program behind each, however it was started.
 
+use super::name::{STARTER_WORDS, STARTERS};
 use std::ffi::OsString;
 use std::path::Path;
 
+/// Programs that fetch a package and run it.
+const PACKAGE_RUNNERS: [&str; 10] =
+    ["npx", "bunx", "pnpx", "uvx", "uv", "pipx", "npm", "pnpm", "yarn", "bun"];
+
 /// The command as it would be known elsewhere: the program without its directory, scripts and other files by their whole
-/// path, packages without their version. An upgrade is the same server; another project's `server.py` is not.
+/// path, packages without their version. An upgrade is the same server; another project's `server.py` is not, nor is one
+/// with another argument.
 pub fn of_command(command: &[OsString], cwd: &Path) -> String {
-    let mut words = command.iter().map(|word| word.to_string_lossy().into_owned());
-    let program = words.next().unwrap_or_default();
-    let program = match program.contains('/') && !on_every_machine(&program) {
-        true => whole(&program, cwd),
-        false => program.rsplit('/').next().unwrap_or_default().to_owned(),
+    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (program, words) = words.split_first().map_or(("", &[][..]), |(program, words)| (program, words));
+    let program = match program.contains('/') && !on_every_machine(program) {
+        true => whole(program, cwd),
+        false => last_of(program).to_owned(),
     };
-    let words = words.map(|word| match cwd.join(&word).exists() && !word.is_empty() {
-        true => whole(&word, cwd),
-        false => without_version(&word).to_owned(),
+    let package = package(&program, words);
+    let words = words.iter().enumerate().map(|(at, word)| match cwd.join(word).exists() && !word.is_empty() {
+        true => whole(word, cwd),
+        false if package == Some(at) => without_version(word).to_owned(),
+        false => word.clone(),
     });
-    std::iter::once(program).chain(words).collect::<Vec<_>>().join("\u{1f}")
+    std::iter::once(program.clone()).chain(words).collect::<Vec<_>>().join("\u{1f}")
 }
 
-/// `/usr/bin/python3` and `python3` are one program; `./server` is not another project's.
+/// `/usr/bin/python3` and `python3` are one program, and so is what a manager of tools put under a hidden directory;
+/// `./server` and `./bin/server` are not another project's.
 fn on_every_machine(program: &str) -> bool {
+    let hidden = |part: &str| part.len() > 1 && part.starts_with('.') && part != "..";
     ["/usr/", "/bin/", "/opt/", "/nix/"].iter().any(|root| program.starts_with(root))
-        || program.contains("/bin/")
+        || program.contains("bin/") && (program.split('/').any(hidden) || STARTERS.contains(&last_of(program)))
+}
+
+fn last_of(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or_default()
+}
+
+/// The word that names a package, where the program is one that fetches packages and runs them.
+fn package(program: &str, words: &[String]) -> Option<usize> {
+    if !PACKAGE_RUNNERS.contains(&program) {
+        return None;
+    }
+    let named = words.iter().position(|word| matches!(word.as_str(), "--from" | "--package" | "-p"));
+    named.map(|at| at + 1).or_else(|| {
+        words.iter().position(|word| !word.starts_with('-') && !STARTER_WORDS.contains(&word.as_str()))
+    })
 }
 
 fn whole(path: &str, cwd: &Path) -> String {
@@ -35,14 +60,14 @@ fn without_version(word: &str) -> &str {
     if word.contains("://") {
         return word;
     }
-    let digit = |at: usize| {
-        word[at..].starts_with(|c: char| c.is_ascii_digit() || c == 'v') || word[at..].starts_with("latest")
+    let (at, mark) = match (word.rfind("=="), word.rfind('@')) {
+        (Some(at), _) => (at, 2),
+        (None, Some(at)) if at > 0 => (at, 1),
+        _ => return word,
     };
-    let marks = word.char_indices().skip(1).filter(|(_, c)| matches!(c, '@' | '='));
-    let version = marks.filter(|(at, _)| {
-        digit(word[*at..].find(|c| c != '@' && c != '=').map_or(word.len(), |skip| at + skip))
-    });
-    version.map(|(at, _)| &word[..at]).next().unwrap_or(word)
+    let version = word[at + mark..].trim_start_matches('v');
+    let is_one = version.starts_with(|c: char| c.is_ascii_digit()) || version == "latest";
+    if is_one { &word[..at] } else { word }
 }
 
 #[cfg(test)]
@@ -73,6 +98,37 @@ mod tests {
         assert_eq!(of("npx -y @stripe/mcp", cwd), of("npx -y @stripe/mcp@latest", cwd));
         assert_eq!(of("uvx mcp-server-git==1.0", cwd), of("uvx mcp-server-git", cwd));
         assert_ne!(of("npx pg postgresql://u@db1/x", cwd), of("npx pg postgresql://u@db2/x", cwd));
-        assert_ne!(of("npx srv --region=eu", cwd), of("npx srv --region=us", cwd));
+        assert_eq!(of("uvx --from mcp-git==1.0 serve", cwd), of("uvx --from mcp-git==2.0 serve", cwd));
+    }
+
+    #[test]
+    fn another_argument_is_another_server() {
+        let cwd = Path::new("/");
+        for (one, other) in [
+            ("npx srv --region=eu", "npx srv --region=us"),
+            ("npx -y srv --account=1001", "npx -y srv --account=1002"),
+            ("npx srv@1 tenant@1", "npx srv@1 tenant@2"),
+            ("python3 -m srv --vault=vip", "python3 -m srv --vault=visitors"),
+            ("srv user@1", "srv user@2"),
+        ] {
+            assert_ne!(of(one, cwd), of(other, cwd));
+        }
+    }
+
+    #[test]
+    fn a_program_of_a_project_is_its_own_wherever_it_lies() {
+        let (one, other) = (Path::new("/one"), Path::new("/other"));
+        for own in ["./server", "./bin/server", "bin/server"] {
+            assert_ne!(of(own, one), of(own, other), "{own}");
+        }
+        for everywhere in [
+            "/home/ann/.local/bin/srv",
+            "/home/ann/.nvm/versions/node/v20/bin/srv",
+            "/one/node_modules/.bin/srv",
+            "/usr/local/bin/srv",
+        ] {
+            assert_eq!(of(everywhere, one), of("srv", other), "{everywhere}");
+        }
+        assert_eq!(of("/one/venv/bin/python3 -m a", one), of("python3 -m a", other));
     }
 }
