@@ -1,7 +1,7 @@
 //! Clients that go away in the middle, and come back.
 
 use super::model::Api;
-use super::stage::{Stage, read_until, request, streamed, wait};
+use super::stage::{Stage, ask, broken, read_until, request, streamed, wait};
 
 #[test]
 fn an_answer_that_reached_nobody_is_handed_over_to_the_retry_whole() {
@@ -54,6 +54,22 @@ fn a_retry_after_half_a_stream_joins_what_still_comes() {
     stage.model.release();
     read_until(&mut retry, "[DONE]");
     assert_eq!(stage.model.asked(), 1);
+}
+
+#[test]
+fn a_stream_breaks_off_with_its_token_and_the_generation_does_not() {
+    let stage = Stage::new();
+    let made = stage.home.json(["token", "create", "--scope", "agent"]);
+    let (token, id) = (made["token"].as_str().expect("a token"), made["id"].as_str().expect("an id"));
+    let header = format!("Semel-Token: {token}\r\n");
+    let first = ask(&stage.served, Api::Chat, &header, &streamed("waits"));
+    wait(|| stage.model.asked() == 1);
+    stage.home.json(["token", "revoke", id]);
+    let heard = broken(first);
+    assert!(!heard.contains("[DONE]"), "{heard}");
+    stage.model.release();
+    wait(|| stage.count("applied") == 1);
+    assert_eq!((stage.model.asked(), stage.model.abandoned()), (1, 0));
 }
 
 /// By then its SDK has given up, and asks again.

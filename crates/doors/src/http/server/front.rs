@@ -3,6 +3,7 @@
 use super::credential::{Credential, UPSTREAM_CREDENTIALS};
 use super::keyring::{Keyring, Shown};
 use super::problem::problem;
+use super::revocable::Revocable;
 use axum::response::Response;
 use http::header::{self, HeaderName};
 use http::request::Parts;
@@ -41,8 +42,9 @@ pub struct Front {
 type Refused = Box<Response>;
 
 impl Front {
-    /// Lets a request in, or says why not. What was meant for semel alone is taken out of it.
-    pub async fn admit(&self, parts: &mut Parts) -> Result<(), Refused> {
+    /// Lets a request in, by a token that may be revoked or by something else, or says why not. What was meant for semel
+    /// alone is taken out of it.
+    pub async fn admit(&self, parts: &mut Parts) -> Result<Option<Revocable>, Refused> {
         self.check_host(parts)?;
         self.check_origin(&parts.headers)?;
         let path = parts.uri.path();
@@ -57,7 +59,7 @@ impl Front {
         if let Some(scope) = admitted.scope {
             parts.extensions.insert(scope);
         }
-        Ok(())
+        Ok(admitted.revocable)
     }
 
     /// A web page whose name was made to lead here still sends its own name.
@@ -97,11 +99,14 @@ impl Front {
     async fn credential(&self, parts: &Parts, open: bool) -> Result<Admitted, Refused> {
         let headers = &parts.headers;
         // Where a client has one header for a key, semel's token comes in that; some clients put it into several.
-        let (mut holder, mut own) = (None, Vec::new());
+        let (mut holder, mut own, mut revocable) = (None, Vec::new(), None);
         for name in [OWN_TOKEN].into_iter().chain(UPSTREAM_CREDENTIALS) {
             let Some(token) = headers.get(&name).and_then(|value| token(&name, value)) else { continue };
             match self.keyring.look_up(token).await {
                 Shown::Holds(shown) => {
+                    if holder.is_none() && !self.keyring.is_own(token) {
+                        revocable = Some(Revocable::new(token));
+                    }
                     holder.get_or_insert(shown);
                     own.push(name);
                 }
@@ -114,11 +119,12 @@ impl Front {
         }
         if let Some(holder) = holder {
             let scope = Some(holder.scope);
-            return Ok(Admitted { credential: Credential::Holder(holder), scope, own });
+            return Ok(Admitted { credential: Credential::Holder(holder), scope, own, revocable });
         }
         let passed = Credential::passed(headers);
         let passes = self.passing.iter().any(|prefix| parts.uri.path().starts_with(prefix.as_str()));
-        let admitted = |credential, scope| Ok(Admitted { credential, scope, own: Vec::new() });
+        let admitted =
+            |credential, scope| Ok(Admitted { credential, scope, own: Vec::new(), revocable: None });
         match passed {
             passed if !self.required => admitted(passed.unwrap_or(Credential::None), Some(Scope::Admin)),
             Some(passed) if passes => admitted(passed, None),
@@ -134,6 +140,7 @@ struct Admitted {
     scope: Option<Scope>,
     /// The headers that held a token of semel's own, which goes no further.
     own: Vec<HeaderName>,
+    revocable: Option<Revocable>,
 }
 
 /// Of two, one could be checked here and the other believed upstream.

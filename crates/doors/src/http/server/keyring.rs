@@ -71,8 +71,13 @@ impl Keyring {
         Keyring { own, kept, clock, seen: Mutex::default() }
     }
 
+    /// Whether it is the operator's own, which lasts as long as the server.
+    pub fn is_own(&self, shown: &[u8]) -> bool {
+        self.own.as_ref().is_some_and(|own| own.is(shown))
+    }
+
     pub async fn look_up(&self, shown: &[u8]) -> Shown {
-        if self.own.as_ref().is_some_and(|own| own.is(shown)) {
+        if self.is_own(shown) {
             return Shown::Holds(Holder::operator());
         }
         if !shown.starts_with(PREFIX.as_bytes()) {

@@ -10,6 +10,7 @@ pub mod departure;
 mod front;
 mod keyring;
 mod problem;
+mod revocable;
 mod room;
 
 pub use caller::caller;
@@ -221,14 +222,18 @@ async fn answer(
     }
     let page = CrossOrigin::of(&parts);
     let mut response = match served.front.admit(&mut parts).await {
-        Ok(()) if page.asks_permission() => page.permission(),
-        Ok(()) => {
+        Ok(_) if page.asks_permission() => page.permission(),
+        Ok(revocable) => {
             let large = may_be_large(&parts.headers);
             let request = Request::from_parts(parts, Body::new(body));
             // Boxed, so that a connection without a request is small.
-            match large {
+            let response = match large {
                 false => Box::pin(served.doors.answer(request)).await,
                 true => Box::pin(answer_aside(Arc::clone(&served), request)).await,
+            };
+            match revocable {
+                Some(token) => response.map(|body| token.holds(body, Arc::clone(&served))),
+                None => response,
             }
         }
         Err(refused) => {

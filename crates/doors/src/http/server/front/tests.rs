@@ -64,7 +64,7 @@ fn ask(front: &Front, path: &str, headers: &[(&str, &str)]) -> Result<Let, Statu
     }
     let (mut parts, ()) = request.body(()).unwrap().into_parts();
     match block_on(front.admit(&mut parts)) {
-        Ok(()) => Ok(Let {
+        Ok(_) => Ok(Let {
             credential: parts.extensions.get::<Credential>().unwrap().clone(),
             scope: parts.extensions.get::<Scope>().copied(),
             headers: parts.headers,
