@@ -157,7 +157,7 @@ const WORDS: [&str; 27] = [
     "sig",
     "signature",
 ];
-const PAIRS: [(&str, &str); 12] = [
+const PAIRS: [(&str, &str); 13] = [
     ("api", "key"),
     ("api", "keys"),
     ("access", "key"),
@@ -170,6 +170,7 @@ const PAIRS: [(&str, &str); 12] = [
     ("fastly", "key"),
     ("functions", "key"),
     ("subscription", "key"),
+    ("virtual", "key"),
 ];
 
 /// Whether one of the words of a name says that its value is a secret: `X-Api-Key`, `clientSecret`, `GITHUB_TOKEN`.

@@ -24,14 +24,22 @@ pub const STEP: HeaderName = HeaderName::from_static("semel-step");
 const SESSIONS: [HeaderName; 2] =
     [HeaderName::from_static("x-claude-code-session-id"), HeaderName::from_static("session-id")];
 
-/// Headers that change what is generated, or who pays for it.
-const TELLING: [HeaderName; 5] = [
+/// Headers that change what is generated, by whom, or who pays for it.
+const TELLING: [HeaderName; 10] = [
     HeaderName::from_static("anthropic-version"),
     HeaderName::from_static("anthropic-beta"),
     HeaderName::from_static("openai-beta"),
     HeaderName::from_static("openai-organization"),
     HeaderName::from_static("openai-project"),
+    HeaderName::from_static("azureml-model-deployment"),
+    HeaderName::from_static("x-portkey-provider"),
+    HeaderName::from_static("x-portkey-config"),
+    HeaderName::from_static("x-portkey-custom-host"),
+    HeaderName::from_static("helicone-target-url"),
 ];
+
+/// What spans and counts know of a model's name, which is the client's to choose.
+const MODEL_CHARS_MAX: usize = 200;
 
 /// What a client asked for.
 #[derive(Debug)]
@@ -102,7 +110,8 @@ pub fn read(
     let wants_events = object.get("stream").and_then(Json::as_bool) == Some(true);
     let options = object.get("stream_options");
     let usage = options.and_then(|options| options.get("include_usage")).and_then(Json::as_bool);
-    let model = object.get("model").and_then(Json::as_str).map(str::to_owned);
+    let model = object.get("model").and_then(Json::as_str);
+    let model = model.map(|model| model.chars().take(MODEL_CHARS_MAX).collect());
     let beside = Beside { model, ..beside(&headers) };
     let asked = Asked {
         api,

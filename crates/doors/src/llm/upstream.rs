@@ -22,7 +22,7 @@ use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, Reply};
 use semel_core::ids::AttemptNo;
-use semel_core::json::Json;
+use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::clock::Clock;
@@ -119,8 +119,7 @@ impl Model<'_> {
     /// Sends, and reads the response to its end, for all who follow it.
     async fn carry_out(&mut self, sending: &Sending<'_>, live: &Live) -> classify::Read {
         let api = self.api;
-        let secrets =
-            self.outgoing.as_ref().map(|outgoing| Secrets::of(&Json::Null, self.rule, &outgoing.headers));
+        let asked = self.outgoing.as_ref().map(|Outgoing { headers, body, .. }| (headers.clone(), body.clone()));
         let response = match self.exchange(sending).await {
             Ok(response) => response,
             Err(outcome) => return (outcome, None),
@@ -132,6 +131,12 @@ impl Model<'_> {
             Form::Document => read::document(live, response.into_body(), has_end).await,
             Form::Events => read::events(api, live, response.into_body()).await,
         };
+        // Only what went wrong is told in words of the API, which may repeat what it was asked with.
+        let told = !head.status.is_success() || !matches!(came, Came::Whole);
+        let secrets = asked.filter(|_| told).map(|(headers, body)| {
+            let body = json::parse_bounded(&body).unwrap_or(Json::Null);
+            Secrets::of(&Json::object([("args", body)]), self.rule, &headers)
+        });
         let read = classify::outcome(api, &head, live, &came, self.rule, secrets.as_ref());
         let is_answer = matches!(read.0, Outcome::Applied { .. });
         let cost =

@@ -42,7 +42,15 @@ pub struct Collector {
 #[derive(Debug)]
 pub struct Traces {
     spans: mpsc::Sender<Span>,
-    lost: Arc<AtomicU64>,
+    counts: Arc<Counts>,
+}
+
+/// What was told, and what the collector has taken. The difference is lost once nothing is sent any more, for whatever
+/// reason.
+#[derive(Debug, Default)]
+struct Counts {
+    told: AtomicU64,
+    arrived: AtomicU64,
 }
 
 /// Takes them to the collector, in a task of its own.
@@ -50,14 +58,14 @@ pub struct Traces {
 pub struct Exporting {
     end: oneshot::Sender<()>,
     task: JoinHandle<()>,
-    lost: Arc<AtomicU64>,
+    counts: Arc<Counts>,
 }
 
 /// What the task has.
 struct Exporter {
     waiting: mpsc::Receiver<Span>,
     collector: Collector,
-    lost: Arc<AtomicU64>,
+    counts: Arc<Counts>,
 }
 
 impl Traces {
@@ -65,10 +73,10 @@ impl Traces {
     pub fn start(collector: Collector) -> (Arc<Traces>, Exporting) {
         let (spans, waiting) = mpsc::channel(WAITING_MAX);
         let (end, ended) = oneshot::channel();
-        let lost = Arc::<AtomicU64>::default();
-        let exporter = Exporter { waiting, collector, lost: Arc::clone(&lost) };
+        let counts = Arc::<Counts>::default();
+        let exporter = Exporter { waiting, collector, counts: Arc::clone(&counts) };
         let task = tokio::spawn(exporter.export(ended));
-        (Arc::new(Traces { spans, lost: Arc::clone(&lost) }), Exporting { end, task, lost })
+        (Arc::new(Traces { spans, counts: Arc::clone(&counts) }), Exporting { end, task, counts })
     }
 }
 
@@ -77,7 +85,8 @@ impl Exporting {
     pub async fn finish(self) -> u64 {
         let _gone = self.end.send(());
         let _slow = tokio::time::timeout(FINISHES, self.task).await;
-        self.lost.load(Ordering::Relaxed)
+        let Counts { told, arrived } = &*self.counts;
+        told.load(Ordering::Relaxed).saturating_sub(arrived.load(Ordering::Relaxed))
     }
 }
 
@@ -125,15 +134,17 @@ impl Exporter {
         let body = Bytes::from(document.to_string());
         for attempt in 1..=TRIES {
             match post(&self.collector.client, &self.collector.headers, body.clone()).await {
-                Ok(status) if status.is_success() => return,
+                Ok(status) if status.is_success() => {
+                    self.counts.arrived.fetch_add(batch.len() as u64, Ordering::Relaxed);
+                    return;
+                }
                 // It has them and does not want them.
-                Ok(status) if !matches!(status.as_u16(), 429 | 502 | 503 | 504) => break,
+                Ok(status) if !matches!(status.as_u16(), 429 | 502 | 503 | 504) => return,
                 // A span that comes twice is the same span.
                 _ if attempt < TRIES => tokio::time::sleep(TRY_AGAIN_AFTER * attempt).await,
                 _ => {}
             }
         }
-        self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
     }
 }
 
@@ -144,10 +155,9 @@ impl Observer for Traces {
             Told::Answered(answered) => Span::of_duplicate(answered),
             _ => None,
         };
-        if let Some(span) = span
-            && self.spans.try_send(span).is_err()
-        {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        if let Some(span) = span {
+            self.counts.told.fetch_add(1, Ordering::Relaxed);
+            let _full = self.spans.try_send(span);
         }
     }
 }

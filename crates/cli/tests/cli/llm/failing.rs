@@ -181,16 +181,21 @@ fn of_two_answers_the_first_whole_one_is_the_answer_and_the_other_is_evidence() 
 
 #[test]
 fn a_credential_that_an_api_repeats_is_not_written_down() {
-    let stage = Stage::new();
-    let refused = stage.answer(Api::Chat, &request("echo-401"));
-    assert!(refused.status == 401 && refused.body.contains("Bearer sk-test"), "{refused:?}");
-    let id = stage.home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().expect("an id").to_owned();
-    let shown = stage.home.semel(["ledger", "show", &id]).stdout;
-    assert!(shown.contains("HTTP 401") && !shown.contains("sk-test"), "{shown}");
-    let files = stage.home.state_files();
-    for file in files.iter().filter(|file| file.is_file()) {
-        let bytes = std::fs::read(file).unwrap_or_default();
-        assert!(!bytes.windows(7).any(|window| window == b"sk-test"), "{file:?}");
+    for (how, status) in [("echo-401", 401), ("echo-500", 500)] {
+        let stage = Stage::new();
+        let mut asked = request(how);
+        asked["mcp_servers"] = serde_json::json!([{"authorization_token": "sk-tested"}]);
+        let failed = stage.answer(Api::Chat, &asked);
+        assert!(failed.body.contains("Bearer sk-test") || status == 500, "{failed:?}");
+        let listed = stage.home.json(["ledger", "list"]);
+        let id = listed["items"][0]["effect_id"].as_str().expect("an id");
+        let shown = stage.home.semel(["ledger", "show", id]).stdout;
+        assert!(shown.contains(&format!("HTTP {status}")) && !shown.contains("sk-test"), "{shown}");
+        let files = stage.home.state_files();
+        for file in files.iter().filter(|file| file.is_file()) {
+            let bytes = std::fs::read(file).unwrap_or_default();
+            assert!(!bytes.windows(7).any(|window| window == b"sk-test"), "{file:?}");
+        }
     }
 }
 

@@ -131,6 +131,7 @@ impl Model {
                 let mut said = format!("no, {number}");
                 if how.contains("echo") {
                     said.push_str(heard.header("authorization").unwrap_or_default());
+                    said.push_str(&heard.body["mcp_servers"].to_string());
                 }
                 let error = json!({"error": {"type": "some_error", "message": said}});
                 return reply(

@@ -131,15 +131,19 @@ fn a_doubt_is_an_error_and_what_is_not_sampled_is_not_told() {
 }
 
 #[test]
-fn a_collector_that_is_away_keeps_nobody_waiting() {
-    let home = Home::new();
-    let upstream = Upstream::start();
-    let policy =
-        format!("[mcp.bank]\nurl = \"{}\"\n[serve]\notlp = \"http://127.0.0.1:9\"\n", upstream.url());
-    let mut served = Served::start(&home, &policy);
-    let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");
-    let body = calling(1, "charge", json!({})).to_string();
-    let answer = served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &body).answer();
-    assert_eq!((answer.status, upstream.effects()), (200, 1));
-    assert!(served.stop().success());
+fn a_collector_that_is_away_or_hangs_keeps_nobody_waiting_and_what_was_lost_is_told() {
+    let hangs = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let hanging = format!("http://{}", hangs.local_addr().expect("its address"));
+    for collector in ["http://127.0.0.1:9", &hanging] {
+        let home = Home::new();
+        let upstream = Upstream::start();
+        let policy = format!("[mcp.bank]\nurl = \"{}\"\n[serve]\notlp = \"{collector}\"\n", upstream.url());
+        let mut served = Served::start(&home, &policy);
+        let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");
+        let body = calling(1, "charge", json!({})).to_string();
+        let answer = served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &body).answer();
+        assert_eq!((answer.status, upstream.effects()), (200, 1));
+        assert!(served.stop().success());
+        assert!(served.said().contains("spans that did not reach the collector: 1"), "{}", served.said());
+    }
 }

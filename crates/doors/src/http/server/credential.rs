@@ -89,7 +89,8 @@ pub fn shown(headers: &HeaderMap) -> Vec<u8> {
     let mut others: Vec<(&HeaderName, &HeaderValue)> = headers
         .iter()
         .filter(|(name, _)| !UPSTREAM_CREDENTIALS.contains(name) && !is_no_credential(name))
-        .filter(|(name, _)| is_secret_name(name.as_str()) && !name.as_str().contains("signature"))
+        .filter(|(name, _)| is_secret_name(name.as_str()) || name.as_str().ends_with("-auth"))
+        .filter(|(name, _)| !name.as_str().contains("signature"))
         .collect();
     others.sort_by(|a, b| (a.0.as_str(), a.1.as_bytes()).cmp(&(b.0.as_str(), b.1.as_bytes())));
     for (name, value) in others {
@@ -206,7 +207,9 @@ mod tests {
         let of = |name: &'static str, value: &str| {
             shown(&HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().unwrap())]))
         };
-        assert_ne!(of("private-token", "a"), of("private-token", "b"));
+        for name in ["private-token", "helicone-auth", "x-portkey-virtual-key"] {
+            assert_ne!(of(name, "a"), of(name, "b"), "{name}");
+        }
         assert_eq!(of("x-trace", "a"), b"");
     }
 
