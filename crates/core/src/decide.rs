@@ -2,7 +2,7 @@
 
 use crate::class::{Class, Tier};
 use crate::effect::{
-    CallMark, EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, Occurrence, Reply, STORM, State,
+    CallMark, Doubt, EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, Occurrence, Reply, STORM, State,
 };
 use crate::ids::{AttemptNo, Reason};
 use crate::intent::{AskedBy, Intent, NamedBy};
@@ -211,9 +211,11 @@ fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> bool {
     let (sent, sends) = (effect.facts.upstream_key, intent.upstream_key);
     // Rule 7. Under another key it is another effect upstream, and in other words a key's second use is refused there.
     let as_before = (sent == sends || sent == 0) && effect.marks.content == intent.marks.content;
+    // What the store forgot may have been refused and sent again, under another key than the record knows of.
+    let forgot = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch);
     // What was sent before decides too: a call that says other things about itself now cannot make it repeatable.
     match rule.tier() {
-        Tier::Keyed if effect.facts.tier == Tier::Keyed && as_before => {
+        Tier::Keyed if effect.facts.tier == Tier::Keyed && as_before && !forgot => {
             let Some(valid) = rule.inject.as_ref().and_then(|inject| inject.valid_for) else { return true };
             // Nobody knows how old the key is if its first claim was forgotten, or if the clock went back.
             effect.attempts.first().is_some_and(|first| {

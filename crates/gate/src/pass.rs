@@ -15,8 +15,8 @@ use semel_core::class::{Class, Tier};
 use semel_core::decide::{Decision, Refusal, Replay, Situation, decide, wants_something_else};
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Doubt, Effect, NotApplied, NotAppliedWhy, State};
-use semel_core::ids::{AttemptNo, Nonce};
-use semel_core::intent::Intent;
+use semel_core::ids::{AttemptNo, Nonce, OwnerId};
+use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
@@ -36,6 +36,10 @@ pub(crate) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
 
 /// An answer that was not delivered this long after it was recorded was lost.
 const DELIVERY_TAKES: Duration = Duration::from_secs(2);
+
+/// How long after it was recorded an answer that another process gives may be unmarked although it has left. Those of
+/// its own process are known to a door.
+const MARK_TAKES: Duration = Duration::from_millis(100);
 
 /// What failed just now may still be at work upstream, where its key is then answered "in use": sent again at once, the
 /// whole budget would be gone within milliseconds. Twice as long each time.
@@ -72,6 +76,8 @@ pub(crate) struct Call<'a, U> {
     pub(crate) reissued: bool,
     /// The record that the caller's own key led to, and that has nothing to do with this call.
     pub(crate) left: Option<Digest>,
+    /// This call has given another process the time to mark an answer.
+    pub(crate) mark_awaited: bool,
     /// What the call goes by.
     pub(crate) sight: Sight,
 }
@@ -103,6 +109,7 @@ impl<'a, U> Call<'a, U> {
             seen: None,
             reissued: false,
             left: None,
+            mark_awaited: false,
             sight: Sight::NotYet,
         }
     }
@@ -143,6 +150,17 @@ impl<'a, U> Call<'a, U> {
         found.effect().is_some_and(|effect| {
             self.wants_another(effect) && now.since(effect.changed_at()) < DELIVERY_TAKES
         })
+    }
+
+    /// How long another process may still need to mark what looks undelivered, where a repeat of what was delivered would
+    /// run. Asked once: clocks differ.
+    fn waits_for_mark(&mut self, found: &Found, me: Option<OwnerId>, now: At) -> Option<Duration> {
+        let effect = found.effect()?;
+        let elsewhere = effect.newest_attempt().is_some_and(|attempt| Some(attempt.owner) != me);
+        let runs = self.rule.class != Class::Consequential && self.intent.named_by != NamedBy::CallerKey;
+        let left = MARK_TAKES.saturating_sub(now.since(effect.changed_at()));
+        let waits = elsewhere && runs && !left.is_zero() && !std::mem::replace(&mut self.mark_awaited, true);
+        waits.then_some(left)
     }
 }
 
@@ -306,6 +324,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(None)
             }
             Decision::Replay(replay) => {
+                if replay == Replay::Undelivered
+                    && let Some(left) = call.waits_for_mark(&found, self.ledger.holders().me().ok(), now)
+                {
+                    self.ledger.store().changed(found.key, found.revision, left).await;
+                    return Ok(None);
+                }
                 call.reissued = replay == Replay::Reissue;
                 if let Some(alias) = call.intent.alias {
                     // A key that was answered for one intent cannot come with another.

@@ -26,7 +26,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn prune_if_due(&self, retention: Retention, now: At) -> Result<Option<PruneReport>, Error> {
         let key = pruned_key(&self.secret);
         let (revision, last) = self.cell::<Pruned>(key).await?;
-        let windows = (retention.windows.as_micros() as u64).max(last.as_ref().map_or(0, |last| last.windows));
+        let windows =
+            (retention.windows.as_micros() as u64).max(last.as_ref().map_or(0, |last| last.windows));
         let Some(last) = last else {
             // What retention has never looked at waits for the next time.
             let first = Pruned { at: now, clock: Some(now), windows };

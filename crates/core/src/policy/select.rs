@@ -51,7 +51,9 @@ impl Policy {
             trace(written, tried.clone());
             match (tried, undecided.take()) {
                 (Tried::Matched, None) => return self.complete(written, facts),
-                (Tried::Matched, Some(careful)) => return careful.as_strict_as(&self.complete(written, facts)),
+                (Tried::Matched, Some(careful)) => {
+                    return careful.as_strict_as(&self.complete(written, facts));
+                }
                 (Tried::Undecided { why }, None) => undecided = Some(self.undecided(written, &why, facts)),
                 (Tried::Undecided { .. }, Some(careful)) => {
                     undecided = Some(careful.as_strict_as(&self.complete(written, facts)));

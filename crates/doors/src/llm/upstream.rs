@@ -119,7 +119,8 @@ impl Model<'_> {
     /// Sends, and reads the response to its end, for all who follow it.
     async fn carry_out(&mut self, sending: &Sending<'_>, live: &Live) -> classify::Read {
         let api = self.api;
-        let asked = self.outgoing.as_ref().map(|Outgoing { headers, body, .. }| (headers.clone(), body.clone()));
+        let asked =
+            self.outgoing.as_ref().map(|Outgoing { headers, body, .. }| (headers.clone(), body.clone()));
         let response = match self.exchange(sending).await {
             Ok(response) => response,
             Err(outcome) => return (outcome, None),

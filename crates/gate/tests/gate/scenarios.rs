@@ -41,6 +41,30 @@ fn concurrent_twins_are_joined_and_get_the_same_reply() {
 }
 
 #[test]
+fn another_process_has_the_time_to_mark_what_it_has_delivered() {
+    for (delivered, sent) in [(true, 2), (false, 1)] {
+        let (house, wish, script) = (House::new(), Wish::of(Class::Act), Script::succeeds());
+        let (here, there) = (house.process(1, Mode::Guard).0, house.process(2, Mode::Guard).0);
+        let first = house.pass(&here, &wish, &script);
+        let repeat = house.start(2, call(&there, &wish, &script, &house.clock));
+        let marks = house.start(1, {
+            let clock = house.clock.clone();
+            async move {
+                clock.sleep(Duration::from_millis(20)).await;
+                if delivered {
+                    here.delivered(&first.delivery.expect("a success")).await.expect("the ledger is well");
+                }
+            }
+        });
+        house.settle();
+        take(&marks);
+        let outcome = take(&repeat).unwrap().answer.outcome;
+        assert_eq!(outcome == OutcomeWord::Replayed, !delivered);
+        assert_eq!(script.sent(), sent);
+    }
+}
+
+#[test]
 fn twins_of_a_refused_attempt_share_the_refusal() {
     let (house, wish) = (House::new(), Wish::consequential());
     let script = Script::after(seconds(3), refusal());
@@ -822,7 +846,11 @@ fn a_pruned_reply_is_answered_as_no_longer_kept() {
 const DAY: u64 = 24 * 3600;
 
 fn retention(facts_days: u64, windows_days: u64) -> Retention {
-    Retention { replies: seconds(DAY), facts: seconds(facts_days * DAY), windows: seconds(windows_days * DAY) }
+    Retention {
+        replies: seconds(DAY),
+        facts: seconds(facts_days * DAY),
+        windows: seconds(windows_days * DAY),
+    }
 }
 
 #[test]
@@ -880,6 +908,20 @@ fn what_was_dropped_is_not_dropped_again() {
 }
 
 // A store that may have lost claims.
+
+#[test]
+fn after_an_epoch_a_known_effect_is_not_sent_again_by_its_key() {
+    let (house, wish) = (House::new(), Wish::keyed(seconds(DAY)));
+    let script = Script::answers([refusal(), success(), success()]);
+    let gate = house.gate();
+    house.pass(&gate, &wish, &script);
+    let before = house.memory.snapshot();
+    // Refused once, it is tried under another key; and the store forgets that.
+    assert!(house.pass_delivered(&gate, &wish, &script).answer.ok);
+    house.fail_over(&before);
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+    assert_eq!(script.sent(), 2);
+}
 
 #[test]
 fn after_an_epoch_an_unseen_intent_is_in_doubt_until_that_is_accepted() {

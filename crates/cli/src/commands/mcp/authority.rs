@@ -19,11 +19,12 @@ pub fn of_command(command: &[OsString], cwd: &Path) -> String {
         false => last_of(program).to_owned(),
     };
     let package = package(&program, words);
-    let words = words.iter().enumerate().map(|(at, word)| match cwd.join(word).exists() && !word.is_empty() {
-        true => whole(word, cwd),
-        false if package == Some(at) => without_version(word).to_owned(),
-        false => word.clone(),
-    });
+    let words =
+        words.iter().enumerate().map(|(at, word)| match cwd.join(word).exists() && !word.is_empty() {
+            true => whole(word, cwd),
+            false if package == Some(at) => without_version(word).to_owned(),
+            false => word.clone(),
+        });
     std::iter::once(program.clone()).chain(words).collect::<Vec<_>>().join("\u{1f}")
 }
 
@@ -32,7 +33,8 @@ pub fn of_command(command: &[OsString], cwd: &Path) -> String {
 fn on_every_machine(program: &str) -> bool {
     let hidden = |part: &str| part.len() > 1 && part.starts_with('.') && part != "..";
     ["/usr/", "/bin/", "/opt/", "/nix/"].iter().any(|root| program.starts_with(root))
-        || program.contains("bin/") && (program.split('/').any(hidden) || STARTERS.contains(&last_of(program)))
+        || program.contains("bin/")
+            && (program.split('/').any(hidden) || STARTERS.contains(&last_of(program)))
 }
 
 fn last_of(program: &str) -> &str {

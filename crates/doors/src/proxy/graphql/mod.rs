@@ -116,8 +116,7 @@ pub fn of_text(url_query: Option<&str>, document: &str) -> Result<Graphql, Unrea
 
 /// Some servers merge both, and nobody says whose word counts.
 fn url_has_a_say(url_query: Option<&str>) -> bool {
-    url_query
-        .is_some_and(|query| super::form::pairs(query).any(|(name, _)| MEMBERS.contains(&name.as_ref())))
+    url_query.is_some_and(|query| super::form::pairs(query).any(|(name, _)| MEMBERS.contains(&name.as_ref())))
 }
 
 /// A query that a URL carries: whether it certainly only asks.
