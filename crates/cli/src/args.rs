@@ -531,6 +531,9 @@ pub struct PolicyAccept {
     /// The tool, as SERVER/TOOL, or all of a SERVER.
     #[arg(value_name = "SERVER/TOOL")]
     pub tool: Option<String>,
+    /// Only the definition with this hash, as the list shows it: by now there may be another.
+    #[arg(long, value_name = "HASH", requires = "tool")]
+    pub r#as: Option<String>,
 }
 
 #[derive(Debug, Args)]

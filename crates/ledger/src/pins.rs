@@ -85,18 +85,27 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::NotWritten { what: format!("the pins of {server} do not come to rest") })
     }
 
-    /// Takes over what a server offers: of one tool, or of all. Returns the tools whose pin changed.
-    pub async fn accept_pins(&self, server: &str, tool: Option<&str>, now: At) -> Result<Vec<String>, Error> {
+    /// Takes over what a server offers now, of one tool or of all, and only what is offered as `seen` where somebody says
+    /// what they have looked at: by then it may be another. Returns the pins as they were.
+    pub async fn accept_pins(
+        &self,
+        server: &str,
+        tool: Option<&str>,
+        seen: Option<&str>,
+        now: At,
+    ) -> Result<Vec<(String, Pin)>, Error> {
+        let is_seen = |offered: &Digest| seen.is_none_or(|seen| offered.to_string().starts_with(seen));
         for _ in 0..RACES_MAX {
             let (revision, mut pins) = self.pins_at(server).await?;
             let mut accepted = Vec::new();
             for (name, pin) in pins.0.iter_mut().filter(|(name, _)| tool.is_none_or(|tool| tool == *name)) {
-                if let Some(offered) = pin.offered.take() {
+                let before = pin.clone();
+                if let Some(offered) = pin.offered.take_if(|offered| is_seen(offered)) {
                     (pin.hash, pin.text, pin.since) = (offered, pin.offered_text.take(), now);
-                    accepted.push(name.clone());
+                    accepted.push((name.clone(), before));
                 }
             }
-            let about = accepted.join(", ");
+            let about = accepted.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
             if accepted.is_empty()
                 || self.put_pins(server, revision, &pins, "definition_accepted", &about, now).await?
             {

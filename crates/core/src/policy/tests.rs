@@ -307,6 +307,21 @@ fn an_http_api_has_defaults_and_every_fault_of_it_is_found() {
     let pay = &policy.upstreams["pay"];
     assert_eq!((pay.service.as_str(), pay.preset), ("127.0.0.1:9", None));
     assert!(pay.injects_credentials() && !policy.upstreams["open"].injects_credentials());
+    let lends = |url: &str| {
+        let policy = loaded(&format!("[upstream.a]\nurl = \"{url}\"\n"));
+        policy.upstreams["a"].lends_credentials()
+    };
+    assert!(pay.lends_credentials());
+    for plain in ["https://a.example", "https://a.example/openai/deployments/gpt-4o-mini-2024-07-18"] {
+        assert!(!lends(plain), "{plain}");
+    }
+    for secret in [
+        "https://hooks.slack.com/services/T01234567/B01234567/A1b2C3d4E5f6G7h8I9j0K1l2",
+        "https://api.telegram.org/bot123456789:AAE-A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p",
+        "https://discord.com/api/webhooks/123456789/A1b2C3d4E5f6G7h8I9j0K1l2",
+    ] {
+        assert!(lends(secret), "{secret}");
+    }
     let keys = upstreams::Keys {
         stores: file::Stores::Successes,
         life: Some(Duration::from_secs(86_400)),

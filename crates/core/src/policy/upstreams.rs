@@ -1,6 +1,7 @@
 //! What the operator says about HTTP APIs behind semel, completed by what a pack knows of them.
 
 use super::file::{Helps, ServerError, Speaks, Stores};
+use crate::identity::without_shapes;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,7 +33,24 @@ impl HttpApi {
     pub fn injects_credentials(&self) -> bool {
         !self.headers_env.is_empty() || !self.headers.is_empty()
     }
+
+    /// Whether a request that passes through can do more than its sender could alone: by a credential that the operator
+    /// wrote into headers, or by an address that is one, as those of webhooks and bots are.
+    pub fn lends_credentials(&self) -> bool {
+        let path = self.url.splitn(4, '/').nth(3).unwrap_or_default();
+        let long = |word: &str| {
+            word.len() >= SECRET_CHARS_MIN
+                && word.bytes().any(|byte| byte.is_ascii_digit())
+                && word.bytes().any(|byte| byte.is_ascii_alphabetic())
+        };
+        self.injects_credentials()
+            || without_shapes(path).is_some()
+            || path.split(|c: char| !c.is_ascii_alphanumeric()).any(long)
+    }
 }
+
+/// A word of letters and digits that is as long as this was made by a machine, to be hard to guess.
+const SECRET_CHARS_MIN: usize = 20;
 
 /// Headers in which APIs take a credential.
 pub const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];

@@ -10,33 +10,47 @@ use serde_json::json;
 use similar::TextDiff;
 use std::process::ExitCode;
 
+/// As much of a hash as tells two definitions apart.
+const HASH_CHARS: usize = 12;
+
 pub fn run(context: &Context, args: &PolicyAccept) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     match &args.tool {
-        Some(named) => accept(context, named, &clock),
+        Some(named) => accept(context, named, args.r#as.as_deref(), &clock),
         None => list(context, &clock),
     }
 }
 
-fn accept(context: &Context, named: &str, clock: &SystemClock) -> anyhow::Result<ExitCode> {
+fn accept(
+    context: &Context,
+    named: &str,
+    seen: Option<&str>,
+    clock: &SystemClock,
+) -> anyhow::Result<ExitCode> {
     let named = named.strip_prefix("mcp:").unwrap_or(named);
     let (server, tool) = match named.split_once('/') {
         Some((server, tool)) => (server, Some(tool)),
         None => (named, None),
     };
     let accepted = match context.existing_ledger(clock)? {
-        Some(ledger) => block_on(ledger.accept_pins(server, tool, clock.now()))?,
+        Some(ledger) => block_on(ledger.accept_pins(server, tool, seen, clock.now()))?,
         None => Vec::new(),
     };
     if accepted.is_empty() {
-        let what = format!("no changed definition waits under {}", neutral::line(named));
+        let seen = seen.map_or_else(String::new, |seen| format!(" as {}", neutral::line(seen)));
+        let what = format!("no changed definition waits under {}{seen}", neutral::line(named));
         return Err(Hinted::error(what, "semel policy accept lists what waits"));
     }
     if context.output.json {
-        context.output.document(&json!({"server": server, "accepted": accepted}));
+        let tools: Vec<&String> = accepted.iter().map(|(tool, _)| tool).collect();
+        context.output.document(&json!({"server": server, "accepted": tools}));
     } else {
-        for tool in accepted {
-            context.output.data(format_args!("accepted {}/{}", neutral::line(server), neutral::line(&tool)));
+        // What was taken over may be newer than what was looked at.
+        for (tool, before) in &accepted {
+            context.output.data(format_args!("accepted {}/{}", neutral::line(server), neutral::line(tool)));
+            if let Some(change) = change(before) {
+                context.output.data(change);
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -60,14 +74,18 @@ fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<ExitCode> {
     }
     for (server, tool, pin) in &waiting {
         let (server, tool) = (neutral::line(server), neutral::line(tool));
-        context.output.data(format_args!("{server}/{tool}  changed; first used as it was {}", pin.since));
+        let hash = pin.offered.map(|offered| offered.to_string()).unwrap_or_default();
+        let hash: String = hash.chars().take(HASH_CHARS).collect();
+        context
+            .output
+            .data(format_args!("{server}/{tool}  {hash}  changed; first used as it was {}", pin.since));
         if let Some(change) = change(pin) {
             context.output.data(change);
         }
     }
     match waiting.is_empty() {
         true => context.output.say("Every tool is as it was when it was first used."),
-        false => context.output.say("hint: if the tool may be so: semel policy accept SERVER/TOOL"),
+        false => context.output.say("hint: if the tool may be so: semel policy accept SERVER/TOOL --as HASH"),
     }
     Ok(ExitCode::SUCCESS)
 }
