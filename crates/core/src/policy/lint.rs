@@ -76,6 +76,17 @@ pub fn rule(
         );
     }
     if let (Some(inject), Some(table)) = (&rule.inject, &table.inject)
+        && !inject.into.is_of(rule.pattern.text())
+    {
+        found.warning(
+            source,
+            table.span.clone(),
+            Code::WithoutEffect,
+            "such an action has no place of this kind, so no key is sent",
+            "commands take `flag` or `env`, models `header`, requests also `body`, `query` or `directive`",
+        );
+    }
+    if let (Some(inject), Some(table)) = (&rule.inject, &table.inject)
         && inject.valid_for.is_none()
     {
         found.warning(

@@ -207,6 +207,19 @@ pub enum InjectInto {
     Env(String),
 }
 
+impl InjectInto {
+    /// Whether a call of this name has such a place. A key that cannot be carried protects nobody.
+    pub fn is_of(&self, action: &str) -> bool {
+        match (action.split(':').next().unwrap_or_default(), self) {
+            ("cli", into) => matches!(into, InjectInto::Flag(_) | InjectInto::Env(_)),
+            ("llm", into) => matches!(into, InjectInto::Header(_)),
+            ("http", into) => !matches!(into, InjectInto::Arg(_) | InjectInto::Flag(_) | InjectInto::Env(_)),
+            // Whoever calls a tool itself is given the key; what a server takes its tools say.
+            _ => true,
+        }
+    }
+}
+
 impl Inject {
     /// Where a key of this rule stands and how it is written: two rules that say the same send the same key.
     pub fn written(&self) -> String {

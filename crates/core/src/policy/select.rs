@@ -134,7 +134,7 @@ impl Policy {
             key_required: written.key_required,
             on_disconnect: written.on_disconnect,
             serialize_by: written.serialize_by.clone(),
-            inject: written.inject.clone(),
+            inject: written.inject.clone().filter(|inject| inject.into.is_of(facts.action)),
             probe: written.probe.clone(),
             confirm: written.confirm.clone(),
             undo: written.undo.clone(),

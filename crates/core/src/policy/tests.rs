@@ -219,6 +219,25 @@ key = ["args.kind"]
 }
 
 #[test]
+fn a_key_that_a_call_cannot_carry_makes_it_no_safer() {
+    let policy = loaded("[[rule]]\nmatch = \"cli:pay *\"\ninject = { header = \"K\", valid_for = \"1h\" }\n");
+    let codes: Vec<Code> = policy.warnings.iter().map(|warning| warning.code).collect();
+    assert_eq!(codes, [Code::WithoutEffect]);
+    let tier = |into: &str, action: &str| {
+        let text = format!("[[rule]]\nmatch = \"*\"\ninject = {{ {into} = \"--k\", valid_for = \"1h\" }}\n");
+        rule_of(&loaded(&text), action, "{}").tier()
+    };
+    for (into, keyed) in [
+        ("header", ["http:POST a/b", "llm:openai/chat.completions", "fn:pay"].as_slice()),
+        ("flag", &["cli:pay", "fn:pay"]),
+    ] {
+        for action in ["http:POST a/b", "llm:openai/chat.completions", "cli:pay", "fn:pay"] {
+            assert_eq!(tier(into, action) == Tier::Keyed, keyed.contains(&action), "{into} {action}");
+        }
+    }
+}
+
+#[test]
 fn what_a_rule_forbids_that_may_apply_stays_forbidden() {
     let policy = loaded(
         r#"

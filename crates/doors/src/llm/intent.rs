@@ -5,7 +5,6 @@ use crate::caller::Caller;
 use semel_core::digest::{Digest, Secret};
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
 use semel_core::json::{Json, Path};
-use semel_core::policy::rule::InjectInto;
 use semel_core::policy::{ActionFacts, Policy, Rule};
 use std::sync::LazyLock;
 
@@ -33,10 +32,7 @@ static VOLATILE_PATHS: LazyLock<Vec<Path>> =
     LazyLock::new(|| VOLATILE.iter().map(|path| Path::parse(path).expect("it is written above")).collect());
 
 pub fn rule(policy: &Policy, asked: &Asked, arguments: &Json) -> Rule {
-    let mut rule = policy.rule_for(&ActionFacts::new(asked.api.action(), arguments));
-    // Whoever asks a model sends a body that is the client's, and headers.
-    rule.inject = rule.inject.filter(|inject| matches!(inject.into, InjectInto::Header(_)));
-    rule
+    policy.rule_for(&ActionFacts::new(asked.api.action(), arguments))
 }
 
 pub fn intent(

@@ -10,7 +10,7 @@ use semel_core::class::Class;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy};
 use semel_core::json::Json;
-use semel_core::policy::rule::{Again, Call, InjectInto, Origin, Probe, Rule};
+use semel_core::policy::rule::{Again, Call, Origin, Probe, Rule};
 use semel_core::policy::template::Template;
 use semel_core::policy::{ActionFacts, Policy, duration};
 use semel_doors::command::intent::CommandLine;
@@ -94,9 +94,6 @@ impl Asked {
         let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
         let mut rule = policy.rule_for(&facts);
         self.line.set_surroundings_aside(&mut rule.sorting, self.key.is_some());
-        // A key that a command line cannot carry protects nobody.
-        rule.inject =
-            rule.inject.filter(|inject| matches!(inject.into, InjectInto::Flag(_) | InjectInto::Env(_)));
         rule.timeout = self.timeout.or(rule.timeout);
         rule.wait = self.wait.unwrap_or(rule.wait);
         // The operator's question stands: a call must not bring one that answers as it likes.

@@ -19,8 +19,7 @@ pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Fro
         })
     });
     let open = serve.metrics == Some(MetricsFor::Open);
-    let passing =
-        upstreams.iter().filter(|(_, api)| address.ip().is_loopback() && !api.lends_credentials());
+    let passing = upstreams.iter().filter(|(_, api)| address.ip().is_loopback() && !api.lends_credentials());
     Front {
         hosts: hosts(serve, address),
         origins: serve.allowed_origins.clone(),
