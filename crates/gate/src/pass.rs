@@ -270,7 +270,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let has_sent = call.own.is_some() || call.upstream.has_sent();
         let situation = Situation { now, fenced, forgotten_before, has_sent };
-        if let Some(passed) = self.known_result(call, &found, now).await? {
+        if let Some(passed) = self.known_result(call, &found, &situation).await? {
             return Ok(Some(passed));
         }
         if let (Some(refusal), false) = (key_of_another(call.intent, &found), fenced) {
@@ -473,8 +473,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         &self,
         call: &mut Call<'_, U>,
         found: &Found,
-        now: At,
+        &Situation { now, fenced, .. }: &Situation,
     ) -> Result<Option<Passed>, Error> {
+        // A generation of a run that was cancelled was ended from here; nobody refused it.
+        let ended = fenced && call.rule.class == Class::Generate;
         let made = call.own.as_ref().map(|own| own.effect.occurrence.number);
         let Some(occurrence) = made.or(call.joined.map(|(occurrence, _)| occurrence)) else {
             return Ok(None);
@@ -511,6 +513,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             // The upstream's own refusal is everybody's; what a probe or a person found lets this call run.
             (State::NotApplied(NotApplied { why, .. }), None)
                 if joined(effect)
+                    && !ended
                     && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_))
                     && wants_something_else(effect, call.intent, call.rule, now).is_none() =>
             {
