@@ -100,9 +100,8 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A query may carry a key, so it is not shown.
-        let scheme = self.uri.scheme_str().unwrap_or_default();
-        write!(f, "{scheme}://{}{}", self.authority(), self.uri.path())
+        // A path may be a key, as those of webhooks are, and a query may carry one: neither is shown.
+        write!(f, "{}://{}", self.uri.scheme_str().unwrap_or_default(), self.authority())
     }
 }
 
@@ -281,7 +280,7 @@ mod tests {
     fn what_is_shown_has_no_query() {
         assert_eq!(
             Target::parse("https://a.example/mcp?key=1").unwrap().to_string(),
-            "https://a.example/mcp"
+            "https://a.example"
         );
     }
 }
