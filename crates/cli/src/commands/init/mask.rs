@@ -2,6 +2,7 @@
 
 use super::clients::Client;
 use super::edit::{Scalar, Unreadable};
+use super::forms::{self, is_placeholder};
 use semel_core::identity::{REDACTED, redact};
 use semel_core::json::Json;
 
@@ -90,16 +91,26 @@ fn argument(value: &str, scalar: &Scalar, before: &[Scalar]) -> String {
         // The name of a variable, whatever the header is called.
         return value.to_owned();
     }
+    if let Some(shown) = forms::argument(words.last().copied(), value) {
+        return plain(&shown);
+    }
     words.push(value);
     let line = Json::Array(words.into_iter().map(Json::str).collect());
     let shown = redact(&line, &[]);
     let last = shown.as_array().and_then(|words| words.last()).and_then(Json::as_str).unwrap_or(REDACTED);
-    without_known_secrets(&last.replace(REDACTED, MASK))
+    let last = last.replace(REDACTED, MASK);
+    // A single pair is one of a connection string, too; in a longer text it may be anything.
+    let is_pair = !last.contains(char::is_whitespace);
+    plain(&if is_pair { forms::without_pairs(&last) } else { last })
 }
 
 fn text(value: &str) -> String {
     let shown = redact(&Json::str(value), &[]);
-    without_known_secrets(&shown.as_str().unwrap_or(REDACTED).replace(REDACTED, MASK))
+    plain(&shown.as_str().unwrap_or(REDACTED).replace(REDACTED, MASK))
+}
+
+fn plain(text: &str) -> String {
+    without_known_secrets(&forms::without_passwords(text))
 }
 
 /// What stands between names and values: punctuation, and comments.
@@ -120,15 +131,6 @@ fn without_known_secrets(text: &str) -> String {
     shown
 }
 
-/// `${VAR}`, `$VAR` or `Bearer ${input:token}`: the secret is elsewhere. `${VAR:-text}` holds one.
-fn is_placeholder(value: &str) -> bool {
-    let value = value.strip_prefix("Bearer ").unwrap_or(value);
-    let Some(inner) = value.strip_prefix('$') else { return false };
-    let inner = inner.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(inner);
-    let named = inner.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-'));
-    named && !inner.is_empty() && !inner.contains(":-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,7 +144,8 @@ mod tests {
   "mcpServers": {
     "a": {
       "command": "npx", // ghp_0123456789abcdef0123
-      "args": ["-y", "x@1.2", "--api-key", "hunter2", "postgres://u:hunter2@db/x", "sk-0123456789abcdef"],
+      "args": ["-y", "x@1.2", "--api-key", "hunter2", "postgres://u:hunter2@db/x", "sk-0123456789abcdef",
+        "--auth", "u:hunter2", "--key=hunter2", "Pwd=hunter2", "Server=x;Pwd=hunter2", "--header", "X-Team: hunter2"],
       "env": {"LEVEL": "hunter2", "TOKEN": "${TOKEN}", "OTHER": "${OTHER:-hunter2}"},
       "timeout": 12345678901234567890
     }
@@ -154,7 +157,8 @@ mod tests {
   "mcpServers": {
     "a": {
       "command": "npx", // ***
-      "args": ["-y", "x@1.2", "--api-key", "***", "postgres://u:***@db/x", "***"],
+      "args": ["-y", "x@1.2", "--api-key", "***", "postgres://u:***@db/x", "***",
+        "--auth", "***", "--key=***", "Pwd=***", "Server=x;Pwd=***", "--header", "X-Team: ***"],
       "env": {"LEVEL": "***", "TOKEN": "${TOKEN}", "OTHER": "***"},
       "timeout": 12345678901234567890
     }

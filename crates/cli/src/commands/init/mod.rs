@@ -10,6 +10,7 @@ mod edit;
 mod edit_json;
 mod edit_toml;
 mod entry;
+mod forms;
 mod guard;
 mod known;
 mod mask;
