@@ -17,6 +17,8 @@ pub struct Client {
     pub containers: &'static [&'static [&'static str]],
     /// What holds the address of a remote server, the most telling first.
     pub urls: &'static [&'static str],
+    /// The one of them at which the client speaks SSE unless `type` says otherwise.
+    pub sse_url: Option<&'static str>,
     pub headers: &'static str,
     pub kind: Kind,
     pub format: Format,
@@ -44,6 +46,7 @@ const JSON: Client = Client {
     name: "",
     containers: &[&["mcpServers"]],
     urls: &["url"],
+    sse_url: None,
     headers: "headers",
     kind: Kind::Named,
     format: Format::Json,
@@ -84,6 +87,7 @@ pub const CLIENTS: [Client; 7] = [
         title: "Gemini CLI",
         name: "gemini",
         urls: &["httpUrl", "url"],
+        sse_url: Some("url"),
         kind: Kind::Dropped,
         ..JSON
     },

@@ -53,7 +53,7 @@ pub fn guard(place: &Place, entry: &Entry, client: &Client, around: &Surrounding
         Entry::Remote(server) if is_served(&server.url) => {
             Decision::Guarded { note: Some("by semel serve, it seems".to_owned()) }
         }
-        Entry::Remote(server) => match why_not_remote(server) {
+        Entry::Remote(server) => match why_not_remote(server, client) {
             Some(why) => Decision::LeftAlone { why },
             None => Decision::Guard {
                 edits: guard::remote(place, server, client, around.front),
@@ -104,7 +104,7 @@ fn is_served(url: &str) -> bool {
 }
 
 /// Why semel cannot stand in front of a remote server by starting as a process.
-fn why_not_remote(server: &Remote) -> Option<String> {
+fn why_not_remote(server: &Remote, client: &Client) -> Option<String> {
     let serve = "use semel serve";
     match server.signs_in {
         Some("bearer_token_env_var") => {
@@ -116,8 +116,8 @@ fn why_not_remote(server: &Remote) -> Option<String> {
         Some(member) => return Some(format!("the client gets its credentials ({member}); {serve}")),
         None => {}
     }
-    if server.kind.as_deref() == Some("sse") {
-        return Some("it speaks the older transport, SSE, which semel does not".to_owned());
+    if let Some(why) = why_not_spoken(server, client) {
+        return Some(why);
     }
     if !server.headers.iter().any(is_credential) {
         return Some(format!("it signs in by OAuth, most likely, which a process cannot do for it; {serve}"));
@@ -126,7 +126,59 @@ fn why_not_remote(server: &Remote) -> Option<String> {
     if redact(&url, &[]) != url {
         return Some(format!("its address holds a secret, which every process could read; {serve}"));
     }
-    None
+    server.headers.iter().find_map(|header| why_not_handed_on(header, server)).or_else(|| {
+        let member = server.in_the_way?;
+        Some(format!("it has both an address and {member}, which would be lost"))
+    })
+}
+
+/// How the clients and those who write for them call Streamable HTTP.
+const STREAMABLE_HTTP: [&str; 4] = ["http", "streamable-http", "streamableHttp", "streamable_http"];
+
+/// Why semel does not speak what the client speaks there.
+fn why_not_spoken(server: &Remote, client: &Client) -> Option<String> {
+    match server.kind.as_deref() {
+        Some("sse") => Some("it speaks the older transport, SSE, which semel does not".to_owned()),
+        Some(kind) if STREAMABLE_HTTP.contains(&kind) => None,
+        Some(kind) => Some(format!("its type is {kind:?}, which semel does not speak")),
+        None if client.sse_url == Some(server.url_member) => {
+            let (member, other, title) = (server.url_member, client.urls[0], client.title);
+            Some(format!(
+                "{title} may speak SSE at its {member}, which semel does not; with {other} it can be guarded"
+            ))
+        }
+        // Such clients try both, and nothing but the address tells which one they end with.
+        None if client.sse_url.is_none() && ends_in_sse(&server.url) => {
+            Some("by its address it speaks the older transport, SSE, which semel does not".to_owned())
+        }
+        None => None,
+    }
+}
+
+/// `https://mcp.example/v1/sse`: by custom, the path of a server of the older transport.
+fn ends_in_sse(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    path.split_once("://").is_some_and(|(_, rest)| rest.ends_with("/sse"))
+}
+
+/// Why a header cannot travel in a variable.
+fn why_not_handed_on(header: &Header, server: &Remote) -> Option<String> {
+    let name = &header.name;
+    match &header.from {
+        HeaderFrom::Text(text) if text.is_empty() => {
+            Some(format!("its header {name} is empty, and an empty variable counts as none"))
+        }
+        HeaderFrom::Text(text) if text.bytes().any(|b| !matches!(b, b'\t' | b' '..=b'~')) => {
+            Some(format!("its header {name} holds a character that semel does not send"))
+        }
+        HeaderFrom::Variable(variable) if variable.is_empty() || variable.contains(['=', '\0']) => {
+            Some(format!("its header {name} comes from a variable that cannot be"))
+        }
+        HeaderFrom::Variable(variable) if server.env.contains_key(variable) => {
+            Some(format!("its env sets {variable}, which its header {name} takes from elsewhere"))
+        }
+        HeaderFrom::Text(_) | HeaderFrom::Variable(_) => None,
+    }
 }
 
 fn is_credential(header: &Header) -> bool {

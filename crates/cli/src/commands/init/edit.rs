@@ -17,8 +17,9 @@ pub enum Edit {
         after: &'static str,
     },
     Remove(&'static str),
-    /// The table `from` becomes `to`, and its members get other names. Their values stay as they are written.
-    Rename {
+    /// The members of the table `from` that are named here go into the table `to` under other names. Where all of them
+    /// go and `to` holds nothing yet, `from` itself becomes `to`, and its values stay as they are written.
+    Move {
         from: &'static str,
         to: &'static str,
         names: Vec<(String, String)>,
@@ -108,6 +109,32 @@ impl Format {
             Format::Json => edit_json::transplant(text, from, places),
             Format::Toml => edit_toml::transplant(text, from, places),
         }
+    }
+
+    /// All comments. In no order, because the question is whether one was lost.
+    pub fn comments(self, text: &str) -> Result<Vec<&str>, Unreadable> {
+        let (mut found, mut end) = (Vec::new(), 0);
+        for scalar in self.scalars(text)? {
+            found.extend(self.comments_between(&text[end..scalar.range.start]));
+            end = scalar.range.end;
+        }
+        found.extend(self.comments_between(&text[end..]));
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// The comments of a text that has no values in it.
+    fn comments_between(self, between: &str) -> Vec<&str> {
+        let (mut found, mut rest) = (Vec::new(), between);
+        let begin = if self == Format::Json { '/' } else { '#' };
+        while let Some(at) = rest.find(begin) {
+            let whole = rest[at..].starts_with("/*").then(|| rest[at..].find("*/")).flatten();
+            let length = whole.map(|end| end + "*/".len()).or_else(|| rest[at..].find('\n'));
+            let (comment, after) = rest[at..].split_at(length.unwrap_or(rest.len() - at));
+            found.push(comment.trim_end());
+            rest = after;
+        }
+        found
     }
 
     /// All names and values with their places, in order.

@@ -21,7 +21,8 @@ pub fn apply(text: &str, changes: &[Change]) -> Result<String, Unreadable> {
         }
     }
     let edited = format!("{mark}{root}");
-    read(&edited)?;
+    // Without its place, which is one in a text that nobody has.
+    read(&edited).map_err(|error| Unreadable::new(error.what))?;
     Ok(edited)
 }
 
@@ -45,22 +46,56 @@ fn edit_entry(entry: &CstObject, edit: &Edit) {
                 member.remove();
             }
         }
-        Edit::Rename { from, to, names } => {
+        Edit::Move { from, to, names } => {
             if let Some(member) = entry.get(from) {
-                rename(&member, to);
-                let inner = member.object_value().map(|object| object.properties()).unwrap_or_default();
-                for member in inner {
-                    let now = member.decoded_name();
-                    if let Some((_, name)) = names.iter().find(|(name, _)| Some(name) == now.as_ref()) {
-                        rename(&member, name);
-                    }
-                }
+                move_members(entry, &member, to, names);
             }
         }
         Edit::Front { drop, add } => match entry.array_value("args") {
             None => edit_entry(entry, &Edit::set("args", add.clone(), "command")),
             Some(args) => front(&args, *drop, add),
         },
+    }
+}
+
+fn move_members(entry: &CstObject, from: &CstObjectProp, to: &str, names: &[(String, String)]) {
+    let Some(table) = from.object_value() else { return };
+    let named: Vec<_> = table
+        .properties()
+        .into_iter()
+        .filter_map(|member| {
+            let now = member.decoded_name()?;
+            let (_, name) = names.iter().find(|(name, _)| *name == now)?;
+            Some((member, name))
+        })
+        .collect();
+    let target = entry.object_value(to);
+    let nothing_there = target.as_ref().is_none_or(|target| target.properties().is_empty());
+    if nothing_there && named.len() == table.properties().len() {
+        if let Some(empty) = target.and_then(|_| entry.get(to)) {
+            empty.remove();
+        }
+        rename(from, to);
+        named.iter().for_each(|(member, name)| rename(member, name));
+        return;
+    }
+    let mut moving = Vec::new();
+    for (member, name) in named {
+        let text = member.value().and_then(|value| value.as_string_lit()?.decoded_value().ok());
+        let Some(text) = text else { continue };
+        moving.push((name.clone(), CstInputValue::String(text)));
+        member.remove();
+    }
+    match target {
+        Some(target) => moving.into_iter().for_each(|(name, text)| {
+            target.append(&name, text);
+        }),
+        None => {
+            entry.insert(from.property_index() + 1, to, CstInputValue::Object(moving));
+        }
+    }
+    if table.properties().is_empty() {
+        from.clone().remove();
     }
 }
 
@@ -185,7 +220,7 @@ mod tests {
         let edits = [
             Edit::Put { from: "url".to_owned(), to: "command".to_owned(), value: "semel".into(), after: "" },
             Edit::set("args", vec!["x"], "command"),
-            Edit::Rename { from: "headers", to: "env", names: vec![("K".to_owned(), "V".to_owned())] },
+            Edit::Move { from: "headers", to: "env", names: vec![("K".to_owned(), "V".to_owned())] },
         ];
         let expected = r#"{
   "mcpServers": {

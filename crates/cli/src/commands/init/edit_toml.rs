@@ -4,7 +4,7 @@ use super::edit::{Change, Edit, Unreadable};
 use super::entry::Place;
 use super::read_toml::{parse, rendered};
 use serde_json::{Map, Value as Json};
-use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, Key, Value};
+use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
 pub fn apply(text: &str, changes: &[Change]) -> Result<String, Unreadable> {
     let mut document = parse(text)?.into_mut();
@@ -70,16 +70,9 @@ fn edit_members(members: &mut Vec<(Key, Item)>, edit: &Edit) {
             }
         },
         Edit::Remove(member) => members.retain(|(key, _)| key.get() != *member),
-        Edit::Rename { from, to, names } => {
-            if let Some((key, item)) = members.iter_mut().find(|(key, _)| key.get() == *from) {
-                *key = renamed(key, to);
-                let mut inner = take_members(item);
-                for (key, _) in &mut inner {
-                    if let Some((_, name)) = names.iter().find(|(name, _)| name == key.get()) {
-                        *key = renamed(key, name);
-                    }
-                }
-                put_members(item, inner);
+        Edit::Move { from, to, names } => {
+            if let Some(from) = at(members, from) {
+                move_members(members, from, to, names);
             }
         }
         Edit::Front { drop, add } => {
@@ -89,6 +82,61 @@ fn edit_members(members: &mut Vec<(Key, Item)>, edit: &Edit) {
                 None => edit_members(members, &Edit::set("args", add.clone(), "command")),
             }
         }
+    }
+}
+
+fn move_members(members: &mut Vec<(Key, Item)>, from: usize, to: &str, names: &[(String, String)]) {
+    let target = members.iter().position(|(key, _)| key.get() == to);
+    let is_empty = |(_, item): &(Key, Item)| item.as_table_like().is_some_and(TableLike::is_empty);
+    if [Some(from), target].into_iter().flatten().any(|index| !members[index].1.is_table_like()) {
+        // What has no members is somebody's mistake, which is not made worse.
+        return;
+    }
+    let (mut moving, mut staying) = (Vec::new(), Vec::new());
+    for (key, item) in take_members(&mut members[from].1) {
+        match names.iter().find(|(name, _)| name == key.get()) {
+            Some((_, name)) => moving.push((renamed(&key, name), item)),
+            None => staying.push((key, item)),
+        }
+    }
+    if staying.is_empty() && target.is_none_or(|target| is_empty(&members[target])) {
+        let (key, item) = &mut members[from];
+        *key = renamed(key, to);
+        put_members(item, moving);
+        if let Some(target) = target {
+            members.remove(target);
+        }
+        return;
+    }
+    let written_alike =
+        target.is_some_and(|target| members[target].1.is_table() && members[from].1.is_table());
+    if !written_alike {
+        moving.iter_mut().for_each(|(key, item)| plain(key, item));
+    }
+    put_members(&mut members[from].1, staying);
+    match target {
+        Some(target) => put_members(&mut members[target].1, moving),
+        None => {
+            let mut table = Item::Value(Value::InlineTable(InlineTable::new()));
+            put_members(&mut table, moving);
+            members.insert(from + 1, (Key::new(to), table));
+        }
+    }
+    if let Some(Item::Value(Value::InlineTable(table))) = target.map(|target| &mut members[target].1) {
+        // What stood before the closing brace would stand before a comma now.
+        table.fmt();
+    }
+    if is_empty(&members[from]) {
+        members.remove(from);
+    }
+}
+
+/// Without what was written around it: a line of a table is not a part of a line.
+fn plain(key: &mut Key, item: &mut Item) {
+    key.leaf_decor_mut().clear();
+    key.dotted_decor_mut().clear();
+    if let Item::Value(value) = item {
+        value.decor_mut().clear();
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Local {
 #[derive(Debug)]
 pub struct Remote {
     /// The member that holds the address.
-    pub url_member: String,
+    pub url_member: &'static str,
     pub url: String,
     /// By name.
     pub headers: Vec<Header>,
@@ -43,6 +43,8 @@ pub struct Remote {
     pub env: Map<String, Value>,
     /// A member that says that the client itself signs in, or makes headers as it goes.
     pub signs_in: Option<&'static str>,
+    /// A member that the entry of a local server needs for something else.
+    pub in_the_way: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +108,11 @@ pub fn at<'a>(document: &'a Value, place: &Place) -> Option<&'a Value> {
 impl Entry {
     pub fn read(entry: &Value, client: &Client) -> Entry {
         let Value::Object(members) = entry else { return Entry::Odd("it is not an object") };
-        let url = client.urls.iter().find_map(|member| Some((*member, members.get(*member)?)));
+        let mut urls = client.urls.iter().filter_map(|member| Some((*member, members.get(*member)?)));
+        let url = urls.next();
+        if urls.next().is_some() {
+            return Entry::Odd("it has two addresses");
+        }
         match (members.get("command"), url) {
             (Some(_), Some(_)) => Entry::Odd("it has both a command and an address"),
             (Some(Value::String(command)), None) => local(command, members),
@@ -141,7 +147,7 @@ fn local(command: &str, members: &Map<String, Value>) -> Entry {
     Entry::Local(Local { command: command.to_owned(), args, own_path })
 }
 
-fn remote(member: &str, url: &str, members: &Map<String, Value>, client: &Client) -> Entry {
+fn remote(member: &'static str, url: &str, members: &Map<String, Value>, client: &Client) -> Entry {
     let texts = |member: &str| -> Option<Vec<(String, String)>> {
         match members.get(member) {
             None => Some(Vec::new()),
@@ -162,14 +168,29 @@ fn remote(member: &str, url: &str, members: &Map<String, Value>, client: &Client
     if headers.iter().any(|header| !is_header_name(&header.name)) {
         return Entry::Odd("one of its headers has a name that no header can have");
     }
+    let in_the_way = in_the_way(members, &headers);
     Entry::Remote(Remote {
-        url_member: member.to_owned(),
+        url_member: member,
         url: url.to_owned(),
         headers,
         kind: kind(members),
         env: object(members, "env"),
         signs_in: SIGNS_IN.into_iter().find(|member| members.contains_key(*member)),
+        in_the_way,
     })
+}
+
+/// What a client passes over in the entry of a remote server, and semel would have to overwrite.
+fn in_the_way(members: &Map<String, Value>, headers: &[Header]) -> Option<&'static str> {
+    let named = headers.iter().any(|header| matches!(header.from, HeaderFrom::Variable(_)));
+    match () {
+        () if members.get("args").is_some_and(|args| args.as_array().is_none_or(|args| !args.is_empty())) => {
+            Some("args")
+        }
+        () if members.get("env").is_some_and(|env| !env.is_object()) => Some("env"),
+        () if named && members.contains_key("env_vars") => Some("env_vars"),
+        () => None,
+    }
 }
 
 /// A token of RFC 9110, so that `NAME=VARIABLE` has one reading.

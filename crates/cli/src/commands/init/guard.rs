@@ -46,14 +46,17 @@ pub fn remote(place: &Place, remote: &Remote, client: &Client, front: Front<'_>)
     }
     let mut edits = vec![
         Edit::Put {
-            from: remote.url_member.clone(),
+            from: remote.url_member.to_owned(),
             to: "command".to_owned(),
             value: front.semel.into(),
             after: "",
         },
         Edit::set("args", args, "command"),
     ];
-    edits.extend(moved(client.headers, "env", names, (!remote.env.is_empty()).then_some(env)));
+    edits.push(match names.is_empty() {
+        true => Edit::Remove(client.headers),
+        false => Edit::Move { from: client.headers, to: "env", names },
+    });
     if client.format == Format::Toml {
         // Codex hands no variable on that is not named.
         edits.push(match forwarded.is_empty() {
@@ -78,19 +81,41 @@ impl Front<'_> {
     }
 }
 
-/// What the entry itself holds, taken out of semel's hands. `spelled` is how the command was written, if that is known.
-pub fn undo(guarded: &Guarded, behind: &Behind, client: &Client, spelled: Option<&str>) -> Vec<Edit> {
+/// How a server was written before semel came, which the entry itself no longer says.
+#[derive(Debug)]
+pub enum Spelling {
+    Command(String),
+    Address {
+        member: &'static str,
+        /// What `type` said.
+        kind: Option<String>,
+    },
+}
+
+/// What the entry itself holds, taken out of semel's hands. `spelled` is how it was written, if that is known.
+pub fn undo(guarded: &Guarded, behind: &Behind, client: &Client, spelled: Option<&Spelling>) -> Vec<Edit> {
     match behind {
-        Behind::Command { command, words, .. } => vec![
-            Edit::set("command", spelled.unwrap_or(command), ""),
-            Edit::Front { drop: *words, add: Vec::new() },
-        ],
+        Behind::Command { command, words, .. } => {
+            let command = match spelled {
+                Some(Spelling::Command(spelled)) => spelled,
+                _ => command,
+            };
+            vec![Edit::set("command", command.as_str(), ""), Edit::Front { drop: *words, add: Vec::new() }]
+        }
         Behind::Url { url, headers, variables } => {
-            let mut edits = vec![put("command", client.urls[0], url.as_str(), ""), Edit::Remove("args")];
+            let (member, kind) = match spelled {
+                Some(Spelling::Address { member, kind }) => (*member, kind.as_deref()),
+                _ => (client.urls[0], None),
+            };
+            let mut edits = vec![put("command", member, url.as_str(), ""), Edit::Remove("args")];
             edits.extend(undo_headers(guarded, headers, variables, client));
-            if client.kind == Kind::Named && guarded.kind.as_deref() == Some("stdio") {
-                edits.push(Edit::set("type", "http", ""));
-            }
+            // A word that somebody put there since stays.
+            let kind = match (client.kind, guarded.kind.as_deref()) {
+                (Kind::Named, Some("stdio")) => kind.or(Some("http")),
+                (Kind::Dropped, None) => kind,
+                _ => None,
+            };
+            edits.extend(kind.map(|kind| Edit::set("type", kind, member)));
             edits
         }
     }
@@ -111,11 +136,13 @@ fn undo_headers(
     }
     let mut env = guarded.env.clone();
     env.retain(|name, _| !variables.iter().any(|(variable, _)| variable == name));
-    // Each in a variable of its own, and nothing else in the environment: as `semel init` writes it.
-    let one_each = variables.len() == literal.len() && guarded.env.len() == literal.len();
-    let mut edits = match one_each {
-        true => moved("env", client.headers, variables.to_vec(), None),
-        false => vec![
+    let mut edits = match () {
+        () if literal.is_empty() => Vec::new(),
+        // Each in a variable of its own, as `semel init` writes it.
+        () if variables.len() == literal.len() && env.len() + literal.len() == guarded.env.len() => {
+            vec![Edit::Move { from: "env", to: client.headers, names: variables.to_vec() }]
+        }
+        () => vec![
             if env.is_empty() { Edit::Remove("env") } else { Edit::set("env", env, "") },
             Edit::set(client.headers, literal, ""),
         ],
@@ -124,20 +151,6 @@ fn undo_headers(
         edits.push(put("env_vars", "env_http_headers", named, ""));
     }
     edits
-}
-
-/// The members of one table under other names in another; in one that is there already, beside what it holds.
-fn moved(
-    from: &'static str,
-    to: &'static str,
-    names: Vec<(String, String)>,
-    together: Option<Map<String, Value>>,
-) -> Vec<Edit> {
-    match together {
-        _ if names.is_empty() => vec![Edit::Remove(from)],
-        None => vec![Edit::Rename { from, to, names }],
-        Some(together) => vec![Edit::Remove(from), Edit::set(to, together, "args")],
-    }
 }
 
 fn put(from: &str, to: &str, value: impl Into<Value>, after: &'static str) -> Edit {

@@ -19,6 +19,7 @@ mod read_json;
 mod read_toml;
 mod report;
 mod resolve;
+mod sound;
 mod undo;
 mod write;
 

@@ -4,6 +4,7 @@ use super::clients::Candidate;
 use super::decide::{self, Decision, Surroundings};
 use super::edit::{Change, Unreadable};
 use super::entry::{Place, entries};
+use super::sound::{Way, made};
 use super::write::Snapshot;
 use super::{known, undo};
 use serde::Serialize;
@@ -91,11 +92,16 @@ pub fn plan(candidate: Candidate, snapshot: Snapshot, wish: &Wish<'_>) -> Result
         let why = why.or_else(|| misnamed(place, action, pack));
         rows.push(Row { place: place.clone(), action, why, pack });
     }
-    let text = match wish.undo {
-        true => undo::undone(&snapshot, &undoings, client)?,
-        false => client.format.apply(&snapshot.text, &changes)?,
+    let made = match wish.undo {
+        true => undo::undone(&snapshot, &undoings, client),
+        false => made(&snapshot.text, &changes, client, Way::Guard),
     };
-    Ok(Plan { candidate, snapshot, rows, text })
+    for (place, why) in made.refused {
+        for row in rows.iter_mut().filter(|row| row.place == place) {
+            (row.action, row.why) = (Action::LeftAlone, Some(why.to_owned()));
+        }
+    }
+    Ok(Plan { candidate, snapshot, rows, text: made.text })
 }
 
 /// A pack that fits the server but not its name would sit there without effect.

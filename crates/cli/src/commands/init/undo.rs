@@ -2,9 +2,10 @@
 
 use super::behind::{Behind, Guarded};
 use super::clients::Client;
-use super::edit::{Change, Unreadable};
+use super::edit::Change;
 use super::entry::{Entry, Place, at};
-use super::guard::{self, Front};
+use super::guard::{self, Front, Spelling};
+use super::sound::{Made, Way, made};
 use super::write::Snapshot;
 use serde_json::Value;
 
@@ -27,10 +28,10 @@ pub fn undoing<'a>(place: &'a Place, entry: &'a Entry) -> Result<Undoing<'a>, &'
 }
 
 /// The file's text without semel in front of these entries.
-pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client) -> Result<String, Unreadable> {
+pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client) -> Made {
     let mut text = snapshot.text.clone();
     if undoings.is_empty() {
-        return Ok(text);
+        return Made { text, refused: Vec::new() };
     }
     let mut backups = Vec::new();
     for backup in snapshot.backups() {
@@ -39,8 +40,8 @@ pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client) ->
         }
     }
     // All at once first: usually nothing has changed since, and a file may be large.
-    if let Some(original) = backups.iter().find_map(|backup| backup.proves(&text, undoings, client)) {
-        return Ok(original);
+    if let Some(text) = backups.iter().find_map(|backup| backup.proves(&text, undoings, client)) {
+        return Made { text, refused: Vec::new() };
     }
     let mut changes = Vec::new();
     for undoing in undoings {
@@ -48,12 +49,12 @@ pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client) ->
             Some(original) => text = original,
             None => {
                 let spelled = backups.iter().find_map(|backup| backup.spelling(undoing, client));
-                let edits = guard::undo(undoing.guarded, undoing.behind, client, spelled.as_deref());
+                let edits = guard::undo(undoing.guarded, undoing.behind, client, spelled.as_ref());
                 changes.push(Change { place: undoing.place.clone(), edits });
             }
         }
     }
-    client.format.apply(&text, &changes)
+    made(&text, &changes, client, Way::Undo)
 }
 
 /// A former content of the file.
@@ -88,11 +89,15 @@ impl Backup {
         Some(Change { place: undoing.place.clone(), edits })
     }
 
-    /// How the command was written before it was resolved, if all but that is still the same.
-    fn spelling(&self, undoing: &Undoing<'_>, client: &Client) -> Option<String> {
-        match self.entry(undoing.place, client)? {
-            Entry::Local(local) => {
-                guard::same_but_for_spelling(&local, undoing.behind).then_some(local.command)
+    /// How the command was written before it was resolved, if all but that is still the same; or what held the
+    /// address.
+    fn spelling(&self, undoing: &Undoing<'_>, client: &Client) -> Option<Spelling> {
+        match (self.entry(undoing.place, client)?, undoing.behind) {
+            (Entry::Local(local), behind) => {
+                guard::same_but_for_spelling(&local, behind).then_some(Spelling::Command(local.command))
+            }
+            (Entry::Remote(remote), Behind::Url { .. }) => {
+                Some(Spelling::Address { member: remote.url_member, kind: remote.kind })
             }
             _ => None,
         }

@@ -1,6 +1,7 @@
 //! `semel init` on the configurations of all clients: what it shows, what it writes, and that it can be taken back.
 
 mod refusals;
+mod remote;
 mod scene;
 
 use scene::{CONFIGS, SECRET, Scene};
