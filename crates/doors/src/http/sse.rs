@@ -101,6 +101,11 @@ impl Parser {
         Ok(None)
     }
 
+    /// What is left over where a stream has ended by itself: an event whose blank line was left out.
+    pub fn last_piece(&mut self) -> Option<Piece> {
+        (!self.buffer.is_empty()).then(|| self.cut(self.buffer.len()))
+    }
+
     /// What was read and belongs to no complete event. A stream that ends here ended in the middle of one.
     pub fn rest(&mut self) -> Bytes {
         self.buffer.split().freeze()
@@ -299,6 +304,18 @@ mod tests {
         let (pieces, rest) = pieces(&[b"data: a\n\ndata: half"]);
         assert_eq!(pieces.len(), 1);
         assert_eq!(&rest[..], b"data: half");
+    }
+
+    #[test]
+    fn what_is_left_over_at_a_clean_end_is_the_last_event() {
+        for end in ["", "\n", "\r", "\r\n"] {
+            let mut parser = Parser::default();
+            parser.push(format!("data: a\n\nevent: b\r\ndata: c{end}").as_bytes());
+            while parser.next_piece().expect("small").is_some() {}
+            let last = parser.last_piece().expect("it is left over");
+            assert_eq!((last.fields.event.as_deref(), last.fields.data), (Some("b"), data("c")), "{end:?}");
+            assert_eq!((parser.last_piece(), parser.rest()), (None, Bytes::new()));
+        }
     }
 
     #[test]

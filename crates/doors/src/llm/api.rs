@@ -5,6 +5,7 @@ use crate::proxy::Offer;
 use http::Method;
 use semel_core::policy::file::Speaks;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::borrow::Cow;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,11 +56,16 @@ impl Api {
         }
     }
 
-    /// What an event means for the answer. Only its name, or its first few words, are looked at.
+    /// What an event means for the answer. Only its name is looked at, or its type if it has no name of its own:
+    /// `message` is what every event is called that has none. Chat names nothing but errors.
     pub fn turn(self, fields: &Fields) -> Turn {
         let Some(data) = &fields.data else { return Turn::On };
         let named = match &fields.event {
-            Some(name) if self != Api::Chat => Cow::Borrowed(name.as_str()),
+            Some(name)
+                if name == "error" || self != Api::Chat && !matches!(name.as_str(), "" | "message") =>
+            {
+                Cow::Borrowed(name.as_str())
+            }
             _ => Cow::Owned(kind(data)),
         };
         match (self, &*named) {
@@ -88,7 +94,8 @@ fn kind(data: &[u8]) -> String {
         kind: Option<Cow<'a, str>>,
         #[serde(borrow)]
         object: Option<Cow<'a, str>>,
-        error: Option<serde::de::IgnoredAny>,
+        #[serde(default)]
+        error: Value,
     }
     if data.trim_ascii() == DONE.as_bytes() {
         return DONE.to_owned();
@@ -96,10 +103,22 @@ fn kind(data: &[u8]) -> String {
     match serde_json::from_slice::<Typed<'_>>(data) {
         // Types of responses tell their errors themselves, and hold them in a member of that name.
         Ok(Typed { kind: Some(kind), .. }) if kind.starts_with("response.") => kind.into_owned(),
-        Ok(Typed { error: Some(_), .. }) => "error".to_owned(),
+        Ok(Typed { error, .. }) if says_something(&error) => "error".to_owned(),
         Ok(Typed { object: Some(object), .. }) if object == "error" => "error".to_owned(),
         Ok(Typed { kind: Some(kind), .. }) => kind.into_owned(),
         _ => String::new(),
+    }
+}
+
+/// SDKs take a member that says nothing for one that is not there.
+fn says_something(error: &Value) -> bool {
+    match error {
+        Value::Null => false,
+        Value::Bool(is_one) => *is_one,
+        Value::Number(code) => code.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(members) => !members.is_empty(),
     }
 }
 
@@ -153,7 +172,13 @@ mod tests {
             (Api::Chat, None, " [DONE] ", Turn::Whole),
             (Api::Chat, None, r#"{"choices":[{"delta":{"content":"[DONE]"}}]}"#, Turn::On),
             (Api::Chat, None, r#"{"error":{"message":"overloaded"}}"#, Turn::Failed),
+            (Api::Chat, None, r#"{"error":"overloaded"}"#, Turn::Failed),
             (Api::Chat, None, r#"{"choices":[],"error":null}"#, Turn::On),
+            (Api::Chat, None, r#"{"choices":[],"error":""}"#, Turn::On),
+            (Api::Chat, None, r#"{"choices":[],"error":{}}"#, Turn::On),
+            (Api::Chat, None, r#"{"choices":[],"error":[]}"#, Turn::On),
+            (Api::Chat, None, r#"{"choices":[],"error":false}"#, Turn::On),
+            (Api::Chat, None, r#"{"choices":[],"error":0}"#, Turn::On),
             (Api::Chat, Some("error"), r#"{"error":{}}"#, Turn::Failed),
             (Api::Chat, None, "not json", Turn::On),
             (Api::Responses, Some("response.completed"), "{}", Turn::Whole),
@@ -162,6 +187,17 @@ mod tests {
             (Api::Responses, Some("response.created"), r#"{"type":"response.completed"}"#, Turn::On),
             (Api::Responses, Some("error"), r#"{"type":"error"}"#, Turn::Failed),
             (Api::Responses, None, "[DONE]", Turn::On),
+            (Api::Responses, Some("message"), r#"{"type":"response.completed"}"#, Turn::Whole),
+            (
+                Api::Responses,
+                Some(""),
+                r#"{"type":"response.failed","response":{"error":{"code":"x"}}}"#,
+                Turn::Whole,
+            ),
+            (Api::Responses, Some("message"), r#"{"type":"error","message":"x"}"#, Turn::Failed),
+            (Api::Messages, Some("message"), r#"{"type":"message_stop"}"#, Turn::Whole),
+            (Api::Messages, Some(""), r#"{"type":"message_stop"}"#, Turn::Whole),
+            (Api::Messages, Some(""), r#"{"type":"message_start"}"#, Turn::On),
             (Api::Messages, Some("message_stop"), r#"{"type":"message_stop"}"#, Turn::Whole),
             (Api::Messages, None, r#"{"type":"message_stop"}"#, Turn::Whole),
             (Api::Messages, Some("message_delta"), r#"{"type":"message_delta"}"#, Turn::On),

@@ -39,7 +39,7 @@ pub fn outcome(
     let doubt = |why: String| (shown(Outcome::InDoubt { why, sender_gone: true }), None);
     match came {
         Came::Broken(why) => return doubt(why.clone()),
-        Came::Failed => return doubt("the stream carried an error instead of its end".into()),
+        Came::Failed { .. } => return doubt("the stream carried an error instead of its end".into()),
         Came::Whole => {}
     }
     let kept = live.whole();

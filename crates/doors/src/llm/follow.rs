@@ -85,7 +85,7 @@ impl Body for Following {
             Next::Piece(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
             Next::End(Ended::Answer { delivery, cost }) => self.ends(delivery, cost),
             Next::End(Ended::Error) => {}
-            Next::End(Ended::Cut) | Next::Lost => {
+            Next::End(Ended::Cut | Ended::CutAtError) | Next::Lost => {
                 self.last = Last::Broken;
                 context.waker().wake_by_ref();
                 return Poll::Pending;

@@ -126,6 +126,8 @@ pub enum Ended {
     Answer { delivery: Option<Delivery>, cost: Option<Tokens> },
     /// The upstream said all that it had to say, and it is no answer: an error is passed on whole.
     Error,
+    /// An error in the middle of a stream is passed on too; what may follow it is not waited for.
+    CutAtError,
     /// The rest never came.
     Cut,
 }
@@ -220,9 +222,9 @@ impl Live {
         (state.head.as_ref().map_or(Form::Document, |head| head.form), state.pieces.clone())
     }
 
-    /// Whether it ended as an error that the API told to its end.
+    /// Whether it ended as an error of the API.
     pub fn is_error(&self) -> bool {
-        matches!(self.lock().ended, Some(Ended::Error))
+        matches!(self.lock().ended, Some(Ended::Error | Ended::CutAtError))
     }
 
     /// Whether all of it is still here for somebody who comes now.

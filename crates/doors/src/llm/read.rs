@@ -1,22 +1,23 @@
 //! Reads an upstream's answer into the place where its readers wait for it.
 
-use super::api::{Api, Turn};
+use super::api::{Api, DONE, Turn};
 use super::live::{Form, Head, Live};
 use crate::http::client::Incoming;
 use crate::http::headers::unshare;
-use crate::http::sse::Parser;
+use crate::http::sse::{Parser, TooLarge};
 use crate::proxy::Offer;
 use crate::proxy::headers::{downward, is_read_as_it_is};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
+use serde::de::IgnoredAny;
 use std::time::Duration;
 
 /// An upstream that says nothing for this long says nothing more: as long as the SDKs of these APIs wait.
 pub const SILENCE_MAX: Duration = Duration::from_secs(600);
 
-/// After its end a stream closes at once. One that stays open is not waited for.
+/// After its end a stream closes at once. One that stays open is not waited for, whatever it still says.
 const CLOSING_TAKES_MAX: Duration = Duration::from_millis(20);
 
 /// The largest event: an image in one piece fits.
@@ -30,8 +31,8 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 pub enum Came {
     /// All of it: a document to its last byte, a stream with its terminal event.
     Whole,
-    /// An error in the middle of a stream.
-    Failed,
+    /// An error in the middle of a stream, which is closed behind it or was left open.
+    Failed { closed: bool },
     /// It broke off.
     Broken(String),
 }
@@ -68,39 +69,79 @@ pub async fn document(live: &Live, mut body: Incoming, has_end: bool) -> Came {
 /// behind it.
 pub async fn events(api: Api, live: &Live, mut body: Incoming) -> Came {
     let mut parser = Parser::with_limit(EVENT_BYTES_MAX);
-    let mut came: Option<Came> = None;
+    let failed = loop {
+        match next(live, &mut body, SILENCE_MAX).await {
+            Ok(Some(data)) => parser.push(&data),
+            Ok(None) => return left_over(api, live, &mut parser),
+            Err(why) => return Came::Broken(why),
+        }
+        match give_on(api, live, &mut parser) {
+            Ok(Turn::On) => {}
+            Ok(Turn::Whole) => break false,
+            Ok(Turn::Failed) => break true,
+            Err(error) => return Came::Broken(error.to_string()),
+        }
+    };
+    let closed = tokio::select! {
+        biased;
+        () = tokio::time::sleep(CLOSING_TAKES_MAX) => false,
+        closed = closes(live, &mut body, &mut parser) => closed,
+    };
+    if failed { Came::Failed { closed } } else { Came::Whole }
+}
+
+/// Gives on the events that are complete.
+fn give_on(api: Api, live: &Live, parser: &mut Parser) -> Result<Turn, TooLarge> {
+    let mut turn = Turn::On;
     loop {
-        let patience = if came.is_some() { CLOSING_TAKES_MAX } else { SILENCE_MAX };
-        let data = match (next(live, &mut body, patience).await, &came) {
-            (Ok(Some(data)), _) => data,
-            (Ok(None) | Err(_), Some(came)) => return came.clone(),
-            (Ok(None), None) => {
-                live.push(parser.rest(), true);
-                return Came::Broken("the stream ended before the answer did".into());
-            }
-            (Err(why), None) => return Came::Broken(why),
-        };
-        parser.push(&data);
-        loop {
-            match parser.next_piece() {
-                Ok(None) => break,
-                Err(error) => return Came::Broken(error.to_string()),
-                Ok(Some(piece)) => {
-                    came = came.or(match api.turn(&piece.fields) {
-                        Turn::On => None,
-                        Turn::Whole => Some(Came::Whole),
-                        Turn::Failed => Some(Came::Failed),
-                    });
-                    live.push(piece.raw, came.is_none());
+        match parser.next_piece() {
+            Ok(Some(piece)) => {
+                if turn == Turn::On {
+                    turn = api.turn(&piece.fields);
                 }
+                live.push(piece.raw, turn == Turn::On);
             }
+            Err(error) if turn == Turn::On => return Err(error),
+            Ok(None) | Err(_) => return Ok(turn),
         }
     }
 }
 
+/// Reads what comes behind the end. Whether the body ended by itself, so that its connection can be used again.
+async fn closes(live: &Live, body: &mut Incoming, parser: &mut Parser) -> bool {
+    loop {
+        match next(live, body, SILENCE_MAX).await {
+            Ok(Some(data)) => parser.push(&data),
+            ended => return ended.is_ok(),
+        }
+        while let Ok(Some(piece)) = parser.next_piece() {
+            live.push(piece.raw, false);
+        }
+    }
+}
+
+/// The body ended by itself. What is left over then is an event for the SDKs too. Where nobody said how long the body
+/// is, it may have been cut all the same: its name alone does not make it whole.
+fn left_over(api: Api, live: &Live, parser: &mut Parser) -> Came {
+    let ended_early = Came::Broken("the stream ended before the answer did".into());
+    let Some(piece) = parser.last_piece() else { return ended_early };
+    let is_whole = |data: &Bytes| {
+        data.trim_ascii() == DONE.as_bytes() || serde_json::from_slice::<IgnoredAny>(data).is_ok()
+    };
+    let turn = match piece.fields.data.as_ref().is_some_and(is_whole) {
+        true => api.turn(&piece.fields),
+        false => Turn::On,
+    };
+    live.push(piece.raw, turn == Turn::On);
+    match turn {
+        Turn::On => ended_early,
+        Turn::Whole => Came::Whole,
+        Turn::Failed => Came::Failed { closed: true },
+    }
+}
+
 fn is_json(live: &Live) -> bool {
-    let whole =
-        |pieces: Vec<Bytes>| serde_json::from_slice::<serde::de::IgnoredAny>(&pieces.concat()).is_ok();
+    let whole = |pieces: Vec<Bytes>| serde_json::from_slice::<IgnoredAny>(&pieces.concat()).is_ok();
     // One that is too long to be kept is not looked at.
     live.whole().map_or(true, whole)
 }

@@ -37,16 +37,20 @@ pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
     let saves = joined.then(|| call.meter.clone());
     let departure = Departure::default();
-    let asked = &call.asked;
-    let hides_usage = joined && asked.api == Api::Chat && head.form == Form::Events && !asked.include_usage;
     let body = Following::new(reader, Arc::clone(&call.hall), saves, departure.clone());
-    let body = body.hiding_usage(hides_usage);
+    let body = body.hiding_usage(joined && hides_usage(call, head));
     let mut response = Response::new(Body::new(body));
     response.extensions_mut().insert(departure);
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers.clone();
     receipt(response.headers_mut(), effect, outcome);
     response
+}
+
+/// Whether an answer that another request was given says what this one did not ask for.
+fn hides_usage(call: &Call, head: &Head) -> bool {
+    let asked = &call.asked;
+    asked.api == Api::Chat && head.form == Form::Events && !asked.include_usage
 }
 
 /// What came of a request whose answer had not begun before it was settled.
@@ -88,6 +92,7 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
         call.meter.saved(&call.hall, cost);
     }
     let (body, form) = match head.status.is_success() && head.form != wanted {
+        false if hides_usage(call, &head) => (form::without_usage(body), head.form),
         false => (body, head.form),
         true => match form::converted(api, wanted, &body, call.asked.include_usage) {
             Some(converted) => (converted, wanted),

@@ -145,15 +145,18 @@ impl Model<'_> {
         let used = match (cost, &came) {
             (Some(cost), _) => cost,
             // What was generated is paid for, whether it came whole or not.
-            (None, Came::Failed | Came::Broken(_)) => self.so_far(live),
+            (None, Came::Failed { .. } | Came::Broken(_)) => self.so_far(live),
             (None, Came::Whole) => Tokens::default(),
         };
         self.meter.used(self.hall, used);
         if let Some(own) = &mut self.own {
             own.cost = cost;
-            if !is_answer && !matches!(came, Came::Broken(_)) {
-                own.otherwise = Ended::Error;
-            }
+            own.otherwise = match came {
+                Came::Failed { closed: false } => Ended::CutAtError,
+                Came::Failed { closed: true } => Ended::Error,
+                Came::Whole if !is_answer => Ended::Error,
+                Came::Whole | Came::Broken(_) => Ended::Cut,
+            };
         }
         read
     }

@@ -51,7 +51,8 @@ pub fn of_whole(api: Api, form: Form, body: &Bytes) -> Option<Tokens> {
         Form::Events => {
             let mut parser = Parser::default();
             parser.push(body);
-            let pieces = std::iter::from_fn(|| Some(parser.next_piece().ok()??.raw));
+            let pieces =
+                std::iter::from_fn(|| Some(parser.next_piece().ok()?.or_else(|| parser.last_piece())?.raw));
             of(api, form, &pieces.collect::<Vec<_>>())
         }
     }

@@ -1,7 +1,7 @@
 //! Answers that are none.
 
 use super::model::Api;
-use super::stage::{Stage, ask, broken, read_to_end, request, streamed, wait};
+use super::stage::{Stage, ask, broken, broken_rest, read_to_end, request, streamed, wait};
 
 #[test]
 fn a_stream_without_its_end_is_no_answer_and_its_retry_generates() {
@@ -44,6 +44,20 @@ fn an_error_in_the_middle_of_a_stream_passes_and_is_no_answer() {
         let retry = stage.answer(api, &fallback);
         assert_eq!(retry.body, api.document(2, "answer 2").to_string());
         assert_eq!(stage.model.asked(), 2);
+    }
+}
+
+#[test]
+fn a_stream_that_stays_open_behind_an_error_breaks_off_with_it() {
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let heard = broken(stage.ask(api, &streamed("open-error-once")));
+        assert!(heard.contains("overloaded"), "{heard}");
+        wait(|| stage.count("in_doubt") == 1);
+        assert_eq!(
+            stage.answer(api, &request("open-error-once")).body,
+            api.document(2, "answer 2").to_string()
+        );
     }
 }
 
@@ -132,9 +146,13 @@ fn whoever_joined_gets_the_error_of_the_one_that_was_sent() {
     let mut first = stage.ask(Api::Chat, &streamed("waits-cut"));
     first.head();
     first.chunk();
-    let twins: Vec<_> = (0..3).map(|_| ask(&stage.served, Api::Chat, "", &streamed("waits-cut"))).collect();
+    let mut twins: Vec<_> =
+        (0..3).map(|_| ask(&stage.served, Api::Chat, "", &streamed("waits-cut"))).collect();
+    // Whoever has a head has joined.
+    twins.iter_mut().for_each(|twin| drop(twin.head()));
     let before = stage.model.asked();
-    let reading: Vec<_> = twins.into_iter().map(|twin| std::thread::spawn(move || broken(twin))).collect();
+    let reading: Vec<_> =
+        twins.into_iter().map(|twin| std::thread::spawn(move || broken_rest(twin))).collect();
     wait(|| stage.count("in_flight") == 1);
     stage.model.release();
     for twin in reading {

@@ -61,3 +61,19 @@ fn a_stream_of_chat_says_what_it_cost_only_to_who_asks() {
     let silent = stage.answer_with(Api::Chat, step, &streamed("m"));
     assert!(silent.body.contains("answer 2") && !silent.body.contains("usage"), "{silent:?}");
 }
+
+#[test]
+fn a_stream_that_was_lost_says_what_it_cost_only_to_a_retry_that_asks() {
+    for asks in [true, false] {
+        let stage = Stage::new();
+        let mut wanting = streamed("waits");
+        wanting["stream_options"] = json!({"include_usage": true});
+        lost(&stage, Api::Chat, &wanting);
+        let asked = if asks { wanting } else { streamed("waits") };
+        let retry = stage.answer(Api::Chat, &asked);
+        assert!(retry.head.contains("semel-outcome: replayed"), "{retry:?}");
+        assert!(retry.body.ends_with("data: [DONE]\n\n"), "{retry:?}");
+        assert_eq!(retry.body.contains("prompt_tokens"), asks, "{retry:?}");
+        assert_eq!(stage.model.asked(), 1);
+    }
+}

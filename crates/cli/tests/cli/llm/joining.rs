@@ -1,5 +1,5 @@
 use super::model::Api;
-use super::stage::{Stage, ask, read_to_end, read_until, request, streamed, wait};
+use super::stage::{Stage, ask, broken, read_to_end, read_until, request, streamed, wait};
 use serde_json::json;
 
 #[test]
@@ -23,6 +23,47 @@ fn an_answer_passes_as_it_came() {
         ("/v1/chat/completions", Some("Bearer sk-test"))
     );
     assert_eq!(heard.body, request("m"));
+}
+
+#[test]
+fn what_a_model_says_behind_its_end_holds_nothing_back() {
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let answer = stage.answer(api, &streamed("lingers"));
+        let comments = answer.body.strip_prefix(&api.events(1, "answer 1").concat()).expect("all of it");
+        assert_eq!(comments.replace(": still here\n\n", ""), "");
+        assert_eq!((stage.model.asked(), stage.count("applied")), (1, 1));
+    }
+}
+
+#[test]
+fn a_last_event_without_its_blank_line_ends_the_answer_only_where_the_stream_ends() {
+    let step = "Semel-Step: one\r\n";
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let first = stage.answer_with(api, step, &streamed("bare"));
+        assert_eq!(first.body, api.events(1, "answer 1").concat().trim_end());
+        assert_eq!(stage.answer_with(api, step, &streamed("bare")).body, first.body);
+        let document = stage.answer_with(api, step, &request("bare"));
+        assert!(document.json().to_string().contains("answer 1"), "{document:?}");
+        assert_eq!(stage.model.asked(), 1);
+    }
+    for api in Api::ALL {
+        let stage = Stage::new();
+        broken(stage.ask(api, &streamed("bare-torn-once")));
+        wait(|| stage.count("in_doubt") == 1);
+    }
+}
+
+/// Names that say nothing, and an error that says nothing.
+#[test]
+fn events_are_read_by_their_type_where_their_name_is_none() {
+    for api in Api::ALL {
+        let stage = Stage::new();
+        let answer = stage.answer(api, &streamed("nameless"));
+        assert!(answer.body.contains("answ") && answer.body.contains("er 1"), "{answer:?}");
+        assert_eq!((stage.model.asked(), stage.count("applied")), (1, 1));
+    }
 }
 
 #[test]

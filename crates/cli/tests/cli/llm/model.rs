@@ -171,6 +171,13 @@ impl Model {
              set-cookie: a=secret\r\nTransfer-Encoding: chunked\r\n\r\n",
         )?;
         let mut events = api.events(number, &text);
+        if how.contains("nameless") {
+            let rename = |event: &String| match event.split_once('\n') {
+                Some((name, data)) if name.starts_with("event: ") => format!("event: message\n{data}"),
+                _ => event.replace("\"created\"", "\"error\":\"\",\"created\""),
+            };
+            events = events.iter().map(rename).collect();
+        }
         if heard.body["stream_options"]["include_usage"] == true {
             let usage =
                 json!({"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}});
@@ -188,6 +195,9 @@ impl Model {
             }
             if index == half && how.contains("error") && fails {
                 chunk(stream, api.error())?;
+                if how.contains("open") {
+                    self.wait(number);
+                }
                 return chunk(stream, "");
             }
             if index == half && how.contains("cut") && fails {
@@ -197,7 +207,18 @@ impl Model {
             if index + 1 == events.len() && how.contains("short") && fails {
                 break;
             }
-            chunk(stream, event)?;
+            match index + 1 == events.len() && how.contains("bare") {
+                true => chunk(stream, event.trim_end())?,
+                false => chunk(stream, event)?,
+            }
+        }
+        if how.contains("torn") && fails {
+            return stream.shutdown(std::net::Shutdown::Both).ok();
+        }
+        // It is at its end, and does not stop talking.
+        while how.contains("lingers") && !self.is_released(number) {
+            chunk(stream, ": still here\n\n")?;
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
         }
         chunk(stream, "")
     }

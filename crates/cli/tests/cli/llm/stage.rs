@@ -94,6 +94,11 @@ pub fn read_until(asked: &mut Asked, text: &str) -> String {
 /// Reads what comes until the connection ends in the middle.
 pub fn broken(mut asked: Asked) -> String {
     asked.head();
+    broken_rest(asked)
+}
+
+/// The same of one that has begun.
+pub fn broken_rest(mut asked: Asked) -> String {
     let mut heard = String::new();
     while let Some(chunk) = asked.chunk_if_any() {
         assert!(!chunk.is_empty(), "a cut answer must not look whole: {heard}");

@@ -1,9 +1,10 @@
 //! Chat completions: chunks without names, each a part of the document, and `[DONE]` at the end.
 
-use super::{data_events, indexed, merge::merge};
+use super::{data_events, exact, indexed, merge::merge};
+use crate::http::sse::Parser;
 use crate::llm::api::DONE;
 use crate::llm::usage::contains;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
 /// Whether a piece of a stream says nothing but what the answer cost. Whoever did not ask for that expects a choice in
@@ -18,6 +19,20 @@ pub fn says_only_usage(piece: &[u8]) -> bool {
         })
 }
 
+/// A stream without the chunks that say only what it cost.
+pub fn without_usage(stream: Bytes) -> Bytes {
+    let mut parser = Parser::default();
+    parser.push(&stream);
+    let mut kept = BytesMut::with_capacity(stream.len());
+    while let Ok(Some(piece)) = parser.next_piece() {
+        if !says_only_usage(&piece.raw) {
+            kept.extend_from_slice(&piece.raw);
+        }
+    }
+    kept.extend_from_slice(&parser.rest());
+    kept.freeze()
+}
+
 /// The document that the chunks of a stream add up to.
 pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     let mut document = Map::new();
@@ -25,15 +40,17 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     let mut whole = false;
     for data in data_events(stream) {
         if data.trim_ascii() == DONE.as_bytes() {
+            // Nobody reads on behind the end.
             whole = true;
-            continue;
+            break;
         }
-        let Value::Object(chunk) = serde_json::from_slice(&data).ok()? else { return None };
+        let Value::Object(chunk) = exact::read(&data)? else { return None };
         for (name, value) in chunk {
             match (name.as_str(), value) {
                 ("choices", Value::Array(parts)) => {
+                    let alone = parts.len() == 1;
                     for part in parts {
-                        add(&mut choices, part)?;
+                        add(&mut choices, part, alone)?;
                     }
                 }
                 // Padding, against those who guess at the text from the length of its packets.
@@ -47,13 +64,16 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     let choices: Vec<Value> = choices.into_iter().map(|(_, choice)| finished(choice)).collect();
     document.insert("object".into(), json!("chat.completion"));
     document.insert("choices".into(), Value::Array(choices));
-    whole.then(|| Value::Object(document).to_string().into())
+    whole.then(|| exact::written(&Value::Object(document)).into())
 }
 
-/// Adds what a chunk says of one choice.
-fn add(choices: &mut Vec<(u64, Map<String, Value>)>, part: Value) -> Option<()> {
+/// Adds what a chunk says of one choice. One that is `alone` in its chunk needs no number.
+fn add(choices: &mut Vec<(u64, Map<String, Value>)>, part: Value, alone: bool) -> Option<()> {
     let Value::Object(part) = part else { return None };
-    let index = part.get("index").and_then(Value::as_u64).unwrap_or(0);
+    let index = match part.get("index") {
+        None | Some(Value::Null) if alone => 0,
+        index => index?.as_u64()?,
+    };
     let choice = indexed(choices, index, || Map::from_iter([("index".to_owned(), json!(index))]));
     for (name, value) in part {
         match name.as_str() {
@@ -64,12 +84,12 @@ fn add(choices: &mut Vec<(u64, Map<String, Value>)>, part: Value) -> Option<()> 
                     return None;
                 }
                 let message = choice.entry("message").or_insert_with(|| json!({}));
-                if numbers_two_alike(message, &value) {
+                if !tells_calls_apart(message, &value) || splits_parts(message, &value) {
                     return None;
                 }
-                merge(message, value);
+                merge(message, value)?;
             }
-            "logprobs" => merge(choice.entry(name).or_insert(Value::Null), value),
+            "logprobs" => merge(choice.entry(name).or_insert(Value::Null), value)?,
             _ if value.is_null() => drop(choice.entry(name).or_insert(Value::Null)),
             _ => drop(choice.insert(name, value)),
         }
@@ -77,22 +97,47 @@ fn add(choices: &mut Vec<(u64, Map<String, Value>)>, part: Value) -> Option<()> 
     Some(())
 }
 
-/// Whether a delta gives a call the number of another. Which text belongs to which could only be guessed.
-fn numbers_two_alike(message: &Value, delta: &Value) -> bool {
-    let (Some(known), Some(new)) = (calls(message), calls(delta)) else { return false };
-    new.iter().any(|call| {
-        let of_its_number = known.iter().find(|known| known["index"] == call["index"]);
-        let ids = of_its_number.and_then(|known| Some((id(known)?, id(call)?)));
-        ids.is_some_and(|(known, new)| known != new)
+/// Whether it is plain which call each part of a delta belongs to: by its number, which no other call has, or, where
+/// none has a number, because it begins a call. Otherwise it could only be guessed.
+fn tells_calls_apart(message: &Value, delta: &Value) -> bool {
+    let (known, new) = (calls(message), calls(delta));
+    new.iter().enumerate().all(|(place, call)| match call["index"].as_u64() {
+        Some(_) => {
+            let goes_on = |before: &Value| before["index"] == call["index"] && !names_another(before, call);
+            let is_other = |other: &Value| other["index"].is_u64() && other["index"] != call["index"];
+            // What comes at once and has two names is two.
+            let twice = |before: &Value| name(before).is_some() && name(call).is_some();
+            known.iter().all(|other| is_other(other) || goes_on(other))
+                && new[..place].iter().all(|other| is_other(other) || goes_on(other) && !twice(other))
+        }
+        None => {
+            let is_other = |other: &Value| other["index"].is_null() && names_another(other, call);
+            call["index"].is_null() && id(call).is_some() && known.iter().chain(&new[..place]).all(is_other)
+        }
     })
 }
 
-fn calls(message: &Value) -> Option<&Vec<Value>> {
-    message["tool_calls"].as_array()
+/// Whether content that is no text goes on in another delta. Its parts have no numbers.
+fn splits_parts(message: &Value, delta: &Value) -> bool {
+    let parts = |of: &Value| of["content"].as_array().is_some_and(|parts| !parts.is_empty());
+    parts(message) && parts(delta)
+}
+
+fn calls(message: &Value) -> &[Value] {
+    message["tool_calls"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn names_another(known: &Value, call: &Value) -> bool {
+    id(known).zip(id(call)).is_some_and(|(known, new)| known != new)
 }
 
 fn id(call: &Value) -> Option<&str> {
     call["id"].as_str().filter(|id| !id.is_empty())
+}
+
+fn name(call: &Value) -> Option<&str> {
+    let kind = if call["custom"].is_object() { "custom" } else { "function" };
+    call[kind]["name"].as_str().filter(|name| !name.is_empty())
 }
 
 /// A choice as documents have it.
@@ -113,7 +158,7 @@ fn finished(mut choice: Map<String, Value>) -> Value {
 
 /// The stream that a document would have been.
 pub fn split(document: &[u8], include_usage: bool) -> Option<Bytes> {
-    let Value::Object(mut document) = serde_json::from_slice(document).ok()? else { return None };
+    let Value::Object(mut document) = exact::read(document)? else { return None };
     let Some(Value::Array(choices)) = document.remove("choices") else { return None };
     let usage = document.remove("usage");
     document.insert("object".into(), json!("chat.completion.chunk"));
@@ -124,7 +169,7 @@ pub fn split(document: &[u8], include_usage: bool) -> Option<Bytes> {
         if let Some(usage) = usage {
             chunk.insert("usage".into(), usage.clone());
         }
-        stream.push_str(&format!("data: {}\n\n", Value::Object(chunk)));
+        stream.push_str(&format!("data: {}\n\n", exact::written(&Value::Object(chunk))));
     };
     let no_usage_yet = include_usage.then_some(&Value::Null);
     for choice in choices {

@@ -1,47 +1,87 @@
 //! How a delta is added to what came before it.
 
+use super::exact::is_number;
 use serde_json::{Map, Value};
 
 /// Members that name something and are said whole, by some servers in every chunk.
-const NAMES: [&str; 5] = ["id", "index", "object", "role", "type"];
+const NAMES: [&str; 6] = ["format", "id", "index", "object", "role", "type"];
 
-/// Texts grow, lists grow, objects are merged member by member; whatever else is said last holds.
-pub fn merge(whole: &mut Value, delta: Value) {
-    match (whole, delta) {
-        (_, Value::Null) => {}
-        (Value::Object(whole), Value::Object(delta)) => members(whole, delta),
-        (Value::Array(whole), Value::Array(delta)) => {
-            delta.into_iter().for_each(|element| append(whole, element))
+/// What a value is to whatever is added to it.
+#[derive(PartialEq, Eq)]
+enum Kind {
+    /// An empty text too: servers begin with one, or end with one, whatever comes otherwise.
+    Nothing,
+    Plain,
+    Text,
+    List,
+    Object,
+}
+
+impl Kind {
+    fn of(value: &Value) -> Kind {
+        match value {
+            Value::Null => Kind::Nothing,
+            Value::String(text) if text.is_empty() => Kind::Nothing,
+            value if is_number(value) => Kind::Plain,
+            Value::Bool(_) | Value::Number(_) => Kind::Plain,
+            Value::String(_) => Kind::Text,
+            Value::Array(_) => Kind::List,
+            Value::Object(_) => Kind::Object,
         }
-        (Value::String(whole), Value::String(delta)) => whole.push_str(&delta),
+    }
+}
+
+/// Texts grow, lists grow, objects are merged member by member; whatever else is said last holds. `None`: what was of one
+/// kind goes on as another, and what they are together could only be guessed.
+pub fn merge(whole: &mut Value, delta: Value) -> Option<()> {
+    let (known, new) = (Kind::of(whole), Kind::of(&delta));
+    if known != new && known != Kind::Nothing && new != Kind::Nothing {
+        return None;
+    }
+    match (whole, delta) {
+        (whole, delta) if new == Kind::Nothing => {
+            if whole.is_null() {
+                *whole = delta;
+            }
+        }
+        (Value::Object(whole), Value::Object(delta)) => members(whole, delta)?,
+        (Value::Array(whole), Value::Array(delta)) => elements(whole, delta)?,
+        (Value::String(whole), Value::String(delta)) if new == Kind::Text => whole.push_str(&delta),
         // The first delta is put together from nothing, so that what it numbers stands in its place.
-        (whole @ Value::Null, Value::Array(delta)) => {
+        (whole, Value::Array(delta)) => {
             let mut list = Vec::new();
-            delta.into_iter().for_each(|element| append(&mut list, element));
+            elements(&mut list, delta)?;
             *whole = Value::Array(list);
         }
         (whole, delta) => *whole = delta,
     }
+    Some(())
 }
 
-fn members(whole: &mut Map<String, Value>, delta: Map<String, Value>) {
+fn members(whole: &mut Map<String, Value>, delta: Map<String, Value>) -> Option<()> {
     for (name, value) in delta {
         let known = whole.entry(name.as_str()).or_insert(Value::Null);
         let repeated = name == "name" && *known == value;
-        match NAMES.contains(&name.as_str()) {
-            _ if repeated || value.is_null() => {}
+        let replaces = NAMES.contains(&name.as_str()) && Kind::of(&value) != Kind::Nothing;
+        match replaces {
+            _ if repeated => {}
             true => *known = value,
-            false => merge(known, value),
+            false => merge(known, value)?,
         }
     }
+    Some(())
 }
 
 /// Elements that say their index are merged with the one of that index; others are added.
-fn append(list: &mut Vec<Value>, element: Value) {
-    let index = element.get("index").and_then(Value::as_u64);
-    let same = |known: &&mut Value| index.is_some() && known.get("index").and_then(Value::as_u64) == index;
-    match list.iter_mut().find(same) {
-        Some(known) => merge(known, element),
-        None => list.push(element),
+fn elements(list: &mut Vec<Value>, delta: Vec<Value>) -> Option<()> {
+    for element in delta {
+        let index = element.get("index").and_then(Value::as_u64);
+        let same =
+            |known: &&mut Value| index.is_some() && known.get("index").and_then(Value::as_u64) == index;
+        match list.iter_mut().find(same) {
+            Some(known) => merge(known, element)?,
+            None => list.push(element),
+        }
     }
+    Some(())
 }

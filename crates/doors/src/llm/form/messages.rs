@@ -2,50 +2,78 @@
 //!
 //! The input of a tool is the model's own text: it is carried over as it stands, to its last digit.
 
-use super::{data_events, event, indexed, merge::merge};
+use super::{data_events, event, exact, merge::merge};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Block {
     members: Map<String, Value>,
     /// The text of its input, as far as it came.
     input: String,
 }
 
+/// Members that say which message it is. Only a fallback changes its model.
+const FIXED: [&str; 5] = ["content", "id", "model", "role", "type"];
+
+/// Members that say how it stopped: what is said at the end holds, even if it is nothing.
+const STOPS: [&str; 3] = ["stop_details", "stop_reason", "stop_sequence"];
+
 /// The document that the events of a stream add up to.
 pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     let mut message: Option<Map<String, Value>> = None;
-    let mut blocks: Vec<(u64, Block)> = Vec::new();
+    let mut blocks: BTreeMap<u64, Block> = BTreeMap::new();
     let mut whole = false;
     for data in data_events(stream) {
-        let Value::Object(mut event) = serde_json::from_slice(&data).ok()? else { return None };
-        let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
+        let Value::Object(mut event) = exact::read(&data)? else { return None };
+        let index = event.get("index").and_then(Value::as_u64);
         match (event.get("type").and_then(Value::as_str)?, &mut message) {
-            ("message_start", message) => match event.remove("message") {
-                Some(Value::Object(begun)) => *message = Some(begun),
+            ("message_start", message @ None) => match event.remove("message") {
+                Some(Value::Object(begun)) if has_no_content(&begun) => *message = Some(begun),
                 _ => return None,
             },
-            ("content_block_start", _) => match event.remove("content_block") {
-                Some(Value::Object(members)) => indexed(&mut blocks, index, Block::default).members = members,
-                _ => return None,
-            },
-            ("content_block_delta", _) => {
+            ("content_block_start", Some(message)) => {
+                let Some(Value::Object(members)) = event.remove("content_block") else { return None };
+                if let Some(model) = falls_back_to(&members) {
+                    message.insert("model".into(), model);
+                }
+                let block = Block { members, input: String::new() };
+                if blocks.insert(index?, block).is_some() {
+                    return None;
+                }
+            }
+            ("content_block_delta", Some(_)) => {
                 let Some(Value::Object(delta)) = event.remove("delta") else { return None };
-                grow(indexed(&mut blocks, index, Block::default), delta)?;
+                grow(blocks.get_mut(&index?)?, delta)?;
             }
             ("message_delta", Some(message)) => finish(message, event),
-            ("message_stop", _) => whole = true,
+            ("message_stop", Some(_)) => {
+                whole = true;
+                break;
+            }
+            ("content_block_start" | "content_block_delta" | "message_delta" | "message_stop", None) => {
+                return None;
+            }
             _ => {}
         }
     }
     let mut message = message.filter(|_| whole)?;
     message.remove("content");
-    blocks.sort_by_key(|(index, _)| *index);
-    let blocks: Option<Vec<String>> = blocks.into_iter().map(|(_, block)| block.written()).collect();
+    let blocks: Option<Vec<String>> = blocks.into_values().map(Block::written).collect();
     Some(with(message, "content", &format!("[{}]", blocks?.join(","))).into())
+}
+
+/// Blocks are said one by one. A beginning that holds some already numbers them in a way of its own.
+fn has_no_content(message: &Map<String, Value>) -> bool {
+    message.get("content").and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+/// The model that goes on, if this block says that another one does.
+fn falls_back_to(block: &Map<String, Value>) -> Option<Value> {
+    let is_fallback = block.get("type").is_some_and(|kind| kind == "fallback");
+    block.get("to").filter(|_| is_fallback)?.get("model").filter(|model| model.is_string()).cloned()
 }
 
 fn grow(block: &mut Block, mut delta: Map<String, Value>) -> Option<()> {
@@ -53,22 +81,28 @@ fn grow(block: &mut Block, mut delta: Map<String, Value>) -> Option<()> {
         "input_json_delta" => block.input.push_str(delta.get("partial_json")?.as_str()?),
         "citations_delta" => {
             let citations = block.members.entry("citations").or_insert(Value::Null);
-            merge(citations, json!([delta.remove("citation")?]));
+            merge(citations, json!([delta.remove("citation")?]))?;
         }
+        // These are said whole.
+        "signature_delta" | "compaction_delta" => block.members.extend(delta),
         // Whatever else grows does so under the name that it has in the block.
-        _ => delta.into_iter().for_each(|(name, value)| {
-            merge(block.members.entry(name).or_insert(Value::Null), value);
-        }),
+        _ => {
+            for (name, value) in delta {
+                merge(block.members.entry(name).or_insert(Value::Null), value)?;
+            }
+        }
     }
     Some(())
 }
 
-/// What is known only at the end. Counts are totals; one that is left out stays what it was.
+/// What is known only at the end. Counts are totals; what is left out, or null, stays what it was.
 fn finish(message: &mut Map<String, Value>, event: Map<String, Value>) {
     for (name, value) in event {
         match (name.as_str(), value) {
             ("type", _) => {}
-            ("delta", Value::Object(delta)) => message.extend(delta),
+            ("delta", Value::Object(delta)) => {
+                delta.into_iter().for_each(|(name, value)| say(message, name, value));
+            }
             ("usage", Value::Object(counts)) => {
                 let known = message.entry("usage").or_insert_with(|| json!({}));
                 let counts = counts.into_iter().filter(|(_, count)| !count.is_null());
@@ -78,8 +112,15 @@ fn finish(message: &mut Map<String, Value>, event: Map<String, Value>) {
                     .zip([counts])
                     .for_each(|(known, counts)| known.extend(counts));
             }
-            (_, value) => drop(message.insert(name, value)),
+            (_, value) => say(message, name, value),
         }
+    }
+}
+
+fn say(message: &mut Map<String, Value>, name: String, value: Value) {
+    let holds = STOPS.contains(&name.as_str()) || !value.is_null() || !message.contains_key(&name);
+    if holds && !FIXED.contains(&name.as_str()) {
+        message.insert(name, value);
     }
 }
 
@@ -87,7 +128,7 @@ impl Block {
     /// `None`: its input broke off, and is not ours to complete.
     fn written(mut self) -> Option<String> {
         if self.input.trim().is_empty() {
-            return Some(Value::Object(self.members).to_string());
+            return Some(exact::written(&Value::Object(self.members)));
         }
         let input: &RawValue = serde_json::from_str(&self.input).ok()?;
         self.members.remove("input");
@@ -97,7 +138,7 @@ impl Block {
 
 /// An object with one more member, whose text is not touched.
 fn with(members: Map<String, Value>, name: &str, text: &str) -> String {
-    let mut written = Value::Object(members).to_string();
+    let mut written = exact::written(&Value::Object(members));
     written.pop();
     let comma = if written.len() > 1 { "," } else { "" };
     format!("{written}{comma}\"{name}\":{text}}}")
@@ -109,7 +150,7 @@ pub fn split(document: &[u8]) -> Option<Bytes> {
     let blocks: Vec<&RawValue> = serde_json::from_str(members.get("content")?.get()).ok()?;
     let mut message: Map<String, Value> = Map::new();
     for (name, value) in members.iter().filter(|(name, _)| *name != "content") {
-        message.insert(name.clone(), serde_json::from_str(value.get()).ok()?);
+        message.insert(name.clone(), exact::read(value.get().as_bytes())?);
     }
     let usage = message.get("usage").cloned().unwrap_or_else(|| json!({"output_tokens": 0}));
     let mut last = Map::new();
@@ -133,7 +174,7 @@ pub fn split(document: &[u8]) -> Option<Bytes> {
 
 fn say_block(stream: &mut String, index: usize, block: &RawValue) -> Option<()> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(block.get()).ok()?;
-    let Value::Object(mut begun) = serde_json::from_str(block.get()).ok()? else { return None };
+    let Value::Object(mut begun) = exact::read(block.get().as_bytes())? else { return None };
     let mut deltas = Vec::new();
     let kind = begun.get("type").and_then(Value::as_str)?.to_owned();
     let mut grows = |name: &str, delta: &str| {

@@ -4,13 +4,14 @@
 //! exactly is not converted, and the answer stays as it came.
 
 mod chat;
+mod exact;
 mod merge;
 mod messages;
 mod responses;
 #[cfg(test)]
 mod tests;
 
-pub use chat::says_only_usage;
+pub use chat::{says_only_usage, without_usage};
 
 use super::api::Api;
 use super::live::Form;
@@ -30,13 +31,14 @@ pub fn converted(api: Api, to: Form, body: &[u8], include_usage: bool) -> Option
     }
 }
 
-/// The data of each event of a stream.
+/// The data of each event of a stream that ended by itself.
 pub(super) fn data_events(stream: &[u8]) -> impl Iterator<Item = Bytes> {
     let mut parser = Parser::default();
     parser.push(stream);
     std::iter::from_fn(move || {
         loop {
-            if let Some(data) = parser.next_piece().ok()??.fields.data {
+            let piece = parser.next_piece().ok()?.or_else(|| parser.last_piece())?;
+            if let Some(data) = piece.fields.data {
                 return Some(data);
             }
         }
@@ -46,7 +48,7 @@ pub(super) fn data_events(stream: &[u8]) -> impl Iterator<Item = Bytes> {
 /// One event of a stream whose events have names.
 fn event(kind: &str, mut data: Value) -> String {
     data["type"] = Value::from(kind);
-    format!("event: {kind}\ndata: {data}\n\n")
+    format!("event: {kind}\ndata: {}\n\n", exact::written(&data))
 }
 
 /// The element of this index, made if there is none.

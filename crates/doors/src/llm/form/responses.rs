@@ -1,6 +1,6 @@
 //! Responses: numbered events, the last of which carries the whole document.
 
-use super::{data_events, event};
+use super::{data_events, event, exact};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,21 +17,25 @@ struct Said<'a> {
     response: Option<&'a RawValue>,
     #[serde(borrow)]
     item: Option<&'a RawValue>,
-    output_index: Option<u64>,
+    output_index: Option<Value>,
 }
 
 /// The document of the terminal event, as it stands there. Servers that leave its output out have said it before, item
-/// by item.
+/// by item, each with its place.
 pub fn assembled(stream: &[u8]) -> Option<Bytes> {
-    let mut items: BTreeMap<u64, String> = BTreeMap::new();
+    let mut items = Items::default();
     for data in data_events(stream) {
         let Ok(said) = serde_json::from_slice::<Said<'_>>(&data) else { continue };
+        let place = said.output_index.and_then(|index| index.as_u64());
         match (&*said.kind, said.response, said.item) {
-            ("response.output_item.done", _, Some(item)) => {
-                items.insert(said.output_index.unwrap_or(0), item.get().to_owned());
-            }
+            ("response.output_item.added", ..) => items.begin(place),
+            ("response.output_item.done", _, Some(item)) => items.end(place, item),
             ("response.completed" | "response.incomplete" | "response.failed", Some(response), _) => {
-                return whole(response.get(), items.into_values().collect());
+                // What a response had begun when it failed is no part of it.
+                if said.kind == "response.failed" {
+                    items.forget_begun();
+                }
+                return whole(response.get(), items);
             }
             _ => {}
         }
@@ -39,12 +43,50 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     None
 }
 
-fn whole(response: &str, items: Vec<String>) -> Option<Bytes> {
+/// Items as they were said one by one.
+#[derive(Default)]
+struct Items {
+    /// `None`: it has begun.
+    by_place: BTreeMap<u64, Option<String>>,
+    /// One has begun that has no place.
+    begun_anywhere: bool,
+    /// One that is done has no place, or that of another.
+    unclear: bool,
+}
+
+impl Items {
+    fn begin(&mut self, place: Option<u64>) {
+        match place {
+            Some(place) => drop(self.by_place.entry(place).or_default()),
+            None => self.begun_anywhere = true,
+        }
+    }
+
+    fn end(&mut self, place: Option<u64>, item: &RawValue) {
+        let before = place.map(|place| self.by_place.insert(place, Some(item.get().to_owned())));
+        self.unclear |= !matches!(before, Some(None | Some(None)));
+    }
+
+    fn forget_begun(&mut self) {
+        self.begun_anywhere = false;
+        self.by_place.retain(|_, item| item.is_some());
+    }
+
+    /// All of them, each in its place. `None`: some are not there, or could be anywhere.
+    fn in_order(self) -> Option<Vec<String>> {
+        let gapless = (0..).zip(self.by_place.keys()).all(|(place, known)| place == *known);
+        let is_clear = gapless && !self.begun_anywhere && !self.unclear;
+        self.by_place.into_values().collect::<Option<Vec<_>>>().filter(|_| is_clear)
+    }
+}
+
+fn whole(response: &str, items: Items) -> Option<Bytes> {
     let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(response).ok()?;
     let has_output = members.get("output").is_some_and(|output| {
         serde_json::from_str::<Vec<&RawValue>>(output.get()).is_ok_and(|output| !output.is_empty())
     });
-    if has_output || items.is_empty() {
+    let items = if has_output { Vec::new() } else { items.in_order()? };
+    if items.is_empty() {
         return Some(response.to_owned().into());
     }
     let output = RawValue::from_string(format!("[{}]", items.join(","))).ok()?;
@@ -69,7 +111,7 @@ impl Stream {
 
 /// The stream that a document would have been. `None`: it is not finished, and there is no end to say.
 pub fn split(document: &[u8]) -> Option<Bytes> {
-    let document: Value = serde_json::from_slice(document).ok().filter(Value::is_object)?;
+    let document = exact::read(document).filter(Value::is_object)?;
     let status = document["status"].as_str().unwrap_or("completed");
     let last = match status {
         "completed" | "incomplete" | "failed" => format!("response.{status}"),

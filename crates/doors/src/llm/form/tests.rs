@@ -47,7 +47,7 @@ fn chunks_of_chat_add_up_to_text_refusal_and_tool_calls() {
             0,
             json!({"id": "call_1", "type": "function", "function": {"name": "charge", "arguments": "{\"a\""}}),
         ),
-        call(0, json!({"function": {"arguments": ":9007199254740993}"}})),
+        call(0, json!({"id": "", "type": "", "function": {"name": "", "arguments": ":9007199254740993}"}})),
         call(1, json!({"id": "call_2", "function": {"name": "pay", "arguments": "{}"}})),
         chunk(json!([{"index": 0, "delta": {"reasoning_content": "because"}}])),
         chunk(json!([{"index": 0, "delta": {}, "finish_reason": "tool_calls"}])),
@@ -83,6 +83,37 @@ fn numbers_are_as_they_were_said() {
 }
 
 #[test]
+fn no_digit_of_a_number_is_lost_in_any_direction() {
+    let numbers =
+        "[123456789012345678901234567890,-0,1.50,1E+2,0.30000000000000000001,1e999,9007199254740993]";
+    let chat = format!("{{\"choices\":[{{\"index\":0,\"message\":{{\"x\":{numbers}}}}}],\"x\":{numbers}}}");
+    let message = format!(
+        "{{\"content\":[{{\"type\":\"tool_use\",\"input\":{{\"x\":{numbers}}},\"x\":{numbers}}}],\"x\":{numbers}}}"
+    );
+    let response = format!("{{\"id\":\"r\",\"output\":[{{\"x\":{numbers}}}],\"x\":{numbers}}}");
+    for (api, whole) in [(Api::Chat, chat), (Api::Messages, message), (Api::Responses, response)] {
+        let stream = converted(api, Form::Events, whole.as_bytes(), true).expect("a document");
+        let said = String::from_utf8_lossy(&stream);
+        assert!(said.matches(numbers).count() >= whole.matches(numbers).count(), "{said}");
+        let again = converted(api, Form::Document, &stream, true).expect("a stream");
+        let again = String::from_utf8_lossy(&again);
+        assert_eq!(again.matches(numbers).count(), whole.matches(numbers).count(), "{again}");
+    }
+    // Of a number that is said twice the last holds, and it never becomes a text.
+    let x = |x: &str| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"x\":{x}}}}}]}}\n\n");
+    let last = |first: &str, second: &str| {
+        let stream = format!("{}{}data: [DONE]\n\n", x(first), x(second));
+        converted(Api::Chat, Form::Document, stream.as_bytes(), false)
+    };
+    let twice = last("1e2", "1e3").expect("a whole stream");
+    assert!(String::from_utf8_lossy(&twice).contains("\"x\":1e3}"), "{twice:?}");
+    assert_eq!(last("1e2", "\"text\""), None);
+    for bad in ["01", "1-2", "-", "1.", "\"\u{fdd0}1\u{fdd0}\"", "\"\\uFDD01\\ufdd0\""] {
+        assert_eq!(last("1e2", bad), None, "{bad}");
+    }
+}
+
+#[test]
 fn a_chunk_that_says_only_what_it_cost_is_told_from_others() {
     let says = |data: &str| says_only_usage(format!("data: {data}\n\n").as_bytes());
     assert!(says(r#"{"choices": [], "usage": {"prompt_tokens": 9}}"#));
@@ -106,6 +137,120 @@ fn calls_that_share_a_number_are_not_made_one() {
     };
     let stream = chunks(&[call("call_1", "f"), call("call_2", "g")]);
     assert_eq!(converted(Api::Chat, Form::Document, stream.as_bytes(), false), None);
+}
+
+/// The calls of the document, if there is one.
+fn calls(deltas: &[Value]) -> Option<Value> {
+    let delta = |calls: &Value| chunk(json!([{"index": 0, "delta": {"tool_calls": calls}}]));
+    let stream = chunks(&deltas.iter().map(delta).collect::<Vec<_>>());
+    let bytes = converted(Api::Chat, Form::Document, stream.as_bytes(), false)?;
+    let whole: Value = serde_json::from_slice(&bytes).expect("a document");
+    Some(whole["choices"][0]["message"]["tool_calls"].clone())
+}
+
+#[test]
+fn parts_of_calls_belong_to_the_call_of_their_number_or_to_none() {
+    let begins = |id: &str, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{"}});
+    let numbered = |index: Value, mut call: Value| {
+        call["index"] = index;
+        call
+    };
+    let goes_on = json!({"function": {"arguments": "}"}});
+    let (f, g) = (begins("call_1", "f"), begins("call_2", "g"));
+    let whole = |id: &str, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
+    let both = json!([whole("call_1", "f"), whole("call_2", "g")]);
+    let (zero, one) = (json!(0), json!(1));
+    let at_once = json!([
+        numbered(zero.clone(), f.clone()),
+        numbered(zero.clone(), goes_on.clone()),
+        numbered(one.clone(), g.clone()),
+        numbered(one.clone(), goes_on.clone()),
+    ]);
+    assert_eq!(calls(&[at_once]), Some(both.clone()));
+    let whole_without_numbers = [json!([both[0]]), json!([both[1]])];
+    assert_eq!(calls(&whole_without_numbers), Some(both.clone()));
+    assert_eq!(calls(std::slice::from_ref(&both)), Some(both));
+    let nameless = |name: &str| numbered(zero.clone(), json!({"function": {"name": name}}));
+    for unclear in [
+        vec![json!([numbered(zero.clone(), f.clone()), numbered(zero.clone(), g.clone())])],
+        vec![json!([nameless("f"), nameless("g")])],
+        vec![json!([f]), json!([goes_on])],
+        vec![json!([f]), json!([f])],
+        vec![json!([f]), json!([numbered(zero.clone(), goes_on.clone())])],
+        vec![json!([numbered(zero.clone(), f.clone())]), json!([g])],
+        vec![json!([numbered(json!("0"), f.clone())])],
+    ] {
+        assert_eq!(calls(&unclear), None, "{unclear:?}");
+    }
+}
+
+#[test]
+fn content_of_parts_is_given_whole_or_not_at_all() {
+    let content = |contents: &[Value]| {
+        let delta = |content: &Value| chunk(json!([{"index": 0, "delta": {"content": content}}]));
+        let stream = chunks(&contents.iter().map(delta).collect::<Vec<_>>());
+        let bytes = converted(Api::Chat, Form::Document, stream.as_bytes(), false)?;
+        let whole: Value = serde_json::from_slice(&bytes).expect("a document");
+        Some(whole["choices"][0]["message"]["content"].clone())
+    };
+    let thinks = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]);
+    assert_eq!(content(&[json!(""), thinks.clone(), json!("")]), Some(thinks.clone()));
+    for mixed in [
+        vec![json!(""), thinks.clone(), json!("text")],
+        vec![json!("text"), thinks.clone()],
+        vec![thinks.clone(), thinks],
+    ] {
+        assert_eq!(content(&mixed), None, "{mixed:?}");
+    }
+}
+
+#[test]
+fn choices_without_numbers_are_not_made_one() {
+    let said = |text: &str| json!({"delta": {"content": text}});
+    let one = chunks(&[chunk(json!([said("a")])), chunk(json!([said("b")]))]);
+    assert_eq!(document(Api::Chat, &one)["choices"][0]["message"]["content"], "ab");
+    let two = chunks(&[chunk(json!([said("a"), said("b")]))]);
+    assert_eq!(converted(Api::Chat, Form::Document, two.as_bytes(), false), None);
+}
+
+#[test]
+fn what_details_are_written_in_is_said_once() {
+    let detail = |text: &str| {
+        let detail = json!({"type": "reasoning.text", "format": "f-v1", "index": 0, "text": text});
+        chunk(json!([{"index": 0, "delta": {"reasoning_details": [detail]}}]))
+    };
+    let whole = document(Api::Chat, &chunks(&[detail("a"), detail("b")]));
+    assert_eq!(
+        whole["choices"][0]["message"]["reasoning_details"],
+        json!([{"type": "reasoning.text", "format": "f-v1", "index": 0, "text": "ab"}])
+    );
+}
+
+#[test]
+fn what_comes_behind_the_end_is_no_part_of_it() {
+    let chat = chunks(&[chunk(json!([{"index": 0, "delta": {"content": "a"}}]))]);
+    assert_eq!(document(Api::Chat, &(chat.clone() + "data: more\n\n")), document(Api::Chat, &chat));
+    let said =
+        events(&[json!({"type": "message_start", "message": {"id": "m"}}), json!({"type": "message_stop"})]);
+    assert_eq!(document(Api::Messages, &(said.clone() + "data: [DONE]\n\n")), document(Api::Messages, &said));
+}
+
+#[test]
+fn the_last_event_needs_no_blank_line() {
+    for (api, whole) in [(Api::Chat, completion()), (Api::Messages, message()), (Api::Responses, response())]
+    {
+        let stream = converted(api, Form::Events, whole.to_string().as_bytes(), true).expect("a document");
+        let stream = std::str::from_utf8(&stream).expect("text");
+        assert_eq!(document(api, stream.trim_end()), whole);
+    }
+}
+
+#[test]
+fn a_stream_without_what_it_cost_is_else_the_same() {
+    let said = ": hello\n\ndata: {\"choices\":[{}],\"usage\":null}\r\n\r\n";
+    let cost = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9}}\r\n\r\n";
+    let stream = Bytes::from(format!("{said}{cost}data: [DONE]\n"));
+    assert_eq!(without_usage(stream), format!("{said}data: [DONE]\n"));
 }
 
 #[test]
@@ -138,9 +283,8 @@ fn choices_of_chat_are_kept_apart_with_their_logprobs_and_what_nobody_knows_yet(
     assert_eq!(whole.get("usage"), None);
 }
 
-#[test]
-fn a_document_of_chat_survives_the_way_there_and_back() {
-    let whole = json!({
+fn completion() -> Value {
+    json!({
         "id": "c1", "object": "chat.completion", "created": 7, "model": "m", "system_fingerprint": null,
         "usage": {"total_tokens": 14},
         "choices": [
@@ -151,7 +295,12 @@ fn a_document_of_chat_survives_the_way_there_and_back() {
             {"index": 1, "finish_reason": "stop", "logprobs": {"content": [{"token": "x"}]}, "content_filter_results": {},
              "message": {"role": "assistant", "content": "text", "reasoning_content": "why"}},
         ],
-    });
+    })
+}
+
+#[test]
+fn a_document_of_chat_survives_the_way_there_and_back() {
+    let whole = completion();
     assert_eq!(there_and_back(Api::Chat, &whole), whole);
     let unasked =
         converted(Api::Chat, Form::Events, whole.to_string().as_bytes(), false).expect("a document");
@@ -255,6 +404,57 @@ fn blocks_of_a_message_grow_by_what_each_kind_grows_by() {
 }
 
 #[test]
+fn what_a_message_began_with_is_not_taken_back_by_null() {
+    let block = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let fallback = json!({"type": "fallback", "from": {"model": "big"}, "to": {"model": "small"}});
+    let whole = document(
+        Api::Messages,
+        &events(&[
+            json!({"type": "message_start", "message": {"id": "m", "model": "big", "content": [], "container": {"id": "c"},
+                   "input_transformations": [1], "stop_reason": "x", "usage": {"input_tokens": 9, "output_tokens": 1}}}),
+            block(0, fallback.clone()),
+            block(1, json!({"type": "thinking", "thinking": "", "signature": "early"})),
+            json!({"type": "content_block_delta", "index": 1, "delta": {"type": "signature_delta", "signature": "late"}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": null, "container": null, "model": "other"},
+                   "input_transformations": null, "context_management": null, "usage": {"output_tokens": 7, "input_tokens": null}}),
+            json!({"type": "message_stop"}),
+        ]),
+    );
+    assert_eq!(
+        whole,
+        json!({
+            "id": "m", "model": "small", "container": {"id": "c"}, "input_transformations": [1], "stop_reason": null,
+            "context_management": null, "usage": {"input_tokens": 9, "output_tokens": 7},
+            "content": [fallback, {"type": "thinking", "thinking": "", "signature": "late"}],
+        })
+    );
+}
+
+#[test]
+fn blocks_that_cannot_be_told_apart_make_no_message() {
+    let start = json!({"type": "message_start", "message": {"id": "m", "content": []}});
+    let block =
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "a"}});
+    let stop = json!({"type": "message_stop"});
+    let mut unnumbered = block.clone();
+    unnumbered["index"] = Value::Null;
+    let begun =
+        json!({"type": "message_start", "message": {"id": "m", "content": [{"type": "text", "text": "a"}]}});
+    let astray =
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "b"}});
+    for said in [
+        [&start, &block, &block],
+        [&start, &unnumbered, &block],
+        [&start, &block, &astray],
+        [&block, &start, &stop],
+        [&begun, &block, &stop],
+    ] {
+        let stream = events(&said.map(Clone::clone)) + &events(std::slice::from_ref(&stop));
+        assert_eq!(converted(Api::Messages, Form::Document, stream.as_bytes(), false), None, "{stream}");
+    }
+}
+
+#[test]
 fn a_tool_input_that_broke_off_is_not_completed() {
     let stream = |input: &str| {
         events(&[
@@ -313,6 +513,21 @@ fn the_terminal_event_of_a_response_is_taken_as_it_stands() {
     let bare = stream.replace(r#"[{"id":"own"}]"#, "[]");
     let whole = converted(Api::Responses, Form::Document, bare.as_bytes(), false).expect("it is whole");
     assert_eq!(whole, r#"{"id":"r","n":1.0,"output":[{"id":"a","n":1.50},{"id":"b"}]}"#);
+    let begun = "data: {\"type\":\"response.output_item.added\",\"output_index\":2,\"item\":{}}\n\n";
+    for unclear in [
+        bare.replace("\"output_index\":1,", ""),
+        bare.replace("\"output_index\":1,", "\"output_index\":null,"),
+        bare.replace("\"output_index\":1,", "\"output_index\":0,"),
+        bare.replace("\"output_index\":1,", "\"output_index\":2,"),
+        format!("{begun}{bare}"),
+        format!("{begun}{bare}").replace("\"output_index\":2,", ""),
+    ] {
+        assert_eq!(converted(Api::Responses, Form::Document, unclear.as_bytes(), false), None, "{unclear}");
+    }
+    let failed = format!("{begun}{}", bare.replace("response.completed", "response.failed"));
+    for failed in [failed.replace("\"output_index\":2,", ""), failed] {
+        assert_eq!(converted(Api::Responses, Form::Document, failed.as_bytes(), false), Some(whole.clone()));
+    }
     let unended = stream.replace("response.completed", "response.in_progress");
     assert_eq!(converted(Api::Responses, Form::Document, unended.as_bytes(), false), None);
 }
