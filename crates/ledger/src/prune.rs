@@ -83,10 +83,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     && reply_of(&known) == Some(Reply::Kept)
                     // The record still says that a reply was kept; that it is gone is seen by its absence.
                     && self.store.reply(key, ordinal).await?.is_some()
+                    && self.prune_commit(vec![Put::DropReply { key, ordinal }]).await?
                 {
-                    if self.prune_commit(vec![Put::DropReply { key, ordinal }]).await? {
-                        report.replies_dropped += 1;
-                    }
+                    report.replies_dropped += 1;
                 }
             }
             match page.next {

@@ -65,7 +65,7 @@ impl Rule {
 
 impl Rule {
     /// This rule, with all that another one that may apply forbids, hides or holds back.
-    pub(super) fn as_strict_as(self, other: &Rule) -> Rule {
+    pub(super) fn restricted_by(self, other: &Rule) -> Rule {
         let mut sorting = self.sorting;
         sorting.secret.extend_from_slice(&other.sorting.secret);
         Rule {

@@ -52,11 +52,11 @@ impl Policy {
             match (tried, undecided.take()) {
                 (Tried::Matched, None) => return self.complete(written, facts),
                 (Tried::Matched, Some(careful)) => {
-                    return careful.as_strict_as(&self.complete(written, facts));
+                    return careful.restricted_by(&self.complete(written, facts));
                 }
                 (Tried::Undecided { why }, None) => undecided = Some(self.undecided(written, &why, facts)),
                 (Tried::Undecided { .. }, Some(careful)) => {
-                    undecided = Some(careful.as_strict_as(&self.complete(written, facts)));
+                    undecided = Some(careful.restricted_by(&self.complete(written, facts)));
                 }
                 (Tried::OtherAction | Tried::OtherArguments { .. }, so_far) => undecided = so_far,
             }
@@ -117,7 +117,7 @@ impl Policy {
             None => (Class::Consequential, format!("the rule's condition could not be evaluated: {why}")),
         };
         let careful = Rule { budget: 0, ..self.plain(written.origin.clone(), class, because) };
-        careful.as_strict_as(&self.complete(written, facts))
+        careful.restricted_by(&self.complete(written, facts))
     }
 
     /// A rule that says nothing.

@@ -277,10 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_has_no_query() {
-        assert_eq!(
-            Target::parse("https://a.example/mcp?key=1").unwrap().to_string(),
-            "https://a.example"
-        );
+    fn what_is_shown_has_no_path_and_no_query() {
+        assert_eq!(Target::parse("https://a.example/mcp?key=1").unwrap().to_string(), "https://a.example");
     }
 }

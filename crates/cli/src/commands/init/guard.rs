@@ -136,16 +136,17 @@ fn undo_headers(
     }
     let mut env = guarded.env.clone();
     env.retain(|name, _| !variables.iter().any(|(variable, _)| variable == name));
-    let mut edits = match () {
-        () if literal.is_empty() => Vec::new(),
-        // Each in a variable of its own, as `semel init` writes it.
-        () if variables.len() == literal.len() && env.len() + literal.len() == guarded.env.len() => {
-            vec![Edit::Move { from: "env", to: client.headers, names: variables.to_vec() }]
-        }
-        () => vec![
+    // Each in a variable of its own, as `semel init` writes it.
+    let one_each = variables.len() == literal.len() && env.len() + literal.len() == guarded.env.len();
+    let mut edits = if literal.is_empty() {
+        Vec::new()
+    } else if one_each {
+        vec![Edit::Move { from: "env", to: client.headers, names: variables.to_vec() }]
+    } else {
+        vec![
             if env.is_empty() { Edit::Remove("env") } else { Edit::set("env", env, "") },
             Edit::set(client.headers, literal, ""),
-        ],
+        ]
     };
     if !named.is_empty() {
         edits.push(put("env_vars", "env_http_headers", named, ""));
