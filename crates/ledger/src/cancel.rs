@@ -5,7 +5,7 @@ use crate::entropy::Entropy;
 use crate::holders::Holders;
 use crate::ledger::{Ledger, RACES_MAX};
 use crate::record::Known;
-use crate::store::{By, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Store};
+use crate::store::{By, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Revision, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, LastSend, SEND_WITHIN, State, Verdict};
@@ -45,7 +45,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         now: At,
     ) -> Result<Cancelled, Error> {
         let run_key = run_key(&self.secret, tenant, run);
-        self.set_fence(run_key, run, !lift, reason, now).await?;
+        let fence = self.set_fence(run_key, run, !lift, reason, now).await?;
         let mut answer = Cancelled {
             applied: Vec::new(),
             in_flight: Vec::new(),
@@ -89,7 +89,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         // A claim that a failover lost cannot be listed; its sender gets the same time.
         let (_, epoch) = self.epoch().await?;
         let lost = epoch.is_some_and(|e| !e.accepted && now <= e.since.plus(SEND_WITHIN + SEND_WITHIN));
-        answer.drained = !lift && !lost && !may_send && answer.in_flight.is_empty();
+        // Somebody may have lifted it meanwhile, and set it again.
+        let (_, standing, _) = self.fence(run_key).await?;
+        answer.drained = !lift && !lost && !may_send && answer.in_flight.is_empty() && standing == fence;
         Ok(answer)
     }
 
@@ -107,6 +109,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.is_alive(attempt.owner)
     }
 
+    /// Returns which fence of the run it is that stands now.
     async fn set_fence(
         &self,
         run_key: Digest,
@@ -114,11 +117,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         cancelled: bool,
         reason: Option<String>,
         now: At,
-    ) -> Result<(), Error> {
+    ) -> Result<Revision, Error> {
         for _ in 0..RACES_MAX {
             let (key, revision, fence) = self.fence(run_key).await?;
             if fence.is_some_and(|fence| fence.cancelled == cancelled) {
-                return Ok(());
+                return Ok(revision);
             }
             let kind = if cancelled { "run_cancelled" } else { "run_lifted" };
             let mut why = serde_json::json!({"run": run});
@@ -128,7 +131,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let line = journal::note(kind, None, Some(run_key), why, now);
             let fence = Fence { run: run.to_owned(), cancelled, at: now, reason: reason.clone() };
             if self.put_cell(key, revision, &fence, vec![line]).await? {
-                return Ok(());
+                return Ok(revision.next());
             }
         }
         Err(Error::NotWritten { what: format!("the fence of run {run} does not come to rest") })

@@ -165,7 +165,12 @@ fn comes_to_rest(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effect>,
     }
     let calls = stage.plan.processes.iter().flatten().flatten().count();
     let last = &given[given.len().saturating_sub(calls)..];
-    let unserved = last.iter().filter(|answer| !answer.ok && answer.code != Some(Code::Drift)).count();
+    let is_final = |answer: &Given| match answer.code {
+        Some(Code::Drift) => true,
+        Some(Code::UpstreamRefused) => stage.plan.templates[answer.template].keeps_refusals,
+        _ => false,
+    };
+    let unserved = last.iter().filter(|answer| !answer.ok && !is_final(answer)).count();
     if unserved > 0 && !stage.tally.counts().contains_key("failover") {
         wrong.push(format!("comes to rest: {unserved} of the last calls were not served"));
     }

@@ -8,9 +8,9 @@ use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::effect::CallMark;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
-use semel_core::intent::{Ask, AskedBy, Intent};
-use semel_core::json::Json;
-use semel_core::policy::rule::{Call as ProbeCall, Inject, InjectInto, Probe, Rule, ScopeChoice};
+use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
+use semel_core::json::{Json, Path};
+use semel_core::policy::rule::{Call as ProbeCall, CallerKey, Inject, InjectInto, Probe, Rule, ScopeChoice};
 use semel_core::policy::{ActionFacts, Policy};
 use serde_json::json;
 use std::time::Duration;
@@ -55,8 +55,19 @@ pub struct Template {
     pub kind: Kind,
     pub action: String,
     pub rule: Rule,
-    key: Option<String>,
+    keys: Keys,
     named_run: bool,
+    /// A refusal answers the repeats of its key.
+    pub keeps_refusals: bool,
+}
+
+/// Whether callers bring keys of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    None,
+    One,
+    /// As SDKs do, which make them up; some calls bring none.
+    Several,
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +78,7 @@ pub struct Call {
     pub run: usize,
     pub again: Option<usize>,
     pub call_id: Option<usize>,
+    key: Option<usize>,
     pub pause: Duration,
     /// Whether its answer reaches the caller.
     pub arrives: bool,
@@ -143,10 +155,10 @@ impl Template {
         rule.budget = 3;
         rule.scope = random.percent(50).then_some(ScopeChoice::Global);
         if random.percent(30) {
-            rule.serialize_by = Some(semel_core::json::Path::parse("args.customer").expect("a path"));
+            rule.serialize_by = Some(path("args.customer"));
         }
         if random.percent(50) {
-            rule.sorting.content = vec![semel_core::json::Path::parse("args.body").expect("a path")];
+            rule.sorting.content = vec![path("args.body")];
         }
         if kind == Kind::Probed {
             rule.probe = Some(Probe {
@@ -167,8 +179,17 @@ impl Template {
                 valid_for: Some(Duration::from_secs(valid_for)),
             });
         }
-        let key = random.percent(30).then(|| format!("key-{number}"));
-        Template { kind, action, rule, key, named_run: random.percent(70) }
+        let keys = match random.below(100) {
+            0..30 => Keys::One,
+            30..50 => Keys::Several,
+            _ => Keys::None,
+        };
+        if keys == Keys::Several && random.percent(60) {
+            rule.caller_key = CallerKey::Joins;
+            rule.sorting.key = ["args.customer", "args.amount"].map(path).to_vec();
+        }
+        let keeps_refusals = random.percent(30);
+        Template { kind, action, rule, keys, named_run: random.percent(70), keeps_refusals }
     }
 
     /// How long the upstream honours the key that it is sent.
@@ -178,7 +199,8 @@ impl Template {
 
     /// What a call of this asks with.
     pub fn names(&self, intent: &Intent) -> Vec<Name> {
-        let answers_repeats = self.key.is_some() || self.rule.class == Class::Consequential;
+        let answers_repeats =
+            intent.named_by == NamedBy::CallerKey || self.rule.class == Class::Consequential;
         let call = |id: &String| Name::Call(CallMark::of(id, &intent.marks).0);
         match &intent.again {
             Some(reason) => vec![Name::Reason(reason.as_str().to_owned())],
@@ -205,16 +227,28 @@ impl Template {
             action: &self.action,
             arguments: &arguments,
             run: run.ok(),
-            key: self.key.as_deref().and_then(|key| IdempotencyKey::parse(key).ok()),
+            key: self.key(call).map(|key| IdempotencyKey::parse(&key).expect("it is one")),
             again: call.again.and_then(|reason| Reason::parse(REASONS[reason]).ok()),
             asked_by: AskedBy::Agent,
             call_id: call.call_id.map(|id| format!("call-{id}")),
             live_connection: false,
             serialize_by: None,
-            replay_refusals: false,
+            replay_refusals: self.keeps_refusals,
         };
         Intent::of(&ask, &self.rule, &secret()).expect("no key is required here")
     }
+
+    fn key(&self, call: &Call) -> Option<String> {
+        match self.keys {
+            Keys::None => None,
+            Keys::One => Some(format!("key-{}", self.action)),
+            Keys::Several => call.key.map(|key| format!("key-{key}-{}", self.action)),
+        }
+    }
+}
+
+fn path(text: &str) -> Path {
+    Path::parse(text).expect("a path")
 }
 
 impl Call {
@@ -226,6 +260,7 @@ impl Call {
             run: random.below(RUNS.len()),
             again: random.percent(20).then(|| random.below(REASONS.len())),
             call_id: random.percent(30).then(|| random.below(3)),
+            key: random.percent(80).then(|| random.below(3)),
             pause: random.millis(0, 6_000),
             arrives: random.percent(80),
         }

@@ -207,6 +207,7 @@ impl Stage {
             holders: holders.clone(),
             fates,
             broken: self.broken,
+            memory: Arc::clone(&self.memory),
             key: intent.key,
             names: template.names(&intent),
             honours: template.honours(),
@@ -232,9 +233,9 @@ impl Stage {
 
     fn note(&self, template: usize, key: Digest, passed: &Passed, live: Option<Vec<u8>>) -> Given {
         let answer = &passed.answer;
-        let occurrence =
-            passed.delivery.as_ref().and_then(|found| found.effect()).map(|e| e.occurrence.number);
-        let place = occurrence.map(|number| (key, number));
+        // A caller's key may lead to another record than its intent.
+        let delivered = passed.delivery.as_ref();
+        let place = delivered.and_then(|found| Some((found.key, found.effect()?.occurrence.number)));
         let code = answer.trouble.as_ref().map(|trouble| trouble.code);
         let done_then = match place {
             Some(place) => self.world.done(place).len(),

@@ -12,8 +12,10 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Probe;
-use semel_gate::clock::Clock;
+use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_ledger::memory::MemoryStore;
+use semel_ledger::store::{By, Store};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::pin::pin;
@@ -57,6 +59,8 @@ pub struct SimulatedUpstream {
     pub holders: SharedHolders,
     pub fates: Fates,
     pub broken: Option<Broken>,
+    /// Where the record of an effect is looked up: a caller's key may lead to another one than its intent.
+    pub memory: Arc<MemoryStore>,
     /// The record that this call is about.
     pub key: Digest,
     pub names: Vec<Name>,
@@ -108,6 +112,12 @@ impl Slot {
 }
 
 impl SimulatedUpstream {
+    fn place_of(&self, effect: &Effect) -> Place {
+        let page = block_on(self.memory.scan(By::Effect(effect.id.0), None, 1));
+        let row = page.expect("the memory store is well").items.into_iter().next();
+        row.map_or((self.key, effect.occurrence.number), |row| (row.key, row.ordinal))
+    }
+
     /// One request on its way, whatever becomes of whoever sent it.
     fn dispatch(
         &self,
@@ -191,7 +201,7 @@ impl Upstream for SimulatedUpstream {
             };
         }
         let recorded = sending.recorded.expect("the simulation sends nothing that is not recorded");
-        let place = (self.key, recorded.effect.occurrence.number);
+        let place = self.place_of(recorded.effect);
         let attempt = recorded.effect.newest_attempt();
         let run = attempt.and_then(|attempt| attempt.run.as_ref()).map(|run| run.id.clone());
         // A doubt is sent again for whoever wanted it; whoever does so has asked for it by a name of its own, or not.
@@ -243,7 +253,7 @@ impl Upstream for SimulatedUpstream {
         self.clock.nap(self.random.millis(0, 300)).await;
         let unknown = self.random.percent(self.fates.probe_unknown);
         let found = match effect {
-            Some(effect) => self.world.done((self.key, effect.occurrence.number)).first().copied(),
+            Some(effect) => self.world.done(self.place_of(effect)).first().copied(),
             None => self.world.any_of(self.key),
         };
         let lag = if self.fates.slow { LAG } else { Duration::ZERO };
