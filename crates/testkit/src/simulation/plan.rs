@@ -79,6 +79,8 @@ pub struct Call {
     pub again: Option<usize>,
     pub call_id: Option<usize>,
     key: Option<usize>,
+    /// Its process goes by an older policy, which knew neither of a key for the upstream nor of a probe.
+    older_policy: bool,
     pub pause: Duration,
     /// Whether its answer reaches the caller.
     pub arrives: bool,
@@ -192,9 +194,12 @@ impl Template {
         Template { kind, action, rule, keys, named_run: random.percent(70), keeps_refusals }
     }
 
-    /// How long the upstream honours the key that it is sent.
-    pub fn honours(&self) -> Option<Duration> {
-        self.rule.inject.as_ref().and_then(|inject| inject.valid_for)
+    /// The rule as the process of this call knows it.
+    pub fn rule(&self, call: &Call) -> Rule {
+        match call.older_policy {
+            true => Rule { inject: None, probe: None, ..self.rule.clone() },
+            false => self.rule.clone(),
+        }
     }
 
     /// What a call of this asks with.
@@ -235,7 +240,7 @@ impl Template {
             serialize_by: None,
             replay_refusals: self.keeps_refusals,
         };
-        Intent::of(&ask, &self.rule, &secret()).expect("no key is required here")
+        Intent::of(&ask, &self.rule(call), &secret()).expect("no key is required here")
     }
 
     fn key(&self, call: &Call) -> Option<String> {
@@ -261,6 +266,7 @@ impl Call {
             again: random.percent(20).then(|| random.below(REASONS.len())),
             call_id: random.percent(30).then(|| random.below(3)),
             key: random.percent(80).then(|| random.below(3)),
+            older_policy: random.percent(10),
             pause: random.millis(0, 6_000),
             arrives: random.percent(80),
         }
@@ -268,6 +274,6 @@ impl Call {
 
     /// The same intent, wanted by somebody who comes later.
     pub fn plain(&self) -> Call {
-        Call { again: None, call_id: None, arrives: true, ..self.clone() }
+        Call { again: None, call_id: None, older_policy: false, arrives: true, ..self.clone() }
     }
 }

@@ -16,12 +16,12 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Ruling, State};
 use semel_core::ids::{EffectId, Reason};
 use semel_core::policy::Mode;
-use semel_gate::clock::Clock;
+use semel_gate::clock::{Clock, block_on};
 use semel_gate::{Gate, GivenReply, Passed};
 use semel_ledger::Ledger;
 use semel_ledger::memory::MemoryStore;
 use semel_ledger::rulings::Verdict;
-use semel_ledger::store::{By, PAGE_ROWS_MAX};
+use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -197,7 +197,7 @@ impl Stage {
         fates: Fates,
     ) -> Option<Given> {
         let template = &self.plan.templates[call.template];
-        let intent = template.intent(call);
+        let (intent, rule) = (template.intent(call), template.rule(call));
         let mut upstream = SimulatedUpstream {
             world: self.world.clone(),
             clock: self.clock.clone(),
@@ -210,11 +210,11 @@ impl Stage {
             memory: Arc::clone(&self.memory),
             key: intent.key,
             names: template.names(&intent),
-            honours: template.honours(),
+            honours: rule.inject.as_ref().and_then(|inject| inject.valid_for),
             child: self.plan.children,
             got: None,
         };
-        let passed = match gate.pass(&intent, &template.rule, &mut upstream).await {
+        let passed = match gate.pass(&intent, &rule, &mut upstream).await {
             Ok(passed) => passed,
             Err(_) => {
                 self.tally.count("ledger unavailable");
@@ -231,15 +231,20 @@ impl Stage {
         Some(given)
     }
 
+    fn record_of(&self, effect: EffectId) -> Option<Digest> {
+        let page = block_on(self.memory.scan(By::Effect(effect.0), None, 1));
+        page.expect("the memory store is well").items.first().map(|row| row.key)
+    }
+
     fn note(&self, template: usize, key: Digest, passed: &Passed, live: Option<Vec<u8>>) -> Given {
         let answer = &passed.answer;
         // A caller's key may lead to another record than its intent.
         let delivered = passed.delivery.as_ref();
         let place = delivered.and_then(|found| Some((found.key, found.effect()?.occurrence.number)));
         let code = answer.trouble.as_ref().map(|trouble| trouble.code);
-        let done_then = match place {
-            Some(place) => self.world.done(place).len(),
-            None => usize::from(self.world.any_of(key).is_some()),
+        let done_then = match (place, answer.effect_id.and_then(|id| self.record_of(id))) {
+            (Some(place), _) => self.world.done(place).len(),
+            (None, record) => usize::from(self.world.any_of(record.unwrap_or(key)).is_some()),
         };
         let reply = match &passed.reply {
             GivenReply::Live => live,

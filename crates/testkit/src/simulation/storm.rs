@@ -4,6 +4,7 @@ use super::Broken;
 use super::plan::{RUNS, TENANT};
 use super::stage::{Span, Stage, lock};
 use super::store::SharedStore;
+use semel_core::policy::Retention;
 use semel_gate::clock::Clock;
 use semel_ledger::Ledger;
 use semel_ledger::memory::Snapshot;
@@ -11,6 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
+
+/// Retention that drops every reply it may drop, and no fact.
+const EVERY_REPLY: Retention =
+    Retention { replies: Duration::ZERO, facts: Duration::from_secs(1 << 32), windows: Duration::ZERO };
 
 /// Troubles, one after another, until there are none left.
 pub async fn rage(stage: Arc<Stage>) {
@@ -20,7 +25,7 @@ pub async fn rage(stage: Arc<Stage>) {
     for _ in 0..stage.plan.troubles {
         stage.clock.nap(random.millis(50, 9_000)).await;
         let slot = random.below(stage.plan.processes.len());
-        match random.below(8) {
+        match random.below(9) {
             0 | 1 => {
                 stage.tally.count("crash");
                 stage.crash(slot);
@@ -54,6 +59,13 @@ pub async fn rage(stage: Arc<Stage>) {
                     fail_over(&stage, old).await;
                 }
             },
+            6 => {
+                let (gate, _holders) = stage.gate(super::executor::OUTSIDE);
+                // Another may be at it, or the store away: it is done the next time.
+                if gate.ledger.prune(EVERY_REPLY, stage.clock.now()).await.is_ok() {
+                    stage.tally.count("replies pruned");
+                }
+            }
             _ => {
                 let stage = Arc::clone(&stage);
                 let (run, hold) = (*random.pick(&RUNS), random.millis(1_000, 20_000));
