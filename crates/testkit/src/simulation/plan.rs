@@ -111,6 +111,7 @@ impl Plan {
             probe_unknown: often(10),
             // What is in the network while the wall clock jumps forward can be taken for gone: a known limit.
             slow: !jumpy,
+            refusals_stick: random.percent(50),
         };
         let kinds = [Kind::Opaque, Kind::Probed, Kind::Keyed, Kind::Convergent];
         let templates = (0..1 + random.below(3))

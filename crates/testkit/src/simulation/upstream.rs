@@ -47,6 +47,8 @@ pub struct Fates {
     pub probe_unknown: u64,
     /// Requests take their time. Without it, what is sent is done at once.
     pub slow: bool,
+    /// The upstream answers a key as it did before, also with a refusal.
+    pub refusals_stick: bool,
 }
 
 #[derive(Debug)]
@@ -156,6 +158,10 @@ impl SimulatedUpstream {
             if !travel.is_zero() {
                 clock.nap(travel).await;
             }
+            let refuses = match &key {
+                Some(key) if fates.refusals_stick && !lost => world.refuses(key, refuses, clock.elapsed()),
+                _ => refuses,
+            };
             let word = match (lost, refuses) {
                 (true, _) => None,
                 (false, true) => Some(Word::Refused),

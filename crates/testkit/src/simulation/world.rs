@@ -14,8 +14,8 @@ pub struct World(Arc<Mutex<Truth>>);
 #[derive(Debug, Default)]
 struct Truth {
     done: BTreeMap<Place, Vec<Done>>,
-    /// Idempotency keys that the upstream has seen: when first, and what it answered.
-    keys: HashMap<String, (Duration, u64)>,
+    /// Idempotency keys that the upstream has seen: when first, and what it answered; `None` is a refusal.
+    keys: HashMap<String, (Duration, Option<u64>)>,
     sent: Vec<(Option<String>, Duration)>,
     /// What was done, by what it was asked for with.
     asked: Vec<(Place, Name)>,
@@ -50,7 +50,7 @@ impl World {
     pub fn apply(&self, place: Place, key: Option<&HonouredKey>, names: &[Name], now: Duration) -> u64 {
         let mut truth = self.truth();
         if let Some(honoured) = key
-            && let Some((first, reply)) = truth.keys.get(&honoured.key)
+            && let Some((first, Some(reply))) = truth.keys.get(&honoured.key)
             && now < *first + honoured.valid_for
         {
             return *reply;
@@ -60,9 +60,22 @@ impl World {
         truth.done.entry(place).or_default().push(Done { at: now, reply });
         truth.asked.extend(names.iter().map(|name| (place, name.clone())));
         if let Some(honoured) = key {
-            truth.keys.insert(honoured.key.clone(), (now, reply));
+            truth.keys.insert(honoured.key.clone(), (now, Some(reply)));
         }
         reply
+    }
+
+    /// Whether an upstream that remembers what it said to a key refuses: as it did before, or because it would now.
+    pub fn refuses(&self, key: &HonouredKey, would: bool, now: Duration) -> bool {
+        let mut truth = self.truth();
+        match truth.keys.get(&key.key) {
+            Some((first, said)) if now < *first + key.valid_for => said.is_none(),
+            _ if would => {
+                truth.keys.insert(key.key.clone(), (now, None));
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Somebody acts on behalf of a run.
