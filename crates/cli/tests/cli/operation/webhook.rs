@@ -163,7 +163,9 @@ fn a_listener_that_is_away_is_said_once_and_so_is_its_return() {
     home.wait_until("it is told", || told(&home).len() == 1);
     home.wait_until("that is said, too", || said("is told again") == 1);
     assert_eq!(said("cannot be told"), 1, "however often it was tried: {}", served.said());
-    assert!(served.said().contains(&format!("http://127.0.0.1:{port}/hook")), "{}", served.said());
+    // Where it is, and not its path, which may be a secret.
+    assert!(served.said().contains(&format!("http://127.0.0.1:{port} ")), "{}", served.said());
+    assert!(!served.said().contains("/hook"), "{}", served.said());
     drop(listener);
     home.doubt("another");
     home.wait_until("the next outage is said", || said("cannot be told") == 2);
