@@ -59,6 +59,8 @@ pub struct Template {
     named_run: bool,
     /// A refusal answers the repeats of its key.
     pub keeps_refusals: bool,
+    /// Callers take claims away, send by themselves, and bring back what became of it.
+    pub away: bool,
 }
 
 /// Whether callers bring keys of their own.
@@ -116,7 +118,8 @@ impl Plan {
         let kinds = [Kind::Opaque, Kind::Probed, Kind::Keyed, Kind::Convergent];
         let templates = (0..1 + random.below(3))
             .map(|n| {
-                Template::draw(random, n, only.unwrap_or_else(|| *random.pick(&kinds)), faultless, jumpy)
+                let kind = only.unwrap_or_else(|| *random.pick(&kinds));
+                Template::draw(random, n, kind, (faultless, jumpy, children || hard))
             })
             .collect::<Vec<_>>();
         let processes = (0..2 + random.below(2))
@@ -142,7 +145,12 @@ impl Plan {
 }
 
 impl Template {
-    fn draw(random: &Random, number: usize, kind: Kind, faultless: bool, jumpy: bool) -> Template {
+    fn draw(
+        random: &Random,
+        number: usize,
+        kind: Kind,
+        (faultless, jumpy, children): (bool, bool, bool),
+    ) -> Template {
         let action = format!("fn:charge_{number}");
         let mut rule = Policy::default().rule_for(&ActionFacts::new(&action, &Json::Null));
         rule.class = match kind {
@@ -192,7 +200,13 @@ impl Template {
             rule.sorting.key = ["args.customer", "args.amount"].map(path).to_vec();
         }
         let keeps_refusals = random.percent(30);
-        Template { kind, action, rule, keys, named_run: random.percent(70), keeps_refusals }
+        // Of a client nothing is known but its deadline, which a clock that goes back puts off.
+        let away = !children && !jumpy && random.percent(25);
+        if away && !faultless {
+            // A client that says nothing has until then.
+            rule.timeout = rule.timeout.or(Some(random.millis(3_000, 20_000)));
+        }
+        Template { kind, action, rule, keys, named_run: random.percent(70), keeps_refusals, away }
     }
 
     /// The rule as the process of this call knows it.

@@ -14,12 +14,16 @@ use super::world::{Place, World};
 use semel_core::answer::{Code, OutcomeWord};
 use semel_core::digest::Digest;
 use semel_core::effect::{Ruling, State};
-use semel_core::ids::{EffectId, Reason};
+use semel_core::ids::{EffectId, Nonce, Reason};
+use semel_core::intent::Intent;
 use semel_core::policy::Mode;
+use semel_core::policy::rule::Rule;
 use semel_gate::clock::{Clock, block_on};
-use semel_gate::{Gate, GivenReply, Passed};
+use semel_gate::upstream::{Recorded, Sending, Upstream};
+use semel_gate::{Begun, Gate, GivenReply, Passed, Settled, Settlement};
 use semel_ledger::Ledger;
 use semel_ledger::memory::MemoryStore;
+use semel_ledger::record::decode;
 use semel_ledger::rulings::Verdict;
 use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
 use std::collections::BTreeMap;
@@ -214,12 +218,13 @@ impl Stage {
             child: self.plan.children,
             got: None,
         };
-        let passed = match gate.pass(&intent, &rule, &mut upstream).await {
-            Ok(passed) => passed,
-            Err(_) => {
-                self.tally.count("ledger unavailable");
-                return None;
-            }
+        let passed = match template.away {
+            true => self.carry_away(gate, &intent, &rule, &mut upstream).await,
+            false => gate.pass(&intent, &rule, &mut upstream).await.ok(),
+        };
+        let Some(passed) = passed else {
+            self.tally.count("ledger unavailable");
+            return None;
         };
         let given = self.note(call.template, intent.key, &passed, upstream.got);
         if call.arrives
@@ -229,6 +234,42 @@ impl Stage {
             let _mark = gate.delivered(delivery).await;
         }
         Some(given)
+    }
+
+    /// A caller that sends by itself.
+    async fn carry_away(
+        &self,
+        gate: &SimulatedGate,
+        intent: &Intent,
+        rule: &Rule,
+        upstream: &mut SimulatedUpstream,
+    ) -> Option<Passed> {
+        let nonce = Nonce(u128::from(self.random.next()));
+        let taken = match gate.begin(intent, rule, upstream, nonce).await.ok()? {
+            Begun::Run(taken) => *taken,
+            Begun::Answered(passed) => return Some(*passed),
+            Begun::Unrecorded => unreachable!("nothing in the simulation is a read"),
+        };
+        let page = block_on(self.memory.scan(By::Effect(taken.effect.0), None, 1));
+        let row = page.expect("the memory store is well").items.into_iter().next()?;
+        let known = decode(row).expect("a row reads back");
+        let recorded = Recorded {
+            effect: &known.effect,
+            attempt: taken.attempt,
+            idempotency_key: &taken.idempotency_key,
+        };
+        self.tally.count("sent by a client");
+        let sent = upstream.send(Sending { recorded: Some(recorded), timeout: rule.timeout }).await;
+        for _ in 0..4 {
+            let (effect, attempt, sent) = (taken.effect, taken.attempt, sent.clone());
+            let settlement = Settlement { effect, attempt, nonce: taken.nonce, sent, undo: None };
+            match gate.settle(settlement).await {
+                Ok(Settled::Recorded(passed)) => return Some(*passed),
+                Ok(Settled::Otherwise(_) | Settled::NoSuchClaim) => return None,
+                Err(_) => self.clock.nap(self.random.millis(500, 4_000)).await,
+            }
+        }
+        None
     }
 
     fn record_of(&self, effect: EffectId) -> Option<Digest> {
