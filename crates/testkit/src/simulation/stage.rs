@@ -283,9 +283,13 @@ impl Stage {
         let delivered = passed.delivery.as_ref();
         let place = delivered.and_then(|found| Some((found.key, found.effect()?.occurrence.number)));
         let code = answer.trouble.as_ref().map(|trouble| trouble.code);
-        let done_then = match (place, answer.effect_id.and_then(|id| self.record_of(id))) {
-            (Some(place), _) => self.world.done(place).len(),
-            (None, record) => usize::from(self.world.any_of(record.unwrap_or(key)).is_some()),
+        let done_then = match place {
+            Some(place) => self.world.done(place).len(),
+            // A probe that goes first tells of what the call's own intent has done.
+            None => {
+                let records = answer.effect_id.and_then(|id| self.record_of(id)).into_iter().chain([key]);
+                usize::from(records.into_iter().any(|record| self.world.any_of(record).is_some()))
+            }
         };
         let reply = match &passed.reply {
             GivenReply::Live => live,
