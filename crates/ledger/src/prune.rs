@@ -21,6 +21,9 @@ pub struct PruneReport {
 /// Retention runs by itself this often: replies are kept for weeks, so a day's delay is nothing.
 const PRUNE_EVERY: Duration = Duration::from_secs(24 * 3600);
 
+/// How far it goes at once: some days, so that a machine that was off for weeks catches up in weeks.
+const STEP_MAX: Duration = Duration::from_secs(4 * 24 * 3600);
+
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Prunes if it is time to, and if nobody else is at it.
     pub async fn prune_if_due(&self, retention: Retention, now: At) -> Result<Option<PruneReport>, Error> {
@@ -43,7 +46,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             return Ok(None);
         }
         // One process with a wrong clock must not forget for all: retention advances by days, not by leaps.
-        let at = now.min(last.at.plus(PRUNE_EVERY * 2));
+        let at = now.min(last.at.plus(STEP_MAX));
         if !self.put_cell(key, revision, &Pruned { at, clock: Some(now), windows }, Vec::new()).await? {
             return Ok(None);
         }

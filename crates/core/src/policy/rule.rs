@@ -64,7 +64,8 @@ impl Rule {
 }
 
 impl Rule {
-    /// This rule, with all that another one that may apply forbids, hides or holds back.
+    /// This rule, with all that another one that may apply forbids, hides or holds back. Of each setting the greater value
+    /// is the stricter one; of `rulings` the smaller.
     pub(super) fn restricted_by(self, other: &Rule) -> Rule {
         let mut sorting = self.sorting;
         sorting.secret.extend_from_slice(&other.sorting.secret);
