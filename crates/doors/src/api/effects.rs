@@ -2,6 +2,7 @@
 
 use super::Api;
 use super::asked::{Asked, Who};
+use super::cursor;
 use super::named;
 use super::problem::Problem;
 use super::respond::{self, List};
@@ -17,7 +18,7 @@ use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::journal::state_word;
 use semel_ledger::record::decode;
-use semel_ledger::store::{Cursor, Latest, PAGE_ROWS_MAX, Store};
+use semel_ledger::store::{Latest, PAGE_ROWS_MAX, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub struct Filter {
     #[schemars(schema_with = "since")]
     pub since: Option<String>,
     /// What `next` of the page before said.
-    #[schemars(regex(pattern = r"^[0-9a-f]{1,16}$"))]
+    #[schemars(regex(pattern = r"^[0-9a-f]{32}$"))]
     pub cursor: Option<String>,
     /// At most this many; 50 unless given.
     #[schemars(range(min = 1, max = 200))]
@@ -124,7 +125,10 @@ pub async fn page(
             && since.is_none_or(|since| effect.opened_at >= since)
     };
     let too_old = |effect: &Effect| since.is_some_and(|since| effect.opened_at.plus(CLOCK_MARGIN) < since);
-    let mut before = filter.cursor.as_deref().map(cursor).transpose()?;
+    let secret = gate.ledger.secret();
+    let sealed = |place| cursor::sealed(secret, &who.tenant, place);
+    let opened = |text| cursor::opened(secret, &who.tenant, text);
+    let mut before = filter.cursor.as_deref().map(opened).transpose()?;
     let (mut found, mut looked_at) = (Vec::new(), 0);
     loop {
         let page = gate.ledger.store().latest(of, before, PAGE_ROWS_MAX).await?;
@@ -143,7 +147,7 @@ pub async fn page(
                 }
             }
             if found.len() == limit {
-                return Ok((found, Some(text(place))));
+                return Ok((found, Some(sealed(place))));
             }
             looked_at += 1;
         }
@@ -151,21 +155,9 @@ pub async fn page(
             return Ok((found, None));
         }
         if looked_at >= LOOKED_AT_MAX {
-            return Ok((found, before.map(text)));
+            return Ok((found, before.map(sealed)));
         }
     }
-}
-
-pub fn cursor(text: &str) -> Result<Cursor, Problem> {
-    let bad = || Problem::bad("cursor is what `next` of an earlier page said");
-    if text.len() > 16 {
-        return Err(bad());
-    }
-    u64::from_str_radix(text, 16).map(Cursor).map_err(|_| bad())
-}
-
-pub fn text(place: Cursor) -> String {
-    format!("{:x}", place.0)
 }
 
 fn since(_: &mut SchemaGenerator) -> Schema {

@@ -6,6 +6,7 @@
 mod asked;
 mod away;
 mod begin;
+mod cursor;
 mod document;
 mod effects;
 mod named;

@@ -2,6 +2,7 @@
 
 use super::Api;
 use super::asked::{Asked, Who};
+use super::cursor;
 use super::effects::{self, Filter};
 use super::named;
 use super::problem::Problem;
@@ -31,7 +32,7 @@ const EFFECTS_MAX: usize = 1_000;
 #[serde(deny_unknown_fields)]
 pub struct RunsFilter {
     /// What `next` of the page before said.
-    #[schemars(regex(pattern = r"^[0-9a-f]{1,16}$"))]
+    #[schemars(regex(pattern = r"^[0-9a-f]{32}$"))]
     cursor: Option<String>,
 }
 
@@ -59,7 +60,9 @@ pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let filter: RunsFilter = asked.query()?;
     let gate = api.gate()?;
     let store = gate.ledger.store();
-    let mut before = filter.cursor.as_deref().map(effects::cursor).transpose()?;
+    let (secret, tenant) = (gate.ledger.secret(), &asked.who.tenant);
+    let opened = |text| cursor::opened(secret, tenant, text);
+    let mut before = filter.cursor.as_deref().map(opened).transpose()?;
     let (mut items, mut looked_at) = (Vec::new(), 0);
     'pages: loop {
         let page = store.latest(Latest::All, before, PAGE_ROWS_MAX).await?;
@@ -82,7 +85,7 @@ pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             break;
         }
     }
-    respond::json(&List::of(items, before.map(effects::text)))
+    respond::json(&List::of(items, before.map(|place| cursor::sealed(secret, tenant, place))))
 }
 
 /// A run is listed where its newest effect stands, and nowhere else.
