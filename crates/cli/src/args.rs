@@ -138,8 +138,15 @@ pub struct Mcp {
     ledger, as `Authorization: Bearer …` or, where that header is the upstream's, as `Semel-Token: …`.")]
 pub struct Serve {
     /// Where to listen; 127.0.0.1:7777 unless the policy's [serve] says otherwise.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub listen: Option<std::net::SocketAddr>,
+}
+
+/// An address; a port alone is one of this machine, and so is `localhost`.
+fn listen(text: &str) -> Result<std::net::SocketAddr, String> {
+    let port = text.strip_prefix("localhost:").unwrap_or(text);
+    let local = || port.parse().ok().map(|port: u16| (std::net::Ipv4Addr::LOCALHOST, port).into());
+    text.parse().ok().or_else(local).ok_or_else(|| "such as 127.0.0.1:7777".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -87,7 +87,11 @@ pub async fn markdown<S: Store, H: Holders, E: Entropy>(
         ),
     ];
     if ledger.is_none() || groups.iter().all(|(effects, _, _)| effects.is_empty()) {
-        text.push_str("\nNothing is recorded.\n");
+        text.push_str("\nNothing is recorded.");
+        if of.is_some() {
+            text.push_str(" If the name of the run is not certain, that does not say that nothing was done.");
+        }
+        text.push('\n');
     }
     let Some(ledger) = ledger else { return Ok(text) };
     for (effects, title, instruction) in groups.into_iter().filter(|(effects, _, _)| !effects.is_empty()) {

@@ -29,6 +29,19 @@ pub struct Pin {
     pub offered_text: Option<String>,
 }
 
+/// The name under which the tools of a server are pinned. `authority` tells two servers of one name apart.
+pub fn of_server(name: &str, authority: &str) -> String {
+    format!("{name}{APART}{:016x}", Digest::of(&[authority.as_bytes()]).short())
+}
+
+/// What people call it.
+pub fn name_of(server: &str) -> &str {
+    server.split(APART).next().unwrap_or(server)
+}
+
+/// No name of a server has it.
+const APART: char = '\u{1f}';
+
 /// A definition, as it is offered now.
 #[derive(Debug, Clone, Copy)]
 pub struct Offered<'a> {
@@ -82,12 +95,26 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Ok(pinned);
             }
         }
-        Err(Error::NotWritten { what: format!("the pins of {server} do not come to rest") })
+        Err(Error::NotWritten { what: format!("the pins of {} do not come to rest", name_of(server)) })
     }
 
-    /// Takes over what a server offers now, of one tool or of all, and only what is offered as `seen` where somebody says
+    /// Takes over what the servers of this name offer now, of one tool or of all, and only what is offered as `seen` where somebody says
     /// what they have looked at: by then it may be another. Returns the pins as they were.
     pub async fn accept_pins(
+        &self,
+        name: &str,
+        tool: Option<&str>,
+        seen: Option<&str>,
+        now: At,
+    ) -> Result<Vec<(String, Pin)>, Error> {
+        let mut accepted = Vec::new();
+        for server in self.all_pins().await?.into_keys().filter(|server| name_of(server) == name) {
+            accepted.extend(self.accept_pins_of(&server, tool, seen, now).await?);
+        }
+        Ok(accepted)
+    }
+
+    async fn accept_pins_of(
         &self,
         server: &str,
         tool: Option<&str>,
@@ -112,7 +139,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Ok(accepted);
             }
         }
-        Err(Error::NotWritten { what: format!("the pins of {server} do not come to rest") })
+        Err(Error::NotWritten { what: format!("the pins of {} do not come to rest", name_of(server)) })
     }
 
     /// The pins of one server.
@@ -148,7 +175,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         if revision == Revision::ABSENT {
             self.list_pinned_server(server).await?;
         }
-        let data = serde_json::json!({"server": server, "tool": tool});
+        let data = serde_json::json!({"server": name_of(server), "tool": tool});
         let line = journal::note(kind, None, None, data, now);
         self.put_cell(self.pins_key(server), revision, pins, vec![line]).await
     }
@@ -172,5 +199,19 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     fn pinned_servers_key(&self) -> Digest {
         self.secret().mac("pinned servers", &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_servers_of_one_name_are_pinned_apart_and_called_alike() {
+        let [one, other] =
+            ["python3 /a/server.py", "python3 /b/server.py"].map(|by| of_server("billing", by));
+        assert_ne!(one, other);
+        assert_eq!((name_of(&one), name_of(&other)), ("billing", "billing"));
+        assert_eq!(name_of("billing"), "billing");
     }
 }

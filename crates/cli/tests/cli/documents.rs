@@ -68,7 +68,7 @@ fn global_flags_stand_anywhere_and_an_error_is_one_document_on_stderr() {
     let error = home.semel(["ledger", "show", "ZZZZ", "--json"]);
     assert_eq!((error.code, error.stdout.as_str()), (Some(2), ""));
     let document: serde_json::Value = serde_json::from_str(&error.stderr).expect("one document");
-    assert_eq!(document["hint"], "semel ledger list");
+    assert_eq!(document["hint"], "semel doctor");
     assert_eq!(home.semel(["ledger", "--run", "r", "list"]).code, Some(2));
 }
 

@@ -144,7 +144,10 @@ fn markdown_tells_a_model_what_not_to_repeat() {
     assert!(text.contains("result: `'issue' 812`"), "{text}");
     assert!(!text.contains("elsewhere"), "{text}");
     assert!(home.semel(["ledger", "--markdown"]).stdout.contains("elsewhere"));
-    assert!(home.semel(["ledger", "--run", "r3", "--markdown"]).stdout.contains("Nothing is recorded."));
+    let unknown = home.semel(["ledger", "--run", "r3", "--markdown"]).stdout;
+    assert!(unknown.contains("Nothing is recorded. If the name of the run is not certain"), "{unknown}");
+    let unset = home.semel(["ledger", "--run", "", "--markdown"]);
+    assert_eq!((unset.code, unset.stdout.as_str()), (Some(2), ""), "{unset:?}");
 }
 
 #[test]

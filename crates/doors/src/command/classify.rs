@@ -255,7 +255,7 @@ pub fn read(
         return reading(Meaning::Ambiguous, &format!("exit {code}, and its stderr says \"{phrase}\""));
     }
     if rule.class == Class::Consequential {
-        let line = format!("exit {code} of a consequential action, and refused_exit does not list it");
+        let line = format!("exit {code} of a consequential action, which no `refused_exit` of a rule lists");
         return reading(Meaning::Ambiguous, &line);
     }
     reading(Meaning::Refused, &format!("exit {code}"))

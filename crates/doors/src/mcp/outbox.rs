@@ -208,6 +208,10 @@ impl Outbox {
         self.lock().has_room()
     }
 
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Takes no more, and closes the pipe after what waits.
     pub fn close(&self) {
         self.lock().closed = true;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Recalls what is pinned before a listing comes: what has changed since is not shown. A ledger that cannot be read holds
 /// every call, so what a listing says without it does no harm.
 pub async fn recall(gate: &ServedGate, server: &Server) {
-    if let Ok(pins) = gate.ledger.pins(&server.name).await {
+    if let Ok(pins) = gate.ledger.pins(server.pins()).await {
         server.accepts(pins.0.into_iter().map(|(tool, pin)| (tool, pin.hash)).collect());
     }
 }
@@ -29,7 +29,7 @@ pub async fn check(
     if server.is_pinned(tool, hash) {
         return Ok(Pinned::Same);
     }
-    let pinned = gate.ledger.pin(&server.name, tool, Offered { hash, text: &shown.text }, now).await?;
+    let pinned = gate.ledger.pin(server.pins(), tool, Offered { hash, text: &shown.text }, now).await?;
     match pinned {
         Pinned::Same => server.pinned(tool, hash),
         // Asked for again each time, since somebody may accept it; told once.

@@ -6,6 +6,7 @@ use super::message::{Id, Message, text};
 use super::tasks::Tasks;
 use super::tools::{Definition, Tools};
 use semel_core::digest::Digest;
+use semel_ledger::pins;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,6 +50,8 @@ struct Shared {
     ids: AtomicU64,
     /// Of this process alone, so that an id of an earlier one is not mistaken for ours.
     instance: String,
+    /// The name that its tools are pinned under.
+    pins: String,
     /// What others see of it, by who they are.
     others: Mutex<HashMap<String, Arc<Seen>>>,
 }
@@ -118,7 +121,8 @@ const PAGES_MAX: usize = 100;
 
 impl Server {
     pub fn new(name: String, authority: String, settings: Settings, link: Link, instance: String) -> Server {
-        let shared = Shared { ids: AtomicU64::new(1), instance, others: Mutex::default() };
+        let pins = pins::of_server(&name, &authority);
+        let shared = Shared { ids: AtomicU64::new(1), instance, pins, others: Mutex::default() };
         Server { name, authority, settings, link, seen: Arc::default(), shared: Arc::new(shared) }
     }
 
@@ -137,6 +141,11 @@ impl Server {
             seen: Arc::clone(others.entry(whose).or_default()),
             shared: Arc::clone(&self.shared),
         }
+    }
+
+    /// Where its tools are pinned, for all of its callers: a credential that is renewed must not forget what was seen.
+    pub fn pins(&self) -> &str {
+        &self.shared.pins
     }
 
     pub fn tasks(&self) -> &Arc<Tasks> {

@@ -78,6 +78,10 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     }
     text.push_str(&summary(&counts));
     context.output.data(text);
+    if ledger.is_none() {
+        let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
+        context.output.say(format_args!("There is no ledger yet at {}.", file.display()));
+    }
     if let (Some(ledger), Some(run)) = (&ledger, run)
         && let Some(fence) = block_on(ledger.standing_fence(TENANT, run))?
     {

@@ -21,8 +21,9 @@ pub use journal::last_line;
 use super::Context;
 use crate::args::{Ledger, LedgerCommand};
 use crate::output::Hinted;
+use anyhow::Context as _;
 use semel_core::effect::Ruling;
-use semel_core::ids::Reason;
+use semel_core::ids::{Reason, Run};
 use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::proxy::reply::Kept;
@@ -36,6 +37,10 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
             "--run and --markdown belong to `semel ledger` alone",
             "semel ledger list --run RUN",
         ));
+    }
+    if let Some(run) = &args.run {
+        // An empty variable would else be answered with "nothing is recorded", which a model believes.
+        Run::named(run).context("--run")?;
     }
     match &args.command {
         None if args.markdown => markdown::run(context, args.run.as_deref()),

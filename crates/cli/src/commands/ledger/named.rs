@@ -17,7 +17,9 @@ const CANDIDATES_SHOWN: usize = 5;
 /// Finds the effect that a person means, in a ledger that may not exist.
 pub fn find(ledger: Option<&LocalLedger>, text: &str) -> anyhow::Result<(Digest, Effect)> {
     let unknown = || Hinted::error(format!("no effect {text} in this ledger"), "semel ledger list");
-    let ledger = ledger.ok_or_else(unknown)?;
+    // `semel doctor` says where it would be.
+    let none = || Hinted::error(format!("no effect {text}: there is no ledger yet"), "semel doctor");
+    let ledger = ledger.ok_or_else(none)?;
     let id = match EffectId::parse(text) {
         Some(id) => id,
         None => by_suffix(ledger, text)?.ok_or_else(unknown)?,

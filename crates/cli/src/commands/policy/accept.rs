@@ -5,7 +5,7 @@ use crate::commands::Context;
 use crate::neutral;
 use crate::output::Hinted;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::pins::Pin;
+use semel_ledger::pins::{Pin, name_of};
 use serde_json::json;
 use similar::TextDiff;
 use std::process::ExitCode;
@@ -61,33 +61,44 @@ fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<ExitCode> {
         Some(ledger) => block_on(ledger.all_pins())?,
         None => Default::default(),
     };
-    let waiting: Vec<(&String, &String, &Pin)> = pins
+    let waiting: Vec<(&str, &String, &Pin)> = pins
         .iter()
-        .flat_map(|(server, pins)| pins.0.iter().map(move |(tool, pin)| (server, tool, pin)))
+        .flat_map(|(server, pins)| pins.0.iter().map(move |(tool, pin)| (name_of(server), tool, pin)))
         .filter(|(_, _, pin)| pin.offered.is_some())
         .collect();
     if context.output.json {
-        let item = |(server, tool, pin): &(&String, &String, &Pin)| json!({"server": server, "tool": tool, "pinned": pin.hash, "since": pin.since.to_string(), "offered": pin.offered, "was": pin.text, "is": pin.offered_text});
+        let item = |(server, tool, pin): &(&str, &String, &Pin)| json!({"server": server, "tool": tool, "pinned": pin.hash, "since": pin.since.to_string(), "offered": pin.offered, "was": pin.text, "is": pin.offered_text});
         let items: Vec<_> = waiting.iter().map(item).collect();
         context.output.document(&json!({"schema_version": 1, "items": items, "next": null}));
         return Ok(ExitCode::SUCCESS);
     }
     for (server, tool, pin) in &waiting {
         let (server, tool) = (neutral::line(server), neutral::line(tool));
-        let hash = pin.offered.map(|offered| offered.to_string()).unwrap_or_default();
-        let hash: String = hash.chars().take(HASH_CHARS).collect();
-        context
-            .output
-            .data(format_args!("{server}/{tool}  {hash}  changed; first used as it was {}", pin.since));
+        let (hash, since) = (short(pin), pin.since);
+        context.output.data(format_args!("{server}/{tool}  {hash}  changed; first used as it was {since}"));
         if let Some(change) = change(pin) {
             context.output.data(change);
         }
     }
-    match waiting.is_empty() {
-        true => context.output.say("Every tool is as it was when it was first used."),
-        false => context.output.say("hint: if the tool may be so: semel policy accept SERVER/TOOL --as HASH"),
+    match waiting.first() {
+        None => context.output.say("Every tool is as it was when it was first used."),
+        Some((server, tool, pin)) => {
+            let accept = format!(
+                "semel policy accept {}/{} --as {}",
+                neutral::line(server),
+                neutral::line(tool),
+                short(pin)
+            );
+            context.output.say(format_args!("hint: if the tool may be so: {accept}"));
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The beginning of the hash of what is offered.
+fn short(pin: &Pin) -> String {
+    let hash = pin.offered.map(|offered| offered.to_string()).unwrap_or_default();
+    hash.chars().take(HASH_CHARS).collect()
 }
 
 /// What changed of a definition, line by line. Of one that was pinned by an older semel only what it is now is known.

@@ -8,9 +8,10 @@ use super::{Context, EXIT_FINDINGS};
 use crate::args::{Policy as Args, PolicyCommand, PolicyExplain};
 use crate::output::counted;
 use crate::policy_files;
+use semel_core::class::Tier;
 use semel_core::json::Json;
 use semel_core::policy::diagnostic::Severity;
-use semel_core::policy::explain::{Explanation, WhyNot};
+use semel_core::policy::explain::{Earlier, Explanation, WhyNot};
 use semel_core::policy::{ActionFacts, Diagnostics, Policy, PolicyFile, schema};
 use semel_doors::command::intent::CommandLine;
 use std::fmt::Write as _;
@@ -130,19 +131,32 @@ fn text(it: &Explanation) -> Result<String, std::fmt::Error> {
     fact("refused if", or(&it.refused, ""));
     fact("window", or(&it.window, "24h in a named run, with key fields or on one connection, else 1h"));
     fact("wait", it.wait.clone());
-    fact("timeout", or(&it.timeout, "none"));
+    fact("timeout", or(&it.timeout, "24h, 1h for generate"));
     fact("budget", it.budget.to_string());
     fact("serialize by", or(&it.serialize_by, ""));
     fact("inject", or(&it.inject, ""));
-    fact("probe", or(&it.probe, "none: a lost answer waits for a person"));
+    let lost = match it.tier {
+        Tier::Keyed => "none: a lost call is sent again under its key",
+        Tier::Convergent => "none: a lost call is sent again",
+        _ => "none: a lost answer waits for a person",
+    };
+    fact("probe", or(&it.probe, lost));
     if let Some(quiet) = &it.probe_quiet {
         fact("quiet", format!("a no of the probe counts {quiet} after the last sending"));
     }
     fact("confirm", or(&it.confirm, ""));
     fact("undo", or(&it.undo, ""));
-    if !it.earlier.is_empty() {
+    // Rules of another door say nothing about this action.
+    let door = |name: &str| name.split(':').next().map(str::to_owned);
+    let of_this_door = |earlier: &&Earlier| {
+        !matches!(earlier.why_not, WhyNot::Match)
+            || !earlier.pattern.contains(':')
+            || door(&earlier.pattern) == door(&it.action)
+    };
+    let earlier: Vec<&Earlier> = it.earlier.iter().filter(of_this_door).collect();
+    if !earlier.is_empty() {
         writeln!(text, "\nearlier rules that did not take it")?;
-        for earlier in &it.earlier {
+        for earlier in earlier {
             let why = match &earlier.why_not {
                 WhyNot::Match => format!("match = \"{}\" is another action", earlier.pattern),
                 WhyNot::When { condition } => format!("match fits, when does not hold: {condition}"),

@@ -82,7 +82,12 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         .fallback(nothing_here);
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await;
-        let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+        let listener = listener.map_err(|error| {
+            Hinted::error(
+                format!("cannot listen on {address}: {error}"),
+                "semel serve --listen 127.0.0.1:PORT",
+            )
+        })?;
         let signalled = served::signals()?;
         // Whoever reads this may ask it to end at once.
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);

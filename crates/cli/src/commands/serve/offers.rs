@@ -183,16 +183,22 @@ fn offer(
             let server = Arc::clone(session.server());
             let also = Some(Arc::clone(stateless.server()));
             let children = Arc::new(Children::new(session, stateless));
-            greet(context, Arc::clone(&children));
+            greet(context, name, Arc::clone(&children));
             Ok(Offered { server, also, offer: Offer { way: Way::Child(children), run } })
         }
     }
 }
 
 /// Begins to speak with a server, so that whoever comes first need not wait for it.
-fn greet(context: &Context, children: Arc<Children>) {
-    let output = context.output;
-    tokio::spawn(async move { say(output, children.greet().await) });
+fn greet(context: &Context, name: &str, children: Arc<Children>) {
+    let (output, name) = (context.output, name.to_owned());
+    tokio::spawn(async move {
+        say(output, children.greet().await);
+        let status = children.end().await;
+        output.warn(format_args!(
+            "semel: the server {name} has ended ({status}); its calls are refused until `semel serve` is started again"
+        ));
+    });
 }
 
 fn say(output: Output, greeted: Result<(), String>) {

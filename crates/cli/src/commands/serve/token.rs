@@ -3,6 +3,7 @@
 use anyhow::{Context as _, bail};
 use semel_doors::http::server::Token;
 use semel_ledger::entropy::{Entropy, OsEntropy};
+use semel_ledger::tokens::PREFIX;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -17,7 +18,8 @@ pub fn kept(file: &Path) -> anyhow::Result<Token> {
     if !file.exists() {
         let directory = file.parent().context("the token has no directory")?;
         let mut aside = tempfile::NamedTempFile::new_in(directory).context("cannot write the token")?;
-        writeln!(aside, "{:032x}{:032x}", OsEntropy.bits(), OsEntropy.bits())?;
+        // By its looks it is semel's own: one that is mistyped or old is refused, and goes to no upstream.
+        writeln!(aside, "{PREFIX}{:032x}{:032x}", OsEntropy.bits(), OsEntropy.bits())?;
         aside.as_file().sync_all()?;
         // A faster process has made one: that is the one.
         let _theirs = aside.persist_noclobber(file);

@@ -1,6 +1,7 @@
 use super::served::{Served, TOKEN};
 use super::upstream::Upstream;
 use crate::home::Home;
+use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -66,7 +67,8 @@ fn a_token_is_made_once_and_for_its_owner_alone() {
     let (first, again) = (said(&home), said(&home));
     let file = home.state().join("serve.token");
     let token = std::fs::read_to_string(&file).expect("a token");
-    assert_eq!(token.trim().len(), 64);
+    // By its looks it is semel's own, so that one that is mistyped is not taken for an upstream's credential.
+    assert!(token.starts_with("semel_") && token.trim().len() == "semel_".len() + 64, "{token}");
     assert!(!first.contains(token.trim()) && first.contains("serve.token") && again.contains("serve.token"));
     assert_eq!(file.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).expect("it is ours");
@@ -99,4 +101,30 @@ fn what_is_not_safe_to_serve_is_not_served_and_the_place_is_named() {
         assert_eq!(ran.code, Some(2), "{policy}: {ran:?}");
         assert!(ran.stderr.contains(words), "{policy}: {ran:?}");
     }
+}
+
+/// It greets, and ends.
+const SHORT_LIVED: &str = r#"
+import json, sys
+asked = json.loads(sys.stdin.readline())
+version = asked["params"].get("protocolVersion")
+result = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "bank", "version": "1"}}
+print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+sys.exit(3 if version else 4)
+"#;
+
+#[test]
+fn a_server_that_ends_is_said_to_have_and_one_that_is_told_to_is_not() {
+    let home = Home::new();
+    let command = json!(["python3", "-S", "-c", SHORT_LIVED]);
+    let mut served = Served::start(&home, &format!("[mcp.bank]\ncommand = {command}\n"));
+    home.wait_until("it is said", || served.said().contains("the server bank has ended (exit status: 3)"));
+    assert!(served.stop().success());
+    let stays =
+        SHORT_LIVED.replace("sys.exit(3 if version else 4)", "open('greeted', 'w'); sys.stdin.read()");
+    let command = json!(["python3", "-S", "-c", stays]);
+    let mut served = Served::start(&home, &format!("[mcp.bank]\ncommand = {command}\n"));
+    home.wait_until("it has greeted", || home.work().join("greeted").exists());
+    assert!(served.stop().success());
+    assert!(!served.said().contains("has ended"), "{}", served.said());
 }

@@ -86,6 +86,11 @@ impl ChildLink {
         self.to_child.close();
     }
 
+    /// Whether semel itself wants it to end.
+    pub fn is_closed(&self) -> bool {
+        self.to_child.is_closed()
+    }
+
     pub fn signal(&self, signal: Signal) {
         // A group that is gone needs no signal.
         let _gone = kill_process_group(self.group, signal);

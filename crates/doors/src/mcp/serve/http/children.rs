@@ -37,6 +37,22 @@ impl Children {
         greeted.0.or(greeted.1)
     }
 
+    /// How the one of them that clients speak to ended, if it did so by itself. It is not started again: what it was sent
+    /// last is then nobody's to repeat.
+    pub async fn end(&self) -> String {
+        let end = async |child: &Child| match (&child.server().link, child.greet().await) {
+            (Link::Child(link), Ok(())) => match link.exit().await {
+                Some(status) if !link.is_closed() => status.to_string(),
+                _ => std::future::pending().await,
+            },
+            _ => std::future::pending().await,
+        };
+        tokio::select! {
+            status = end(&self.session) => status,
+            status = end(&self.stateless) => status,
+        }
+    }
+
     pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
         let message = match parts.method == Method::POST {
             false => None,
