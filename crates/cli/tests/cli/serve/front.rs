@@ -110,6 +110,7 @@ asked = json.loads(sys.stdin.readline())
 version = asked["params"].get("protocolVersion")
 result = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "bank", "version": "1"}}
 print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+sys.stdin.readline()
 sys.exit(3 if version else 4)
 "#;
 
