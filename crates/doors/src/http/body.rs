@@ -86,6 +86,8 @@ where
     B::Error: std::fmt::Display,
 {
     loop {
+        // One read may bring thousands of tiny pieces, and others have to be served in between.
+        tokio::task::coop::consume_budget().await;
         let frame = tokio::time::timeout(pause, body.frame()).await.map_err(|_| Unreadable::Stalled)?;
         let Some(frame) = frame else { return Ok(None) };
         let frame = frame.map_err(|error| Unreadable::Broken(error.to_string()))?;

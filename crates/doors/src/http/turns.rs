@@ -2,7 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How long something large waits for its turn, and how long it may take until it is whole: whoever trickles keeps others
+/// from theirs.
+pub const WAIT_MAX: Duration = Duration::from_secs(5);
+pub const TIME_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub struct Turns {

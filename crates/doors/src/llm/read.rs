@@ -150,6 +150,8 @@ fn is_json(live: &Live) -> bool {
 async fn next(live: &Live, body: &mut Incoming, patience: Duration) -> Result<Option<Bytes>, String> {
     live.room().await;
     loop {
+        // One read may bring thousands of tiny pieces, and others have to be served in between.
+        tokio::task::coop::consume_budget().await;
         let frame = tokio::time::timeout(patience, body.frame()).await;
         match frame {
             Err(_) => return Err(format!("nothing came for {} seconds", patience.as_secs())),

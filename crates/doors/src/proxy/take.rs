@@ -3,7 +3,7 @@
 use super::refused::{Refused, malformed, refuse};
 use crate::caller::Caller;
 use crate::http::body::{self, Gathered, PAUSE_MAX, Unreadable};
-use crate::http::turns::{Turn, Turns};
+use crate::http::turns::{self, Turn, Turns};
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{EXPECT, RETRY_AFTER};
@@ -20,10 +20,6 @@ pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 const SMALL_BYTES_MAX: usize = 1 << 20;
 const LARGE_AT_ONCE: usize = 16;
 const LARGE_OF_ONE: usize = 8;
-
-/// How long a large one waits for its place, and how long it may keep it until it is whole.
-const PLACE_WAIT_MAX: Duration = Duration::from_secs(5);
-const LARGE_TIME_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub struct Intake {
@@ -71,11 +67,11 @@ impl Intake {
                 return part(gathered.bytes(), Unreadable::TooLarge(BODY_BYTES_MAX));
             }
             if turn.is_none() && gathered.len() > SMALL_BYTES_MAX {
-                match tokio::time::timeout(PLACE_WAIT_MAX, self.large.take(&caller.whose())).await {
+                match tokio::time::timeout(turns::WAIT_MAX, self.large.take(&caller.whose())).await {
                     Ok(taken) => turn = taken,
                     Err(_) => return part(gathered.bytes(), Unreadable::Crowded),
                 }
-                late_from = Some(crate::runtime::moment() + LARGE_TIME_MAX);
+                late_from = Some(crate::runtime::moment() + turns::TIME_MAX);
             }
             // Whoever trickles keeps others from their turn.
             if late_from.is_some_and(|late| crate::runtime::moment() > late) {

@@ -3,11 +3,12 @@
 use super::{respond, validate};
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::server::problem;
-use crate::http::turns::Turns;
+use crate::http::turns::{self, Turns};
 use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, NotAMessage};
 use axum::body::Body;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Body as _;
 
 /// Most messages are smaller. Larger ones are read a few at a time, so that many clients together stay bounded too.
@@ -34,9 +35,13 @@ impl Incoming {
         let small = body.size_hint().upper().is_some_and(|bytes| bytes <= SMALL_BYTES_MAX);
         let _turn = match small {
             true => None,
-            false => self.large.take(whose).await,
+            false => match tokio::time::timeout(turns::WAIT_MAX, self.large.take(whose)).await {
+                Ok(turn) => turn,
+                Err(_) => return Err(Box::new(crowded())),
+            },
         };
-        let bytes = body::read(body, MESSAGE_BYTES_MAX, PAUSE_MAX).await.map_err(|error| match error {
+        let read = tokio::time::timeout(turns::TIME_MAX, body::read(body, MESSAGE_BYTES_MAX, PAUSE_MAX));
+        let bytes = read.await.unwrap_or(Err(Unreadable::Stalled)).map_err(|error| match error {
             Unreadable::TooLarge(_) => {
                 respond::complaint(StatusCode::PAYLOAD_TOO_LARGE, &NotAMessage::TooLarge)
             }
@@ -45,4 +50,11 @@ impl Incoming {
         let message = Message::parse(bytes);
         Ok(message.map_err(|problem| respond::complaint(StatusCode::BAD_REQUEST, &problem))?)
     }
+}
+
+fn crowded() -> Response {
+    let mut response =
+        problem(StatusCode::SERVICE_UNAVAILABLE, "too many large messages at once; nothing was passed on");
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
