@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Request, StatusCode};
+use http_body::Body as _;
 use semel_core::beside::Beside;
 use semel_core::effect::Effect;
 use semel_core::ids::Run;
@@ -102,6 +103,11 @@ impl Asked {
             };
             Problem::bad(format!("the query: {plain}"))
         })
+    }
+
+    /// How long its body is at most, if it says so.
+    pub fn bytes_max(&self) -> Option<u64> {
+        self.body.size_hint().upper()
     }
 
     pub fn wants_markdown(&self) -> bool {

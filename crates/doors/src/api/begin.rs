@@ -114,6 +114,8 @@ enum RunWord {
 }
 
 pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+    let (who, bytes_max) = (asked.who.clone(), asked.bytes_max());
+    let _until_it_is_answered = api.turn(&who, bytes_max).await?;
     let beside = asked.beside.clone();
     let (who, header_run, came, wish) = asked.json::<Begin>().await?;
     let gate = api.gate()?;

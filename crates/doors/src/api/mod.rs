@@ -25,8 +25,9 @@ pub use problem::{Problem, problem_of};
 pub use routes::{BASE, Route, routes};
 
 use crate::hall::Hall;
+use crate::http::turns::{self, Turn, Turns};
 use crate::runtime::ServedGate;
-use asked::Asked;
+use asked::{Asked, Who};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{RawPathParams, State};
@@ -39,9 +40,31 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Api {
     pub hall: Arc<Hall>,
+    large: Turns,
 }
 
+/// Wishes with larger arguments are understood and kept waiting a few at a time: in memory they take ten times their
+/// length. What was done can always be brought.
+const LARGE_BYTES: u64 = 256 * 1024;
+const LARGE_AT_ONCE: usize = 16;
+const LARGE_OF_ONE: usize = 4;
+
 impl Api {
+    pub fn new(hall: Arc<Hall>) -> Api {
+        Api { hall, large: Turns::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
+    }
+
+    /// The turn of a wish that is large, or does not say how large it is.
+    async fn turn(&self, who: &Who, bytes_max: Option<u64>) -> Result<Option<Turn>, Problem> {
+        if bytes_max.is_some_and(|bytes| bytes <= LARGE_BYTES) {
+            return Ok(None);
+        }
+        let whose = format!("{}\n{}", who.tenant, who.principal);
+        let turn = tokio::time::timeout(turns::WAIT_MAX, self.large.take(&whose)).await;
+        let crowded = "too many large requests at once; nothing was begun";
+        turn.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, crowded))
+    }
+
     /// The gate, or the answer of a server that has no ledger.
     fn gate(&self) -> Result<&ServedGate, Problem> {
         self.hall.gate.as_ref().map_err(|why| Problem::of_trouble(wording::ledger_unavailable(why)))

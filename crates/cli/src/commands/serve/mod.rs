@@ -78,7 +78,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&hall), load.clone()))))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
-        .merge(api::router(Arc::new(Api { hall: Arc::clone(&hall) })))
+        .merge(api::router(Arc::new(Api::new(Arc::clone(&hall)))))
         .fallback(nothing_here);
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await;

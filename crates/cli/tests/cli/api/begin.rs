@@ -462,3 +462,25 @@ fn a_strict_policy_is_the_operators_word_and_no_call_weakens_it() {
     let answer = agent.begin(json!({"action": "fn:charge", "arguments": {}, "class": "consequential"}));
     assert_eq!(outcome(&answer), "run");
 }
+
+/// In memory a wish takes many times its length, for as long as it waits.
+#[test]
+fn large_wishes_wait_a_few_at_a_time_and_what_was_done_can_be_brought_meanwhile() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let (token, other) = (agent(&home), token(&home, "agent", "local", "another"));
+    let client = Client::new(&served, &token);
+    let wish = |wait: &str| {
+        let arguments = json!({"customer": "ann", "note": "x".repeat(300_000)});
+        json!({"action": "fn:charge", "arguments": arguments, "wait": wait})
+    };
+    let claim = client.claim(wish("0s"));
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let twins: Vec<_> = (0..6).map(|_| scope.spawn(|| client.begin(wish("9s")).status)).collect();
+        twins.into_iter().map(|twin| twin.join().expect("it ends")).collect()
+    });
+    // Four of one client wait, and the others are turned away; nobody else is.
+    assert_eq!(statuses.iter().filter(|status| **status == 503).count(), 2, "{statuses:?}");
+    assert_eq!(Client::new(&served, &other).begin(wish("0s")).status, 200);
+    assert_eq!(client.settle(&claim, "applied", json!({})).status, 200);
+}

@@ -153,7 +153,11 @@ impl Listener for Hears {
             Kind::Request { id, .. } => {
                 let refusal = "semel serves many clients and asks none of them";
                 let frame = crate::mcp::frame::Frame::refusal(id, -32601, refusal, None);
-                if let (Some(server), Ok(message)) = (relay.server.get(), Message::parse(frame.to_bytes())) {
+                let server = relay.server.get();
+                // One that asks without reading what it is told is not told more.
+                if let (Some(server), Ok(message)) =
+                    (server.filter(|server| server.link.has_room()), Message::parse(frame.to_bytes()))
+                {
                     server.link.pass(message);
                 }
             }
