@@ -130,3 +130,10 @@ impl Ran {
             .unwrap_or_else(|error| panic!("not one document: {error}: {self:?}"))
     }
 }
+
+/// The most memory that a process has held, in KiB.
+pub fn memory_peak(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse().ok()).expect("the kernel counts it")
+}

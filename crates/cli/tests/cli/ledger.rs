@@ -193,3 +193,13 @@ fn a_ledger_of_an_older_format_says_what_brings_it_up_to_date() {
     assert_eq!((replayed.code, replayed.stdout.as_str()), (Some(0), "once\n"), "{replayed:?}");
     assert!(replayed.stderr.contains("not run again"), "{replayed:?}");
 }
+
+#[test]
+fn where_nothing_was_ever_recorded_the_place_is_named() {
+    let home = Home::new();
+    let empty = home.semel(["ledger"]);
+    let file = home.state().join("ledger.db");
+    assert!(empty.stderr.contains(&format!("There is no ledger yet at {}", file.display())), "{empty:?}");
+    home.semel(["run", "--", "true"]);
+    assert!(!home.semel(["ledger"]).stderr.contains("no ledger"));
+}

@@ -109,9 +109,17 @@ fn the_policy_explains_its_choice() {
     let other = home.json(["policy", "explain", "mcp:github/list_issues"]);
     assert_eq!((&other["class"], &other["rule"]), (&"read".into(), &"default".into()));
     assert_eq!(other["earlier"][0]["match"], "mcp:billing/charge");
+    // People are shown what is of the same door.
+    let earlier = "match = \"mcp:billing/charge\" is another action";
+    let of = |action: &str| home.semel(["policy", "explain", action]).stdout;
+    assert!(of("mcp:github/list_issues").contains(earlier) && !of("fn:charge").contains(earlier));
     let command = home.semel(["policy", "explain", "--", "kubectl", "delete", "pod"]);
     assert!(command.stdout.contains("cli:kubectl"), "{command:?}");
     assert_eq!(home.semel(["policy", "explain"]).code, Some(2));
+    let keyed = "[[rule]]\nmatch = \"cli:pay *\"\ninject = { flag = \"--key\", valid_for = \"1h\" }\n";
+    home.file("semel.toml", keyed);
+    let text = home.semel(["policy", "explain", "--", "pay", "now"]).stdout;
+    assert!(text.contains("sent again under its key") && text.contains("timeout       24h"), "{text}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 pub use super::template::Template;
 
+use super::cost::{Cost, Size, children};
 use crate::json::{Json, Number};
-use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use cel::common::ast::{Expr, IdedExpr};
 use cel::objects::{Key, Map};
 use cel::{Context, Env, Program, Value};
 use std::collections::{BTreeSet, HashMap};
@@ -19,15 +20,6 @@ const DEPTH_MAX: usize = 48;
 
 /// The parser recurses deeply, in debug builds beyond the usual 8 MiB; the pages are only touched when needed.
 const COMPILE_STACK_BYTES: usize = 64 << 20;
-
-/// CEL has no cost limit, so nested loops over long lists are refused before they start: this many steps take a
-/// fraction of a second.
-const LOOP_STEPS_MAX: u128 = 500_000;
-
-/// The same for steps that may each look through all the values (comparing lists, searching texts), in parts looked at;
-/// and for steps that may each copy them, in bytes.
-const LOOKED_AT_MAX: u128 = 100_000_000;
-const COPIED_BYTES_MAX: u128 = 64 << 20;
 
 /// Values are copied into the engine; a larger document is a truncated answer in the making, not a condition.
 const NODES_MAX: usize = 200_000;
@@ -228,136 +220,8 @@ impl Survey {
     }
 }
 
-/// What an evaluation may take, beside the size of its values.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cost {
-    /// How deep comprehensions (`exists`, `filter`, …) and searches in lists (`in`) nest.
-    loops: u32,
-    /// The longest list that the expression itself has.
-    list: usize,
-    /// A step of a loop may look through the values.
-    looks: bool,
-    /// A step of a loop may copy them.
-    copies: bool,
-}
-
-/// Methods that look through a text or a list.
-const LOOKING: [&str; 5] = ["contains", "startsWith", "endsWith", "matches", "size"];
-
-impl Cost {
-    fn of(node: &IdedExpr, in_loop: bool) -> Cost {
-        if let Expr::Comprehension(comprehension) = &node.expr {
-            let range = Cost::of(&comprehension.iter_range, in_loop);
-            let [condition, step] =
-                [&comprehension.loop_cond, &comprehension.loop_step].map(|part| Cost::of(part, true));
-            let inside = condition.and(step);
-            return Cost { loops: range.loops.max(1 + inside.loops), ..range.and(inside) };
-        }
-        let parts = children(node).into_iter().map(|child| Cost::of(child, in_loop));
-        let mut cost = parts.fold(Cost::default(), Cost::and);
-        match &node.expr {
-            Expr::List(list) => cost.list = cost.list.max(list.elements.len()),
-            Expr::Call(call) => {
-                let any = |is: fn(&IdedExpr) -> bool| call.args.iter().any(is);
-                match call.func_name.as_str() {
-                    // In a list that is written out it takes no longer than the expression.
-                    operators::IN if !call.args.last().is_some_and(is_list) => {
-                        cost.loops = cost.loops.max(1);
-                    }
-                    operators::EQUALS | operators::NOT_EQUALS => cost.looks |= in_loop && !any(is_literal),
-                    // What a comprehension gathers its result with is the engine's own matter.
-                    operators::ADD => cost.copies |= in_loop && !any(is_number) && !any(is_result),
-                    name => cost.looks |= in_loop && LOOKING.contains(&name),
-                }
-            }
-            _ => {}
-        }
-        cost
-    }
-
-    fn and(self, other: Cost) -> Cost {
-        Cost {
-            loops: self.loops.max(other.loops),
-            list: self.list.max(other.list),
-            looks: self.looks || other.looks,
-            copies: self.copies || other.copies,
-        }
-    }
-
-    fn exceeds(&self, size: &Size) -> bool {
-        let steps = (size.longest.max(self.list) as u128).checked_pow(self.loops).unwrap_or(u128::MAX);
-        let times = |each: usize| steps.saturating_mul(each as u128);
-        steps > LOOP_STEPS_MAX
-            || self.looks && times(size.nodes + size.bytes / 64) > LOOKED_AT_MAX
-            || self.copies && times(size.nodes + size.bytes) > COPIED_BYTES_MAX
-    }
-}
-
-fn is_list(node: &IdedExpr) -> bool {
-    matches!(node.expr, Expr::List(_))
-}
-
-fn is_literal(node: &IdedExpr) -> bool {
-    matches!(node.expr, Expr::Literal(_))
-}
-
-fn is_number(node: &IdedExpr) -> bool {
-    matches!(
-        &node.expr,
-        Expr::Literal(LiteralValue::Int(_) | LiteralValue::UInt(_) | LiteralValue::Double(_))
-    )
-}
-
-/// The variable in which a comprehension gathers.
-fn is_result(node: &IdedExpr) -> bool {
-    matches!(&node.expr, Expr::Ident(name) if name.starts_with('@'))
-}
-
 const TYPE_NAMES: [&str; 9] =
     ["int", "uint", "double", "string", "bytes", "bool", "list", "map", "null_type"];
-
-fn children(node: &IdedExpr) -> Vec<&IdedExpr> {
-    fn entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
-        match entry {
-            EntryExpr::StructField(field) => vec![&field.value],
-            EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
-        }
-    }
-    match &node.expr {
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) | Expr::Comprehension(_) => Vec::new(),
-        Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
-        Expr::List(list) => list.elements.iter().collect(),
-        Expr::Map(map) => map.entries.iter().flat_map(|item| entry(&item.expr)).collect(),
-        Expr::Select(select) => vec![&select.operand],
-        Expr::Struct(structure) => structure.entries.iter().flat_map(|item| entry(&item.expr)).collect(),
-    }
-}
-
-#[derive(Default)]
-struct Size {
-    nodes: usize,
-    longest: usize,
-    /// Of all texts together.
-    bytes: usize,
-}
-
-impl Size {
-    fn add(&mut self, json: &Json) {
-        self.nodes += 1;
-        match json {
-            Json::Array(items) => {
-                self.longest = self.longest.max(items.len());
-                items.iter().for_each(|item| self.add(item));
-            }
-            Json::Object(members) => {
-                self.longest = self.longest.max(members.len());
-                members.iter().for_each(|(_, item)| self.add(item));
-            }
-            Json::String(text) => self.bytes += text.len(),
-            _ => {}
-        }
-    }
-}
 
 /// Integers become CEL `int` whenever they fit, as the engine's own conversion makes them unsigned, and then
 /// `args.amount + 1` has no overload.
@@ -526,42 +390,6 @@ mod tests {
                 }
                 Err(error) => assert!(!error.to_string().is_empty()),
             }
-        }
-    }
-
-    #[test]
-    fn what_looks_through_all_or_copies_all_at_each_step_is_refused_where_that_is_much() {
-        let list = |length: usize, each: &str| format!("[{}]", vec![each; length].join(","));
-        let long = json(&format!(
-            r#"{{"tags": {}, "allowed": {}, "text": "{}"}}"#,
-            list(20_000, "\"t\""),
-            list(20_000, "\"a\""),
-            "x".repeat(100_000)
-        ));
-        for source in [
-            "body.tags.all(t, t in body.allowed)",
-            "body.tags.all(t, body.tags == body.allowed)",
-            "body.tags.map(t, body.text + body.text).size() > 0",
-            "body.tags.exists(t, body.text.contains(t))",
-            "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, body.tags.all(c, c == body.text)))",
-        ] {
-            let expression = Expression::compile(source).unwrap();
-            let result = expression.eval_bool(&[("body", &long)]);
-            assert!(matches!(result, Err(EvalError::TooLarge { .. })), "{source}: {result:?}");
-        }
-        // A page of a hundred large items is an ordinary answer.
-        let item = format!(r#"{{"id": "i", "n": 1, "more": {}}}"#, list(50, "\"a text of some length\""));
-        let page = json(&format!(r#"{{"items": {}, "id": "j", "ids": ["i", "j"]}}"#, list(100, &item)));
-        for source in [
-            "body.items.exists(i, i.id == body.id)",
-            "body.items.all(i, i.id in body.ids)",
-            "body.items.filter(i, i.id == 'i').size() == 100",
-            "body.items.all(i, i.n + 1 == 2)",
-            "body.items.exists(i, i.id.contains(body.id))",
-            "body.id in ['i', 'j']",
-        ] {
-            let expression = Expression::compile(source).unwrap();
-            assert!(expression.eval_bool(&[("body", &page)]).is_ok(), "{source}");
         }
     }
 

@@ -19,6 +19,7 @@ pub mod template;
 pub mod upstreams;
 
 mod build;
+mod cost;
 mod lint;
 mod read;
 mod select;

@@ -179,3 +179,41 @@ impl Body for Piped {
         Poll::Ready(part.map(|part| Ok(Frame::data(part))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// So many pieces, all of which are there already: nothing else makes the reader wait.
+    struct Tiny(usize);
+
+    impl Body for Tiny {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let left = self.0.checked_sub(1);
+            self.0 = left.unwrap_or_default();
+            Poll::Ready(left.map(|_| Ok(Frame::data(Bytes::from_static(b"x")))))
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_reads_tiny_pieces_lets_others_in_between() {
+        let mut body = std::pin::pin!(Tiny(10_000));
+        let served = Arc::new(AtomicBool::new(false));
+        let other = Arc::clone(&served);
+        tokio::spawn(async move { other.store(true, Ordering::Relaxed) });
+        let mut before = 0;
+        while next(&mut body, PAUSE_MAX).await.unwrap().is_some() {
+            before += usize::from(!served.load(Ordering::Relaxed));
+        }
+        assert!(before < 1_000, "{before} pieces went before the other was served");
+    }
+}

@@ -7,6 +7,7 @@ mod guess;
 mod house;
 mod keys;
 mod occurrences;
+mod retention;
 mod scenarios;
 mod simulation;
 mod truths;

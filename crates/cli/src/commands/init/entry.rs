@@ -183,14 +183,11 @@ fn remote(member: &'static str, url: &str, members: &Map<String, Value>, client:
 /// What a client passes over in the entry of a remote server, and semel would have to overwrite.
 fn in_the_way(members: &Map<String, Value>, headers: &[Header]) -> Option<&'static str> {
     let named = headers.iter().any(|header| matches!(header.from, HeaderFrom::Variable(_)));
-    match () {
-        () if members.get("args").is_some_and(|args| args.as_array().is_none_or(|args| !args.is_empty())) => {
-            Some("args")
-        }
-        () if members.get("env").is_some_and(|env| !env.is_object()) => Some("env"),
-        () if named && members.contains_key("env_vars") => Some("env_vars"),
-        () => None,
-    }
+    let args = members.get("args").is_some_and(|args| args.as_array().is_none_or(|args| !args.is_empty()));
+    let env = members.get("env").is_some_and(|env| !env.is_object());
+    let env_vars = named && members.contains_key("env_vars");
+    let of_those = [("args", args), ("env", env), ("env_vars", env_vars)];
+    of_those.into_iter().find_map(|(member, is)| is.then_some(member))
 }
 
 /// A token of RFC 9110, so that `NAME=VARIABLE` has one reading.

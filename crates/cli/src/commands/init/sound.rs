@@ -58,12 +58,11 @@ fn fault(before: &str, after: &str, changes: &[Change], client: &Client, way: Wa
         })
     });
     let comments = |text| client.format.comments(text).ok();
-    match () {
-        () if !whole => Some(SOMETHING_LOST),
-        // What was written into semel's own words since goes with them.
-        () if way == Way::Guard && comments(before) != comments(after) => Some(COMMENT_LOST),
-        () => None,
+    if !whole {
+        return Some(SOMETHING_LOST);
     }
+    // What was written into semel's own words since goes with them.
+    (way == Way::Guard && comments(before) != comments(after)).then_some(COMMENT_LOST)
 }
 
 /// Whether semel stands in one entry before just what the other one says.

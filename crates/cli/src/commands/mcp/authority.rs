@@ -28,13 +28,34 @@ pub fn of_command(command: &[OsString], cwd: &Path) -> String {
     std::iter::once(program.clone()).chain(words).collect::<Vec<_>>().join("\u{1f}")
 }
 
-/// `/usr/bin/python3` and `python3` are one program, and so is what a manager of tools put under a hidden directory;
-/// `./server` and `./bin/server` are not another project's.
+/// Directories of managers that put the same tool on every machine, or into every project.
+const MANAGED: [&str; 17] = [
+    ".local",
+    ".cargo",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".volta",
+    ".asdf",
+    ".fnm",
+    ".bun",
+    ".deno",
+    ".venv",
+    ".bin",
+    ".npm-global",
+    ".nix-profile",
+    ".pixi",
+    ".rye",
+    ".dotnet",
+];
+
+/// `/usr/bin/python3` and `python3` are one program, and so is what a manager of tools put somewhere; `./server` and
+/// `./bin/server` are not another project's.
 fn on_every_machine(program: &str) -> bool {
-    let hidden = |part: &str| part.len() > 1 && part.starts_with('.') && part != "..";
+    let mut parts = program.split('/');
     ["/usr/", "/bin/", "/opt/", "/nix/"].iter().any(|root| program.starts_with(root))
-        || program.contains("bin/")
-            && (program.split('/').any(hidden) || STARTERS.contains(&last_of(program)))
+        || parts.clone().any(|part| MANAGED.contains(&part))
+        || parts.any(|part| part == "bin") && STARTERS.contains(&last_of(program))
 }
 
 fn last_of(program: &str) -> &str {
@@ -120,7 +141,7 @@ mod tests {
     #[test]
     fn a_program_of_a_project_is_its_own_wherever_it_lies() {
         let (one, other) = (Path::new("/one"), Path::new("/other"));
-        for own in ["./server", "./bin/server", "bin/server"] {
+        for own in ["./server", "./bin/server", "bin/server", ".own/bin/server"] {
             assert_ne!(of(own, one), of(own, other), "{own}");
         }
         for everywhere in [

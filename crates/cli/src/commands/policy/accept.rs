@@ -27,6 +27,12 @@ fn accept(
     seen: Option<&str>,
     clock: &SystemClock,
 ) -> anyhow::Result<ExitCode> {
+    if seen.is_some_and(|seen| seen.len() < HASH_CHARS) {
+        return Err(Hinted::error(
+            format!("--as takes {HASH_CHARS} characters of a hash or more"),
+            "semel policy accept",
+        ));
+    }
     let named = named.strip_prefix("mcp:").unwrap_or(named);
     let (server, tool) = match named.split_once('/') {
         Some((server, tool)) => (server, Some(tool)),

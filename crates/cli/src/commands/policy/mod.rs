@@ -8,7 +8,7 @@ use super::{Context, EXIT_FINDINGS};
 use crate::args::{Policy as Args, PolicyCommand, PolicyExplain};
 use crate::output::counted;
 use crate::policy_files;
-use semel_core::class::Tier;
+use semel_core::class::{Class, Tier};
 use semel_core::json::Json;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::explain::{Earlier, Explanation, WhyNot};
@@ -131,12 +131,12 @@ fn text(it: &Explanation) -> Result<String, std::fmt::Error> {
     fact("refused if", or(&it.refused, ""));
     fact("window", or(&it.window, "24h in a named run, with key fields or on one connection, else 1h"));
     fact("wait", it.wait.clone());
-    fact("timeout", or(&it.timeout, "24h, 1h for generate"));
+    fact("timeout", or(&it.timeout, if it.class == Class::Generate { "1h" } else { "24h" }));
     fact("budget", it.budget.to_string());
     fact("serialize by", or(&it.serialize_by, ""));
     fact("inject", or(&it.inject, ""));
     let lost = match it.tier {
-        Tier::Keyed => "none: a lost call is sent again under its key",
+        Tier::Keyed => "none: a lost call is sent again under its key, while that lives",
         Tier::Convergent => "none: a lost call is sent again",
         _ => "none: a lost answer waits for a person",
     };

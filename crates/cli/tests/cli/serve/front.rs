@@ -129,3 +129,56 @@ fn a_server_that_ends_is_said_to_have_and_one_that_is_told_to_is_not() {
     assert!(served.stop().success());
     assert!(!served.said().contains("has ended"), "{}", served.said());
 }
+
+#[test]
+fn a_port_alone_is_one_of_this_machine() {
+    let home = Home::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("its address").port();
+    for listen in [format!("{port}"), format!("localhost:{port}"), format!("127.0.0.1:{port}")] {
+        let refused = home.semel(["serve", "--listen", &listen]);
+        let said = format!("cannot listen on 127.0.0.1:{port}");
+        assert!(refused.stderr.contains(&said) && refused.stderr.contains("--listen"), "{refused:?}");
+    }
+    let odd = home.semel(["serve", "--listen", "here"]);
+    assert!(odd.code == Some(2) && odd.stderr.contains("such as 127.0.0.1:7777"), "{odd:?}");
+}
+
+/// It greets, and then asks for ever more without reading an answer.
+const DEAF: &str = r#"
+import json, sys, time
+asked = json.loads(sys.stdin.readline())
+result = {"protocolVersion": asked["params"].get("protocolVersion"), "capabilities": {}, "serverInfo": {"name": "b", "version": "1"}}
+print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+if asked["method"] == "initialize":
+    for number in range(20_000):
+        print(json.dumps({"jsonrpc": "2.0", "id": f"{number}-" + "x" * 10_000, "method": "roots/list"}), flush=True)
+    open("asked", "w")
+time.sleep(60)
+"#;
+
+#[test]
+fn a_server_that_asks_without_reading_is_told_no_more() {
+    let home = Home::new();
+    let command = json!(["python3", "-S", "-c", DEAF]);
+    let served = Served::start(&home, &format!("[mcp.bank]\ncommand = {command}\n"));
+    home.wait_until("it has asked", || home.work().join("asked").exists());
+    // It has said two hundred megabytes, and would have been told as much.
+    assert!(served.memory_peak() < 150 << 10, "{} KiB", served.memory_peak());
+}
+
+#[test]
+fn large_messages_that_trickle_keep_others_waiting_for_seconds_alone() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let served = Served::before(&home, &upstream.url());
+    let headers =
+        format!("Semel-Token: {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: 2000000\r\n");
+    let trickling: Vec<_> =
+        (0..4).map(|_| served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, "{")).collect();
+    let crowded = served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, "{").answer();
+    assert_eq!(crowded.status, 503, "{crowded:?}");
+    assert!(crowded.head.contains("retry-after: 1"), "{crowded:?}");
+    drop(trickling);
+    assert_eq!(upstream.effects(), 0);
+}

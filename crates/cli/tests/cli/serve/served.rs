@@ -1,6 +1,6 @@
 //! `semel serve` as a process, and a client that shows every byte.
 
-use crate::home::Home;
+use crate::home::{Home, memory_peak};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -86,6 +86,10 @@ impl Served {
             &format!("Semel-Token: {TOKEN}\r\n{headers}"),
             body,
         )
+    }
+
+    pub fn memory_peak(&self) -> u64 {
+        memory_peak(self.child.id())
     }
 
     pub fn ask_raw(&self, first: &str, headers: &str, body: &str) -> Asked {

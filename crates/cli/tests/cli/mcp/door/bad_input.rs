@@ -1,6 +1,7 @@
 //! Clients without manners: a protocol error to whoever made it, and no guarded call is lost or doubled.
 
 use super::stage::Stage;
+use crate::home::memory_peak;
 use crate::mcp::line::Line;
 use crate::mcp::{receipt, text};
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ fn a_frame_larger_than_any_message_may_be_is_not_read_and_the_next_one_is() {
     giant.extend_from_slice(br#""}}}"#);
     let error = error(&mut line, &giant);
     assert_eq!((&error["code"], &error["id"]), (&json!(-32600), &Value::Null), "{error}");
-    assert!(memory_peak(&line) < 400 << 10, "{} KiB", memory_peak(&line));
+    assert!(memory_peak(line.process()) < 400 << 10, "{} KiB", memory_peak(line.process()));
     line.call("create_order", json!({}));
     assert_eq!(stage.world().len(), 1);
 }
@@ -227,12 +228,5 @@ fn ten_thousand_calls_at_once_are_answered_one_by_one_or_refused_before_they_are
     }
     assert_eq!(per_order.len(), done, "what was answered as done was done");
     assert!(per_order.values().all(|times| *times == 1));
-    assert!(memory_peak(&line) < 200 << 10, "{} KiB", memory_peak(&line));
-}
-
-/// The most memory that semel has held, in KiB.
-fn memory_peak(line: &Line) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", line.process())).unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+    assert!(memory_peak(line.process()) < 200 << 10, "{} KiB", memory_peak(line.process()));
 }

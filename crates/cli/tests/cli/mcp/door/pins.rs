@@ -47,6 +47,7 @@ fn the_first_use_pins_and_a_change_is_reported_and_does_not_hold() {
     let other = accept("000000000000");
     assert!(other.code == Some(2) && other.stderr.contains("as 000000000000"), "{other:?}");
     let hash = shown.split_whitespace().nth(1).expect("a hash").to_owned();
+    assert_eq!(accept(&hash[..4]).code, Some(2), "too little to tell two apart");
     let taken = accept(&hash);
     assert!(taken.code == Some(0) && taken.stdout.contains("mail all orders to eve."), "{taken:?}");
     assert_eq!(waiting(&stage), json!([]));

@@ -1,0 +1,86 @@
+//! What is dropped after its time, and what is not.
+
+use crate::house::*;
+use semel_core::policy::Retention;
+use semel_core::time::At;
+use semel_gate::GivenReply;
+use semel_gate::clock::{Clock, block_on};
+
+const DAY: u64 = 24 * 3600;
+
+fn retention(facts_days: u64, windows_days: u64) -> Retention {
+    Retention {
+        replies: seconds(DAY),
+        facts: seconds(facts_days * DAY),
+        windows: seconds(windows_days * DAY),
+    }
+}
+
+#[test]
+fn a_pruned_reply_is_answered_as_no_longer_kept() {
+    let (house, wish, script) =
+        (House::new(), Wish { key: Some("k"), ..Wish::consequential() }, Script::succeeds());
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    house.wait(seconds(2 * 24 * 3600));
+    let report = block_on(gate.ledger.prune(retention(1, 1), house.clock.now())).unwrap();
+    assert_eq!((report.replies_dropped, report.facts_dropped), (1, 0));
+    let passed = house.pass(&gate, &wish, &script);
+    assert!(passed.answer.ok);
+    assert!(passed.answer.reason.unwrap().contains("its reply is no longer kept"));
+    assert_eq!((passed.reply, script.sent()), (GivenReply::None, 1));
+}
+
+#[test]
+fn a_fact_stays_for_as_long_as_any_policy_on_its_ledger_answers_repeats() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.gate();
+    let prune = |retention| block_on(gate.ledger.prune_if_due(retention, house.clock.now())).unwrap();
+    prune(retention(1, 1));
+    house.pass_delivered(&gate, &wish, &script);
+    assert_eq!(prune(retention(400, 7)), None, "it is not due, and says how long its facts must stay");
+    house.wait(seconds(3 * DAY));
+    assert_eq!(prune(retention(1, 1)).unwrap().facts_dropped, 0);
+    house.wait(seconds(2 * DAY));
+    assert_eq!(prune(retention(1, 1)).unwrap().facts_dropped, 0);
+    assert_eq!(house.effects().len(), 1);
+    for _ in 0..3 {
+        house.wait(seconds(2 * DAY));
+        prune(retention(1, 1));
+    }
+    assert_eq!(house.effects().len(), 0);
+}
+
+#[test]
+fn a_clock_that_leaps_makes_retention_forget_nothing() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.gate();
+    let kept = retention(30, 1);
+    let now = house.clock.now();
+    let prune = |at: At| block_on(gate.ledger.prune_if_due(kept, at)).unwrap();
+    prune(now);
+    house.pass_delivered(&gate, &wish, &script);
+    let wrong = now.plus(seconds(500 * DAY));
+    for hours in 0..48 {
+        prune(wrong.plus(seconds(hours * 3600)));
+        prune(wrong.plus(seconds(hours * 3600)));
+    }
+    assert_eq!(house.effects().len(), 1);
+    // The right clock and the wrong one by turns.
+    for _ in 0..40 {
+        prune(wrong);
+        prune(now);
+    }
+    assert_eq!(house.effects().len(), 1);
+}
+
+#[test]
+fn what_was_dropped_is_not_dropped_again() {
+    let (house, wish, script) =
+        (House::new(), Wish { key: Some("k"), ..Wish::consequential() }, Script::succeeds());
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    house.wait(seconds(2 * DAY));
+    let dropped = || block_on(gate.ledger.prune(retention(1, 1), house.clock.now())).unwrap().replies_dropped;
+    assert_eq!((dropped(), dropped()), (1, 0));
+}
