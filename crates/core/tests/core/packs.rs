@@ -81,6 +81,8 @@ const CALLS: &[(&str, &str)] = &[
     ("save_issue", r#"{"team": "t", "title": "x"}"#),
     ("linear_createIssue", r#"{"teamId": "t", "title": "x"}"#),
     ("linear_create_issue", r#"{"teamId": "t", "title": "x"}"#),
+    ("linear_createIssue", r#"{"teamId": "t", "parentId": "p", "title": "x"}"#),
+    ("linear_create_issue", r#"{"teamId": "t", "parentId": "p", "title": "x"}"#),
     ("API-post-page", r#"{"parent": {"page_id": "p"}, "properties": {}}"#),
     ("API-post-page", r#"{"parent": {"data_source_id": "d"}, "properties": {}}"#),
     ("edit_file", r#"{"dryRun": true}"#),
@@ -605,6 +607,20 @@ fn saving_in_linear_creates_only_without_an_id() {
     let class = |args: &str| rule(policy("linear"), "mcp:linear/save_issue", args).class;
     assert_eq!(class(r#"{"team": "t", "title": "x"}"#), Class::Consequential);
     assert_eq!(class(r#"{"id": "LIN-1", "title": "x"}"#), Class::Convergent);
+}
+
+#[test]
+fn each_story_in_linear_may_have_a_task_of_the_same_name() {
+    for (tool, team) in [("save_issue", "team"), ("create_issue", "team"), ("linear_createIssue", "teamId")] {
+        let key = |rest: &str| {
+            let args = format!(r#"{{"{team}": "t", "title": "x"{rest}}}"#);
+            let rule = rule(policy("linear"), &format!("mcp:linear/{tool}"), &args);
+            rule.sorting.key.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(key(""), [format!("args.{team}"), "args.title".to_owned()]);
+        let child = [format!("args.{team}"), "args.parentId".to_owned(), "args.title".to_owned()];
+        assert_eq!(key(r#", "parentId": "p""#), child);
+    }
 }
 
 #[test]

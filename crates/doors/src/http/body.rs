@@ -1,5 +1,6 @@
 //! Bodies: read whole within a limit, or given on as they come.
 
+use super::server::Share;
 use super::server::departure::{Departure, Departures};
 use axum::body::Body as Boxed;
 use bytes::{Bytes, BytesMut};
@@ -98,20 +99,19 @@ where
     }
 }
 
+/// A request's place among all, and among those of whoever asks.
+type Place = (Option<OwnedSemaphorePermit>, Option<Share>);
+
 /// A body that holds its request's place in the count until its end, and tells its connection of that end.
 #[derive(Debug)]
 pub struct Held {
     body: Boxed,
-    _place: Option<OwnedSemaphorePermit>,
+    _place: Place,
     end: RefCell<Option<(Departure, Departures)>>,
 }
 
 impl Held {
-    pub fn new(
-        body: Boxed,
-        place: Option<OwnedSemaphorePermit>,
-        end: Option<(Departure, Departures)>,
-    ) -> Held {
+    pub fn new(body: Boxed, place: Place, end: Option<(Departure, Departures)>) -> Held {
         Held { body, _place: place, end: RefCell::new(end) }
     }
 

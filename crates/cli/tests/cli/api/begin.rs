@@ -208,31 +208,40 @@ fn a_doubt_is_cleared_by_the_probe_of_its_rule() {
     assert_eq!(bank.heard().last().expect("it was asked").what(), "GET /charges?customer=ann");
 }
 
-/// They wait for just that.
+/// They wait for just that. And one holder's crowd leaves room for the others.
 #[test]
-fn a_crowd_that_waits_does_not_keep_the_settlement_out() {
+fn a_crowd_that_waits_keeps_neither_the_settlement_nor_others_out() {
     let home = Home::new();
-    let token = agent(&home);
-    // Room for sixteen connections, of which fifteen may have a request.
+    let (ann, bob) = (token(&home, "agent", "local", "ann"), token(&home, "agent", "local", "bob"));
+    // Room for sixteen connections, of which fifteen may have a request, and twelve one of the same holder.
     let served = Served::start_with_files(&home, "", 160);
-    let client = Client::new(&served, &token);
-    let claim = client.claim(charge("ann"));
     let mut wish = charge("ann");
     wish["wait"] = json!("60s");
-    let begin = || {
-        let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
-        served.ask_raw("POST /api/v1/begin HTTP/1.1", &headers, &wish.to_string())
+    let crowd = |token: &str, size: usize| {
+        let client = Client::new(&served, token);
+        let begin = || {
+            let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+            served.ask_raw("POST /api/v1/begin HTTP/1.1", &headers, &wish.to_string())
+        };
+        let mut waiting: Vec<_> = (1..size).map(|_| begin()).collect();
+        // Which of two comes last is not known; one of them is the first that is refused.
+        home.wait_until("there is no room", || {
+            let refused = client.get("/effects").status == 503;
+            if !refused && waiting.len() < size {
+                waiting.push(begin());
+            }
+            refused
+        });
+        waiting
     };
-    let mut waiting: Vec<_> = (0..14).map(|_| begin()).collect();
-    // Which of two comes last is not known; one of them is the first that is refused.
-    home.wait_until("there is no room", || {
-        let refused = client.get("/effects").status == 503;
-        if !refused && waiting.len() < 15 {
-            waiting.push(begin());
-        }
-        refused
-    });
-    assert_eq!(client.settle(&claim, "applied", json!({"id": "ch_1"})).status, 200);
+    let clients = [Client::new(&served, &ann), Client::new(&served, &bob)];
+    let claims = clients.each_ref().map(|client| client.claim(charge("ann")));
+    let mut waiting = crowd(&ann, 12);
+    assert_eq!(clients[1].get("/effects").status, 200, "there is room for others");
+    waiting.extend(crowd(&bob, 3));
+    for (client, claim) in clients.iter().zip(&claims) {
+        assert_eq!(client.settle(claim, "applied", json!({"id": "ch_1"})).status, 200);
+    }
     assert!(waiting.into_iter().all(|asked| asked.answer().status == 200));
 }
 

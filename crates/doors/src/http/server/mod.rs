@@ -12,6 +12,7 @@ mod keyring;
 mod problem;
 mod revocable;
 mod room;
+mod shares;
 
 pub use caller::caller;
 pub use credential::{Credential, Holder, LOCAL, is_no_credential, shown};
@@ -20,6 +21,7 @@ pub use front::{Front, OWN_TOKEN};
 pub use keyring::{Keyring, ReadTokens, Token};
 pub use problem::problem;
 pub use room::Room;
+pub use shares::Share;
 
 use crate::http::body::Held;
 use axum::body::Body;
@@ -31,6 +33,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use shares::Shares;
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
@@ -80,6 +83,7 @@ pub struct Load {
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     room: Room,
+    shares: Shares,
     /// Connections that are open; of the places above, one is always kept for the next.
     open: Arc<AtomicUsize>,
 }
@@ -99,6 +103,7 @@ impl Load {
             connections: Arc::new(Semaphore::new(room.connections)),
             requests: Arc::new(Semaphore::new(room.requests)),
             room,
+            shares: Shares::of(room.requests),
             open: Arc::default(),
         }
     }
@@ -208,10 +213,9 @@ async fn answer(
     // Whoever asks whether it lives must not be told by a crowd that it does not, and whoever brings what was done must
     // not be kept out by a crowd that waits for just that. There are more connections than requests for them.
     let path = request.uri().path();
-    if permit.is_none() && !front::HEALTH.contains(&path) && path != front::SETTLE {
-        let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once");
-        response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
-        return Ok(response);
+    let always_has_room = front::HEALTH.contains(&path) || path == front::SETTLE;
+    if permit.is_none() && !always_has_room {
+        return Ok(crowded("too many requests at once"));
     }
     let (mut parts, body) = request.into_parts();
     if !is_read_as_sent(&parts.headers) {
@@ -221,9 +225,19 @@ async fn answer(
         return Ok(refused);
     }
     let page = CrossOrigin::of(&parts);
+    let mut share = None;
     let mut response = match served.front.admit(&mut parts).await {
         Ok(_) if page.asks_permission() => page.permission(),
         Ok(revocable) => {
+            // Only what was made for somebody can be revoked.
+            if let (Some(Credential::Holder(holder)), true) = (parts.extensions.get(), revocable.is_some()) {
+                share = served.load.shares.take(holder);
+                if share.is_none() && !always_has_room {
+                    return Ok(crowded(
+                        "too many requests at once with tokens of this name: others need room too",
+                    ));
+                }
+            }
             let large = may_be_large(&parts.headers);
             let request = Request::from_parts(parts, Body::new(body));
             // Boxed, so that a connection without a request is small.
@@ -246,7 +260,14 @@ async fn answer(
     page.may_read(response.headers_mut());
     let departure = response.extensions_mut().remove::<Departure>();
     let end = departure.map(|departure| (departure, departures));
-    Ok(response.map(|body| Body::new(Held::new(body, permit, end))))
+    Ok(response.map(|body| Body::new(Held::new(body, (permit, share), end))))
+}
+
+/// Nothing of the request was looked at, and nothing was sent.
+fn crowded(why: &str) -> Response {
+    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, why);
+    response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
+    response
 }
 
 /// Reading what such a request asks for takes long, and no other connection should wait for that.
