@@ -6,7 +6,7 @@ use super::confirm;
 use super::connection::{Connection, Waiter};
 use super::frame::Frame;
 use super::intent;
-use super::message::{Id, Message};
+use super::message::{Id, MESSAGE_BYTES_MAX, Message};
 use super::own_tools;
 use super::pins;
 use super::render::{self, Around};
@@ -34,14 +34,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 pub type Servers = BTreeMap<String, Arc<Server>>;
 
 #[derive(Debug)]
 pub struct Door {
     pub hall: Arc<Hall>,
+    /// For what is held of calls under way, in KiB: a call is kept until it has its answer.
+    room: Arc<Semaphore>,
 }
+
+/// As much as the largest message takes, so that each call finds room once others have ended.
+const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
 
 /// What happens to a `tools/call`.
 #[derive(Debug)]
@@ -66,6 +71,7 @@ pub struct Guarded {
     waiter: Arc<Waiter>,
     /// Something went to the server on its behalf.
     sent: AtomicBool,
+    _room: OwnedSemaphorePermit,
 }
 
 /// A response, and what is marked once it has reached its caller.
@@ -87,6 +93,7 @@ impl Given {
     /// Nobody takes it any more: whoever comes next need not wait for it.
     pub fn has_left(&self) {
         self.delivery.iter().for_each(Delivery::has_left);
+        self.telling.iter().for_each(Telling::is_given_up);
     }
 }
 
@@ -95,7 +102,7 @@ const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Door {
     pub fn new(hall: Arc<Hall>) -> Door {
-        Door { hall }
+        Door { hall, room: Arc::new(Semaphore::new(ROOM_KIB)) }
     }
 
     /// What becomes of a `tools/call`, given the tools that the server has. Within a runtime.
@@ -125,17 +132,20 @@ impl Door {
             self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
             return Route::Pass;
         }
+        let Some(room) = self.room_for(message) else {
+            return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
+        };
         let Some(waiter) = connection.begins(id, &call.tool, call.progress_token.clone()) else {
-            return Route::Answer(Frame::refusal(
-                id,
-                -32603,
-                "too many calls at once; nothing was sent",
-                None,
-            ));
+            return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
         let sent = AtomicBool::new(false);
-        Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter, sent }))
+        Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter, sent, _room: room }))
+    }
+
+    fn room_for(&self, message: &Message) -> Option<OwnedSemaphorePermit> {
+        let kib = u32::try_from(message.bytes.len().div_ceil(1024)).ok()?;
+        Arc::clone(&self.room).try_acquire_many_owned(kib).ok()
     }
 
     /// Whether a read passes as it came. Where changed definitions are held, one that is not known to be as it was goes
@@ -410,6 +420,11 @@ fn trouble_alone(rule: &Rule, trouble: Trouble) -> Passed {
 
 fn nothing_but(answer: Answer) -> Passed {
     Passed { answer, reply: GivenReply::None, delivery: None }
+}
+
+/// A client that does less at once may call again.
+fn not_now(id: &Id, why: &str) -> Frame {
+    Frame::refusal(id, -32603, why, None)
 }
 
 fn refused(id: &Id, bad: &BadCall) -> Frame {

@@ -79,8 +79,12 @@ impl Tasks {
         }
     }
 
-    fn has_ended(&self, name: &Name) -> bool {
-        self.lock().iter().any(|(known, progress)| known == name && matches!(progress, Progress::Ended(_)))
+    /// What is on record of its end, if the client has not learnt that yet.
+    fn end_of(&self, name: &Name) -> Option<Found> {
+        self.lock().iter().find_map(|(known, progress)| match progress {
+            Progress::Ended(found) if known == name => Some(Found::clone(found)),
+            _ => None,
+        })
     }
 
     /// Its end is recorded.
@@ -101,19 +105,19 @@ impl Tasks {
         }
     }
 
-    /// The client has got its end.
-    fn told(&self, hall: &Arc<Hall>, name: &Name) {
+    /// The client has got its end; what is on record of that.
+    fn told(&self, name: &Name) -> Option<Found> {
         let mut known = self.lock();
-        let Some(at) = known.iter().position(|(known, _)| known == name) else { return };
+        let at = known.iter().position(|(known, _)| known == name)?;
         match std::mem::replace(&mut known[at].1, Progress::Told) {
             Progress::Ended(found) => {
                 known.remove(at);
-                drop(known);
-                mark(hall, Some(*found));
+                return Some(*found);
             }
             Progress::Working(learnt) => learnt.notify_one(),
             Progress::Told => {}
         }
+        None
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(Name, Progress)>> {
@@ -131,12 +135,23 @@ pub struct Telling {
     hall: Arc<Hall>,
     tasks: Arc<Tasks>,
     task: Name,
+    /// There before it leaves: a client may call again the moment it has it.
+    delivery: Option<Delivery>,
 }
 
 impl Telling {
     /// It has left. Within a runtime.
     pub fn has_left(self) {
-        self.tasks.told(&self.hall, &self.task);
+        let found = self.tasks.told(&self.task);
+        match self.delivery {
+            Some(delivery) => delivery.mark(),
+            None => mark(&self.hall, found),
+        }
+    }
+
+    /// Nobody takes it any more: whoever comes next need not wait for it.
+    pub fn is_given_up(&self) {
+        self.delivery.iter().for_each(Delivery::has_left);
     }
 }
 
@@ -191,12 +206,18 @@ impl Question {
         tasks: &Arc<Tasks>,
         answer: Result<&str, &str>,
     ) -> Option<Telling> {
+        let end = tasks.end_of(&self.task);
         let tells = match answer {
             Ok(answer) => self.is_told_end(answer),
             // From a server that does not know an ended task any more nobody can learn more than that.
-            Err(error) => is_unknown(error) && tasks.has_ended(&self.task),
+            Err(error) => is_unknown(error) && end.is_some(),
         };
-        tells.then(|| Telling { hall: Arc::clone(hall), tasks: Arc::clone(tasks), task: self.task })
+        tells.then(|| Telling {
+            hall: Arc::clone(hall),
+            tasks: Arc::clone(tasks),
+            task: self.task,
+            delivery: Delivery::of(hall, end, None),
+        })
     }
 
     /// The result itself is the end, or a state that has it, or that will never have one.

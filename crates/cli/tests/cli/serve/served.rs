@@ -185,6 +185,16 @@ impl Asked {
         head
     }
 
+    /// Whether the first byte of an answer is there.
+    pub fn is_answered(&self) -> bool {
+        let stream = self.reader.get_ref();
+        let waits = |not: bool| stream.set_nonblocking(not).expect("it can be set");
+        waits(true);
+        let is_answered = stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
+        waits(false);
+        is_answered
+    }
+
     /// One chunk of a body; empty at its end.
     pub fn chunk(&mut self) -> String {
         let mut size = String::new();

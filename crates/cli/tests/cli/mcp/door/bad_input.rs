@@ -5,7 +5,7 @@ use crate::home::memory_peak;
 use crate::mcp::line::Line;
 use crate::mcp::{receipt, text};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn next(line: &mut Line) -> Value {
     serde_json::from_slice(&line.read().expect("an answer")).expect("JSON")
@@ -229,4 +229,28 @@ fn ten_thousand_calls_at_once_are_answered_one_by_one_or_refused_before_they_are
     assert_eq!(per_order.len(), done, "what was answered as done was done");
     assert!(per_order.values().all(|times| *times == 1));
     assert!(memory_peak(line.process()) < 200 << 10, "{} KiB", memory_peak(line.process()));
+}
+
+#[test]
+fn large_calls_that_wait_are_few_and_the_others_are_refused_before_they_are_sent() {
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"until": "until"}}));
+    let mut line = stage.open();
+    let large = "x".repeat(30 << 20);
+    let order = |n: usize| json!({"name": "create_order", "arguments": {"order": n}, "_meta": {"x": large}});
+    for n in 0..6 {
+        line.ask("tools/call", order(n));
+    }
+    for _ in 4..6 {
+        let answer = next(&mut line);
+        let said = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(said.contains("too much is under way at once; nothing was sent"), "{said}");
+    }
+    stage.file("until", "");
+    for _ in 0..4 {
+        assert_eq!(receipt(&next(&mut line)["result"])["ok"], true);
+    }
+    assert_eq!(receipt(&line.call_with(order(6)))["ok"], true, "there is room again");
+    let done = stage.world().into_iter().map(|effect| effect["arguments"]["order"].as_u64());
+    assert_eq!(done.collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2, 3, 6].map(Some)));
+    assert_eq!(stage.world().len(), 5);
 }

@@ -115,21 +115,24 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
 
 /// An answer on its way out. The client's next call waits for its mark, or until it is known that there will be none:
 /// the stream that it came by keeps it for a client that comes back.
-struct Parting(Option<Delivery>);
+struct Parting {
+    delivery: Option<Delivery>,
+    telling: Option<Telling>,
+}
 
 impl Parting {
     fn of(given: &Given) -> impl FnOnce() + Send + use<> {
-        let mut parting = Parting(given.delivery.clone());
-        let telling = given.telling.clone();
+        let mut parting = Parting { delivery: given.delivery.clone(), telling: given.telling.clone() };
         move || {
-            parting.0.take().into_iter().for_each(Delivery::mark);
-            telling.into_iter().for_each(Telling::has_left);
+            parting.delivery.take().into_iter().for_each(Delivery::mark);
+            parting.telling.take().into_iter().for_each(Telling::has_left);
         }
     }
 }
 
 impl Drop for Parting {
     fn drop(&mut self) {
-        self.0.iter().for_each(Delivery::has_left);
+        self.delivery.iter().for_each(Delivery::has_left);
+        self.telling.iter().for_each(Telling::is_given_up);
     }
 }
