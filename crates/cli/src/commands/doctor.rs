@@ -9,6 +9,8 @@ use crate::policy_files::{self, Unusable};
 use owo_colors::OwoColorize;
 use rustix::fs::Access;
 use semel_core::effect::State;
+use semel_core::policy::Policy;
+use semel_core::policy::servers::Reach;
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::place::Place;
@@ -253,7 +255,11 @@ fn policy(context: &Context, checks: &mut Checks) {
         Err(error) => return checks.fail("policy", format!("{error:#}"), None),
     };
     let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
-    match policy_files::load(&context.environment, flag) {
+    let loaded = policy_files::load(&context.environment, flag);
+    if let Ok(policy) = &loaded {
+        credentials(context, checks, policy);
+    }
+    match loaded {
         Ok(_) if names.is_empty() => checks.ok("policy", "no semel.toml from here upward: the defaults hold"),
         Ok(policy) if policy.warnings.is_empty() => checks.ok("policy", names.join(", ")),
         Ok(policy) => {
@@ -263,6 +269,34 @@ fn policy(context: &Context, checks: &mut Checks) {
         Err(Unusable::File(error)) => checks.fail("policy", format!("{error:#}"), None),
         Err(Unusable::Content(found)) => {
             checks.fail("policy", format!("{}: {} findings", names.join(", "), found.len()), check);
+        }
+    }
+}
+
+/// What `semel serve` would not start without. Where it is started may know more than where this is asked.
+fn credentials(context: &Context, checks: &mut Checks, policy: &Policy) {
+    let apis = policy.upstreams.iter().map(|(name, api)| (format!("upstream.{name}"), &api.headers_env));
+    let servers = policy.mcp.iter().filter_map(|(name, server)| match &server.reach {
+        Reach::Url { headers_env, .. } => Some((format!("mcp.{name}"), headers_env)),
+        Reach::Command { .. } => None,
+    });
+    let named = apis.chain(servers).flat_map(|(place, headers)| {
+        headers.iter().map(move |(_, variable)| (place.clone(), variable.as_str()))
+    });
+    let secret = policy.serve.webhook.as_ref().and_then(|webhook| webhook.secret_env.as_deref());
+    let named: Vec<_> = named.chain(secret.map(|secret| ("serve.webhook".to_owned(), secret))).collect();
+    let missing: Vec<String> = named
+        .iter()
+        .filter_map(|(place, variable)| {
+            Some(format!("{place}: {:#}", context.environment.variable(variable).err()?))
+        })
+        .collect();
+    match (named.is_empty(), missing.is_empty()) {
+        (true, _) => {}
+        (false, true) => checks.ok("credentials", format!("{} in the environment", named.len())),
+        (false, false) => {
+            let hint = "semel serve needs them in its own environment; without them it does not start";
+            checks.warn("credentials", missing.join("; "), hint);
         }
     }
 }

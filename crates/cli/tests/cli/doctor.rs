@@ -1,4 +1,4 @@
-use crate::home::Home;
+use crate::home::{Home, Ran};
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -43,4 +43,26 @@ fn a_doctor_names_what_is_wrong_and_what_to_do() {
     let ran = home.semel(["doctor"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stdout.contains("semel policy check"), "{ran:?}");
+}
+
+#[test]
+fn a_doctor_says_which_credentials_are_not_there() {
+    let home = Home::new();
+    home.file(
+        "semel.toml",
+        "[upstream.bank]\nurl = \"http://127.0.0.1:1\"\nheaders_env = { Authorization = \"BANK_KEY\" }\n\
+         [mcp.notes]\nurl = \"http://127.0.0.1:1\"\nheaders_env = { Authorization = \"NOTES_KEY\" }\n",
+    );
+    let credentials = |set: &[(&str, &str)]| {
+        let ran = Ran::of(home.command(["doctor"]).envs(set.iter().copied()).output().expect("it starts"));
+        let told = ran.stdout.lines().find(|line| line.contains("credentials")).map(str::to_owned);
+        (ran.code, told.unwrap_or_else(|| panic!("{ran:?}")))
+    };
+    let (code, told) = credentials(&[("BANK_KEY", "Bearer x")]);
+    assert!(told.starts_with("warn") && told.contains("mcp.notes: ") && told.contains("NOTES_KEY"), "{told}");
+    assert!(code == Some(0) && !told.contains("BANK_KEY"), "{told}");
+    let serve = Ran::of(home.command(["serve", "--listen", "127.0.0.1:0"]).output().expect("it starts"));
+    assert!(serve.code != Some(0) && serve.stderr.contains("_KEY is not set"), "{serve:?}");
+    let (_, told) = credentials(&[("BANK_KEY", "Bearer x"), ("NOTES_KEY", "Bearer y")]);
+    assert!(told.starts_with("ok"), "{told}");
 }
