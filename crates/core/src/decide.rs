@@ -139,7 +139,7 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
 /// whoever wants it; the success before it answers those who want that, and another repeat needs its own leave.
 pub fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Option<Decision> {
     let Occurrence { number, reason, before, by_leave, .. } = &effect.occurrence;
-    if let Some((known, replay)) = known_before(effect, intent).filter(|(known, _)| known < number) {
+    if let Some((known, replay)) = known_before(effect, intent, now).filter(|(known, _)| known < number) {
         return Some(Decision::ReplayEarlier(known, replay));
     }
     let (State::NotApplied(_), Some(before)) = (&effect.state, before) else { return None };
@@ -158,15 +158,25 @@ pub fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: 
 }
 
 /// Which effect of the record this very call was, if the newest one knows of it: by its reason, or by the model's id for it.
-fn known_before(effect: &Effect, intent: &Intent) -> Option<(u32, Replay)> {
+fn known_before(effect: &Effect, intent: &Intent, now: At) -> Option<(u32, Replay)> {
     let Occurrence { earlier, calls, .. } = &effect.occurrence;
     if let Some(reason) = &intent.again {
         let (number, _) = earlier.iter().find(|(_, known)| known == reason)?;
         return Some((*number, Replay::SameOccurrence));
     }
-    let mark = CallMark::of(intent.call_id.as_ref()?, &intent.marks);
+    let id = intent.call_id.as_ref().filter(|id| still_means_it(id, effect.opened_at, now))?;
+    let mark = CallMark::of(id, &intent.marks);
     let (number, _) = calls.iter().find(|(_, known)| *known == mark)?;
     Some((*number, Replay::Reissue))
+}
+
+/// A transport repeats itself within minutes, and an agent that starts again from where it was may do so after days. But
+/// an id that is a mere count, as some agents give, begins again with each conversation.
+fn still_means_it(call_id: &str, since: At, now: At) -> bool {
+    const TELLING_CHARS: usize = 16;
+    const COUNTED_FOR: std::time::Duration = std::time::Duration::from_secs(3_600);
+    let telling = call_id.chars().filter(char::is_ascii_alphanumeric).count() >= TELLING_CHARS;
+    telling || now < since.plus(COUNTED_FOR)
 }
 
 /// Whether the rule lets this caller repeat for a reason of its own.
@@ -247,7 +257,10 @@ fn applied(
         (Some(reason), _) if own.as_ref() == Some(reason) || adopted(reason) => {
             return Err(Replay::SameOccurrence);
         }
-        (None, Some(id)) if effect.calls().any(|call| call == id) => {
+        (None, Some(id))
+            if effect.calls().any(|call| call == id)
+                && delivered.is_none_or(|delivered| still_means_it(id, delivered, now)) =>
+        {
             return Err(if delivered.is_some() { Replay::Reissue } else { Replay::Undelivered });
         }
         _ => {}

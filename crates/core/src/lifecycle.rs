@@ -472,8 +472,9 @@ fn joined(effect: &Effect, settled: AttemptNo, outcome: &Outcome, at: At) -> Sta
         return applied(at, *evidence, Some(settled), *word, *reply);
     }
     if let Some(earlier) = effect.attempts.iter().find(|attempt| attempt.verdict == Verdict::Applied) {
-        // Its answer came while a newer attempt was in flight and was noted then; the reply was not kept.
-        return applied(at, Evidence::Reported, Some(earlier.number), EffectWord::Updated, Reply::Unknown);
+        // Its answer came while a newer attempt was in flight. It was noted then, and its reply was put where an effect's
+        // reply is: a large one is not there, like one that was dropped.
+        return applied(at, Evidence::Reported, Some(earlier.number), EffectWord::Updated, Reply::Kept);
     }
     let unproven = effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
     match outcome {

@@ -43,6 +43,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             false => probe.quiet,
         };
         match call.upstream.probe(probe, Some(effect)).await {
+            ProbeAnswer::Yes { .. } if !probe.tells_apart(effect) => {
+                let why = "a probe found it, but that may be one that was done before: it does not ask when";
+                Ok(Some(in_doubt(call, found, Some(why.into()))))
+            }
             ProbeAnswer::Yes { reply, word } => {
                 let word = word.unwrap_or(self.word_of(call.rule));
                 let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
@@ -135,6 +139,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// `before = true`: asks first, and skips what is already there.
     async fn already_there<U: Upstream>(&self, call: &mut Call<'_, U>, found: &Found) -> Option<Passed> {
         let probe = probes_before(call)?;
+        // Whoever repeats it on purpose knows that it is there.
+        let is_known =
+            |effect: &Effect| effect.occurrence.number > 1 || matches!(effect.state, State::Applied(_));
+        if call.intent.again.is_some() && found.effect().is_some_and(is_known) {
+            return None;
+        }
         call.asked_before = true;
         match call.upstream.probe(probe, None).await {
             ProbeAnswer::Yes { reply, .. } => Some(Passed::already_there(found, reply, call.rule)),

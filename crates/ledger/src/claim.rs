@@ -498,11 +498,13 @@ fn reply_after(found: &Found, attempt: AttemptNo, outcome: &Outcome, reply: Opti
     let in_flight = matches!(state, Some(State::InFlight { .. }));
     // The reply of a success is that of the attempt that did it.
     let others = matches!(state, Some(State::Applied(applied)) if applied.by.is_some_and(|by| by != attempt));
+    let has_success =
+        found.effect().is_some_and(|effect| effect.attempts.iter().any(|a| a.verdict == Verdict::Applied));
     match (reply, outcome) {
         (Some(_), Outcome::Applied { .. }) if others => ReplyChange::Keep,
         (None, _) | (_, Outcome::InDoubt { .. }) => ReplyChange::Keep,
-        // A late refusal must not take the place of a success's reply.
-        (Some(_), Outcome::NotApplied { .. }) if !in_flight => ReplyChange::Keep,
+        // A refusal must not take the place of a success's reply.
+        (Some(_), Outcome::NotApplied { .. }) if !in_flight || has_success => ReplyChange::Keep,
         (Some(bytes), _) => ReplyChange::Set(bytes.to_vec()),
     }
 }

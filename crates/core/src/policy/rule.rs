@@ -2,9 +2,10 @@
 
 use crate::class::{Class, Tier};
 use crate::digest::Digest;
+use crate::effect::Effect;
 use crate::identity::Sorting;
 use crate::intent::WINDOW_NAMED;
-use crate::json::{Json, Path};
+use crate::json::{Json, Path, Step};
 use crate::policy::expression::{EvalError, Expression, Template};
 use crate::policy::file::KeyForm;
 use schemars::JsonSchema;
@@ -297,6 +298,18 @@ impl Call {
             Call::Command { argv } => argv.first().map(Template::outline).unwrap_or_default(),
         }
     }
+
+    /// What is filled in.
+    fn templates(&self) -> Vec<&Template> {
+        match self {
+            Call::Mcp { args, .. } => args.iter().map(|(_, template)| template).collect(),
+            Call::Http { url, body, .. } => {
+                let body = body.iter().flat_map(|body| body.members.iter().map(|(_, template)| template));
+                body.chain([url]).collect()
+            }
+            Call::Command { argv } => argv.iter().collect(),
+        }
+    }
 }
 
 /// What a request sends along.
@@ -341,6 +354,21 @@ pub struct Probe {
     /// Ask before the first attempt, and skip what is already there.
     pub before: bool,
 }
+
+impl Probe {
+    /// Whether a yes can only speak of this effect. One that does not ask when may have found an earlier effect of the
+    /// same record.
+    pub fn tells_apart(&self, effect: &Effect) -> bool {
+        let asks_when =
+            |place: &&Path| matches!(place.steps().first(), Some(Step::Member(name)) if name == ATTEMPT);
+        effect.occurrence.number == 1
+            || self.found.iter().any(|found| found.variables().any(|name| name == ATTEMPT))
+            || self.call.templates().iter().any(|template| template.places().iter().any(asks_when))
+    }
+}
+
+/// What a question may say of the attempt that it is about.
+const ATTEMPT: &str = "attempt";
 
 /// It said yes: is it true?
 #[derive(Debug, Clone)]

@@ -142,6 +142,9 @@ fn intent(rule: &Rule, arguments: &Json) -> Intent {
     Intent::of(&ask, rule, &secret()).expect("no key is required")
 }
 
+const CALL: &str = "toolu_0000000000000001";
+const EARLIER_CALL: &str = "toolu_0000000000000000";
+
 impl Scene {
     fn set() -> Scene {
         let rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
@@ -149,9 +152,9 @@ impl Scene {
         effect.occurrence.number = 3;
         effect.occurrence.reason = Some(reason("newest"));
         effect.occurrence.earlier = vec![(2, reason("earlier"))];
-        effect.attempts[0].call_id = Some("call-1".into());
+        effect.attempts[0].call_id = Some(CALL.into());
         let (intent, drifted) = (intent(&rule, &arguments(1)), intent(&rule, &arguments(2)));
-        effect.occurrence.calls = vec![(1, CallMark::of("call-0", &intent.marks))];
+        effect.occurrence.calls = vec![(1, CallMark::of(EARLIER_CALL, &intent.marks))];
         effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED });
         Scene { intent, drifted, rule, effect }
     }
@@ -191,9 +194,9 @@ impl Scene {
         };
         intent.call_id = match case.call_id {
             CallId::None => None,
-            CallId::Same => Some("call-1".into()),
-            CallId::Earlier => Some("call-0".into()),
-            CallId::Other => Some("call-2".into()),
+            CallId::Same => Some(CALL.into()),
+            CallId::Earlier => Some(EARLIER_CALL.into()),
+            CallId::Other => Some("toolu_0000000000000002".into()),
         };
         intent.named_by = if case.caller_key { NamedBy::CallerKey } else { NamedBy::Arguments };
         intent.window = (!case.caller_key).then_some(WINDOW);

@@ -19,9 +19,19 @@ impl House {
     }
 
     fn settle_with(&self, gate: &Arc<TestGate>, taken: &Taken, outcome: Outcome) -> Settled {
+        self.settle_saying(gate, taken, outcome, b"done")
+    }
+
+    fn settle_saying(
+        &self,
+        gate: &Arc<TestGate>,
+        taken: &Taken,
+        outcome: Outcome,
+        reply: &'static [u8],
+    ) -> Settled {
         let (gate, taken) = (Arc::clone(gate), taken.clone());
         let Taken { effect, attempt, nonce, .. } = taken;
-        let sent = Sent { outcome, reply: Some(b"done".to_vec()), data: serde_json::Value::Null };
+        let sent = Sent { outcome, reply: Some(reply.to_vec()), data: serde_json::Value::Null };
         let settlement = Settlement { effect, attempt, nonce, sent, undo: None };
         self.run(async move { gate.settle(settlement).await.expect("the ledger is well") })
     }
@@ -236,6 +246,28 @@ fn after_a_refusal_the_next_claim_is_the_next_attempt_and_the_older_one_is_fence
     let late = recorded(house.settle_with(&gate, &first, success()));
     assert!(late.answer.reason.is_some_and(|reason| reason.contains("duplicate_detected")));
     assert_eq!(house.journaled("duplicate_detected"), 1);
+}
+
+/// It came while a newer attempt was in flight, of which nobody heard again, or nothing good.
+#[test]
+fn the_reply_of_an_older_attempt_is_kept() {
+    for newer in [None, Some(refusal()), Some(unclear())] {
+        let (house, mut wish) = (House::new(), impatient(Wish::keyed(seconds(24 * 3600))));
+        wish.rule.timeout = Some(seconds(60));
+        let gate = house.gate();
+        let first = taken(house.begin(&gate, &wish, 7));
+        house.wait(seconds(61));
+        let second = taken(house.begin(&gate, &wish, 8));
+        assert_eq!((second.effect, second.attempt.0), (first.effect, 2));
+        house.settle_saying(&gate, &first, success(), b"charge 1");
+        match newer.clone() {
+            Some(outcome) => drop(house.settle_saying(&gate, &second, outcome, b"no")),
+            None => house.wait(seconds(61)),
+        }
+        let next = answered(house.begin(&gate, &wish, 9));
+        assert_eq!(next.reply, GivenReply::Recorded(b"charge 1".to_vec()), "{newer:?}");
+        assert_eq!((next.answer.ok, next.answer.outcome), (true, OutcomeWord::Replayed), "{newer:?}");
+    }
 }
 
 #[test]

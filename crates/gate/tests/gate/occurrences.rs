@@ -1,13 +1,15 @@
 //! Which effect of its record a call is: repeats on purpose, calls that a transport repeats, and repeats that failed.
 
 use crate::house::*;
-use semel_core::answer::{Code, OutcomeWord};
+use semel_core::answer::{Code, EffectWord, OutcomeWord};
 use semel_core::class::Class;
 use semel_core::effect::Ruling;
 use semel_core::ids::Reason;
 use semel_core::intent::AskedBy;
+use semel_core::policy::expression::Expression;
 use semel_core::policy::rule::Again;
 use semel_gate::clock::Clock;
+use semel_gate::upstream::ProbeAnswer;
 use std::sync::Arc;
 
 /// Repeats for these reasons in turn, each with what it gets and how often anything was sent by then.
@@ -320,4 +322,49 @@ fn a_success_that_was_disproved_later_answers_nobody_any_more() {
     let plain = house.pass(&gate, &wish, &script);
     assert_eq!((code(&plain), plain.answer.effect_id), (Some(Code::Refuted), done.answer.effect_id));
     assert_eq!(script.sent(), 2);
+}
+
+/// It found the first one, which was there all along.
+#[test]
+fn a_yes_that_may_speak_of_an_earlier_effect_leaves_the_doubt() {
+    for (found, clears) in [(None, false), (Some("resp.at >= attempt.started"), true)] {
+        let (house, mut wish) = (House::new(), Wish::probed());
+        wish.rule.probe.as_mut().expect("it is probed").found =
+            found.map(|found| Expression::compile(found).expect("CEL"));
+        let script = Script::answers([success(), unclear()]).probes([yes(), yes()]);
+        let gate = house.gate();
+        house.pass_delivered(&gate, &wish, &script);
+        let again = house.pass(&gate, &wish.again("one more"), &script);
+        assert_eq!((again.answer.ok, script.sent()), (clears, 2), "{found:?}");
+        assert_eq!(code(&again).is_none(), clears, "{found:?}");
+    }
+}
+
+/// Whoever repeats it on purpose knows that it is there.
+#[test]
+fn a_probe_that_goes_before_does_not_stand_against_a_deliberate_repeat() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.probe.as_mut().expect("it is probed").before = true;
+    let script = Script::succeeds().probes([ProbeAnswer::No, yes(), yes()]);
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    assert_repeats(&house, (&gate, &wish, &script), &[("one more", OutcomeWord::Ran, 2)]);
+    let other = house.pass(&gate, &wish.with_arguments(r#"{"n": 2}"#).again("not the first?"), &script);
+    assert_eq!((other.answer.effect, script.sent()), (EffectWord::Noop, 2), "semel did not do that one");
+}
+
+/// Some agents count their calls, from the beginning in each conversation.
+#[test]
+fn a_call_id_that_is_a_count_means_the_same_call_for_an_hour() {
+    for (id, runs) in [("call_0", true), ("toolu_01A09q90qw90lq917835lq9", false)] {
+        let (house, mut wish, script) = (House::new(), Wish::of(Class::Act), Script::succeeds());
+        wish.call_id = Some(id);
+        let gate = house.gate();
+        house.pass_delivered(&gate, &wish, &script);
+        let again = house.pass_delivered(&gate, &wish, &script);
+        assert_eq!((again.answer.outcome, script.sent()), (OutcomeWord::Replayed, 1), "{id}");
+        house.wait(seconds(24 * 3600));
+        house.pass_delivered(&gate, &wish, &script);
+        assert_eq!(script.sent() == 2, runs, "{id}");
+    }
 }

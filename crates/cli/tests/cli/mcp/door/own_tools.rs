@@ -68,6 +68,24 @@ fn an_agent_settles_a_doubt_where_the_rule_lets_it() {
     }
 }
 
+/// What was not there when the agent looked may be there in a moment.
+#[test]
+fn a_call_that_the_server_still_works_on_is_not_reported_as_not_done() {
+    let stage = Stage::with_calls(&TOOLS, json!({"create_order": {"until": "until"}}))
+        .rule("create_order", "class = \"consequential\"\nrulings = \"agent\"\ntimeout = \"200ms\"");
+    let mut line = stage.open();
+    let doubt = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!(receipt(&doubt)["code"], "in_doubt", "{doubt}");
+    let id = receipt(&doubt)["effect_id"].as_str().expect("an effect");
+    let refused = line.call("semel_report", report(id, false));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(text(&refused).contains("still works on it"), "{refused}");
+    stage.file("until", "");
+    stage.wait_until("its answer is recorded", || stage.recorded()[0]["state"] == "applied");
+    let next = line.call("create_order", json!({"order": "1001"}));
+    assert_eq!((&receipt(&next)["outcome"], stage.world().len()), (&json!("replayed"), 1), "{next}");
+}
+
 #[test]
 fn an_agent_settles_nothing_where_the_rule_leaves_it_to_a_person() {
     let stage = Stage::with_calls(&TOOLS, doubtful());
