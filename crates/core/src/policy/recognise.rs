@@ -47,8 +47,9 @@ fn by_tool(server: &str, tool: &str, annotations: Annotations, trusted: bool) ->
     let write = write_verb(&words);
     if annotations.read_only == Some(true) {
         match write {
-            // A server that is not trusted can vouch for a neutral name, not against a name that says otherwise.
-            Some(_) if !trusted => {}
+            // A server that is not trusted can vouch for a name that may be a question, not against one that says
+            // otherwise.
+            Some(_) if !trusted && !may_ask(&words) => {}
             _ => return (Class::Read, "the tool says readOnlyHint: true".to_owned()),
         }
     } else if annotations.read_only.is_none()
@@ -138,6 +139,20 @@ fn follows(name: &[String], at: usize) -> bool {
     }
 }
 
+/// Whether the name may be a question about what a change did, or about what it is named after: `deploy_status`,
+/// `comment_list`. Every word of change in it has to be a thing as well: `update_status` and `create_list` are none.
+fn may_ask(name: &[String]) -> bool {
+    let Some((last, before)) = name.split_last() else { return false };
+    let how = ASKS_HOW.contains(&last.as_str());
+    let is_no_thing = |word: &str| {
+        let verb = CONSEQUENTIAL.contains(&word) || CHANGE.contains(&word) || CHANGE_OR_THING.contains(&word);
+        word == "change" || (verb && !(how && PROCESSES.contains(&word)))
+    };
+    let words = || before.iter().map(String::as_str);
+    (how || ASKS_WHAT.contains(&last.as_str()))
+        && !words().any(|word| CONJUNCTIONS.contains(&word) || is_no_thing(word))
+}
+
 /// `compare_and_…`: a second verb that no table knows might do anything. Two plurals are two things.
 fn joins_an_unknown_verb(name: &[String]) -> bool {
     (1..name.len()).any(|at| {
@@ -188,7 +203,7 @@ fn write_verb(words: &[String]) -> Option<(&str, bool)> {
         let rest = &words[at + 1..];
         // After a verb the same words are nouns: `get_order`, `delete_send`, until `and` begins another verb. So they
         // are before one: `alert_policy_get`.
-        let verb = spoken == Spoken::Nothing && !verb_follows(&words[at..]);
+        let verb = spoken == Spoken::Nothing && !verb_follows(&words[at..]) && !moves_within(words, at);
         let consequential = (CONSEQUENTIAL.contains(&word) && spoken != Spoken::Change)
             || (CONSEQUENTIAL_LEADING.contains(&word) && verb)
             || (spoken == Spoken::Nothing && starts_something(word, rest));
@@ -217,6 +232,17 @@ fn verb_follows(clause: &[String]) -> bool {
     let end = clause.iter().position(|word| CONJUNCTIONS.contains(&word.as_str())).unwrap_or(clause.len());
     let plain = |at: usize| at < end && PLAIN_VERBS.contains(&clause[at].as_str());
     end > 1 && (plain(1) || plain(end - 1))
+}
+
+/// `go_forward` forwards nothing to anybody, and `launch_browser` brings nothing before the public.
+fn moves_within(words: &[String], at: usize) -> bool {
+    let before = at.checked_sub(1).map_or("", |before| words[before].as_str());
+    let is_program = || words[at + 1..].iter().any(|word| PROGRAMS.contains(&word.as_str()));
+    match words[at].as_str() {
+        "forward" => ["go", "step", "fast"].contains(&before),
+        "launch" => is_program(),
+        _ => false,
+    }
 }
 
 /// Verbs that say little, with an object that says all: `process_refund`, `run_pipeline`, `add_comment`.
@@ -282,6 +308,57 @@ const STATES: &[&str] = &[
     "connectivity",
     "prerequisites",
 ];
+
+/// Words at the end of a name that ask how something goes or went. They make a read only together with `readOnlyHint`.
+const ASKS_HOW: &[&str] = &[
+    "status",
+    "state",
+    "progress",
+    "history",
+    "tracking",
+    "availability",
+    "count",
+    "info",
+    "details",
+    "stats",
+    "statistics",
+    "metrics",
+];
+
+/// The same, of what there is. After `upload` and `sync` they may be what is changed.
+const ASKS_WHAT: &[&str] = &[
+    "list",
+    "log",
+    "logs",
+    "summary",
+    "preview",
+    "search",
+    "schema",
+    "version",
+    "balance",
+    "screenshot",
+    "snapshot",
+];
+
+/// Verbs of change that are also names of what goes on: `sync_status`.
+const PROCESSES: &[&str] = &[
+    "deploy",
+    "redeploy",
+    "rollback",
+    "sync",
+    "install",
+    "upload",
+    "migrate",
+    "lock",
+    "restart",
+    "reboot",
+    "restore",
+    "provision",
+];
+
+/// What is launched on one's own machine, and again once it was closed.
+const PROGRAMS: &[&str] =
+    &["browser", "app", "application", "program", "process", "emulator", "simulator", "debugger", "terminal"];
 
 /// Money, messages, publications, creations, bookings, deployments: verbs wherever they stand.
 const CONSEQUENTIAL: &[&str] = &[
@@ -623,7 +700,8 @@ mod tests {
                  get_and_book issue_create invite_user schedule_meeting create_or_update_file message_user \
                  submit_order release_build process_refund execute_trade finalize_invoice place_order \
                  run_pipeline rerun_workflow add_comment add_issue_comment reinvite_member \
-                 duplicate_campaign make_call share_list order_create \
+                 duplicate_campaign make_call launch_campaign forward_email email_forward \
+                 deploy_status refund_status comment_list capture_screenshot share_list order_create \
                  charge_customer_get_receipt post_message_get_link",
             ),
             (
@@ -634,6 +712,7 @@ mod tests {
                  puppeteer_evaluate mark_as_read add_numbers update_issue sequentialthinking \
                  read_and_ack compare_and_frobnicate compare_and_swap fetch_and_increment reset_get_counter toggle_list_view \
                  refresh_search_index watch_list check_in_guest check_item get_update_user get_lock \
+                 go_forward launch_browser launch_app_on_simulator \
                  delete_send update_broadcast call_api message_delete get_del approve_list git_fetch 工具",
             ),
         ];
@@ -680,6 +759,27 @@ mod tests {
         assert_eq!(hint("send_message", Some(true), None, true), Class::Read);
         assert_eq!(hint("store_value", None, Some(true), false), Class::Act);
         assert_eq!(hint("store_value", None, Some(true), true), Class::Convergent);
+    }
+
+    #[test]
+    fn a_hint_is_believed_of_a_name_that_may_ask() {
+        let of = |tool: &str| {
+            let annotations = Annotations { read_only: Some(true), ..Annotations::default() };
+            class(&format!("mcp:s/{tool}"), annotations, false).0
+        };
+        let asks = "deploy_status refund_status transfer_status email_status comment_list message_count \
+                    capture_screenshot trade_history order_tracking book_availability run_job_status build_status \
+                    invoice_preview deployStatus sync_status purchase-details";
+        for name in asks.split_whitespace() {
+            assert_eq!(of(name), Class::Read, "{name}");
+        }
+        let changes = "send_status send_summary create_list create_snapshot update_status set_state change_status \
+                       clear_history delete_logs upload_screenshot sync_list deploy_preview restore_snapshot \
+                       publish_list reset_count post_and_list charge_status_update submit_info edit_details \
+                       refund_payment message_user deploy_service write_log";
+        for name in changes.split_whitespace() {
+            assert_ne!(of(name), Class::Read, "{name}");
+        }
     }
 
     #[test]
