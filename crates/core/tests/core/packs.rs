@@ -3,7 +3,7 @@
 
 use semel_core::class::{Class, Tier};
 use semel_core::json::{Json, Path, Step, parse};
-use semel_core::policy::rule::{Call, Inject, InjectInto, Origin, Rule};
+use semel_core::policy::rule::{Call, Inject, InjectInto, Origin, Rule, Rulings};
 use semel_core::policy::{ActionFacts, Annotations, Policy, PolicyFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -633,7 +633,7 @@ fn an_explanation_names_the_server_that_would_be_asked() {
 }
 
 #[test]
-fn a_mail_is_its_recipients_and_subject_unless_it_is_a_reply() {
+fn a_mail_is_its_recipients_and_subject_unless_its_text_is_what_matters() {
     let resend = policy("resend");
     let key = |subject: &str| {
         let args =
@@ -645,8 +645,41 @@ fn a_mail_is_its_recipients_and_subject_unless_it_is_a_reply() {
     assert_eq!(key("Results: ready"), ["args.to", "args.subject"]);
     let tier = rule(resend, "mcp:resend/send-email", r#"{"to": ["a@b.c"], "subject": "Hello"}"#).tier();
     assert_eq!(tier, Tier::Keyed);
-    for reply in ["Re: Your invoice", "RE:x", "AW: x", "Fwd: x"] {
-        assert!(key(reply).is_empty(), "{reply}: the text tells two replies apart");
+    let told_apart_by_text =
+        ["Re: Your invoice", "RE:x", "AW: x", "Fwd: x", "Your verification code", "Daily report", "Reset it"];
+    for subject in told_apart_by_text {
+        assert!(key(subject).is_empty(), "{subject}: the text tells two of them apart");
+    }
+}
+
+#[test]
+fn over_mcp_a_mail_of_resend_is_known_for_as_long_as_over_http() {
+    let resend = policy("resend");
+    for subject in ["Your invoice", "Your verification code"] {
+        let mail = format!(r#"{{"to": ["a@b.c"], "subject": "{subject}"}}"#);
+        let by_mcp = rule(resend, "mcp:resend/send-email", &mail);
+        let by_http = resend.rule_for(&ActionFacts::new(
+            "http:POST api.resend.com/emails",
+            &parse(&format!(r#"{{"body": {mail}}}"#)).expect("a request"),
+        ));
+        assert_eq!(by_mcp.window, by_http.window, "{subject}");
+        assert!(by_mcp.window.is_some(), "{subject}");
+    }
+    assert!(rule(resend, "mcp:resend/send-batch-emails", r#"{"emails": []}"#).sorting.key.is_empty());
+}
+
+#[test]
+fn files_may_be_pushed_back_to_what_they_were() {
+    let class = |tool: &str| rule(policy("github"), &format!("mcp:github/{tool}"), "{}").class;
+    assert_eq!((class("push_files"), class("delete_file")), (Class::Act, Class::Act));
+    assert_eq!(class("create_or_update_file"), Class::Consequential);
+}
+
+#[test]
+fn whoever_looks_at_the_page_may_say_whether_a_click_was_made() {
+    for tool in ["browser_click", "browser_press_key", "browser_evaluate"] {
+        let rule = rule(policy("playwright"), &format!("mcp:playwright/{tool}"), "{}");
+        assert_eq!((rule.class, rule.rulings), (Class::Act, Rulings::Agent), "{tool}");
     }
 }
 
