@@ -1,5 +1,6 @@
 //! What a server's answer to `tools/call` means: one table, and which line of it applied.
 
+use super::afterwards;
 use super::members::Members;
 use super::message::{Message, text};
 use semel_core::class::Class;
@@ -95,33 +96,6 @@ const SURELY_LOST: &[&str] = &[
     "network error",
     "fetch failed",
     "unexpected eof",
-];
-
-/// Phrases of something that went wrong after the tool had done its work, or in the middle of it. They too outweigh
-/// words of refusal: what validates its output has an output.
-const AFTERWARDS: &[&str] = &[
-    "output validation",
-    "output schema",
-    "outputschema",
-    "structured content",
-    "structuredcontent",
-    "captured",
-    "succeeded",
-    "successfully",
-    "already charged",
-    "already sent",
-    "already paid",
-    "already done",
-    "traceback",
-    "typeerror",
-    "keyerror",
-    "attributeerror",
-    "indexerror",
-    "nullpointer",
-    "undefined is not",
-    "cannot read propert",
-    "panic",
-    "stack trace",
 ];
 
 /// Words of refusal: whoever says them has looked at the request and not carried it out.
@@ -241,7 +215,8 @@ fn error(body: &str, rule: &Rule) -> Reading {
         return ambiguous_by_rule(&message);
     }
     let lower = message.to_lowercase();
-    let belies = AFTERWARDS.iter().chain(SURELY_LOST).any(|phrase| lower.contains(phrase));
+    let lost = || SURELY_LOST.iter().any(|phrase| lower.contains(phrase));
+    let belies = !afterwards::is_about_arguments(&lower) && (afterwards::said(&lower).is_some() || lost());
     if !belies && code.is_some_and(|code| TURNED_AWAY.contains(&code)) {
         let line = format!("error {}: {message}", code.unwrap_or_default());
         return reading(Meaning::Refused, line);
@@ -299,13 +274,17 @@ fn ambiguous_by_rule(words: &str) -> Reading {
 }
 
 fn by_words(what: &str, words: &str, rule: &Rule) -> Reading {
+    let lower = words.to_lowercase();
+    if afterwards::is_about_arguments(&lower) {
+        return reading(Meaning::Refused, short(words));
+    }
+    let after = afterwards::said(&lower);
     // A code stands after a space, a bracket or at the front alike.
-    let lower: String = format!(" {}", words.to_lowercase())
-        .chars()
-        .map(|c| if c == '(' || c == ':' { ' ' } else { c })
-        .collect();
-    if let Some(phrase) = LOST.iter().chain(AFTERWARDS).find(|phrase| lower.contains(*phrase)) {
-        return reading(Meaning::Ambiguous, format!("{what} that says \"{}\"", phrase.trim()));
+    let lower: String =
+        format!(" {lower}").chars().map(|c| if c == '(' || c == ':' { ' ' } else { c }).collect();
+    let lost = || LOST.iter().find(|phrase| lower.contains(*phrase)).map(|phrase| (*phrase).to_owned());
+    if let Some(phrase) = after.or_else(lost) {
+        return reading(Meaning::Ambiguous, format!("{what} that says \"{}\"", short(&phrase)));
     }
     // Neither says that anybody looked at the request.
     let lower = lower.replace("unexpected", "").replace("unknown error", "");
@@ -471,6 +450,8 @@ mod tests {
                 "HTTP 404",
                 "Error (422): x",
                 "ENOENT: no such file",
+                "Issue was not created: invalid title",
+                "Error executing tool charge: 1 validation error for chargeArguments: timeout is required",
             ] {
                 assert_eq!(meaning(&tool_error(refused), class), Meaning::Refused, "{refused}");
             }
@@ -478,6 +459,12 @@ mod tests {
                 "Output validation error: 'id' is a required property",
                 "KeyError: missing field x",
                 "Payment captured but receipt address is invalid",
+                "Error executing tool charge: 1 validation error for Charge: Input should be a valid integer",
+                "invalid literal for int() with base 10: 'T-17'",
+                "invalid json response body at https://api.x/charges",
+                "list index out of range",
+                "Expecting value: line 1 column 1 (char 0), invalid",
+                "Email was sent, but its folder was not found",
             ] {
                 assert_eq!(meaning(&tool_error(after), class), Meaning::Ambiguous, "{after}");
                 let error = format!(r#""error":{{"code":-32602,"message":"{after}"}}"#);

@@ -3,6 +3,7 @@
 //! In the order in which data flows: `serve` reads a client's messages; `door` routes them; `intent` says what a tool
 //! call means; `upstream` carries it out over a `link`; `classify` reads the answer; `render` writes the response.
 //! Whatever is not a guarded call passes as the bytes that came.
+mod afterwards;
 pub mod call;
 pub mod classify;
 pub mod confirm;

@@ -1,0 +1,259 @@
+//! Errors of something that went wrong after a tool had done its work, or in the middle of it. They outweigh words of
+//! refusal: `Email was sent, but its copy was not found` speaks of a mail that is out.
+
+/// Phrases that say so, in lower case: what validates its output has an output, and what breaks while it reads an answer
+/// has one.
+const PHRASES: &[&str] = &[
+    "output validation",
+    "output schema",
+    "outputschema",
+    "structured content",
+    "structuredcontent",
+    "response validation",
+    "json response",
+    "parse response",
+    "parsing response",
+    "read response",
+    "reading response",
+    "decode response",
+    "decoding response",
+    "while waiting for",
+    "while polling",
+    "after sending",
+    "after posting",
+    "after creating",
+    "captured",
+    "succeeded",
+    "successfully",
+    "already charged",
+    "already sent",
+    "already paid",
+    "already done",
+];
+
+/// What the languages say when a tool's own code breaks. It breaks over the answer of an API as well as over arguments.
+const EXCEPTIONS: &[&str] = &[
+    // Python
+    "traceback",
+    "typeerror",
+    "keyerror",
+    "attributeerror",
+    "indexerror",
+    "invalid literal for",
+    "could not convert string",
+    "expecting value: line",
+    "list index out of range",
+    "string index out of range",
+    "'nonetype' object",
+    "object has no attribute",
+    "object is not subscriptable",
+    // JavaScript
+    "referenceerror",
+    "rangeerror",
+    "undefined is not",
+    "cannot read propert",
+    "is not a function",
+    "is not iterable",
+    "unexpected token <",
+    "unexpected token '<'",
+    "unexpected end of json",
+    "in json at position",
+    // the rest
+    "nullpointer",
+    "panic",
+    "stack trace",
+    "runtime error",
+    "index out of bounds",
+];
+
+/// Words by which a tool says what it has done. `Scheduled`, `uploaded` and `deleted` are left out: in errors they mostly
+/// describe a thing (`the uploaded file`).
+const DONE: &[&str] = &[
+    "sent",
+    "created",
+    "posted",
+    "published",
+    "charged",
+    "paid",
+    "refunded",
+    "processed",
+    "transferred",
+    "placed",
+    "booked",
+    "ordered",
+    "submitted",
+    "deployed",
+    "delivered",
+    "merged",
+    "invited",
+];
+
+/// Words that make of it something that was not done, or that is yet to be done.
+const NOT_DONE: &[&str] = &[
+    "not", "no", "never", "nothing", "none", "neither", "nor", "cannot", "can", "could", "be", "must",
+    "should", "would", "unable", "fails", "failed", "if", "unless", "until", "before", "when", "once", "too",
+    "only", "without", "need", "needs", "invalid", "missing", "required", "requires", "expected", "limit",
+    "maximum", "denied", "declined", "rejected",
+];
+
+/// After a word of [`DONE`] these make it the description of a thing: `the message sent is too long`.
+const OF_THE_THING: &[&str] =
+    &["is", "are", "was", "were", "has", "have", "does", "do", "exceeds", "contains"];
+
+/// What of the error says so. Expects it in lower case, as it came otherwise.
+pub fn said(lower: &str) -> Option<String> {
+    let checked = checked_model(lower);
+    if checked == Some(Model::Arguments) {
+        return None;
+    }
+    let phrase = || PHRASES.iter().chain(EXCEPTIONS).find(|phrase| lower.contains(*phrase));
+    let of_a_model = || checked.map(|_| "a model that is not the tool's arguments".to_owned());
+    phrase().map(|phrase| (*phrase).to_owned()).or_else(of_a_model).or_else(|| done_before_it_failed(lower))
+}
+
+/// Whether these are the words of a framework that looked at the arguments and did not run the tool. They quote the
+/// arguments, which may say anything.
+pub fn is_about_arguments(lower: &str) -> bool {
+    checked_model(lower) == Some(Model::Arguments)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Model {
+    Arguments,
+    Other,
+}
+
+/// Whose shape pydantic complains about. The frameworks of Python check a tool's arguments and what it returns with the
+/// same words, `2 validation errors for NAME`. The official SDK names the arguments of `charge` `chargeArguments`, and
+/// FastMCP `call[charge]`. Any other name is the result's, or a model within the tool.
+fn checked_model(lower: &str) -> Option<Model> {
+    let at = ["validation error for ", "validation errors for "]
+        .iter()
+        .find_map(|phrase| Some((lower.find(phrase)?, lower.find(phrase)? + phrase.len())));
+    let (before, name) = at.map(|(from, to)| (lower[..from].trim(), &lower[to..]))?;
+    let name = name.split_whitespace().next().unwrap_or_default().trim_end_matches(':');
+    // The framework itself speaks first; further in, a tool may quote another one.
+    let before = before.trim_end_matches(|c: char| c.is_ascii_digit()).trim();
+    let tool = before.strip_prefix("error executing tool ").and_then(|rest| rest.strip_suffix(':'));
+    let of_the_sdk = |tool: &str| name.strip_suffix("arguments") == Some(tool);
+    let arguments = match tool {
+        Some(tool) => of_the_sdk(tool) || name.starts_with("call["),
+        None => before.is_empty() && (name.ends_with("arguments") || name.starts_with("call[")),
+    };
+    Some(if arguments { Model::Arguments } else { Model::Other })
+}
+
+/// A clause that says what was done, with something after it: `Created issue #12. Error: label not found`.
+fn done_before_it_failed(lower: &str) -> Option<String> {
+    let text = lower.replace('\u{2019}', "'").replace(" but ", "; ").replace(" however ", "; ");
+    let mut rest = text.trim_end_matches(|c: char| !c.is_alphanumeric());
+    while let Some(end) = rest.find(['.', ',', ';', ':', '!', '\n']) {
+        let clause = &rest[..end];
+        let label = rest[end..].starts_with(':');
+        if says_done(clause, label) {
+            return Some(clause.trim().to_owned());
+        }
+        rest = &rest[end + 1..];
+    }
+    None
+}
+
+/// `label`: a colon follows, and `created:` or `sent at:` is the name of a field.
+fn says_done(clause: &str, label: bool) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '\'';
+    let words: Vec<&str> = clause.split(|c| !is_part(c)).filter(|word| !word.is_empty()).collect();
+    let Some(at) = words.iter().position(|word| DONE.contains(word)) else {
+        return false;
+    };
+    let field = label && (words.len() == 1 || matches!(words.last(), Some(&("at" | "by" | "on"))));
+    let denied = words.iter().any(|word| NOT_DONE.contains(word) || word.ends_with("n't"));
+    let thing = words[at + 1..].iter().any(|word| OF_THE_THING.contains(word));
+    !field && !denied && !thing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_before_it_went_wrong_is_seen() {
+        for after in [
+            "Email was sent, but saving a copy failed: folder not found",
+            "Created issue #12. Error: label 'bug' not found",
+            "payment processed; receipt not found",
+            "Message posted. Warning: pin failed, permission denied",
+            "Order placed; 429 Too Many Requests while fetching order details",
+            "Transaction submitted but receipt not found yet",
+            "Error executing tool send: 3 of 5 messages sent, 2 failed: invalid address",
+            "{\"message\":\"Issue created\",\"errors\":[\"label not found\"]}",
+            "{\"status\":\"sent\",\"error\":\"copy not found\"}",
+            "could not find message after sending: not found",
+            "Rate limit hit while waiting for confirmation of transfer",
+            "Error parsing response: invalid JSON",
+            "SSL: certificate invalid while reading response",
+        ] {
+            assert!(said(&after.to_lowercase()).is_some(), "{after}");
+        }
+    }
+
+    #[test]
+    fn a_plain_refusal_is_none_though_it_has_the_same_words() {
+        for refusal in [
+            "Issue was not created: invalid title",
+            "no mail was sent: recipient not found",
+            "Nothing was sent. Invalid address",
+            "The mail wasn't sent, address not found",
+            "The mail wasn\u{2019}t sent, address not found",
+            "Issue cannot be created: label not found",
+            "The customer must be created first; not found",
+            "Payment could not be processed; card declined",
+            "Only drafts can be sent, message not found",
+            "Unable to get it delivered: unknown recipient",
+            "Too many emails sent today, quota exceeded",
+            "The message sent is too long, bad request",
+            "Submitted form has errors: title is required",
+            "created: invalid date, created_at: invalid date",
+            "sent at: invalid date",
+            "unknown field 'created', not allowed",
+            "Invalid title. Issue not created.",
+            "404 not found: nothing sent.",
+            "Request failed with status code 404. Response: {\"message\":\"Not Found\"}",
+            "Invalid title, so no issue was created",
+        ] {
+            assert_eq!(said(&refusal.to_lowercase()), None, "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_complaint_about_arguments_is_told_from_one_about_the_result() {
+        for (text, arguments) in [
+            (
+                "Error executing tool charge: 1 validation error for chargeArguments\namount\n  Field required",
+                true,
+            ),
+            ("1 validation error for call[charge]\namount\n  Missing required argument", true),
+            (
+                "2 validation errors for call[charge]\nnote\n  Input should be shorter [input_value='was sent, ok']",
+                true,
+            ),
+            ("1 validation error for chargeArguments\namount\n  Input should be a valid integer", true),
+            (
+                "Error executing tool charge: 1 validation error for Charge\namount\n  Input should be a valid integer",
+                false,
+            ),
+            (
+                "Error executing tool charge: 1 validation error for chargeOutput\nresult\n  Field required",
+                false,
+            ),
+            (
+                "Error executing tool charge: 1 validation error for emailArguments\nto\n  Field required",
+                false,
+            ),
+            ("receipt: 1 validation error for emailArguments\nto\n  Field required", false),
+        ] {
+            let lower = text.to_lowercase();
+            assert_eq!(is_about_arguments(&lower), arguments, "{text}");
+            assert_eq!(said(&lower).is_none(), arguments, "{text}");
+        }
+    }
+}
