@@ -250,13 +250,10 @@ fn applied(
     now: At,
     drifted: bool,
 ) -> Result<Decision, Replay> {
-    let Occurrence { number, reason: own, earlier, .. } = &effect.occurrence;
+    let earlier = &effect.occurrence.earlier;
     let delivered = effect.delivered_at;
-    let adopted = |reason: &Reason| earlier.iter().any(|(at, known)| at == number && known == reason);
     match (&intent.again, &intent.call_id) {
-        (Some(reason), _) if own.as_ref() == Some(reason) || adopted(reason) => {
-            return Err(Replay::SameOccurrence);
-        }
+        (Some(reason), _) if effect.occurrence.was_for(reason) => return Err(Replay::SameOccurrence),
         (None, Some(id))
             if effect.calls().any(|call| call == id)
                 && delivered.is_none_or(|delivered| still_means_it(id, delivered, now)) =>

@@ -77,6 +77,14 @@ pub struct Occurrence {
     pub by_leave: bool,
 }
 
+impl Occurrence {
+    /// Whether it was made, or answered for, with this very reason.
+    pub fn was_for(&self, reason: &Reason) -> bool {
+        self.reason.as_ref() == Some(reason)
+            || self.earlier.iter().any(|(number, known)| *number == self.number && known == reason)
+    }
+}
+
 /// What has to be known of a success once the record has gone on, because the next effect may never happen, and then the
 /// success still answers its repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

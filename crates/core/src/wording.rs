@@ -3,7 +3,7 @@
 
 use crate::answer::{Code, Retry, Trouble};
 use crate::class::Class;
-use crate::effect::{Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotAppliedWhy, State};
+use crate::effect::{Applied, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotAppliedWhy, State};
 use crate::identity::quoted_for_a_shell;
 use crate::policy::rule::Again;
 use crate::time::{At, in_words};
@@ -38,6 +38,35 @@ pub fn done_before(effect: &Effect, now: At) -> String {
         text.push_str(&format!(" ({}: {})", ruling.by, ruling.reason.as_str()));
     }
     text
+}
+
+/// The same reason is the same repetition, so that a retried one is safe.
+pub const REASON_USED: &str = "; this reason was used already, and is the same repetition";
+
+/// What a call says otherwise than the one that answers it. None of it was sent.
+pub fn worded_otherwise(paths: &[String]) -> String {
+    /// A sentence for a model; the rest is of the same kind.
+    const NAMED_MAX: usize = 5;
+    if paths.is_empty() {
+        return String::new();
+    }
+    let more = match paths.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = paths[..paths.len().min(NAMED_MAX)].join(", ");
+    format!("; what this call says otherwise was not sent ({named}{more})")
+}
+
+/// Whether it happened, for a list that a model reads.
+pub fn how_applied(effect: &Effect, applied: &Applied) -> String {
+    if crate::lifecycle::duplicates(effect).is_some() {
+        return "HAPPENED TWICE (duplicate_detected): two attempts of it succeeded. Tell the user".into();
+    }
+    match applied.evidence {
+        Evidence::Accepted => "accepted, not confirmed".into(),
+        evidence => format!("done ({})", evidence.word()),
+    }
 }
 
 pub fn why_in_doubt(doubt: &Doubt) -> String {
@@ -144,20 +173,28 @@ pub fn turn_taken(holder: Option<&Effect>) -> Trouble {
     }
 }
 
+/// What drift advises where the earlier call is over. A door that has a way to repeat on purpose names it instead.
+pub const OR_TELL: &str = "Else tell the user which two calls these are.";
+
 pub fn drift(effect: &Effect, paths: Vec<String>) -> Trouble {
     let what = if paths.is_empty() { "its arguments".to_owned() } else { paths.join(", ") };
     let (the_same, temptation) = match effect.facts.caller_key {
         true => ("the same key was used for", " Do not make up another key."),
         false => ("by the fields that its rule goes by, it is the same as", ""),
     };
+    let id = effect.id;
+    let over = matches!(effect.state, State::Applied(_)) && effect.delivered_at.is_some();
+    let meant = match over {
+        true => format!("If you meant the earlier call, use its result ({id}). {OR_TELL}"),
+        false => format!(
+            "Tell the user which two calls these are, and that nobody has the first one's answer yet ({id})."
+        ),
+    };
     Trouble {
         code: Code::Drift,
         what_happened: format!("Not run: {the_same} {}, and this call differs in {what}.", named(effect)),
         is_it_safe_to_retry: Code::Drift.retry(),
-        next_step: format!(
-            "If you meant the earlier call, use its result ({}). Else tell the user which two calls these are.{temptation}",
-            effect.id
-        ),
+        next_step: format!("{meant}{temptation}"),
         human_next_step: format!("semel ledger show {}", effect.id),
         differing: paths,
     }

@@ -285,7 +285,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             // What this call has sent did not happen, or it happened and somebody else has the answer. It is not made
             // again here: the caller decides.
             Decision::Claim(_) if has_sent && found.effect().is_some() => {
-                Ok(Some(self.sent_before(found, now)))
+                Ok(Some(self.sent_before(found, call.intent, now)))
             }
             // Boxed, so that a call that only waits is small: thousands may wait for one.
             Decision::Claim(claiming) => {
@@ -347,7 +347,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     }
                     _ => found,
                 };
-                Ok(Some(answer_of_record(found, OutcomeWord::Replayed, now)))
+                Ok(Some(answer_of_record(found, call.intent, OutcomeWord::Replayed, now)))
             }
             Decision::ReplayRefusal => Ok(Some(answer_of_refused(found, OutcomeWord::Replayed))),
             Decision::ReplayEarlier(number, replay) => {
@@ -365,7 +365,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                         let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
                         match disproved {
                             true => answer_of_refusal(&earlier, Refusal::Refuted, call.intent, call.rule),
-                            false => answer_of_record(earlier, OutcomeWord::Replayed, now),
+                            false => answer_of_record(earlier, call.intent, OutcomeWord::Replayed, now),
                         }
                     }
                     // Retention has dropped its fact; that it is among what came before says enough. Of the newest effect
@@ -373,7 +373,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     None => {
                         let newest = Found { reply: None, ..found };
                         let Passed { answer, reply, .. } =
-                            answer_of_record(newest, OutcomeWord::Replayed, now);
+                            answer_of_record(newest, call.intent, OutcomeWord::Replayed, now);
                         let reason = Some("done before; its record is no longer kept".into());
                         let (effect_id, attempt, evidence) = (None, None, None);
                         let answer =
@@ -443,10 +443,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// What became of something that this call sent when it last looked.
-    fn sent_before(&self, found: Found, now: At) -> Passed {
+    fn sent_before(&self, found: Found, intent: &Intent, now: At) -> Passed {
         match found.effect() {
             Some(effect) if matches!(effect.state, State::NotApplied(_)) => self.did_not_happen(effect),
-            _ => joined_answer(found, now),
+            _ => joined_answer(found, intent, now),
         }
     }
 
@@ -496,7 +496,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let older = Found { newest, reply, ..found.clone() };
             let passed = match call.own.take() {
                 Some(own) => answer_ran(older, own.sent, now),
-                None => joined_answer(older, now),
+                None => joined_answer(older, call.intent, now),
             };
             return Ok(Some(Passed { delivery: None, ..passed }));
         }
@@ -509,7 +509,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (State::NotApplied(_), Some(own)) => Some(self.own_attempt_failed(own.sent, effect)),
             // A repeat for a reason of its own waits for its turn to be one; it is not the effect that it waited for.
             (State::Applied(_), None) if call.wants_another(effect) => None,
-            (State::Applied(_), None) => Some(joined_answer(found.clone(), now)),
+            (State::Applied(_), None) => Some(joined_answer(found.clone(), call.intent, now)),
             // The upstream's own refusal is everybody's; what a probe or a person found lets this call run.
             (State::NotApplied(NotApplied { why, .. }), None)
                 if joined(effect)
@@ -517,7 +517,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_))
                     && wants_something_else(effect, call.intent, call.rule, now).is_none() =>
             {
-                Some(joined_answer(found.clone(), now))
+                Some(joined_answer(found.clone(), call.intent, now))
             }
             (_, own) => {
                 call.own = own;

@@ -192,11 +192,11 @@ pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
 }
 
 /// The answer of the attempt that this call waited for.
-pub(crate) fn joined_answer(found: Found, now: At) -> Passed {
+pub(crate) fn joined_answer(found: Found, intent: &Intent, now: At) -> Passed {
     let effect = found.effect().expect("an attempt was joined");
     match &effect.state {
         State::NotApplied(_) => answer_of_refused(found, OutcomeWord::Joined),
-        _ => answer_of_record(found, OutcomeWord::Joined, now),
+        _ => answer_of_record(found, intent, OutcomeWord::Joined, now),
     }
 }
 
@@ -210,12 +210,17 @@ pub(crate) fn answer_of_refused(mut found: Found, outcome: OutcomeWord) -> Passe
 }
 
 /// Answers a success from the record, without acting.
-pub(crate) fn answer_of_record(mut found: Found, outcome: OutcomeWord, now: At) -> Passed {
+pub(crate) fn answer_of_record(mut found: Found, intent: &Intent, outcome: OutcomeWord, now: At) -> Passed {
     let effect = found.effect().expect("only a known effect answers from the record");
     let mut reason = wording::done_before(effect, now);
-    if outcome == OutcomeWord::Replayed && effect.delivered_at.is_none() {
-        reason.push_str(", because its answer is not known to have reached anybody");
+    if outcome == OutcomeWord::Replayed {
+        if effect.delivered_at.is_none() {
+            reason.push_str(", because its answer is not known to have reached anybody");
+        } else if intent.again.as_ref().is_some_and(|why| effect.occurrence.was_for(why)) {
+            reason.push_str(wording::REASON_USED);
+        }
     }
+    reason.push_str(&wording::worded_otherwise(&effect.marks.differing_content(&intent.marks)));
     if let State::Applied(applied) = &effect.state {
         match (applied.reply, &found.reply) {
             (Reply::TooLarge(bytes), _) => {

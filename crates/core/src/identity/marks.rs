@@ -124,7 +124,8 @@ impl Marks {
         compare_paths(&self.paths, &other.paths)
     }
 
-    fn differing_content(&self, other: &Marks) -> Vec<String> {
+    /// What of the content was worded otherwise.
+    pub fn differing_content(&self, other: &Marks) -> Vec<String> {
         if self.content == other.content {
             return Vec::new();
         }

@@ -180,6 +180,28 @@ fn a_lookalike_and_a_drift_name_what_differs() {
 }
 
 #[test]
+fn what_happened_twice_and_what_was_only_accepted_are_not_told_as_done() {
+    let told = |evidence, verdicts: &[Verdict]| {
+        let effect = effect(applied(evidence, Some(1)), verdicts);
+        let State::Applied(applied) = &effect.state else { panic!("it was applied") };
+        wording::how_applied(&effect, applied)
+    };
+    assert_eq!(told(Evidence::Reported, &[Verdict::Applied]), "done (reported)");
+    assert_eq!(told(Evidence::Accepted, &[Verdict::Applied]), "accepted, not confirmed");
+    let twice = told(Evidence::Reported, &[Verdict::Applied, Verdict::Applied]);
+    assert!(twice.starts_with("HAPPENED TWICE (duplicate_detected)"), "{twice}");
+}
+
+#[test]
+fn a_drift_from_what_has_no_answer_yet_points_to_no_result() {
+    let mut done = effect(applied(Evidence::Reported, Some(1)), &[Verdict::Applied]);
+    let next = |effect: &Effect| wording::drift(effect, vec!["args.amount".into()]).next_step;
+    assert!(!next(&in_doubt()).contains("use its result") && !next(&done).contains("use its result"));
+    done.delivered_at = Some(done.opened_at);
+    assert!(next(&done).contains("use its result") && next(&done).contains(wording::OR_TELL));
+}
+
+#[test]
 fn a_drift_speaks_of_a_key_only_where_the_caller_gave_one() {
     let by_rule = in_doubt();
     let mut by_key = by_rule.clone();

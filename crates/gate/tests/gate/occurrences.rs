@@ -6,6 +6,7 @@ use semel_core::class::Class;
 use semel_core::effect::Ruling;
 use semel_core::ids::Reason;
 use semel_core::intent::AskedBy;
+use semel_core::json::Path;
 use semel_core::policy::expression::Expression;
 use semel_core::policy::rule::Again;
 use semel_gate::clock::Clock;
@@ -41,6 +42,33 @@ fn a_deliberate_repeat_runs_once_per_reason() {
         ],
     );
     assert_eq!(house.effects().len(), 3);
+}
+
+#[test]
+fn a_reason_that_was_used_is_said_to_be() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    let reason = |why| house.pass_heard(&gate, &wish.again(why), &script).answer.reason.unwrap_or_default();
+    assert_eq!(reason("the user asked for it"), "");
+    assert!(reason("the user asked for it").contains("this reason was used already"));
+    assert_eq!(reason("they asked once more"), "");
+    assert!(reason("the user asked for it").contains("this reason was used already"));
+    assert_eq!(script.sent(), 3);
+}
+
+#[test]
+fn a_replay_names_what_the_call_says_otherwise() {
+    let (house, mut wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    wish.rule.sorting.content = vec![Path::parse("args.text").expect("a path")];
+    let gate = house.gate();
+    let saying = |text: &str| wish.with_arguments(&format!(r#"{{"args":{{"to":"ann","text":"{text}"}}}}"#));
+    house.pass_delivered(&gate, &saying("the code is 123"), &script);
+    let reason = |text| house.pass_heard(&gate, &saying(text), &script).answer.reason.unwrap_or_default();
+    let other = reason("the code is 777");
+    assert!(other.ends_with("; what this call says otherwise was not sent (args.text)"), "{other}");
+    assert!(reason("the code is 123").ends_with("it was not run again"));
+    assert_eq!(script.sent(), 1);
 }
 
 #[test]
