@@ -4,7 +4,8 @@ use crate::command::render::Output as CommandOutput;
 use crate::proxy::reply::Kept;
 use crate::{effect_json, neutral};
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
+use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
+use semel_core::lifecycle;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
@@ -20,6 +21,7 @@ const RESULT_CHARACTERS: usize = 120;
 /// Effects by what is known of them, each group oldest first.
 #[derive(Debug, Default)]
 pub struct Sorted {
+    twice: Vec<(Digest, Effect)>,
     applied: Vec<(Digest, Effect)>,
     in_doubt: Vec<(Digest, Effect)>,
     in_flight: Vec<(Digest, Effect)>,
@@ -30,6 +32,7 @@ pub struct Sorted {
 impl Sorted {
     pub fn push(&mut self, key: Digest, effect: Effect) {
         let group = match effect.state {
+            _ if lifecycle::duplicates(&effect).is_some() => &mut self.twice,
             State::Applied(_) => &mut self.applied,
             State::InDoubt(_) => &mut self.in_doubt,
             State::InFlight { .. } => &mut self.in_flight,
@@ -66,6 +69,12 @@ pub async fn markdown<S: Store, H: Holders, E: Entropy>(
         text.push_str(". Start nothing more in it.\n");
     }
     let groups = [
+        (
+            &sorted.twice,
+            "Happened twice",
+            "duplicate_detected: these were meant once, and two attempts succeeded. Tell the user the effect id at \
+             once. Do not repeat these, and do not take one back on your own.",
+        ),
         (&sorted.applied, "Done", "These happened. Do not repeat these; use their results."),
         (
             &sorted.in_doubt,
@@ -125,7 +134,8 @@ async fn item<S: Store, H: Holders, E: Entropy>(
     }
     match &effect.state {
         State::Applied(applied) => {
-            put(&mut line, format_args!(": {}, {}", applied.word, applied.evidence.word()));
+            let unconfirmed = if applied.evidence == Evidence::Accepted { ", not confirmed" } else { "" };
+            put(&mut line, format_args!(": {}, {}{unconfirmed}", applied.word, applied.evidence.word()));
             if let Some(undone) = effect.undone {
                 put(&mut line, format_args!(", UNDONE {} by {}", undone.at, undone.by));
             }

@@ -138,14 +138,20 @@ fn a_duplicate_is_told_as_loudly_as_can_be() {
     let served = serve(&home, port);
     home.wait_until("it has begun to look", || outbox_is_taken(&home));
     let admin = Client::new(&served, TOKEN);
-    let first = admin.claim(charge("ann"));
+    let mut wish = charge("ann");
+    wish["run"] = json!("r");
+    let first = admin.claim(wish.clone());
     admin.settle(&first, "not_applied", json!("declined"));
-    let second = admin.claim(charge("ann"));
+    let second = admin.claim(wish);
     admin.settle(&second, "applied", json!(1));
     let late = admin.settle(&first, "applied", json!(2));
     assert!(late.json()["reason"].as_str().is_some_and(|why| why.contains("duplicate_detected")), "{late:?}");
     home.wait_until("it is told", || !told(&home).is_empty());
     let id = first["effect_id"].as_str().expect("an id").to_owned();
+    // Whoever has forgotten it reads it first.
+    let markdown = home.semel(["ledger", "--run", "r", "--markdown"]).stdout;
+    assert!(markdown.contains("## Happened twice (1)") && !markdown.contains("## Done"), "{markdown}");
+    assert!(markdown.contains(&id), "{markdown}");
     assert_eq!(told(&home), [("effect.duplicate_detected".to_owned(), id)]);
     assert_eq!(admin.get("/stats").json()["total"]["duplicates_detected"], json!(1));
 }
