@@ -107,7 +107,10 @@ pub fn said(lower: &str) -> Option<String> {
         return None;
     }
     let phrase = || PHRASES.iter().chain(EXCEPTIONS).find(|phrase| lower.contains(*phrase));
-    let of_a_model = || checked.map(|_| "a model that is not the tool's arguments".to_owned());
+    let of_a_model = || {
+        let from = checked.and(lower.find("validation error"))?;
+        lower[from..].lines().next().map(str::to_owned)
+    };
     phrase().map(|phrase| (*phrase).to_owned()).or_else(of_a_model).or_else(|| done_before_it_failed(lower))
 }
 

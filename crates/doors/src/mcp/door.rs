@@ -9,7 +9,7 @@ use super::intent;
 use super::message::{Id, MESSAGE_BYTES_MAX, Message};
 use super::own_tools;
 use super::pins;
-use super::render::{self, Around};
+use super::render::{self, Around, Repeats};
 use super::server::Server;
 use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
@@ -224,9 +224,18 @@ impl Door {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
             // Only who is in trouble is told what to look with; most calls are not.
-            may_report: server.settings.own_tools && rule.rulings == Rulings::Agent,
-            may_repeat: server.settings.decorate && rule.again == Again::Agent && call.offers_again(),
-            check_with: passed.answer.trouble.as_ref().and_then(|_| self.to_check(server, tools, &call.tool)),
+            may_report: server.settings.own_tools
+                && rule.rulings == Rulings::Agent
+                && own_tools::agents_decide(self, &server.action(&call.tool)),
+            repeats: match rule.class {
+                Class::Act | Class::Convergent if call.key.is_none() => Repeats::Plainly,
+                _ if server.settings.decorate && rule.again == Again::Agent && call.offers_again() => {
+                    Repeats::WithReason
+                }
+                _ => Repeats::NotByItself,
+            },
+            check_with: passed.answer.trouble.as_ref().and_then(|_| self.to_check(server, tools, call)),
+            server_has_ended: server.link.has_ended(),
             news: &news,
         };
         let frame = match (&passed.reply, &live) {

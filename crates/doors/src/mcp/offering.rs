@@ -1,5 +1,6 @@
 //! What a client is told of a server and its tools.
 
+use super::call::ToolCall;
 use super::decorate::{self, Decoration, Shown, Unreadable};
 use super::door::Door;
 use super::era;
@@ -14,9 +15,11 @@ use semel_core::policy::{ActionFacts, Rule};
 use semel_gate::clock::Clock;
 
 impl Door {
-    /// The read-only tool of the same server that most likely shows whether `tool` has happened.
-    pub(super) fn to_check<'a>(&self, server: &Server, tools: &'a Tools, tool: &str) -> Option<&'a str> {
-        tools.to_check(tool, |other| self.is_read(server, other))
+    /// The read-only tool of the same server that most likely shows whether a call has happened.
+    pub(super) fn to_check<'a>(&self, server: &Server, tools: &'a Tools, call: &ToolCall) -> Option<&'a str> {
+        let given = call.arguments.get("args").and_then(Json::as_object);
+        let has = |argument: &str| given.is_some_and(|given| given.get(argument).is_some());
+        tools.to_check(&call.tool, has, |other| self.is_read(server, other))
     }
 
     fn is_read(&self, server: &Server, definition: &Definition) -> bool {

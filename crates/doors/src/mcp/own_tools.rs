@@ -46,8 +46,7 @@ pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": true},
     })];
-    let agents_rule = |tool| door.rule_by_name(server, tool).rulings == Rulings::Agent;
-    if tools.iter().any(|tool| agents_rule(tool)) {
+    if tools.iter().any(|tool| agents_decide(door, &server.action(&tool.name))) {
         own.push(json!({
             "name": REPORT,
             "description": "Settles a call whose outcome is in doubt, after you have looked with a read-only tool. \
@@ -67,6 +66,12 @@ pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
         .filter(|tool| tools.get(tool["name"].as_str().unwrap_or_default()).is_none())
         .map(ToString::to_string)
         .collect()
+}
+
+/// Whether an agent may decide about a doubt of this action. The arguments are not kept, so it may not where they decide
+/// which rule holds.
+pub fn agents_decide(door: &Door, action: &str) -> bool {
+    door.hall.policy.rule_for(&ActionFacts::new(action, &Json::Null)).rulings == Rulings::Agent
 }
 
 pub async fn answer(door: &Door, server: &Server, connection: &Connection, call: &ToolCall) -> Frame {
@@ -174,7 +179,7 @@ fn line(effect: &Effect) -> String {
         State::Applied(applied) => {
             let undone =
                 effect.undone.map(|undone| format!(", then undone by {} at {}", undone.by, undone.at));
-            format!("done ({}){}", applied.evidence.word(), undone.unwrap_or_default())
+            format!("{}{}", wording::how_applied(effect, applied), undone.unwrap_or_default())
         }
         State::NotApplied(not) => format!("did not happen: {}", wording::why_not_applied(&not.why)),
         State::InFlight { .. } => "still running".into(),
@@ -216,8 +221,9 @@ async fn report(
     if !is_of(&known.effect, gate.ledger.secret(), &connection.caller) {
         return Err(format!("there is no effect {id} of this server"));
     }
-    let rule = door.hall.policy.rule_for(&ActionFacts::new(action, &Json::Null));
-    if rule.rulings != Rulings::Agent {
+    // A condition that is false of no arguments may have been true of these.
+    let made_under = door.hall.policy.rule_kept(action, &known.effect.facts.rule);
+    if !agents_decide(door, action) || made_under.rulings != Rulings::Agent {
         let how = wording::in_doubt(&known.effect).human_next_step;
         return Err(format!("{action} leaves this decision to a person: {how}"));
     }

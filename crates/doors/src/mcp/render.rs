@@ -12,6 +12,7 @@ use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
 use semel_core::identity::REDACTED;
 use semel_core::json::{self, Json};
+use semel_core::wording;
 use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
 
@@ -52,9 +53,19 @@ pub struct Around<'a> {
     pub check_with: Option<&'a str>,
     /// The model itself may say what it found out about a doubt.
     pub may_report: bool,
-    /// It may repeat on purpose what is answered from the record.
-    pub may_repeat: bool,
+    /// How it repeats on purpose what is answered from the record.
+    pub repeats: Repeats,
+    /// The process behind the tool is gone, and with it whatever could be looked with.
+    pub server_has_ended: bool,
     pub news: &'a [String],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeats {
+    /// The same call again runs: only an answer that may not have arrived is given from the record.
+    Plainly,
+    WithReason,
+    NotByItself,
 }
 
 pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) -> Frame {
@@ -165,9 +176,13 @@ fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
     let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
     let ran = answer.outcome == OutcomeWord::Ran && answer.ok;
     let replayed = matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined);
-    let again = match answer.outcome == OutcomeWord::Replayed && around.may_repeat {
-        true => format!(" If it must happen once more, say why in {AGAIN}."),
-        false => String::new(),
+    let used = answer.reason.as_ref().is_some_and(|reason| reason.contains(wording::REASON_USED));
+    let again = match around.repeats {
+        _ if answer.outcome != OutcomeWord::Replayed => String::new(),
+        Repeats::WithReason if used => format!(" Another repetition needs a reason of its own in {AGAIN}."),
+        Repeats::WithReason => format!(" If it must happen once more, say why in {AGAIN}."),
+        Repeats::Plainly => " If it must happen once more, call it again.".to_owned(),
+        Repeats::NotByItself => String::new(),
     };
     match &answer.reason {
         Some(reason) if replayed || ran => vec![format!("[semel] {}{id}.{again}", capital(reason))],
@@ -203,10 +218,7 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
     let mut own_words = None;
     let words = match &mut answer.trouble {
         Some(trouble) => {
-            look_with(trouble, around.check_with);
-            if trouble.code == Code::InDoubt && around.may_report {
-                trouble.next_step.push_str(" What you find out, record with `semel_report`.");
-            }
+            for_this_door(trouble, around);
             own_words = known.map(|known| format!("The tool itself said: {known}"));
             trouble_words(trouble, answer.effect_id.map(|id| id.to_string()))
         }
@@ -247,6 +259,42 @@ fn dry_run_words(answer: &Answer) -> String {
         Some(Would::Refuse) | None => "The call would be refused",
     };
     format!("[semel] A dry run. Nothing was sent. {would}.")
+}
+
+/// What a model can do here, where the general advice says less.
+fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
+    if around.server_has_ended && matches!(trouble.code, Code::InDoubt | Code::BudgetSpent | Code::NotStarted)
+    {
+        return server_has_ended(trouble, around.check_with);
+    }
+    look_with(trouble, around.check_with);
+    if trouble.code == Code::InDoubt && around.may_report {
+        trouble.next_step.push_str(" What you find out, record with `semel_report`.");
+    }
+    if trouble.code == Code::Drift && around.repeats == Repeats::WithReason {
+        let meant = format!("If this one is meant as well, call it as it is and say why in `{AGAIN}`.");
+        trouble.next_step = trouble.next_step.replace(wording::OR_TELL, &meant);
+    }
+}
+
+/// None of its tools answers any more, and semel starts it only when it starts itself.
+fn server_has_ended(trouble: &mut Trouble, check_with: Option<&str>) {
+    let restart =
+        "The server behind this tool has ended; none of its tools answers until semel is started again.";
+    trouble.next_step = match trouble.code {
+        Code::NotStarted => format!("{restart} Tell the user so."),
+        _ => {
+            let then = check_with.map_or_else(
+                || "and that it needs a decision.".to_owned(),
+                |tool| format!("and once it is back, check with `{tool}` whether it happened."),
+            );
+            format!("Do not call it again. {restart} Tell the user so, {then}")
+        }
+    };
+    trouble.human_next_step = match trouble.code {
+        Code::NotStarted => "Start semel again; the server starts with it.".to_owned(),
+        _ => format!("Start semel again; the server starts with it. Then: {}", trouble.human_next_step),
+    };
 }
 
 /// What there is to look with is named, so that a model need not guess.

@@ -3,6 +3,7 @@
 use super::classify::{READ_BYTES_MAX, words};
 use super::members::Members;
 use super::message::{Message, text};
+use super::tools::words as words_of;
 use semel_core::answer::EffectWord;
 use semel_core::json::{self, Json};
 use semel_core::policy::rule::{EffectWording, Rule};
@@ -38,9 +39,12 @@ pub fn by_name(rule: &Rule, tool: &str) -> EffectWord {
 }
 
 fn by_verb(tool: &str) -> EffectWord {
-    let lower = tool.to_lowercase();
-    let says = |verbs: &[&str]| verbs.iter().any(|verb| lower.contains(verb));
-    if says(&["send", "post_message", "publish", "notify", "reply", "email"]) {
+    let words = words_of(tool);
+    // `unpublish` is no publication and `address` no addition: words begin with their verb, and short ones are it.
+    let is = |word: &str, verb: &str| if verb.len() > 3 { word.starts_with(verb) } else { word == verb };
+    let says = |verbs: &[&str]| verbs.iter().any(|verb| words.iter().any(|word| is(word, verb)));
+    let posts = says(&["post"]) && says(&["message"]);
+    if posts || says(&["send", "resend", "publish", "notify", "reply", "email"]) {
         EffectWord::Sent
     } else if says(&["delete", "remove", "destroy"]) {
         EffectWord::Deleted
@@ -87,5 +91,9 @@ mod tests {
         assert_eq!(by_verb("deleteIssue"), EffectWord::Deleted);
         assert_eq!(by_verb("create_issue"), EffectWord::Created);
         assert_eq!(by_verb("merge"), EffectWord::Updated);
+        assert_eq!(by_verb("slack_post_message"), EffectWord::Sent);
+        assert_eq!(by_verb("unpublish_page"), EffectWord::Updated);
+        assert_eq!(by_verb("update_address"), EffectWord::Updated);
+        assert_eq!(by_verb("renew_domain"), EffectWord::Updated);
     }
 }

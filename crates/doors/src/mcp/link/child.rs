@@ -51,6 +51,11 @@ impl ChildLink {
         }
     }
 
+    /// Whether nobody will answer any more. It is so before whoever waited learns it, and the exit code may come later.
+    pub fn has_ended(&self) -> bool {
+        self.waiting.lock().is_none() || self.exited.borrow().is_some()
+    }
+
     /// Passes a message on as it came.
     pub fn pass(&self, frame: impl Into<Frame>) {
         self.to_child.push(Parcel::of(frame.into()));

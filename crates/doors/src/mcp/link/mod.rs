@@ -61,6 +61,14 @@ impl Link {
         }
     }
 
+    /// Whether the process behind it has ended. It is not started again.
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Link::Child(child) => child.has_ended(),
+            Link::Remote(_) => false,
+        }
+    }
+
     /// Passes a message on as it came.
     pub fn pass(&self, message: Message) {
         match self {

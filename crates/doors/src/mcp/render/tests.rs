@@ -52,7 +52,8 @@ fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output,
         output,
         check_with: Some("list_charges"),
         may_report: false,
-        may_repeat: false,
+        repeats: Repeats::NotByItself,
+        server_has_ended: false,
         news,
     };
     let frame = response(passed, live, &around);
@@ -75,7 +76,8 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
         output: &Output::Free,
         check_with: None,
         may_report: false,
-        may_repeat: false,
+        repeats: Repeats::NotByItself,
+        server_has_ended: false,
         news: &[],
     };
     let bytes = response(&passed, Some(&live), &around).to_bytes();
@@ -242,7 +244,8 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
         output: &Output::Free,
         check_with: None,
         may_report: open,
-        may_repeat: open,
+        repeats: if open { Repeats::WithReason } else { Repeats::NotByItself },
+        server_has_ended: false,
         news: &[],
     };
     let says = |passed: &Passed, open: bool| {
@@ -260,4 +263,59 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
         says(&replayed, true).contains("say why in semel_again")
             && !says(&replayed, false).contains("semel_again")
     );
+}
+
+/// What a model reads, where it may repeat in this way.
+fn told(passed: &Passed, repeats: Repeats, server_has_ended: bool) -> Value {
+    let call = call(CHARGE);
+    let (output, check_with, may_report) = (&Output::Free, Some("list_charges"), true);
+    let around = Around { call: &call, output, check_with, may_report, repeats, server_has_ended, news: &[] };
+    serde_json::from_slice(&response(passed, None, &around).to_bytes()).expect("a response is JSON")
+}
+
+#[test]
+fn a_replay_says_how_this_tool_is_repeated() {
+    let says = |reason: &str, repeats| {
+        let recorded = br#"{"result":{"content":[]}}"#.to_vec();
+        let replayed =
+            passed(answer(OutcomeWord::Replayed, None, Some(reason)), GivenReply::Recorded(recorded));
+        told(&replayed, repeats, false)["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        says("done 3 s ago", Repeats::Plainly),
+        "[semel] Done 3 s ago. If it must happen once more, call it again."
+    );
+    let used = format!("done 3 s ago{}", wording::REASON_USED);
+    let again = says(&used, Repeats::WithReason);
+    assert!(again.ends_with(" Another repetition needs a reason of its own in semel_again."), "{again}");
+    assert_eq!(says("done 3 s ago", Repeats::NotByItself), "[semel] Done 3 s ago.");
+}
+
+#[test]
+fn drift_names_the_way_to_mean_both() {
+    let next = |says: &str, repeats| {
+        let trouble = Trouble { code: Code::Drift, next_step: says.into(), ..in_doubt() };
+        let refused = passed(answer(OutcomeWord::Refused, Some(trouble), None), GivenReply::None);
+        let response = told(&refused, repeats, false);
+        response["result"]["_meta"][META_RECEIPT]["next_step"].as_str().unwrap().to_owned()
+    };
+    let over = format!("If you meant the earlier call, use its result. {}", wording::OR_TELL);
+    assert!(next(&over, Repeats::WithReason).ends_with("call it as it is and say why in `semel_again`."));
+    assert_eq!(next(&over, Repeats::NotByItself), over);
+    assert_eq!(next("It is still open.", Repeats::WithReason), "It is still open.");
+}
+
+#[test]
+fn nobody_is_sent_to_a_tool_of_a_server_that_has_ended() {
+    for (code, says) in
+        [(Code::InDoubt, "once it is back, check with `list_charges`"), (Code::NotStarted, "Tell")]
+    {
+        let held =
+            passed(answer(OutcomeWord::Held, Some(Trouble { code, ..in_doubt() }), None), GivenReply::None);
+        let receipt = told(&held, Repeats::WithReason, true)["result"]["_meta"][META_RECEIPT].clone();
+        let next = receipt["next_step"].as_str().unwrap();
+        assert!(next.contains("until semel is started again. ") && next.contains(says), "{next}");
+        assert!(!next.contains("semel_report"), "{next}");
+        assert!(receipt["human_next_step"].as_str().unwrap().starts_with("Start semel again"));
+    }
 }

@@ -46,6 +46,30 @@ fn a_replay_is_the_recorded_result_with_a_notice_and_a_receipt() {
 }
 
 #[test]
+fn a_server_that_died_is_said_to_have_ended() {
+    let stage = Stage::with_calls(&["create_order", "list_orders"], json!({"create_order": {"dies": true}}));
+    let doubt = stage.open().call("create_order", order());
+    assert_in_doubt(&doubt);
+    let answer = receipt(&doubt);
+    let next = answer["next_step"].as_str().expect("a next step");
+    assert!(next.contains("has ended") && next.contains("until semel is started again"), "{next}");
+    let human = answer["human_next_step"].as_str().expect("a step for a person");
+    assert!(human.starts_with("Start semel again") && human.contains("semel ledger resolve ef_"), "{human}");
+}
+
+#[test]
+fn what_a_tool_cannot_say_of_its_own_result_is_no_refusal() {
+    let words = "Error executing tool create_order: 1 validation error for Order\nid\n  Input should be a valid integer";
+    let failed = json!({"isError": true, "content": [{"type": "text", "text": words}]});
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"raw": failed.to_string()}}));
+    let mut line = stage.open();
+    for _ in 0..3 {
+        assert_in_doubt(&line.call("create_order", order()));
+    }
+    assert_eq!(stage.world().len(), 1);
+}
+
+#[test]
 fn a_hold_is_an_error_for_the_model_that_names_the_tool_to_look_with() {
     let calls = json!({"create_order": {"raw": GATEWAY}});
     let stage = Stage::with_calls(&["create_order", "get_weather", "list_orders"], calls);

@@ -100,6 +100,25 @@ fn an_agent_settles_nothing_where_the_rule_leaves_it_to_a_person() {
 }
 
 #[test]
+fn a_model_is_told_to_report_only_where_its_report_counts() {
+    let conditional = "when = \"args.amount <= 100\"\nclass = \"consequential\"\nrulings = \"agent\"";
+    for (rule, counts) in [(conditional, false), ("class = \"consequential\"\nrulings = \"agent\"", true)] {
+        let stage = Stage::with_calls(&TOOLS, doubtful()).rule("create_order", rule);
+        let mut line = stage.open();
+        let doubt = line.call("create_order", json!({"order": "1001", "amount": 5}));
+        let next = receipt(&doubt)["next_step"].as_str().expect("a next step").to_owned();
+        let listed = line.request("tools/list", json!({})).to_string();
+        let id = receipt(&doubt)["effect_id"].as_str().expect("an effect");
+        let said = line.call("semel_report", report(id, false));
+        assert_eq!(
+            (next.contains("semel_report"), listed.contains("semel_report"), said["isError"] == false),
+            (counts, counts, counts),
+            "{next} {listed} {said}"
+        );
+    }
+}
+
+#[test]
 fn a_report_that_says_nothing_is_refused() {
     let stage = Stage::with_calls(&TOOLS, doubtful())
         .rule("create_order", "class = \"consequential\"\nrulings = \"agent\"");
