@@ -29,6 +29,32 @@ fn after_the_rules_timeout_it_is_in_doubt_and_a_late_success_is_evidence_that_th
     assert_eq!(stage.world().len(), 1);
 }
 
+/// Somebody ruled that it had not happened, and was wrong.
+#[test]
+fn what_happened_twice_is_told_as_that() {
+    let tools = ["create_order", "list_orders"];
+    let stage = Stage::with_calls(&tools, json!({"create_order": {"until": "until"}}))
+        .rule("create_order", "class = \"consequential\"\ntimeout = \"50ms\"\nwait = \"10ms\"");
+    let mut slow = stage.open();
+    let doubt = slow.call("create_order", json!({"order": "1"}));
+    assert_in_doubt(&doubt);
+    let id = receipt(&doubt)["effect_id"].as_str().expect("an effect").to_owned();
+    let ruled = stage.semel(["ledger", "resolve", &id, "--reason", "it is not there", "--not-applied"]);
+    assert_eq!(ruled.code, Some(0), "{ruled:?}");
+    stage.tell(json!({"pages": [super::stage::listing(&tools)]}));
+    let mut line = stage.open();
+    line.call("create_order", json!({"order": "1"}));
+    stage.wait_until("the second is recorded", || stage.recorded()[0]["state"] == "applied");
+    stage.file("until", "");
+    stage.wait_until("the first is known", || stage.semel(["ledger"]).stderr.contains("duplicate_detected"));
+    assert_eq!(stage.world().len(), 2);
+    let told = text(&line.call("semel_ledger", json!({})));
+    assert!(told.contains(&format!("{id} ")) && told.contains("HAPPENED TWICE"), "{told}");
+    assert!(!told.contains("done (reported)"), "{told}");
+    let markdown = stage.semel(["ledger", "--markdown"]).stdout;
+    assert!(markdown.contains("## Happened twice (1)") && markdown.contains(&id), "{markdown}");
+}
+
 #[test]
 fn a_twin_waits_for_the_first_and_gets_its_answer() {
     let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"until": "until"}}));
