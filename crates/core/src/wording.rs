@@ -293,6 +293,10 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
             format!("semel ledger again {} --reason TEXT  # lets the next equal call run", effect.id),
         ),
     };
+    let is = match &effect.state {
+        State::Applied(Applied { evidence: Evidence::Accepted, .. }) => "is accepted, not confirmed",
+        _ => "is done",
+    };
     let next = match again {
         Again::Never => "Use the recorded result. If it should happen once more, tell the user.",
         _ => "Use the recorded result. If it should happen once more, ask the user to do it.",
@@ -300,7 +304,7 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
     Trouble {
         code: Code::HeldForPerson,
         what_happened: format!(
-            "Not run again: {} is done ({}), and its rule lets {who} repeat it.",
+            "Not run again: {} {is} ({}), and its rule lets {who} repeat it.",
             named(effect),
             effect.id
         ),

@@ -10,6 +10,7 @@ use super::tools::Output;
 use crate::echoes::TooMany;
 use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
+use semel_core::effect::Evidence;
 use semel_core::identity::REDACTED;
 use semel_core::json::{self, Json};
 use semel_core::wording;
@@ -176,7 +177,8 @@ fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
     let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
     let ran = answer.outcome == OutcomeWord::Ran && answer.ok;
     let replayed = matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined);
-    let used = answer.reason.as_ref().is_some_and(|reason| reason.contains(wording::REASON_USED));
+    // The same reason again is the same repetition, and one that met an answer on its way stands for that.
+    let used = around.call.again.is_some();
     let again = match around.repeats {
         _ if answer.outcome != OutcomeWord::Replayed => String::new(),
         Repeats::WithReason if used => format!(" Another repetition needs a reason of its own in {AGAIN}."),
@@ -347,7 +349,11 @@ pub fn became(passed: &Passed, live: Option<&Message>) -> String {
             let said = live.and_then(|live| live.body.as_ref()).and_then(|body| Members::parse(text(body)));
             let said: String =
                 said.map(|members| words(&members)).unwrap_or_default().chars().take(300).collect();
-            format!("it was done{id}. It answered: {}", said.trim())
+            let how = match answer.evidence {
+                Some(Evidence::Accepted) => "accepted, not confirmed",
+                _ => "done",
+            };
+            format!("it was {how}{id}. It answered: {}", said.trim())
         }
         (None, false) => format!("it ended{id}."),
     }

@@ -267,7 +267,11 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
 
 /// What a model reads, where it may repeat in this way.
 fn told(passed: &Passed, repeats: Repeats, server_has_ended: bool) -> Value {
-    let call = call(CHARGE);
+    told_about(CHARGE, passed, repeats, server_has_ended)
+}
+
+fn told_about(params: &str, passed: &Passed, repeats: Repeats, server_has_ended: bool) -> Value {
+    let call = call(params);
     let (output, check_with, may_report) = (&Output::Free, Some("list_charges"), true);
     let around = Around { call: &call, output, check_with, may_report, repeats, server_has_ended, news: &[] };
     serde_json::from_slice(&response(passed, None, &around).to_bytes()).expect("a response is JSON")
@@ -275,20 +279,21 @@ fn told(passed: &Passed, repeats: Repeats, server_has_ended: bool) -> Value {
 
 #[test]
 fn a_replay_says_how_this_tool_is_repeated() {
-    let says = |reason: &str, repeats| {
+    let says = |params: &str, repeats| {
+        let reason = "done 3 s ago";
         let recorded = br#"{"result":{"content":[]}}"#.to_vec();
         let replayed =
             passed(answer(OutcomeWord::Replayed, None, Some(reason)), GivenReply::Recorded(recorded));
-        told(&replayed, repeats, false)["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+        let told = told_about(params, &replayed, repeats, false);
+        told["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     };
     assert_eq!(
-        says("done 3 s ago", Repeats::Plainly),
+        says(CHARGE, Repeats::Plainly),
         "[semel] Done 3 s ago. If it must happen once more, call it again."
     );
-    let used = format!("done 3 s ago{}", wording::REASON_USED);
-    let again = says(&used, Repeats::WithReason);
+    let again = says(r#"{"name":"charge","arguments":{"semel_again":"they asked"}}"#, Repeats::WithReason);
     assert!(again.ends_with(" Another repetition needs a reason of its own in semel_again."), "{again}");
-    assert_eq!(says("done 3 s ago", Repeats::NotByItself), "[semel] Done 3 s ago.");
+    assert_eq!(says(CHARGE, Repeats::NotByItself), "[semel] Done 3 s ago.");
 }
 
 #[test]
