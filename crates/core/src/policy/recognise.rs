@@ -146,7 +146,8 @@ fn may_ask(name: &[String]) -> bool {
     let how = ASKS_HOW.contains(&last.as_str());
     let is_no_thing = |word: &str| {
         let verb = CONSEQUENTIAL.contains(&word) || CHANGE.contains(&word) || CHANGE_OR_THING.contains(&word);
-        word == "change" || (verb && !(how && PROCESSES.contains(&word)))
+        // A post may have a status, but `post_status` mostly posts one.
+        matches!(word, "change" | "post") || (verb && !(how && PROCESSES.contains(&word)))
     };
     let words = || before.iter().map(String::as_str);
     (how || ASKS_WHAT.contains(&last.as_str()))
@@ -326,19 +327,8 @@ const ASKS_HOW: &[&str] = &[
 ];
 
 /// The same, of what there is. After `upload` and `sync` they may be what is changed.
-const ASKS_WHAT: &[&str] = &[
-    "list",
-    "log",
-    "logs",
-    "summary",
-    "preview",
-    "search",
-    "schema",
-    "version",
-    "balance",
-    "screenshot",
-    "snapshot",
-];
+const ASKS_WHAT: &[&str] =
+    &["list", "log", "logs", "summary", "preview", "search", "schema", "version", "screenshot", "snapshot"];
 
 /// Verbs of change that are also names of what goes on: `sync_status`.
 const PROCESSES: &[&str] = &[
@@ -776,7 +766,7 @@ mod tests {
         let changes = "send_status send_summary create_list create_snapshot update_status set_state change_status \
                        clear_history delete_logs upload_screenshot sync_list deploy_preview restore_snapshot \
                        publish_list reset_count post_and_list charge_status_update submit_info edit_details \
-                       refund_payment message_user deploy_service write_log";
+                       refund_payment message_user deploy_service write_log post_status transfer_balance";
         for name in changes.split_whitespace() {
             assert_ne!(of(name), Class::Read, "{name}");
         }
