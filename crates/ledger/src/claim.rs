@@ -1,6 +1,6 @@
 //! Claim and settle: the right to make one attempt, and its answer.
 
-use crate::cells::{Turn, TurnHolder};
+use crate::cells::{QUARANTINE, Turn, TurnHolder};
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
 use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, undetermined};
@@ -393,6 +393,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.note(journal::note("late_answer", Some(claim.effect()), run, data, now), Durability::Durable)
             .await?;
         if !moved_on {
+            self.bump_after_lost(claim, now).await?;
             return Ok(Changed { found, alarm: None, late: Some(Late::Lost) });
         }
         let alarm = step.and_then(|step| step.alarm);
@@ -404,6 +405,17 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             alarm,
             late: Some(Late::MovedOn),
         })
+    }
+
+    /// What has lost this attempt may have lost others. It begins an epoch, unless one has begun since the claim. An
+    /// attempt that is older than a quarantine may have been forgotten by retention instead.
+    async fn bump_after_lost(&self, claim: &Claim, now: At) -> Result<(), Error> {
+        let started = claim.effect().attempt(claim.attempt).map(|attempt| attempt.claimed_at);
+        let young = started.is_some_and(|at| now < at.plus(QUARANTINE));
+        if young && self.epoch().await?.0 <= claim.found.epoch {
+            self.bump_epoch("an attempt was answered that the ledger has lost", now).await?;
+        }
+        Ok(())
     }
 
     /// The turn on a resource, if nobody has it; else who does.

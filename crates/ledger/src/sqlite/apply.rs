@@ -34,10 +34,9 @@ pub(super) struct Batch<'c> {
 }
 
 impl<'c> Batch<'c> {
-    /// To be called inside the transaction.
-    pub(super) fn new(connection: &'c Connection, remembered: &'c mut Remembered) -> rusqlite::Result<Self> {
-        remembered.check(connection)?;
-        Ok(Batch { statements: Statements::of(connection), remembered, last_line: None })
+    /// To be called inside the transaction, with what was checked there or remembers nothing.
+    pub(super) fn new(connection: &'c Connection, remembered: &'c mut Remembered) -> Self {
+        Batch { statements: Statements::of(connection), remembered, last_line: None }
     }
 
     /// Writes the commit if it may land, and nothing if it may not.

@@ -1,4 +1,5 @@
-//! The store's own clock. It measures commits and paces polls; no state of an effect ever depends on it.
+//! The store's own clock. It measures commits and paces polls, and says how long ago the ledger was opened, for the
+//! start of an epoch; no state of an effect ever depends on it.
 
 use std::time::{Duration, Instant};
 

@@ -15,6 +15,8 @@ pub(super) enum Fault {
     Disk,
     /// The file under the path is no longer the one that was opened.
     Moved,
+    /// It has less than it had.
+    Behind,
     /// The bytes make no sense.
     Damaged,
     /// This statement alone: a constraint, a missing table, a value of the wrong kind.

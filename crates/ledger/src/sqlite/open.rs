@@ -120,7 +120,8 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
     };
     let epoch = lost.then(|| serde_json::to_vec(&epoch).expect("an epoch is plain data"));
     schema::found(&connection, epoch.as_deref()).map_err(failed)?;
-    watermark::write(&turn, 0);
+    // A mark that stays would only cost a false alarm.
+    let _stays = watermark::write(&turn, 0);
     failpoint::hit("found.after_tables").map_err(cut_short)?;
     let secret = place.found_secret()?;
     failpoint::hit("found.after_secret").map_err(cut_short)?;
@@ -139,9 +140,9 @@ fn past(place: &Place, connection: &rusqlite::Connection, options: &OpenOptions)
     let turn = founding_lock(place).map_err(|source| place.cannot_open(source))?;
     let last = schema::last_line(connection).map_err(failed)?;
     if last < watermark::read(place) {
-        let reason = "the ledger has less than it had: commits are gone";
-        renew::begin_epoch(connection, "commits_lost", reason, options.now).map_err(failed)?;
-        watermark::write(&turn, schema::last_line(connection).map_err(failed)?);
+        let last = renew::after_loss(connection, options.now).map_err(failed)?;
+        // Whoever finds the old mark again begins another epoch.
+        let _stays = watermark::write(&turn, last);
         return Ok(Past::MayBeLost);
     }
     Ok(Past::Kept)
@@ -155,7 +156,7 @@ fn writing(
     options: &OpenOptions,
 ) -> Result<Opened, Error> {
     let pages = if options.blocking { COMMAND_CHECKPOINT_PAGES } else { SERVER_CHECKPOINT_PAGES };
-    let writer = Writer::new(place.clone(), connection, pages, !options.blocking)?;
+    let writer = Writer::new(place.clone(), connection, pages, !options.blocking, options.now)?;
     Ok(Opened { store: store(place, Some(writer), options.blocking), secret, past })
 }
 

@@ -26,14 +26,21 @@ pub(super) struct Remembered {
     pub(super) reply_bytes: usize,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LastToWrite {
+    Us,
+    PerhapsOthers,
+}
+
 impl Remembered {
-    /// Forgets everything unless this connection was the last to write.
-    pub(super) fn check(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+    /// Forgets everything unless this connection was the last to write, as far as is known, and says whether it was.
+    pub(super) fn check(&mut self, connection: &Connection) -> rusqlite::Result<LastToWrite> {
         let version = Some(read::data_version(connection)?);
-        if self.version != version || self.rows.len().max(self.cells.len()) > KEPT_MAX {
+        let last = if self.version == version { LastToWrite::Us } else { LastToWrite::PerhapsOthers };
+        if last == LastToWrite::PerhapsOthers || self.rows.len().max(self.cells.len()) > KEPT_MAX {
             *self = Remembered { version, reply_bytes: self.reply_bytes, ..Remembered::default() };
         }
-        Ok(())
+        Ok(last)
     }
 
     /// After a transaction that may not have landed, and with a new connection, whose versions are its own.

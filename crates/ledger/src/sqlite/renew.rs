@@ -8,7 +8,7 @@ use super::apply::Batch;
 use super::fault::Fault;
 use super::open::{founding_lock, has_content};
 use super::remembered::Remembered;
-use super::{OpenOptions, connection, read};
+use super::{OpenOptions, connection, read, schema};
 use crate::cells::Epoch;
 use crate::entropy::{OsEntropy, nonce};
 use crate::place::Place;
@@ -73,17 +73,15 @@ fn rewrite(connection: &Connection, check: Digest, reason: &str, now: At) -> rus
     Ok(epoch)
 }
 
-/// Begins an epoch, in a transaction of its own.
-pub(super) fn begin_epoch(
-    connection: &Connection,
-    kind: &str,
-    reason: &str,
-    now: At,
-) -> rusqlite::Result<Epoch> {
+/// Begins the epoch of a ledger that has less than it had, in a transaction of its own. Returns the last line of its
+/// journal, to be marked once this is done.
+pub(super) fn after_loss(connection: &Connection, now: At) -> rusqlite::Result<u64> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let epoch = write_epoch(connection, kind, reason, now)?;
+    let reason = "the ledger has less than it had: commits are gone";
+    write_epoch(connection, "commits_lost", reason, now)?;
+    let last = schema::last_line(connection)?;
     connection.execute_batch("COMMIT")?;
-    Ok(epoch)
+    Ok(last)
 }
 
 fn write_epoch(connection: &Connection, kind: &str, reason: &str, now: At) -> rusqlite::Result<Epoch> {
@@ -103,7 +101,7 @@ fn write_epoch(connection: &Connection, kind: &str, reason: &str, now: At) -> ru
         journal: vec![journal::note(kind, None, None, data, now)],
         durability: Durability::Durable,
     };
-    let finding = Batch::new(connection, &mut Remembered::default())?.apply(&commit)?;
+    let finding = Batch::new(connection, &mut Remembered::default()).apply(&commit)?;
     assert!(matches!(finding, Finding::Clear(_)), "the cell was read in this transaction");
     Ok(epoch)
 }

@@ -8,6 +8,7 @@
 use super::{clock, watermark};
 use crate::place::Place;
 use std::fs::{File, TryLockError};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -70,11 +71,21 @@ impl Sidecar {
         true
     }
 
-    /// Writes down how far the journal has come.
+    /// How far the journal is known to have come.
+    pub(super) fn marked(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| watermark::read_from(file))
+    }
+
+    /// Writes down how far the journal has come. Out of turn, somebody else may have written down more meanwhile.
     pub(super) fn mark(&self, line: u64) {
-        if let Some(file) = &self.file {
-            watermark::write(file, line);
+        if let Some(file) = self.file.as_ref().filter(|file| self.held || watermark::read_from(file) < line) {
+            let _lags_behind = watermark::write(file, line);
         }
+    }
+
+    /// Writes down that it has come no further than this, after all.
+    pub(super) fn mark_lower(&self, line: u64) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| watermark::write(file, line))
     }
 
     pub(super) fn end_turn(&mut self) {

@@ -4,17 +4,18 @@ use super::apply::Batch;
 use super::checkpoint::{Checkpoints, Fold};
 use super::fault::Fault;
 use super::identity::{Identity, identity};
-use super::remembered::Remembered;
+use super::remembered::{LastToWrite, Remembered};
 use super::sidecar::Sidecar;
-use super::{clock, connection};
+use super::{clock, connection, renew, schema};
 use crate::Error;
 use crate::failpoint::{self, Injected};
 use crate::place::Place;
 use crate::precondition::Finding;
 use crate::store::{Commit, Committed, Durability};
 use rusqlite::Connection;
+use semel_core::time::At;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) type Answer = Result<Committed, Error>;
 
@@ -26,9 +27,12 @@ pub(super) struct Writer {
     checkpoints: Checkpoints,
     /// The file that was opened. Claims written to a file that was moved away are lost claims.
     file: Identity,
-    wal: PathBuf,
-    /// Its WAL, once there was one: claims lie there first. `None` after it was opened anew.
-    wal_file: Option<Identity>,
+    /// Claims lie here first.
+    wal: Beside,
+    /// Processes that share no index of the WAL overwrite each other's claims.
+    shm: Beside,
+    /// When the ledger was opened, by the caller's clock and by our own.
+    opened: (At, Instant),
     /// What the connection is set to.
     synchronous: Durability,
     lazy_in_a_row: u32,
@@ -37,6 +41,31 @@ pub(super) struct Writer {
     remembered: Remembered,
     /// A COMMIT failed and its frames may still lie in the WAL: see [`Writer::bury`].
     ghost: bool,
+}
+
+/// A file beside the database that must stay the one it is.
+struct Beside {
+    path: PathBuf,
+    /// Which one it is, once it was seen. `None` after the database was opened anew.
+    seen: Option<Identity>,
+}
+
+impl Beside {
+    fn at(path: PathBuf) -> Self {
+        Beside { path, seen: None }
+    }
+
+    /// Whether it is the one that was there before. SQLite deletes it only after the last connection.
+    fn is_the_same(&mut self) -> bool {
+        let found = identity(&self.path).ok();
+        match self.seen {
+            Some(_) => found == self.seen,
+            None => {
+                self.seen = found;
+                true
+            }
+        }
+    }
 }
 
 /// What to do while another process writes.
@@ -67,12 +96,13 @@ impl Writer {
         mut connection: Connection,
         checkpoint_pages: u32,
         threads: bool,
+        now: At,
     ) -> Result<Self, Error> {
         let sidecar = Sidecar::open(&place, threads);
         let file = identity(place.database()).map_err(|source| place.cannot_open(source))?;
         let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages)
             .map_err(|error| Fault::while_opening(&place, &error))?;
-        let wal = place.wal();
+        let (wal, shm) = (Beside::at(place.wal()), Beside::at(place.shm()));
         Ok(Writer {
             place,
             connection: Some(connection),
@@ -80,7 +110,8 @@ impl Writer {
             checkpoints,
             file,
             wal,
-            wal_file: None,
+            shm,
+            opened: (now, clock::now()),
             synchronous: Durability::Durable,
             lazy_in_a_row: 0,
             callers: 0,
@@ -161,7 +192,7 @@ impl Writer {
             }
         }
         self.renew()?;
-        if identity(self.place.database()).ok() != Some(self.file) || !self.has_its_wal() {
+        if identity(self.place.database()).ok() != Some(self.file) || !self.has_its_files() {
             let what = "its file was moved, deleted or replaced while it was open".to_owned();
             return Err(Stop { fault: Fault::Moved, what });
         }
@@ -194,6 +225,12 @@ impl Writer {
     fn finish(&mut self, commits: &[Commit], durability: Durability) -> (Vec<Answer>, Cost) {
         match self.apply(commits) {
             Ok((findings, last_line)) => self.commit(findings, last_line, durability),
+            Err(stop) if stop.fault == Fault::Behind => {
+                match self.begin_epoch(commits).and_then(|()| self.begin(durability, Patience::Waits)) {
+                    Ok(()) => self.finish(commits, durability),
+                    Err(stop) => (self.refuse(&stop, commits.len()), Cost::Unsynced),
+                }
+            }
             Err(stop) if stop.fault.concerns_one_commit() && commits.len() > 1 => {
                 self.roll_back();
                 let mut cost = Cost::Unsynced;
@@ -216,7 +253,13 @@ impl Writer {
 
     fn apply(&mut self, commits: &[Commit]) -> Result<(Vec<Finding>, Option<i64>), Stop> {
         let connection = self.connection.as_ref().expect("begun on it");
-        let mut batch = Batch::new(connection, &mut self.remembered)?;
+        // Where nobody else has written, the last line is our own, and the mark with it.
+        if self.remembered.check(connection)? == LastToWrite::PerhapsOthers
+            && schema::last_line(connection)? < self.sidecar.marked()
+        {
+            return Err(Stop { fault: Fault::Behind, what: "it has less than it had".to_owned() });
+        }
+        let mut batch = Batch::new(connection, &mut self.remembered);
         let findings = commits.iter().map(|commit| batch.apply(commit)).collect::<Result<_, _>>()?;
         failpoint::hit("sqlite.before_commit")?;
         Ok((findings, batch.last_line))
@@ -288,7 +331,7 @@ impl Writer {
             self.synchronous = Durability::Durable;
             self.remembered.nothing();
             self.connection = Some(connection);
-            self.wal_file = None;
+            (self.wal.seen, self.shm.seen) = (None, None);
         }
         if self.ghost {
             self.bury()?;
@@ -297,16 +340,26 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether the WAL is the one that was there before. SQLite deletes it only after the last connection.
-    fn has_its_wal(&mut self) -> bool {
-        let found = identity(&self.wal).ok();
-        match self.wal_file {
-            Some(_) => found == self.wal_file,
-            None => {
-                self.wal_file = found;
-                true
-            }
-        }
+    fn has_its_files(&mut self) -> bool {
+        self.wal.is_the_same() && self.shm.is_the_same()
+    }
+
+    /// The ledger was found to have less than it had, while it was open. It begins the epoch that it would begin if it
+    /// were opened now; what was read before that is read again, since every change requires its epoch.
+    fn begin_epoch(&mut self, commits: &[Commit]) -> Result<(), Stop> {
+        self.roll_back();
+        self.renew()?;
+        let connection = self.connection.as_ref().expect("renewed above");
+        synchronise(connection, Durability::Durable)?;
+        self.synchronous = Durability::Durable;
+        let lines = commits.iter().flat_map(|commit| &commit.journal);
+        let (at, since) = self.opened;
+        // A clock that stood still while the machine slept is helped by those who came after it woke.
+        let now = lines.map(|line| line.at).fold(at.plus(since.elapsed()), At::max);
+        let last = renew::after_loss(connection, now)?;
+        self.sidecar
+            .mark_lower(last)
+            .map_err(|error| Stop { fault: Fault::Disk, what: format!("its mark: {error}") })
     }
 
     /// After a failed fsync the commit's frames may lie in the WAL, unseen now, and come back to life when it is

@@ -181,3 +181,22 @@ fn claims_are_not_written_to_a_wal_that_was_taken_away() {
     fs::write(place.wal(), "").expect("writable");
     assert!(matches!(commit("third", 3), Err(Error::NotWritten { .. })));
 }
+
+#[test]
+fn claims_are_not_written_by_the_index_of_a_wal_that_others_no_longer_share() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    let store = scene::open_blocking(&place).expect("it opens").store;
+    let commit = |name: &str, id| now(store.commit(claim(named(name), index(id, true))));
+    assert_eq!(commit("first", 1).expect("answered"), Committed::Done);
+    fs::remove_file(place.shm()).expect("removable");
+    assert!(matches!(commit("second", 2), Err(Error::NotWritten { .. })));
+    // Another process makes an index of its own.
+    meddle(&place, "UPDATE meta SET barrier = barrier + 1");
+    assert!(matches!(commit("second", 2), Err(Error::NotWritten { .. })));
+    drop(store);
+    let store = scene::open_blocking(&place).expect("it opens").store;
+    assert!(now(store.read(named("first"))).expect("readable").row.is_some());
+    assert_eq!(now(store.commit(claim(named("second"), index(2, true)))).expect("answered"), Committed::Done);
+    assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
+}

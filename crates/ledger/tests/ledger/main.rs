@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod disk_full;
+mod loss;
 mod overload;
 mod owners;
 mod places;
