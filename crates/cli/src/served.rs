@@ -101,6 +101,13 @@ pub async fn write_counts(hall: &Hall) {
     }
 }
 
+/// The last thing of all: the ledger is left as one file.
+pub fn fold_back(hall: &Hall) {
+    if let Ok(gate) = &hall.gate {
+        gate.ledger.store().fold_back();
+    }
+}
+
 /// What did not settle in time is in doubt, and is written down as such before the process ends.
 pub async fn lapse_rest(hall: &Hall, output: Output) {
     let Ok(gate) = &hall.gate else { return };

@@ -88,6 +88,17 @@ impl SqliteStore {
         &self.place
     }
 
+    /// Folds the WAL back, so that the database file alone is the whole ledger: for a program that ran for long and
+    /// ends. Whoever puts an older file in its place would else have it beside a WAL of later, which SQLite takes for its
+    /// own. It waits for nobody; while others are at work, the last of them does it.
+    pub fn fold_back(&self) {
+        if self.same_process().is_ok()
+            && let Some(mut writer) = self.lane.as_ref().and_then(|lane| lane.try_writer())
+        {
+            writer.fold_back();
+        }
+    }
+
     /// Looks at every page and every index, and at what SQLite cannot know. Takes time in proportion to the ledger.
     /// An empty list means that all is well.
     pub fn integrity_check(&self) -> Result<Vec<String>, Error> {

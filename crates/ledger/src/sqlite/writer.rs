@@ -173,6 +173,19 @@ impl Writer {
         }
     }
 
+    /// Folds the WAL back and empties it, if nobody else is at work. Where its files are no longer its own, they are left
+    /// as they are.
+    pub(super) fn fold_back(&mut self) {
+        let is_ours = identity(self.place.database()).ok() == Some(self.file) && self.has_its_files();
+        if is_ours
+            && self.sidecar.take_turn_at_once()
+            && let Some(connection) = self.connection.as_mut().filter(|connection| connection.is_autocommit())
+        {
+            self.checkpoints.run(connection, Fold::AtOnce);
+        }
+        self.sidecar.end_turn();
+    }
+
     /// Whether the WAL is folded back after the batch that was just written. Lazy ones leave it to durable ones as long
     /// as they can: folding needs the disk.
     fn folds(&self) -> bool {

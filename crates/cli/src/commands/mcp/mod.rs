@@ -75,6 +75,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
             // Standard error is the client's log; a collector that is away is not its concern.
             let _lost = exporting.finish().await;
         }
+        served::fold_back(&hall);
     });
     runtime.shutdown_background();
     Ok(ExitCode::from(code))

@@ -111,6 +111,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
                 served::end(child).await;
             }
         }
+        served::fold_back(&hall);
         anyhow::Ok(())
     })?;
     runtime.shutdown_background();
