@@ -162,6 +162,10 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
     })
 }
 
+/// The log of one file beside another would be mixed into it.
+pub const RESTORE: &str = "keep ledger.db, -wal and -shm elsewhere, all three; put a backup in the place of ledger.db; then: \
+                           semel ledger epoch bump --reason restored";
+
 pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
     use semel_ledger::Error;
     use semel_ledger::error::Unsafe;
@@ -184,9 +188,7 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
             semel_ledger::place::Place::at(path).secret_file().display()
         ),
         Error::WrongSecret { .. } => "restore the ledger and its secret from the same backup".into(),
-        Error::Damaged { .. } => {
-            "keep the file, restore a backup, then: semel ledger epoch bump --reason restored".into()
-        }
+        Error::Damaged { .. } => RESTORE.into(),
         Error::TooNew { .. } => "use the newer semel that wrote it".into(),
         Error::TooOld { .. } => "`semel ledger prune`, like whatever writes, brings it up to date".into(),
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),

@@ -155,7 +155,7 @@ pub async fn in_doubt<S: Store, H: Holders, E: Entropy>(
 ) -> Result<u64, Error> {
     let (mut doubts, mut after) = (0, None);
     for _ in 0..OPEN_PAGES_MAX {
-        let page = ledger.list(By::Open, after, PAGE_ROWS_MAX).await?;
+        let page = ledger.listing(By::Open, after, PAGE_ROWS_MAX).await?;
         for (_, known) in page.items {
             let effect = &known.effect;
             let lapsed = match effect.open_attempt() {

@@ -9,6 +9,7 @@ use crate::store::{By, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Revision, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, LastSend, SEND_WITHIN, State, Verdict};
+use semel_core::ids::EffectId;
 use semel_core::intent::run_key;
 use semel_core::time::At;
 use semel_core::undo::UndoCall;
@@ -23,6 +24,8 @@ pub struct Cancelled {
     pub in_doubt: Vec<Known>,
     /// Calls that the fence kept from starting, as (action, subject).
     pub prevented: Vec<(String, String)>,
+    /// Records that cannot be read. Any of them may have an attempt of this run.
+    pub damaged: Vec<EffectId>,
     /// Only this promises that nothing more will be sent.
     pub drained: bool,
 }
@@ -51,13 +54,15 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             in_flight: Vec::new(),
             in_doubt: Vec::new(),
             prevented: self.prevented_in(run_key).await?,
+            damaged: Vec::new(),
             drained: true,
         };
         let mut may_send = false;
         let mut after = None;
         loop {
             // All of them: an effect that began in another run may have an attempt of this one.
-            let page = self.list(By::All, after, PAGE_ROWS_MAX).await?;
+            let page = self.listing(By::All, after, PAGE_ROWS_MAX).await?;
+            answer.damaged.extend(page.damaged);
             let ours = |known: &Known| {
                 let of_run = |attempt: &Attempt| attempt.run.as_ref().is_some_and(|of| of.id == run);
                 known.index.run == Some(run_key)
@@ -91,7 +96,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let lost = epoch.is_some_and(|e| !e.accepted && now <= e.since.plus(SEND_WITHIN + SEND_WITHIN));
         // Somebody may have lifted it meanwhile, and set it again.
         let (_, standing, _) = self.fence(run_key).await?;
-        answer.drained = !lift && !lost && !may_send && answer.in_flight.is_empty() && standing == fence;
+        let may_send = may_send || !answer.in_flight.is_empty() || !answer.damaged.is_empty();
+        answer.drained = !lift && !lost && !may_send && standing == fence;
         Ok(answer)
     }
 

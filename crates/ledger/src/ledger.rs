@@ -52,6 +52,15 @@ impl Found {
     }
 }
 
+/// A page of what can be read.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    pub items: Vec<(Digest, Known)>,
+    /// What stands among them and cannot be read.
+    pub damaged: Vec<EffectId>,
+    pub next: Option<Cursor>,
+}
+
 /// A record after a transition that this call wrote, or saw written.
 #[derive(Debug, Clone)]
 pub struct Changed {
@@ -269,6 +278,21 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let page = self.store.scan(by, after, limit).await?;
         let decoded = page.items.into_iter().map(|row: Row| Ok((row.key, decode(row)?)));
         Ok(Page { items: decoded.collect::<Result<_, Error>>()?, next: page.next })
+    }
+
+    /// The same for people who look at many: past what cannot be read, which is named. Whatever decides about a call asks
+    /// [`Ledger::list`], which stops there.
+    pub async fn listing(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Listing, Error> {
+        let page = self.store.scan(by, after, limit).await?;
+        let mut listing = Listing { items: Vec::new(), damaged: Vec::new(), next: page.next };
+        for row in page.items {
+            let (key, id) = (row.key, EffectId(row.index.effect));
+            match decode(row) {
+                Ok(known) => listing.items.push((key, known)),
+                Err(_) => listing.damaged.push(id),
+            }
+        }
+        Ok(listing)
     }
 
     /// The open effect of a family under another key than this, if there is one.

@@ -69,7 +69,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 .await?;
             for row in page.items {
                 let (key, revision, ordinal) = (row.key, row.revision, row.ordinal);
-                let known = decode(row)?;
+                // What cannot be read is kept: it still refuses its call.
+                let Ok(known) = decode(row) else { continue };
                 // An undelivered success never expires: its answer is still owed to somebody.
                 let owed =
                     matches!(known.effect.state, State::Applied(_)) && known.effect.delivered_at.is_none();

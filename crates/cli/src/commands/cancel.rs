@@ -5,6 +5,7 @@ use crate::args::Cancel;
 use crate::effect_json::{self, EffectJson};
 use crate::house::TENANT;
 use crate::neutral;
+use crate::output::counted;
 use semel_core::ids::{Reason, Run};
 use semel_doors::known_run::{is_on_record, lists_effects};
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -49,7 +50,7 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
             serde_json::json!({"effect_id": id, "call": call.to_string(), "command": command})
         })
         .collect();
-    context.output.document(&serde_json::json!({
+    let mut document = serde_json::json!({
         "schema_version": 1,
         "run": run.id,
         "cancelled": !args.lift,
@@ -60,7 +61,11 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
         "prevented": prevented,
         "undo": undo,
         "drained": cancelled.drained,
-    }));
+    });
+    if !cancelled.damaged.is_empty() {
+        document["damaged"] = cancelled.damaged.len().into();
+    }
+    context.output.document(&document);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -108,6 +113,10 @@ fn text(cancelled: &Cancelled, known: bool, args: &Cancel) -> Result<String, std
     }
     if cancelled.undoable().next().is_some() {
         writeln!(text, "To take one back: semel ledger undo EFFECT --reason TEXT")?;
+    }
+    if !cancelled.damaged.is_empty() {
+        let records = counted(cancelled.damaged.len(), "record", "records");
+        writeln!(text, "{records} cannot be read and may be of this run: semel doctor --full")?;
     }
     if !cancelled.drained && !args.lift {
         writeln!(text, "Something may still be sent: ask again with semel cancel {run}")?;

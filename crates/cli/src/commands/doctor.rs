@@ -4,11 +4,12 @@ use super::{Context, EXIT_FINDINGS};
 use crate::args::Doctor;
 use crate::house::{self, LocalLedger};
 use crate::neutral;
-use crate::output::{hint, ledger_hint};
+use crate::output::{RESTORE, counted, hint, ledger_hint};
 use crate::policy_files::{self, Unusable};
 use owo_colors::OwoColorize;
 use rustix::fs::Access;
 use semel_core::effect::State;
+use semel_core::ids::EffectId;
 use semel_core::policy::Policy;
 use semel_core::policy::servers::Reach;
 use semel_core::time::At;
@@ -28,6 +29,9 @@ const FREE_BYTES_OUT: u64 = 8 * 1024 * 1024;
 
 /// Two clocks of one machine do not differ by more; a line from further ahead means that the clock was set back.
 const CLOCK_SLACK: Duration = Duration::from_secs(2);
+
+/// So many are named; whoever restores a backup needs no more.
+const NAMED_MAX: usize = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -76,7 +80,7 @@ pub fn run(context: &Context, args: &Doctor) -> anyhow::Result<ExitCode> {
         }
         Ok(file) => {
             let place = Place::at(file);
-            directory(&mut checks, place.directory());
+            directory(&mut checks, &place);
             ledger(context, &mut checks, &place, args.full)?;
             owners(&mut checks, &place.owners());
         }
@@ -109,7 +113,8 @@ fn report(context: &Context, checks: &[Check]) -> ExitCode {
     if ok { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) }
 }
 
-fn directory(checks: &mut Checks, directory: &Path) {
+fn directory(checks: &mut Checks, place: &Place) {
+    let directory = place.directory();
     let shown = directory.display();
     let there = directory.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
     let writable = rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok();
@@ -117,6 +122,12 @@ fn directory(checks: &mut Checks, directory: &Path) {
     match directory.metadata() {
         Ok(found) if !found.is_dir() => {
             checks.fail("state directory", format!("{shown} is not a directory"), hint())
+        }
+        // In another directory it would begin with an empty ledger.
+        Ok(_) if !writable && house::is_founded(place) => {
+            let hint =
+                format!("make it writable again: what was done is known by the ledger in {shown} alone");
+            checks.fail("state directory", format!("{shown} cannot be written"), Some(hint));
         }
         Ok(_) if !writable => checks.fail("state directory", format!("{shown} cannot be written"), hint()),
         Ok(found) => checks.ok("state directory", format!("{shown} (mode {:o})", found.mode() & 0o777)),
@@ -175,13 +186,37 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
         match ledger.store().integrity_check() {
             Ok(complaints) if complaints.is_empty() => checks.ok("integrity", "every page and index agrees"),
             Ok(complaints) => {
-                let hint = "keep the file, restore a backup, then: semel ledger epoch bump --reason restored";
-                checks.fail("integrity", complaints.join("; "), Some(hint.to_owned()));
+                checks.fail("integrity", complaints.join("; "), Some(RESTORE.to_owned()));
             }
             Err(error) => checks.fail("integrity", error.to_string(), ledger_hint(&error)),
         }
+        match damaged(&ledger) {
+            Ok(damaged) if damaged.is_empty() => checks.ok("records", "every one can be read"),
+            Ok(damaged) => {
+                let names: Vec<String> = damaged.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+                let more = if damaged.len() > NAMED_MAX { ", …" } else { "" };
+                let records = counted(damaged.len(), "record", "records");
+                let detail = format!("{records} cannot be read: {}{more}", names.join(", "));
+                let hint = format!("their calls stay refused, the others go on; {RESTORE}");
+                checks.fail("records", detail, Some(hint));
+            }
+            Err(error) => checks.fail("records", error.to_string(), ledger_hint(&error)),
+        }
     }
     Ok(())
+}
+
+/// Every effect whose record cannot be read.
+fn damaged(ledger: &LocalLedger) -> Result<Vec<EffectId>, semel_ledger::Error> {
+    let (mut damaged, mut after) = (Vec::new(), None);
+    loop {
+        let page = block_on(ledger.listing(By::All, after, PAGE_ROWS_MAX))?;
+        damaged.extend(page.damaged);
+        match page.next {
+            None => return Ok(damaged),
+            next => after = next,
+        }
+    }
 }
 
 fn contents(checks: &mut Checks, ledger: &LocalLedger, now: At) -> anyhow::Result<()> {
@@ -197,7 +232,7 @@ fn contents(checks: &mut Checks, ledger: &LocalLedger, now: At) -> anyhow::Resul
     // Not observed: finding out who is dead would tidy their lock files away.
     let (mut in_doubt, mut in_flight, mut after) = (0, 0, None);
     loop {
-        let page = block_on(ledger.list(By::Open, after, PAGE_ROWS_MAX))?;
+        let page = block_on(ledger.listing(By::Open, after, PAGE_ROWS_MAX))?;
         for (_, known) in page.items {
             match known.effect.state {
                 State::InDoubt(_) => in_doubt += 1,

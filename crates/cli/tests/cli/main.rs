@@ -5,6 +5,7 @@ mod home;
 mod api;
 mod api_peers;
 mod asking;
+mod damaged;
 mod demo;
 mod docs;
 mod doctor;

@@ -53,7 +53,11 @@ impl Who {
     /// Operators see all of their tenant; agents what they did themselves.
     pub fn sees(&self, effect: &Effect) -> bool {
         let facts = &effect.facts;
-        facts.tenant == self.tenant && (self.scope >= Scope::Operator || self.made(effect))
+        facts.tenant == self.tenant && (self.operates() || self.made(effect))
+    }
+
+    pub fn operates(&self) -> bool {
+        self.scope >= Scope::Operator
     }
 
     pub fn made(&self, effect: &Effect) -> bool {

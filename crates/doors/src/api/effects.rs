@@ -17,7 +17,7 @@ use semel_core::policy::duration;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::journal::state_word;
-use semel_ledger::record::decode;
+use semel_ledger::record::{Known, decode};
 use semel_ledger::store::{Latest, PAGE_ROWS_MAX, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -87,20 +87,24 @@ impl StateWord {
 
 pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let filter: Filter = asked.query()?;
-    let (effects, next) = page(&api, &asked.who, &filter).await?;
+    let Listed { effects, next, damaged } = page(&api, &asked.who, &filter).await?;
     let mut items = Vec::with_capacity(effects.len());
     for (key, effect) in &effects {
         items.push(EffectJson::read(&api.gate()?.ledger, *key, effect).await?);
     }
-    respond::json(&List::of(items, next))
+    respond::json(&List { damaged, ..List::of(items, next) })
 }
 
 /// The newest that are wanted, and where to go on.
-pub async fn page(
-    api: &Api,
-    who: &Who,
-    filter: &Filter,
-) -> Result<(Vec<(Digest, Effect)>, Option<String>), Problem> {
+#[derive(Debug, Default)]
+pub struct Listed {
+    pub effects: Vec<(Digest, Effect)>,
+    pub next: Option<String>,
+    /// What cannot be read is passed over. Whose it was is not known either, so operators alone hear of it.
+    pub damaged: usize,
+}
+
+pub async fn page(api: &Api, who: &Who, filter: &Filter) -> Result<Listed, Problem> {
     let gate = api.gate()?;
     let now = gate.clock.now();
     let since = filter.since.as_deref().map(|text| instant(text, now)).transpose()?;
@@ -129,33 +133,36 @@ pub async fn page(
     let sealed = |place| cursor::sealed(secret, &who.tenant, place);
     let opened = |text| cursor::opened(secret, &who.tenant, text);
     let mut before = filter.cursor.as_deref().map(opened).transpose()?;
-    let (mut found, mut looked_at) = (Vec::new(), 0);
+    let (mut found, mut looked_at) = (Listed::default(), 0);
     loop {
         let page = gate.ledger.store().latest(of, before, PAGE_ROWS_MAX).await?;
         let more = page.next.is_some();
         for (place, row) in page.items {
             before = Some(place);
             let key = row.key;
-            let effect = decode(row)?.effect;
+            looked_at += 1;
+            let Ok(Known { effect, .. }) = decode(row) else {
+                found.damaged += usize::from(who.operates());
+                continue;
+            };
             if too_old(&effect) {
-                return Ok((found, None));
+                return Ok(found);
             }
             if who.sees(&effect) {
                 let effect = named::as_it_is(api, key, effect, now).await?;
                 if wanted(&effect) {
-                    found.push((key, effect));
+                    found.effects.push((key, effect));
                 }
             }
-            if found.len() == limit {
-                return Ok((found, Some(sealed(place))));
+            if found.effects.len() == limit {
+                return Ok(Listed { next: Some(sealed(place)), ..found });
             }
-            looked_at += 1;
         }
         if !more {
-            return Ok((found, None));
+            return Ok(found);
         }
         if looked_at >= LOOKED_AT_MAX {
-            return Ok((found, before.map(sealed)));
+            return Ok(Listed { next: before.map(sealed), ..found });
         }
     }
 }

@@ -60,7 +60,7 @@ async fn by_end(api: &Api, who: &Who, text: &str) -> Result<EffectId, Problem> {
         looked_at += page.items.len();
         for (_, row) in page.items {
             let id = EffectId(row.index.effect);
-            if id.to_string().ends_with(&end) && who.sees(&decode(row)?.effect) {
+            if id.to_string().ends_with(&end) && decode(row).is_ok_and(|known| who.sees(&known.effect)) {
                 fitting.push(id);
             }
         }

@@ -21,12 +21,20 @@ pub struct List<T> {
     pub items: Vec<T>,
     /// Where to go on, as `cursor`; null at the end. A page may be short, or empty, and still have a next one.
     pub next: Option<String>,
+    /// How many on this page cannot be read and were left out; absent where there are none.
+    #[serde(skip_serializing_if = "is_none")]
+    pub damaged: usize,
 }
 
 impl<T> List<T> {
     pub fn of(items: Vec<T>, next: Option<String>) -> List<T> {
-        List { schema_version: 1, items, next }
+        List { schema_version: 1, items, next, damaged: 0 }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 pub fn json(value: &impl Serialize) -> Result<Response, Problem> {

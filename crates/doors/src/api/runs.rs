@@ -3,7 +3,7 @@
 use super::Api;
 use super::asked::{Asked, Who};
 use super::cursor;
-use super::effects::{self, Filter};
+use super::effects::{self, Filter, Listed};
 use super::named;
 use super::problem::Problem;
 use super::respond::{self, List};
@@ -19,6 +19,7 @@ use semel_gate::clock::Clock;
 use semel_ledger::record::{Known, decode};
 use semel_ledger::store::{Cursor, Latest, PAGE_ROWS_MAX, Store};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Runs on a page, and effects that are looked at for it.
@@ -63,15 +64,21 @@ pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let (secret, tenant) = (gate.ledger.secret(), &asked.who.tenant);
     let opened = |text| cursor::opened(secret, tenant, text);
     let mut before = filter.cursor.as_deref().map(opened).transpose()?;
-    let (mut items, mut looked_at) = (Vec::new(), 0);
+    let (mut items, mut looked_at, mut damaged) = (Vec::new(), 0, 0);
+    // Of a run with thousands of effects only the first that is met can be its newest.
+    let mut met = HashSet::new();
     'pages: loop {
         let page = store.latest(Latest::All, before, PAGE_ROWS_MAX).await?;
         let more = page.next.is_some();
         for (place, row) in page.items {
             before = Some(place);
             looked_at += 1;
-            let effect = decode(row)?.effect;
+            let Ok(Known { effect, .. }) = decode(row) else {
+                damaged += usize::from(asked.who.operates());
+                continue;
+            };
             if let Some(run) = effect.facts.run.as_ref().filter(|_| asked.who.sees(&effect))
+                && met.insert(run.id.clone())
                 && is_newest(&api, &asked.who, &run.id, place).await?
             {
                 items.push(listed(&api, &asked.who, &run.id).await?);
@@ -85,7 +92,8 @@ pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             break;
         }
     }
-    respond::json(&List::of(items, before.map(|place| cursor::sealed(secret, tenant, place))))
+    let next = before.map(|place| cursor::sealed(secret, tenant, place));
+    respond::json(&List { damaged, ..List::of(items, next) })
 }
 
 /// A run is listed where its newest effect stands, and nowhere else.
@@ -96,7 +104,7 @@ async fn is_newest(api: &Api, who: &Who, run: &str, place: Cursor) -> Result<boo
     loop {
         let page = gate.ledger.store().latest(of, before, PAGE_ROWS_MAX).await?;
         for (newest, row) in page.items {
-            if who.sees(&decode(row)?.effect) {
+            if decode(row).is_ok_and(|known| who.sees(&known.effect)) {
                 return Ok(newest == place);
             }
         }
@@ -111,7 +119,8 @@ async fn listed(api: &Api, who: &Who, run: &str) -> Result<RunListed, Problem> {
     let mut counted = Counted::default();
     let (mut newest_at, mut total, mut cursor) = (String::new(), 0, None);
     loop {
-        let (effects, next) = effects::page(api, who, &Filter { cursor, ..Filter::of_run(run) }).await?;
+        let filter = Filter { cursor, ..Filter::of_run(run) };
+        let Listed { effects, next, .. } = effects::page(api, who, &filter).await?;
         for (_, effect) in effects {
             if total == 0 {
                 newest_at = effect.opened_at.to_string();
@@ -150,6 +159,9 @@ pub struct RunTold {
     cancelled: bool,
     items: Vec<EffectJson>,
     next: Option<String>,
+    /// How many on this page cannot be read and were left out; absent where there are none.
+    #[serde(skip_serializing_if = "respond::is_none")]
+    damaged: usize,
 }
 
 pub async fn one(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
@@ -162,37 +174,43 @@ pub async fn one(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         return markdown(&api, &asked.who, &run, cancelled).await;
     }
     let first = cursor.is_none();
-    let (effects, next) = effects::page(&api, &asked.who, &Filter { cursor, ..Filter::of_run(&run) }).await?;
-    if effects.is_empty() && first && !cancelled {
+    let filter = Filter { cursor, ..Filter::of_run(&run) };
+    let Listed { effects, next, damaged } = effects::page(&api, &asked.who, &filter).await?;
+    if effects.is_empty() && damaged == 0 && first && !cancelled {
         return Err(unknown());
     }
     let mut items = Vec::with_capacity(effects.len());
     for (key, effect) in &effects {
         items.push(EffectJson::read(&api.gate()?.ledger, *key, effect).await?);
     }
-    respond::json(&RunTold { schema_version: 1, run, cancelled, items, next })
+    respond::json(&RunTold { schema_version: 1, run, cancelled, items, next, damaged })
 }
 
 async fn markdown(api: &Api, who: &Who, run: &str, cancelled: bool) -> Result<Response, Problem> {
     let mut newest_first = Vec::new();
-    let mut cursor = None;
+    let (mut cursor, mut damaged) = (None, 0);
     loop {
-        let (effects, next) = effects::page(api, who, &Filter { cursor, ..Filter::of_run(run) }).await?;
+        let filter = Filter { cursor, ..Filter::of_run(run) };
+        let Listed { effects, next, damaged: more } = effects::page(api, who, &filter).await?;
+        damaged += more;
         newest_first.extend(effects);
         if next.is_none() || newest_first.len() >= EFFECTS_MAX {
             break;
         }
         cursor = next;
     }
-    if newest_first.is_empty() && !cancelled {
+    if newest_first.is_empty() && damaged == 0 && !cancelled {
         return Err(Problem::not_found(&format!("run {run}")));
     }
     let mut sorted = Sorted::default();
     for (key, effect) in newest_first.into_iter().rev() {
         sorted.push(key, effect);
     }
-    let text =
+    let mut text =
         told::markdown(Some(&api.gate()?.ledger), &sorted, Some(OfRun { tenant: &who.tenant, run })).await?;
+    if damaged > 0 {
+        text.push_str(&format!("\nRecords of this run that cannot be read, and are left out: {damaged}\n"));
+    }
     Ok(respond::markdown(text))
 }
 
@@ -221,6 +239,10 @@ pub struct Cancelled {
     prevented: Vec<Prevented>,
     /// What of it can be taken back, by `POST /effects/ID/undo`.
     undo: Vec<Undoable>,
+    /// Records that cannot be read: any of them may have a call of this run, and nothing is promised. Absent where there
+    /// are none.
+    #[serde(skip_serializing_if = "respond::is_none")]
+    damaged: usize,
     /// Only `true` promises that nothing more will be sent.
     drained: bool,
 }
@@ -264,6 +286,7 @@ pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         in_doubt: shown(&api, &told.in_doubt).await?,
         prevented: prevented.collect(),
         undo,
+        damaged: told.damaged.len(),
         drained: told.drained,
     })
 }

@@ -101,12 +101,14 @@ async fn ledger(
     let run = caller.run.as_ref().or(call.runs.named.as_ref()).or(caller.surrounding_run.as_ref());
     let cannot = |error: semel_ledger::Error| error.to_string();
     let mut effects: Vec<Effect> = Vec::new();
+    let mut damaged = 0;
     let is_mine = |effect: &Effect| is_of(effect, ledger.secret(), caller);
     if let Some(run) = run {
         let by = By::Run(run_key(ledger.secret(), &caller.tenant, &run.id));
         let mut after = None;
         for _ in 0..PAGES_MAX {
-            let page = ledger.list(by, after, EFFECTS_MAX).await.map_err(cannot)?;
+            let page = ledger.listing(by, after, EFFECTS_MAX).await.map_err(cannot)?;
+            damaged += page.damaged.len();
             effects.extend(page.items.into_iter().map(|(_, known)| known.effect).filter(is_mine));
             shorten(&mut effects);
             after = page.next;
@@ -122,7 +124,7 @@ async fn ledger(
     }
     // What is open concerns whoever began it, on whichever connection.
     let ours = format!("mcp:{}/", server.name);
-    let open = ledger.list(By::Open, None, EFFECTS_MAX).await.map_err(cannot)?;
+    let open = ledger.listing(By::Open, None, EFFECTS_MAX).await.map_err(cannot)?;
     for (key, known) in open.items {
         let mine = is_mine(&known.effect) && known.effect.facts.action.starts_with(&ours);
         if mine && !effects.iter().any(|effect| effect.id == known.effect.id) {
@@ -144,6 +146,13 @@ async fn ledger(
     if effects.is_empty() && stands_alone {
         let how = "Each request stands alone here, so what was done before is known by its run only";
         return Ok(format!("{how}: name one in _meta as {META_RUN}. Nothing of {doubts} is in doubt."));
+    }
+    if damaged > 0 {
+        let lines: Vec<String> = effects.iter().map(line).collect();
+        let lines = lines.join("\n");
+        return Ok(format!(
+            "{damaged} of what was done {whose} cannot be read. What can be, oldest first:\n{lines}"
+        ));
     }
     if effects.is_empty() {
         return Ok(format!("Nothing has been done {whose} yet, and nothing of {doubts} is in doubt."));

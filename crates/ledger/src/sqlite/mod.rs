@@ -121,6 +121,12 @@ impl SqliteStore {
                     "SELECT count(*) FROM (SELECT 1 FROM effect GROUP BY key, ordinal HAVING count(*) > 1)",
                 ),
                 (
+                    "effects have columns that cannot be read",
+                    "SELECT count(*) FROM effect WHERE length(key) <> 32 OR length(effect) <> 16 \
+                     OR length(family) <> 32 OR length(neighbourhood) <> 32 OR length(ifnull(run, key)) <> 32 \
+                     OR length(ifnull(owner, effect)) <> 16",
+                ),
+                (
                     "replies lie apart from an effect that has none, or another",
                     "SELECT count(*) FROM reply WHERE id NOT IN \
                      (SELECT id FROM effect WHERE effect.reply IS NULL OR typeof(effect.reply) = 'integer')",

@@ -34,7 +34,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut counts = Counts::default();
     let mut waiting: Vec<(Digest, Effect)> = Vec::new();
     if let Some(ledger) = &ledger {
-        walk::effects(ledger, Which { run, open: false }, now, |key, effect| {
+        let damaged = walk::effects(ledger, Which { run, open: false }, now, |key, effect| {
             let duplicate = lifecycle::duplicates(&effect).is_some();
             let (count, needs_a_person) = match &effect.state {
                 _ if duplicate => (&mut counts.duplicates, true),
@@ -55,6 +55,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
             }
             Ok(ControlFlow::Continue(()))
         })?;
+        walk::say_left_out(context.output, damaged);
     }
     waiting.sort_by_key(|(_, effect)| urgency(effect));
     if context.output.json {

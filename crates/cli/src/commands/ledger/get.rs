@@ -6,7 +6,7 @@ use crate::args::Get;
 use crate::commands::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, ReplyKept};
 use crate::house::{LocalLedger, TENANT};
-use crate::output::Hinted;
+use crate::output::{Hinted, counted};
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
 use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key};
@@ -85,12 +85,18 @@ fn by_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result
     }
     // Whose it was and where it went are in its key, and only its caller knows them.
     let mut newest = None;
-    walk::effects(ledger, Which::default(), now, |found, effect| {
+    let damaged = walk::effects(ledger, Which::default(), now, |found, effect| {
         if effect.facts.caller_key && effect.facts.digest == digest {
             newest = Some((found, effect));
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    // Whoever asks may do what is said to be unknown.
+    if damaged > 0 {
+        let records = counted(damaged, "record", "records");
+        let what = format!("{records} cannot be read, and any of them may be under this key");
+        return Err(Hinted::error(what, "semel doctor --full"));
+    }
     Ok(newest)
 }
 

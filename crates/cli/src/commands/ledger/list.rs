@@ -33,7 +33,7 @@ pub fn run(context: &Context, args: &List) -> anyhow::Result<ExitCode> {
     // Stores go forwards only, so the newest are what is left at the end.
     let mut newest: VecDeque<(Digest, Effect)> = VecDeque::new();
     let mut more = false;
-    walk::effects(&ledger, which, now, |key, effect| {
+    let damaged = walk::effects(&ledger, which, now, |key, effect| {
         if before.as_ref().is_some_and(|(_, before)| before.id == effect.id) {
             return Ok(ControlFlow::Break(()));
         }
@@ -46,6 +46,7 @@ pub fn run(context: &Context, args: &List) -> anyhow::Result<ExitCode> {
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    walk::say_left_out(context.output, damaged);
     let newest = Vec::from(newest);
     let items = match context.output.json {
         true => newest

@@ -13,10 +13,11 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut sorted = Sorted::default();
     let ledger = context.existing_ledger(&clock)?;
     if let Some(ledger) = &ledger {
-        walk::effects(ledger, Which { run, open: false }, clock.now(), |key, effect| {
+        let damaged = walk::effects(ledger, Which { run, open: false }, clock.now(), |key, effect| {
             sorted.push(key, effect);
             Ok(ControlFlow::Continue(()))
         })?;
+        walk::say_left_out(context.output, damaged);
     }
     let of = run.map(|run| OfRun { tenant: TENANT, run });
     let text = block_on(told::markdown(ledger.as_ref(), &sorted, of))?;

@@ -110,7 +110,7 @@ fn others(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<
     let mut others = Vec::new();
     let mut after = None;
     loop {
-        let page = block_on(ledger.list(By::Record(key), after, PAGE_ROWS_MAX))?;
+        let page = block_on(ledger.listing(By::Record(key), after, PAGE_ROWS_MAX))?;
         let found =
             page.items.into_iter().map(|(_, known)| known.effect).filter(|other| other.id != effect.id);
         others.extend(found.map(|other| OccurrenceJson {

@@ -1,6 +1,7 @@
 //! Going through effects, each as it is now: what a dead process held is seen to be in doubt.
 
 use crate::house::{LocalLedger, TENANT};
+use crate::output::{Output, counted};
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
 use semel_core::intent::run_key;
@@ -17,33 +18,46 @@ pub struct Which<'a> {
     pub open: bool,
 }
 
-/// In order of insertion, so the oldest first.
+/// In order of insertion, so the oldest first. What cannot be read is passed over; returns how
+/// much that was.
 pub fn effects(
     ledger: &LocalLedger,
     which: Which<'_>,
     now: At,
     mut take: impl FnMut(Digest, Effect) -> anyhow::Result<ControlFlow<()>>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<usize> {
     let by = match which.run {
         _ if which.open => By::Open,
         // A run is found by a digest under the ledger's secret. After an epoch that may be another secret.
         Some(run) if block_on(ledger.epoch())?.1.is_none() => By::Run(run_key(ledger.secret(), TENANT, run)),
         _ => By::All,
     };
-    let mut after = None;
-    loop {
-        let page = block_on(ledger.list(by, after, PAGE_ROWS_MAX))?;
+    let (mut damaged, mut after) = (0, None);
+    'pages: loop {
+        let page = block_on(ledger.listing(by, after, PAGE_ROWS_MAX))?;
+        damaged += page.damaged.len();
         for (key, known) in page.items {
             let effect = now_of(ledger, key, known.effect, now)?;
             let in_run = |run: &str| effect.facts.run.as_ref().is_some_and(|own| own.id == run);
             if which.run.is_none_or(in_run) && take(key, effect)?.is_break() {
-                return Ok(());
+                break 'pages;
             }
         }
         match page.next {
-            None => return Ok(()),
+            None => break,
             next => after = next,
         }
+    }
+    Ok(damaged)
+}
+
+/// A list that has left something out says so.
+pub fn say_left_out(output: Output, damaged: usize) {
+    if damaged > 0 {
+        let records = counted(damaged, "record", "records");
+        output.warn(format_args!(
+            "semel: left out: {records} that cannot be read; semel doctor --full names what is damaged"
+        ));
     }
 }
 

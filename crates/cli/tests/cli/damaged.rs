@@ -1,0 +1,69 @@
+//! One record that cannot be read: its own call stays refused, and everything else goes on.
+
+use crate::home::Home;
+use crate::serve::served::{Served, TOKEN};
+use std::fs;
+
+/// A ledger of three effects, one of them unreadable, and its id.
+fn damaged(home: &Home) -> String {
+    for key in ["a", "b", "c"] {
+        let script = format!("echo {key} >> world");
+        let ran = home.semel(["run", "--run", key, "--key", key, "--", "sh", "-c", &script]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let id = home.json(["ledger", "list", "--run", "a"])["items"][0]["effect_id"].clone();
+    let file = home.state().join("ledger.db").to_string_lossy().into_owned();
+    let meddle = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1])\n\
+                  c.execute(\"update effect set body=x'ff00ff' where id=1\"); c.commit()";
+    let meddled = home.program(&["python3", "-c", meddle, &file].map(str::to_owned)).status();
+    assert!(meddled.expect("python starts").success());
+    id.as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn lists_go_on_past_it_and_say_so() {
+    let home = Home::new();
+    let id = damaged(&home);
+    let run = || home.semel(["run", "--run", "a", "--key", "a", "--", "sh", "-c", "echo a >> world"]);
+    assert_eq!(run().code, Some(125), "its own call is refused");
+    for command in [&["ledger"][..], &["ledger", "list"], &["ledger", "export"], &["ledger", "--markdown"]] {
+        let ran = home.semel(command);
+        assert_eq!(ran.code, Some(0), "{command:?}: {ran:?}");
+        assert!(ran.stderr.contains("left out: 1 record that cannot be read"), "{command:?}: {ran:?}");
+    }
+    assert_eq!(home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(2));
+    assert_eq!(home.semel(["ledger", "list", "--run", "b"]).stderr, "", "nothing of it was left out");
+    assert_eq!(home.semel(["ledger", "prune"]).code, Some(0));
+    let unsure = home.semel(["ledger", "get", "--key", "unknown"]);
+    assert_eq!(unsure.code, Some(2), "what is asked for may be the one: {unsure:?}");
+    let cancelled = home.json(["cancel", "b"]);
+    assert_eq!(cancelled["applied"].as_array().map(Vec::len), Some(1));
+    assert_eq!((&cancelled["damaged"], &cancelled["drained"]), (&1.into(), &false.into()));
+    let report = home.semel(["doctor", "--full"]);
+    assert_eq!(report.code, Some(1));
+    let named = report.stdout.lines().find(|line| line.contains("FAIL")).expect("it fails");
+    assert!(named.contains(&format!("1 record cannot be read: {id}")), "{report:?}");
+    assert_eq!(run().code, Some(125), "retention has not forgotten it");
+    assert_eq!(fs::read_to_string(home.work().join("world")).expect("it was done"), "a\nb\nc\n");
+}
+
+#[test]
+fn lists_over_http_count_it() {
+    let home = Home::new();
+    let _id = damaged(&home);
+    let served = Served::start(&home, "version = 1\n");
+    let headers = format!("Semel-Token: {TOKEN}\r\n");
+    let ask = |what: &str| served.ask_raw(&format!("GET /api/v1/{what} HTTP/1.1"), &headers, "").answer();
+    for what in ["effects", "runs"] {
+        let answer = ask(what);
+        let told = answer.json();
+        assert_eq!(answer.status, 200, "{told}");
+        assert_eq!(
+            (told["items"].as_array().map(Vec::len), &told["damaged"]),
+            (Some(2), &1.into()),
+            "{told}"
+        );
+    }
+    let told = ask("runs/b").json();
+    assert_eq!((told["items"].as_array().map(Vec::len), told.get("damaged")), (Some(1), None), "{told}");
+}
