@@ -72,13 +72,19 @@ pub async fn keep_retention(hall: Arc<Hall>) {
 /// How often what was counted goes to the ledger.
 const COUNTS_EVERY: Duration = Duration::from_secs(5);
 
-/// Counts of all processes add up in the ledger.
-pub async fn keep_counts(hall: Arc<Hall>) {
+/// Counts of all processes add up in the ledger. Calls that are refused are counted too: so a ledger that takes no write
+/// is heard of here, and told once.
+pub async fn keep_counts(hall: Arc<Hall>, output: Output) {
     let Ok(gate) = &hall.gate else { return };
+    let mut told = None;
     loop {
         hall.clock.sleep(COUNTS_EVERY).await;
         // What could not be written now is written the next time.
-        let _next_time = gate.write_counts().await;
+        let trouble = gate.write_counts().await.err().map(|error| error.to_string());
+        if let Some(why) = trouble.as_ref().filter(|_| trouble != told) {
+            output.warn(format_args!("semel: effects are refused: {why}"));
+        }
+        told = trouble;
     }
 }
 

@@ -18,6 +18,7 @@ mod mcp;
 mod operation;
 mod policy;
 mod proxy;
+mod restored;
 mod rulings;
 mod run;
 mod runs;

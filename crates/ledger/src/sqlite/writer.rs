@@ -206,7 +206,10 @@ impl Writer {
         }
         self.renew()?;
         if identity(self.place.database()).ok() != Some(self.file) || !self.has_its_files() {
-            let what = "its file was moved, deleted or replaced while it was open".to_owned();
+            let what =
+                "its file was moved, deleted or replaced while it was open; with the file in its place, \
+                        start this process again"
+                    .to_owned();
             return Err(Stop { fault: Fault::Moved, what });
         }
         let connection = self.connection.as_mut().expect("renewed above");

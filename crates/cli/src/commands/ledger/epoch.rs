@@ -2,13 +2,17 @@
 
 use crate::args::EpochCommand;
 use crate::commands::Context;
-use crate::house;
+use crate::house::{self, LocalLedger};
 use crate::neutral;
+use crate::output::counted;
+use semel_core::effect::State;
 use semel_core::ids::Reason;
 use semel_core::time::{At, in_words};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::cells::{Epoch, QUARANTINE};
+use semel_ledger::record::Known;
 use semel_ledger::sqlite::{Renewal, renew_secret};
+use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use std::process::ExitCode;
 
 pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<ExitCode> {
@@ -16,6 +20,7 @@ pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<
     let clock = SystemClock::start();
     let now = clock.now();
     let reason = |text: &str| Reason::parse(text).context("--reason");
+    let mut held = None;
     let epoch = match command {
         None => match context.existing_ledger(&clock)? {
             Some(ledger) => block_on(ledger.epoch())?.1,
@@ -25,7 +30,12 @@ pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<
             let reason = reason(text)?;
             Some(block_on(context.ledger(&clock)?.bump_epoch(reason.as_str(), now))?)
         }
-        Some(EpochCommand::Accept) => Some(block_on(context.ledger(&clock)?.accept_epoch(now))?),
+        Some(EpochCommand::Accept) => {
+            let ledger = context.ledger(&clock)?;
+            let epoch = block_on(ledger.accept_epoch(now))?;
+            held = Some(in_doubt(&ledger)?);
+            Some(epoch)
+        }
         Some(EpochCommand::NewSecret { reason: text, replace }) => {
             let reason = reason(text)?;
             let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
@@ -40,7 +50,28 @@ pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<
         }
     };
     print(context, epoch.as_ref(), now);
+    if let Some(doubts) = held.filter(|doubts| *doubts > 0) {
+        let effects = counted(doubts, "effect stays", "effects stay");
+        context.output.say(format_args!(
+            "{effects} in doubt, what was held until now among them. Each is settled by a person:\n\
+             hint: semel ledger  # lists them\n\
+             hint: semel ledger resolve EFFECT --reason TEXT --applied  # or --not-applied"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn in_doubt(ledger: &LocalLedger) -> anyhow::Result<usize> {
+    let (mut doubts, mut after) = (0, None);
+    loop {
+        let page = block_on(ledger.listing(By::Open, after, PAGE_ROWS_MAX))?;
+        let in_doubt = |(_, known): &&(_, Known)| matches!(known.effect.state, State::InDoubt(_));
+        doubts += page.items.iter().filter(in_doubt).count();
+        match page.next {
+            None => return Ok(doubts),
+            next => after = next,
+        }
+    }
 }
 
 fn print(context: &Context, epoch: Option<&Epoch>, now: At) {
@@ -67,7 +98,7 @@ fn print(context: &Context, epoch: Option<&Epoch>, now: At) {
             "epoch {number} since {since}: {reason}\nIntents that may be older are held until {until} ({} more).",
             in_words(until.since(now))
         ),
-        None => format!("epoch {number} since {since}: {reason}\nNothing is held for it any more."),
+        None => format!("epoch {number} since {since}: {reason}\nNo other call is held for it any more."),
     });
     if quarantined_until.is_some() {
         context.output.say("hint: if nothing older will be retried: semel ledger epoch accept");

@@ -63,7 +63,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let means = means::serving(context, &policy, servers);
     let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
     runtime.spawn(served::keep_retention(Arc::clone(&hall)));
-    runtime.spawn(served::keep_counts(Arc::clone(&hall)));
+    runtime.spawn(served::keep_counts(Arc::clone(&hall), context.output));
     runtime.spawn(served::keep_settling(Arc::clone(&hall)));
     let door = Arc::new(Door::new(Arc::clone(&hall)));
     let connection = Arc::new(Connection::new(caller));

@@ -65,7 +65,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let means = means::serving(context, &policy, servers);
     let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
     runtime.spawn(served::keep_retention(Arc::clone(&hall)));
-    runtime.spawn(served::keep_counts(Arc::clone(&hall)));
+    runtime.spawn(served::keep_counts(Arc::clone(&hall), context.output));
     runtime.spawn(served::keep_settling(Arc::clone(&hall)));
     if let Some(webhook) = webhook::of(context, &hall.policy.serve)? {
         let output = context.output;
