@@ -39,19 +39,22 @@ fn an_older_state_put_back_under_a_server_lets_nothing_happen_twice() {
 
 #[test]
 fn an_older_state_put_back_under_a_command_lets_nothing_happen_twice() {
-    let home = Home::new();
-    assert_eq!(home.semel(["run", "--key", "first", "--", "true"]).code, Some(0));
-    home.copy("ledger.db", "old.db");
-    let script = format!(
-        "echo done >> world; exec python3 -c '{COPY}' {0}/old.db {0}/ledger.db",
-        home.state().display()
-    );
-    let run = || home.semel(["run", "--key", "k", "--", "sh", "-c", &script]);
-    let lost = run();
-    assert_eq!(lost.code, Some(121), "{lost:?}");
-    assert_eq!(run().code, Some(121));
-    assert_eq!(home.json(["ledger", "epoch"])["number"], 2);
-    assert_eq!(fs::read_to_string(home.work().join("world")).expect("it was done"), "done\n");
+    // The second takes the mark away too: then only the command knows what was there.
+    for meanwhile in ["true", ": > ledger.lock"] {
+        let home = Home::new();
+        assert_eq!(home.semel(["run", "--key", "first", "--", "true"]).code, Some(0));
+        home.copy("ledger.db", "old.db");
+        let script = format!(
+            "echo done >> world; cd {}; {meanwhile}; exec python3 -c '{COPY}' old.db ledger.db",
+            home.state().display()
+        );
+        let run = || home.semel(["run", "--key", "k", "--", "sh", "-c", &script]);
+        let lost = run();
+        assert_eq!(lost.code, Some(121), "{meanwhile}: {lost:?}");
+        assert_eq!(run().code, Some(121), "{meanwhile}");
+        assert_eq!(home.json(["ledger", "epoch"])["number"], 2, "{meanwhile}");
+        assert_eq!(fs::read_to_string(home.work().join("world")).expect("it was done"), "done\n");
+    }
 }
 
 #[test]
