@@ -163,8 +163,8 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
 }
 
 /// The log of one file beside another would be mixed into it.
-pub const RESTORE: &str = "keep ledger.db, -wal and -shm elsewhere, all three; put a backup in the place of ledger.db; then: \
-                           semel ledger epoch bump --reason restored";
+pub const RESTORE: &str = "keep ledger.db, -wal and -shm elsewhere, all three; put a backup in the place of \
+                           ledger.db; then: semel ledger epoch bump --reason restored";
 
 pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
     use semel_ledger::Error;

@@ -72,8 +72,8 @@ pub async fn keep_retention(hall: Arc<Hall>) {
 /// How often what was counted goes to the ledger.
 const COUNTS_EVERY: Duration = Duration::from_secs(5);
 
-/// Counts of all processes add up in the ledger. Calls that are refused are counted too: so a ledger that takes no write
-/// is heard of here, and told once.
+/// Counts of all processes add up in the ledger. Calls that are refused are counted too: so a ledger that takes no
+/// write is heard of here, and told once.
 pub async fn keep_counts(hall: Arc<Hall>, output: Output) {
     let Ok(gate) = &hall.gate else { return };
     let mut told = None;

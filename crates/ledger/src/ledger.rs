@@ -280,8 +280,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(Page { items: decoded.collect::<Result<_, Error>>()?, next: page.next })
     }
 
-    /// The same for people who look at many: past what cannot be read, which is named. Whatever decides about a call asks
-    /// [`Ledger::list`], which stops there.
+    /// The same for people who look at many: past what cannot be read, which is named. Whatever decides about a call
+    /// asks [`Ledger::list`], which stops there.
     pub async fn listing(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Listing, Error> {
         let page = self.store.scan(by, after, limit).await?;
         let mut listing = Listing { items: Vec::new(), damaged: Vec::new(), next: page.next };

@@ -239,8 +239,8 @@ pub struct Cancelled {
     prevented: Vec<Prevented>,
     /// What of it can be taken back, by `POST /effects/ID/undo`.
     undo: Vec<Undoable>,
-    /// Records that cannot be read: any of them may have a call of this run, and nothing is promised. Absent where there
-    /// are none.
+    /// Records that cannot be read: any of them may have a call of this run, and nothing is promised. Absent where
+    /// there are none.
     #[serde(skip_serializing_if = "respond::is_none")]
     damaged: usize,
     /// Only `true` promises that nothing more will be sent.

@@ -173,8 +173,8 @@ impl Writer {
         }
     }
 
-    /// Folds the WAL back and empties it, if nobody else is at work. Where its files are no longer its own, they are left
-    /// as they are.
+    /// Folds the WAL back and empties it, if nobody else is at work. Where its files are no longer its own, they are
+    /// left as they are.
     pub(super) fn fold_back(&mut self) {
         let is_ours = identity(self.place.database()).ok() == Some(self.file) && self.has_its_files();
         if is_ours
