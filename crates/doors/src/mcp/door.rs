@@ -34,19 +34,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
 pub type Servers = BTreeMap<String, Arc<Server>>;
 
 #[derive(Debug)]
 pub struct Door {
     pub hall: Arc<Hall>,
-    /// For what is held of calls under way, in KiB: a call is kept until it has its answer.
+    /// For what is held of large calls under way, in KiB: a call is kept until it has its answer.
     room: Arc<Semaphore>,
 }
 
 /// As much as the largest message takes, so that each call finds room once others have ended.
 const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
+
+/// Smaller calls need no room: nobody's large ones stand in their way.
+const LARGE_BYTES: usize = 1 << 20;
 
 /// What happens to a `tools/call`.
 #[derive(Debug)]
@@ -71,7 +74,7 @@ pub struct Guarded {
     waiter: Arc<Waiter>,
     /// Something went to the server on its behalf.
     sent: AtomicBool,
-    _room: OwnedSemaphorePermit,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// A response, and what is marked once it has reached its caller.
@@ -132,7 +135,7 @@ impl Door {
             self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
             return Route::Pass;
         }
-        let Some(room) = self.room_for(message) else {
+        let Ok(room) = self.room_for(message) else {
             return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
         };
         let Some(waiter) = connection.begins(id, &call.tool, call.progress_token.clone()) else {
@@ -143,9 +146,13 @@ impl Door {
         Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter, sent, _room: room }))
     }
 
-    fn room_for(&self, message: &Message) -> Option<OwnedSemaphorePermit> {
-        let kib = u32::try_from(message.bytes.len().div_ceil(1024)).ok()?;
-        Arc::clone(&self.room).try_acquire_many_owned(kib).ok()
+    fn room_for(&self, message: &Message) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
+        let bytes = message.bytes.len();
+        if bytes <= LARGE_BYTES {
+            return Ok(None);
+        }
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        Arc::clone(&self.room).try_acquire_many_owned(kib).map(Some)
     }
 
     /// Whether a read passes as it came. Where changed definitions are held, one that is not known to be as it was goes
