@@ -189,7 +189,7 @@ fn may_repeat(intent: &Intent, rule: &Rule, released: bool) -> bool {
 }
 
 /// Whether a success that was delivered then answers a call that gives no reason to repeat it.
-fn answers_repeats(intent: &Intent, rule: &Rule, delivered: At, now: At) -> bool {
+pub fn answers_repeats(intent: &Intent, rule: &Rule, delivered: At, now: At) -> bool {
     let over = intent.window.is_some_and(|window| now >= delivered.plus(window));
     !over && (intent.named_by == NamedBy::CallerKey || rule.class == Class::Consequential)
 }

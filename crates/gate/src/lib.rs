@@ -15,6 +15,7 @@ pub mod observe;
 mod owed;
 mod pass;
 mod reply;
+mod seen;
 mod steady;
 pub mod undo;
 pub mod upstream;
@@ -30,6 +31,7 @@ use counts::Counts;
 use guess::Guess;
 use observe::{Observer, Told};
 use owed::Debts;
+use seen::Seen;
 use semel_core::policy::Mode;
 use semel_ledger::counts::Day;
 use semel_ledger::entropy::Entropy;
@@ -51,14 +53,16 @@ pub struct Gate<S, H, E, C> {
     pub observer: Option<Arc<dyn Observer>>,
     debts: Debts,
     guess: Guess,
+    seen: Seen,
     steady: Steady,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
         let (counts, debts, guess) = (Arc::default(), Debts::default(), Guess::default());
+        let seen = Seen::default();
         let steady = Steady::from(clock.now(), clock.elapsed());
-        Gate { ledger, clock, mode, counts, observer: None, debts, guess, steady }
+        Gate { ledger, clock, mode, counts, observer: None, debts, guess, seen, steady }
     }
 
     #[must_use]

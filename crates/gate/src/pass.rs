@@ -21,12 +21,12 @@ use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::wording;
+use semel_ledger::Found;
 use semel_ledger::claim::How;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::record::Known;
-use semel_ledger::store::{Durability, Hint, Revision, Store};
-use semel_ledger::{Found, journal};
+use semel_ledger::store::{Hint, Revision, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -552,22 +552,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         self.tell(&Told::PassedThrough { intent });
         Ok(unrecorded(rule, upstream).await)
-    }
-
-    /// Writes down what would have been decided about a call that passes as it is.
-    pub async fn observed(&self, intent: &Intent, rule: &Rule) {
-        if rule.class == Class::Read {
-            return;
-        }
-        let now = self.clock.now();
-        // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
-        if let Ok(would) = self.would(intent, rule).await {
-            let data = serde_json::json!({
-                "would": would.would, "action": intent.action, "subject": intent.subject,
-            });
-            let line = journal::note("observed", None, intent.run_key, data, now);
-            let _unrecorded_is_fine = self.ledger.note(line, Durability::Lazy).await;
-        }
     }
 }
 

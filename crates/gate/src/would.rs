@@ -1,12 +1,13 @@
-//! Dry run: what would happen, without sending or claiming anything.
+//! Dry run and observe mode: what would happen, without claiming anything.
 
 use crate::clock::Clock;
 use crate::look::may_have_lookalikes;
 use crate::pass::key_of_another;
+use crate::seen::Times;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
 use semel_core::class::Class;
-use semel_core::decide::{Decision, Refusal, Situation, decide};
+use semel_core::decide::{Decision, Refusal, Situation, answers_repeats, decide};
 use semel_core::digest::Digest;
 use semel_core::effect::State;
 use semel_core::intent::Intent;
@@ -14,7 +15,8 @@ use semel_core::policy::rule::{EffectWording, Rule};
 use semel_core::time::At;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
+use semel_ledger::journal;
+use semel_ledger::store::{Durability, Store};
 use serde_json::{Value, json};
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
@@ -68,6 +70,35 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             _ => vec![json!({"what": change})],
         };
         Ok(DryRun { would, intent_digest: intent.digest, rule: rule.origin.to_string(), changes })
+    }
+
+    /// Writes down what would have been decided about a call that passes as it is.
+    pub async fn observed(&self, intent: &Intent, rule: &Rule) {
+        if rule.class == Class::Read {
+            return;
+        }
+        let now = self.clock.now();
+        // Nothing is claimed, so what came before is known from here alone.
+        let counts = |first: At| intent.window.is_none_or(|window| now < first.plus(window));
+        let before = self.seen.see(intent.key, now, counts);
+        // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
+        if let Ok(would) = self.would(intent, rule).await {
+            let mut data = json!({
+                "would": would.would, "action": intent.action, "subject": intent.subject,
+            });
+            if let Some(Times { first, count }) = before {
+                data["repeats"] = json!({"first_at": first.to_string(), "seen": count});
+                // As if the first had succeeded, and its answer had arrived.
+                if would.would == Would::Run
+                    && intent.again.is_none()
+                    && answers_repeats(intent, rule, first, now)
+                {
+                    data["would"] = json!(Would::Replay);
+                }
+            }
+            let line = journal::note("observed", None, intent.run_key, data, now);
+            let _unrecorded_is_fine = self.ledger.note(line, Durability::Lazy).await;
+        }
     }
 
     /// What else a claim would come upon: an open effect of the same identity elsewhere, or a doubt that it may be a

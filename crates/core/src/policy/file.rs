@@ -282,7 +282,7 @@ pub enum ServerError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Decisions go to the journal only: no claims, nothing blocked.
+    /// Decisions go to the journal only: no claims, nothing blocked. A process knows its own repeats.
     Observe,
     /// Each action as its rule says.
     #[default]

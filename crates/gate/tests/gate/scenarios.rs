@@ -674,6 +674,30 @@ fn observe_claims_nothing_and_blocks_nothing() {
 }
 
 #[test]
+fn observe_says_what_is_a_repeat_and_what_it_would_get() {
+    let (house, script) = (House::new(), Script::succeeds());
+    let gate = house.process(1, Mode::Observe).0;
+    let observed = |wish: &Wish| {
+        house.pass(&gate, wish, &script);
+        let journal = house.journal();
+        let line = journal.iter().rfind(|line| line.kind == "observed").expect("it is written down");
+        let data: serde_json::Value = serde_json::from_str(&line.data).expect("JSON");
+        (data["would"].as_str().unwrap_or_default().to_owned(), data["repeats"]["seen"].as_u64())
+    };
+    let charge = Wish::consequential();
+    assert_eq!(observed(&charge), ("run".into(), None));
+    assert_eq!(observed(&charge), ("replay".into(), Some(1)));
+    assert_eq!(observed(&charge.again("one more")), ("run".into(), Some(2)));
+    assert_eq!(observed(&charge.with_arguments(r#"{"n": 2}"#)), ("run".into(), None));
+    let act = Wish { arguments: r#"{"n": 3}"#.into(), ..Wish::of(Class::Act) };
+    assert_eq!(observed(&act), ("run".into(), None));
+    assert_eq!(observed(&act), ("run".into(), Some(1)), "it runs, and is a repeat");
+    house.wait(seconds(25 * 3600));
+    assert_eq!(observed(&charge), ("run".into(), None), "its window is over");
+    assert_eq!(script.sent(), 7);
+}
+
+#[test]
 fn observe_goes_on_when_the_ledger_is_in_trouble() {
     let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
     house.memory.inject(Fault::NotRead);
