@@ -45,6 +45,32 @@ fn a_client_on_stdio_stands_before_a_remote_server() {
     assert!(heard.iter().any(|heard| heard.head.starts_with("DELETE /mcp ")), "it says goodbye");
 }
 
+/// It does not wait for the answer to its greeting, which begins the session.
+#[test]
+fn a_guarded_call_waits_for_the_session_where_its_client_does_not() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let [mut first, second] = hello("2025-11-25");
+    first["params"]["clientInfo"]["name"] = json!("impatient");
+    let input = lines(&[first, second, call(5, "charge")]);
+    let watched = upstream.clone();
+    let released = std::thread::spawn(move || {
+        // Whatever comes too early has come by then, or the greeting is all that does.
+        for _ in 0..100 {
+            if watched.heard().len() > 1 {
+                break;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
+        }
+        watched.release();
+    });
+    let ran = home.semel_reading(["mcp", "--url", &upstream.url(), "--name", "bank"], &input);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    released.join().expect("it was released");
+    let heard = upstream.heard();
+    assert!(heard[0].body.contains("initialize") && upstream.effects() == 1, "{heard:?}");
+    assert!(heard[1..].iter().all(|heard| heard.header("mcp-session-id") == Some("s-1")), "{heard:?}");
+}
+
 #[test]
 fn of_the_stateless_era_headers_mirror_the_body() {
     let (home, upstream) = (Home::new(), Upstream::start());

@@ -126,6 +126,10 @@ impl Upstream {
         match message["method"].as_str() {
             _ if id.is_null() => reply(stream, 202, "", ""),
             Some("initialize") => {
+                // It takes its time to greet some.
+                if message["params"]["clientInfo"]["name"] == "impatient" {
+                    self.wait();
+                }
                 let version = &message["params"]["protocolVersion"];
                 let about = json!({"name": "hand-written", "version": "1"});
                 let hello =

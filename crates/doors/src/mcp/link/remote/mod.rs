@@ -93,6 +93,9 @@ impl RemoteLink {
 
     /// Resolving, connecting and TLS: all that can fail without leaving a doubt.
     pub async fn ready(&self) -> Result<(), String> {
+        if let Speaks::Session(session) = &self.speaks {
+            session.greeted().await;
+        }
         let prepared = self.client.prepare().await.map_err(|error| error.to_string())?;
         self.lock().push(prepared);
         Ok(())

@@ -17,8 +17,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+
+const INITIALIZE: &str = "initialize";
 
 /// Messages on their way at once. The client's next one waits.
 const PASSING_MAX: usize = 64;
@@ -38,6 +40,8 @@ pub struct Session {
     queue: mpsc::UnboundedSender<(Message, Working)>,
     /// What was passed on and is not answered yet.
     busy: Busy,
+    /// The client has greeted the server, which has not answered yet.
+    greets: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -72,6 +76,7 @@ impl Session {
             listener: Mutex::default(),
             queue,
             busy: Busy::default(),
+            greets: watch::channel(false).0,
         };
         (Arc::new(session), Queue(queued))
     }
@@ -112,7 +117,7 @@ impl Session {
     pub(super) fn learned(&self, method: &str, answer: &Message) {
         let result = answer.body.as_ref().map_or("null", text);
         match method {
-            "initialize" => {
+            INITIALIZE => {
                 let version = Members::parse(result).and_then(|result| {
                     HeaderValue::try_from(result.text("protocolVersion")?.into_owned()).ok()
                 });
@@ -141,6 +146,14 @@ impl Session {
     fn passed(&self) {
         self.lock().passing -= 1;
     }
+
+    /// Waits for the answer to a greeting: whatever comes after it needs the session that it begins, and some clients do
+    /// not wait.
+    pub(super) async fn greeted(&self) {
+        let mut greets = self.greets.subscribe();
+        // The sender lives in self, so the channel stays open.
+        let _open = greets.wait_for(|greets| !greets).await.is_ok();
+    }
 }
 
 impl RemoteLink {
@@ -155,6 +168,9 @@ impl RemoteLink {
     pub fn pass(&self, message: Message) {
         if let Some(session) = self.session() {
             session.lock().passing += 1;
+            if message.request_id().is_some() && message.method() == Some(INITIALIZE) {
+                session.greets.send_replace(true);
+            }
             if session.queue.send((message, session.busy.begin())).is_err() {
                 session.passed();
             }
@@ -204,8 +220,9 @@ impl RemoteLink {
             let method = message.method().map(str::to_owned);
             match (&message.kind, method.as_deref()) {
                 // What comes after it needs the session that it begins.
-                (Kind::Request { id, .. }, Some("initialize")) => {
-                    self.clone().carry_request(id.clone(), message).await
+                (Kind::Request { id, .. }, Some(INITIALIZE)) => {
+                    self.clone().carry_request(id.clone(), message).await;
+                    session.greets.send_replace(false);
                 }
                 (Kind::Request { id, .. }, _) => {
                     let (link, id) = (self.clone(), id.clone());
