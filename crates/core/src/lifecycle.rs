@@ -516,11 +516,24 @@ fn mark_gone(effect: &mut Effect, number: AttemptNo, at: At) {
 
 /// Two successes are two effects in the world, unless the upstream itself made the second one a no-op.
 pub fn duplicates(effect: &Effect) -> Option<Alarm> {
-    let repeatable =
-        matches!(effect.facts.tier, Tier::Keyed | Tier::Convergent) || effect.facts.class == Class::Generate;
-    if repeatable {
+    if is_repeatable(effect) {
         return None;
     }
     let successes = effect.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Applied).count();
     (successes > 1).then_some(Alarm::DuplicateDetected)
+}
+
+/// What an answer means that comes for an attempt which its effect has let go of (see [`ATTEMPTS_KEPT`]): that attempt was
+/// proven not to have happened.
+pub fn alarm_of_dropped(effect: &Effect, event: &Event) -> Option<Alarm> {
+    let Event::Settled { outcome: Outcome::Applied { .. }, .. } = event else { return None };
+    match effect.state {
+        State::Applied(_) => (!is_repeatable(effect)).then_some(Alarm::DuplicateDetected),
+        _ => Some(Alarm::Contradicted),
+    }
+}
+
+/// Whether a second success is what the upstream made a no-op, or a new sample.
+fn is_repeatable(effect: &Effect) -> bool {
+    matches!(effect.facts.tier, Tier::Keyed | Tier::Convergent) || effect.facts.class == Class::Generate
 }

@@ -384,8 +384,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             self.occurrence(claim.found.key, occurrence).await?.filter(|known| known.effect.id == id);
         let step = answered.as_ref().and_then(|known| lifecycle::next(&known.effect, event).ok());
         let known_nonce = |effect: &Effect| effect.attempt(claim.attempt).map(|attempt| attempt.nonce);
-        let moved_on =
-            answered.as_ref().is_some_and(|known| known_nonce(&known.effect) == known_nonce(claim.effect()));
+        let dropped = answered.as_ref().map(|known| &known.effect).filter(|e| has_dropped(e, claim.attempt));
+        let moved_on = dropped.is_some()
+            || answered
+                .as_ref()
+                .is_some_and(|known| known_nonce(&known.effect) == known_nonce(claim.effect()));
         let run = claim.found.newest.as_ref().and_then(|known| known.index.run);
         let data = serde_json::json!({
             "attempt": claim.attempt, "occurrence": occurrence, "answer": event.word(), "lost": !moved_on,
@@ -396,7 +399,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             self.bump_after_lost(claim, now).await?;
             return Ok(Changed { found, alarm: None, late: Some(Late::Lost) });
         }
-        let alarm = step.and_then(|step| step.alarm);
+        let alarm = match dropped {
+            Some(effect) => lifecycle::alarm_of_dropped(effect, event),
+            None => step.and_then(|step| step.alarm),
+        };
         if let Some(alarm) = alarm {
             self.note(journal::alarm(alarm, claim.effect(), run, now), Durability::Durable).await?;
         }
@@ -503,6 +509,11 @@ fn promised(effect: &Effect) -> Durability {
         true => Durability::Lazy,
         false => Durability::Durable,
     }
+}
+
+/// Whether an effect has let go of this attempt, because so many came after it. Numbers only grow.
+fn has_dropped(effect: &Effect, attempt: AttemptNo) -> bool {
+    effect.attempt(attempt).is_none() && effect.newest_attempt().is_some_and(|newest| newest.number > attempt)
 }
 
 fn reply_after(found: &Found, attempt: AttemptNo, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {

@@ -4,13 +4,14 @@ use crate::house::*;
 use semel_core::answer::{Code, EffectWord, OutcomeWord};
 use semel_core::class::Class;
 use semel_core::effect::Ruling;
-use semel_core::ids::Reason;
+use semel_core::ids::{AttemptNo, Reason};
 use semel_core::intent::AskedBy;
 use semel_core::json::Path;
 use semel_core::policy::expression::Expression;
 use semel_core::policy::rule::Again;
-use semel_gate::clock::Clock;
+use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::ProbeAnswer;
+use semel_ledger::rulings::Verdict;
 use std::sync::Arc;
 
 /// Repeats for these reasons in turn, each with what it gets and how often anything was sent by then.
@@ -394,5 +395,39 @@ fn a_call_id_that_is_a_count_means_the_same_call_for_an_hour() {
         house.wait(seconds(24 * 3600));
         house.pass_delivered(&gate, &wish, &script);
         assert_eq!(script.sent() == 2, runs, "{id}");
+    }
+}
+
+/// Somebody ruled that it had not happened, and so many refused attempts came after it that it is no longer listed.
+#[test]
+fn a_late_answer_of_an_attempt_that_was_let_go_of_is_no_loss() {
+    for (last, alarm) in [(refusal(), "contradicted"), (success(), "duplicate_detected")] {
+        let (house, mut wish) = (House::new(), Wish::consequential());
+        (wish.rule.timeout, wish.rule.wait) = (Some(seconds(60)), seconds(0));
+        let gate = house.gate();
+        let slow = Script::after(seconds(300), success());
+        house.start(1, call(&gate, &wish, &slow, &house.clock));
+        let quick = Script::answers(std::iter::repeat_n(refusal(), 19).chain([last]));
+        let (ruling_gate, clock, script) = (Arc::clone(&gate), house.clock.clone(), quick.clone());
+        let retries = async move {
+            clock.sleep(seconds(61)).await;
+            let next = || call(&ruling_gate, &wish, &script, &clock);
+            let doubt = next().await.expect("the ledger is well");
+            assert_eq!(code(&doubt), Some(Code::InDoubt));
+            let id = doubt.answer.effect_id.expect("it is known");
+            let reason = Reason::parse("it is not there").expect("a reason");
+            let ruling = Ruling { by: "person".into(), reason, at: clock.now() };
+            ruling_gate.ledger.resolve(id, Verdict::NotApplied, ruling).await.expect("there is a doubt");
+            for _ in 0..20 {
+                next().await.expect("the ledger is well");
+            }
+        };
+        house.start(1, retries);
+        house.settle();
+        assert_eq!((slow.sent(), quick.sent()), (1, 20));
+        assert!(house.effect().attempt(AttemptNo(1)).is_none(), "it was let go of");
+        assert_eq!(house.journaled(alarm), 1, "{alarm}");
+        let (_, epoch) = block_on(gate.ledger.epoch()).expect("the ledger is well");
+        assert!(epoch.is_none(), "nothing was lost: {epoch:?}");
     }
 }

@@ -134,12 +134,16 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
 /// Whether it still has every commit that it is known to have had. If not, a new epoch begins at once.
 fn past(place: &Place, connection: &rusqlite::Connection, options: &OpenOptions) -> Result<Past, Error> {
     let failed = |error: rusqlite::Error| Fault::while_opening(place, &error);
-    if schema::last_line(connection).map_err(failed)? >= watermark::read(place) {
+    // The mark first: others may write on in between, and what was marked before must be there now.
+    let is_behind = || -> Result<bool, Error> {
+        let marked = watermark::read(place);
+        Ok(schema::last_line(connection).map_err(failed)? < marked)
+    };
+    if !is_behind()? {
         return Ok(Past::Kept);
     }
     let turn = founding_lock(place).map_err(|source| place.cannot_open(source))?;
-    let last = schema::last_line(connection).map_err(failed)?;
-    if last < watermark::read(place) {
+    if is_behind()? {
         let last = renew::after_loss(connection, options.now).map_err(failed)?;
         // Whoever finds the old mark again begins another epoch.
         let _stays = watermark::write(&turn, last);
