@@ -164,7 +164,9 @@ fn known_before(effect: &Effect, intent: &Intent, now: At) -> Option<(u32, Repla
         let (number, _) = earlier.iter().find(|(_, known)| known == reason)?;
         return Some((*number, Replay::SameOccurrence));
     }
-    let id = intent.call_id.as_ref().filter(|id| still_means_it(id, effect.opened_at, now))?;
+    // Those before the newest success are not younger than it.
+    let since = effect.occurrence.before.map_or(effect.opened_at, |before| before.delivered_at);
+    let id = intent.call_id.as_ref().filter(|id| still_means_it(id, since, now))?;
     let mark = CallMark::of(id, &intent.marks);
     let (number, _) = calls.iter().find(|(_, known)| *known == mark)?;
     Some((*number, Replay::Reissue))
@@ -173,10 +175,15 @@ fn known_before(effect: &Effect, intent: &Intent, now: At) -> Option<(u32, Repla
 /// A transport repeats itself within minutes, and an agent that starts again from where it was may do so after days. But
 /// an id that is a mere count, as some agents give, begins again with each conversation.
 fn still_means_it(call_id: &str, since: At, now: At) -> bool {
-    const TELLING_CHARS: usize = 16;
     const COUNTED_FOR: std::time::Duration = std::time::Duration::from_secs(3_600);
-    let telling = call_id.chars().filter(char::is_ascii_alphanumeric).count() >= TELLING_CHARS;
-    telling || now < since.plus(COUNTED_FOR)
+    !is_count(call_id) || now < since.plus(COUNTED_FOR)
+}
+
+/// `7`, `call_0`, `functions.charge:12`: a few digits behind a name, or a name alone.
+fn is_count(call_id: &str) -> bool {
+    const DIGITS_MAX: usize = 6;
+    let name = call_id.trim_end_matches(|c: char| c.is_ascii_digit());
+    call_id.len() - name.len() <= DIGITS_MAX && !name.contains(|c: char| c.is_ascii_digit())
 }
 
 /// Whether the rule lets this caller repeat for a reason of its own.

@@ -146,12 +146,15 @@ fn may_ask(name: &[String]) -> bool {
     let how = ASKS_HOW.contains(&last.as_str());
     let is_no_thing = |word: &str| {
         let verb = CONSEQUENTIAL.contains(&word) || CHANGE.contains(&word) || CHANGE_OR_THING.contains(&word);
-        // A post may have a status, but `post_status` mostly posts one.
-        matches!(word, "change" | "post") || (verb && !(how && PROCESSES.contains(&word)))
+        word == "change" || (verb && !(how && PROCESSES.contains(&word)))
     };
     let words = || before.iter().map(String::as_str);
-    (how || ASKS_WHAT.contains(&last.as_str()))
-        && !words().any(|word| CONJUNCTIONS.contains(&word) || is_no_thing(word))
+    let first = words().next().unwrap_or_default();
+    let asks = match how {
+        true => !SPREADS.contains(&first),
+        false => ASKS_WHAT.contains(&last.as_str()) && HAS_SUCH.contains(&first),
+    };
+    asks && !words().any(|word| CONJUNCTIONS.contains(&word) || is_no_thing(word))
 }
 
 /// `compare_and_…`: a second verb that no table knows might do anything. Two plurals are two things.
@@ -329,6 +332,14 @@ const ASKS_HOW: &[&str] = &[
 /// The same, of what there is. After `upload` and `sync` they may be what is changed.
 const ASKS_WHAT: &[&str] =
     &["list", "log", "logs", "summary", "preview", "search", "schema", "version", "screenshot", "snapshot"];
+
+/// What has them, at the beginning of a name. Most other words there are verbs: `share_screenshot`, `release_version`.
+const HAS_SUCH: &[&str] =
+    &["comment", "message", "order", "invoice", "payment", "deploy", "build", "capture", "job", "run"];
+
+/// At the beginning of a name these bring a status before others, or begin and end something. A post may have a status,
+/// but `post_status` mostly posts one.
+const SPREADS: &[&str] = &["post", "tweet", "broadcast", "share", "start", "stop"];
 
 /// Verbs of change that are also names of what goes on: `sync_status`.
 const PROCESSES: &[&str] = &[
@@ -766,7 +777,10 @@ mod tests {
         let changes = "send_status send_summary create_list create_snapshot update_status set_state change_status \
                        clear_history delete_logs upload_screenshot sync_list deploy_preview restore_snapshot \
                        publish_list reset_count post_and_list charge_status_update submit_info edit_details \
-                       refund_payment message_user deploy_service write_log post_status transfer_balance";
+                       refund_payment message_user deploy_service write_log post_status transfer_balance \
+                       email_summary share_screenshot tweet_status broadcast_summary invite_list release_version \
+                       push_schema import_schema flush_logs archive_logs start_tracking stop_tracking \
+                       duplicate_list fork_snapshot";
         for name in changes.split_whitespace() {
             assert_ne!(of(name), Class::Read, "{name}");
         }

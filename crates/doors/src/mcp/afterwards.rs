@@ -13,6 +13,8 @@ const PHRASES: &[&str] = &[
     "json response",
     "parse response",
     "parsing response",
+    "parse api response",
+    "unmarshal response",
     "read response",
     "reading response",
     "decode response",
@@ -47,9 +49,9 @@ const EXCEPTIONS: &[&str] = &[
     "'nonetype' object",
     "object has no attribute",
     "object is not subscriptable",
+    "unicodedecodeerror",
     // JavaScript
     "referenceerror",
-    "rangeerror",
     "undefined is not",
     "cannot read propert",
     "is not a function",
@@ -59,6 +61,9 @@ const EXCEPTIONS: &[&str] = &[
     "unexpected end of json",
     "in json at position",
     // the rest
+    "looking for beginning of value",
+    "nomethoderror",
+    "formatexception",
     "nullpointer",
     "panic",
     "stack trace",
@@ -86,7 +91,18 @@ const DONE: &[&str] = &[
     "delivered",
     "merged",
     "invited",
+    "confirmed",
+    "completed",
+    "executed",
+    "triggered",
+    "dispatched",
+    "shipped",
+    "queued",
+    "added",
 ];
+
+/// Before a word of [`DONE`] these make it a state that something is in: `the invoice is paid`.
+const IN_A_STATE: &[&str] = &["is", "are", "already", "being", "a", "an", "the", "of"];
 
 /// Words that make of it something that was not done, or that is yet to be done.
 const NOT_DONE: &[&str] = &[
@@ -98,14 +114,38 @@ const NOT_DONE: &[&str] = &[
 
 /// After a word of [`DONE`] these make it the description of a thing: `the message sent is too long`.
 const OF_THE_THING: &[&str] =
-    &["is", "are", "was", "were", "has", "have", "does", "do", "exceeds", "contains"];
+    &["is", "are", "was", "were", "has", "have", "does", "do", "exceeds", "contains", "by"];
+
+/// Words of refusal behind which what was done only explains the refusal (`rate limit exceeded: 5 mails sent`), unless one
+/// of [`ALL_THE_SAME`] says that it was done now.
+const REFUSES: &[&str] = &[
+    "rate limit",
+    "too many",
+    "quota",
+    "exceeded",
+    "not found",
+    "invalid",
+    "denied",
+    "forbidden",
+    "unauthorized",
+    "declined",
+    "rejected",
+    "must be",
+    "required",
+    "not allowed",
+    "does not exist",
+];
+const ALL_THE_SAME: &[&str] = &["anyway", "nevertheless", "nonetheless", "regardless", "still"];
+
+/// What names a field whose value alone says it: `"status": "sent"`.
+const SAYS_HOW_IT_IS: &[&str] = &["status", "state", "result"];
 
 /// What of the error says so. Expects it in lower case, as it came otherwise.
 pub fn said(lower: &str) -> Option<String> {
-    let checked = checked_model(lower);
-    if checked == Some(Model::Arguments) {
+    if is_about_arguments(lower) {
         return None;
     }
+    let checked = checked_model(lower);
     let phrase = || PHRASES.iter().chain(EXCEPTIONS).find(|phrase| lower.contains(*phrase));
     let of_a_model = || {
         let from = checked.and(lower.find("validation error"))?;
@@ -117,7 +157,8 @@ pub fn said(lower: &str) -> Option<String> {
 /// Whether these are the words of a framework that looked at the arguments and did not run the tool. They quote the
 /// arguments, which may say anything.
 pub fn is_about_arguments(lower: &str) -> bool {
-    checked_model(lower) == Some(Model::Arguments)
+    // The official SDK of Python, where a server has no framework above it.
+    lower.starts_with("input validation error") || checked_model(lower) == Some(Model::Arguments)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,39 +180,59 @@ fn checked_model(lower: &str) -> Option<Model> {
     let before = before.trim_end_matches(|c: char| c.is_ascii_digit()).trim();
     let tool = before.strip_prefix("error executing tool ").and_then(|rest| rest.strip_suffix(':'));
     let of_the_sdk = |tool: &str| name.strip_suffix("arguments") == Some(tool);
+    // What a tool's author calls what goes into it.
+    let of_the_author = ["input", "args", "params"].iter().any(|end| name.ends_with(end));
     let arguments = match tool {
-        Some(tool) => of_the_sdk(tool) || name.starts_with("call["),
-        None => before.is_empty() && (name.ends_with("arguments") || name.starts_with("call[")),
+        Some(tool) => of_the_sdk(tool) || name.starts_with("call[") || of_the_author,
+        None => {
+            before.is_empty() && (name.ends_with("arguments") || name.starts_with("call[") || of_the_author)
+        }
     };
     Some(if arguments { Model::Arguments } else { Model::Other })
 }
 
-/// A clause that says what was done, with something after it: `Created issue #12. Error: label not found`.
+/// A clause that says what was done, with something after it: `Created issue #12. Error: label not found`; or behind what
+/// went wrong, and all the same.
 fn done_before_it_failed(lower: &str) -> Option<String> {
-    let text = lower.replace('\u{2019}', "'").replace(" but ", "; ").replace(" however ", "; ");
-    let mut rest = text.trim_end_matches(|c: char| !c.is_alphanumeric());
-    while let Some(end) = rest.find(['.', ',', ';', ':', '!', '\n']) {
-        let clause = &rest[..end];
-        let label = rest[end..].starts_with(':');
-        if says_done(clause, label) {
+    let mut text = lower.replace('\u{2019}', "'");
+    for turn in [" but ", " however ", " although ", " though ", " - ", " \u{2013} ", " \u{2014} "] {
+        text = text.replace(turn, "; ");
+    }
+    let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let (mut rest, mut before, mut refused) = (text, "", false);
+    loop {
+        let end = rest.find(['.', ',', ';', ':', '!', '\n', '(', '[', '{']);
+        let clause = &rest[..end.unwrap_or(rest.len())];
+        let label = end.is_some_and(|end| rest[end..].starts_with(':'));
+        let all_the_same = words(clause).iter().any(|word| ALL_THE_SAME.contains(word));
+        if says_done(clause, before, label) && (all_the_same || (end.is_some() && !refused)) {
             return Some(clause.trim().to_owned());
         }
-        rest = &rest[end + 1..];
+        refused |= REFUSES.iter().any(|phrase| clause.contains(phrase));
+        before = clause;
+        rest = &rest[end? + 1..];
     }
-    None
 }
 
 /// `label`: a colon follows, and `created:` or `sent at:` is the name of a field.
-fn says_done(clause: &str, label: bool) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '\'';
-    let words: Vec<&str> = clause.split(|c| !is_part(c)).filter(|word| !word.is_empty()).collect();
+fn says_done(clause: &str, before: &str, label: bool) -> bool {
+    let words = words(clause);
     let Some(at) = words.iter().position(|word| DONE.contains(word)) else {
         return false;
     };
     let field = label && (words.len() == 1 || matches!(words.last(), Some(&("at" | "by" | "on"))));
+    // One word alone is a value: one of a list, mostly.
+    let value =
+        words.len() == 1 && !self::words(before).last().is_some_and(|name| SAYS_HOW_IT_IS.contains(name));
     let denied = words.iter().any(|word| NOT_DONE.contains(word) || word.ends_with("n't"));
+    let state = at.checked_sub(1).is_some_and(|before| IN_A_STATE.contains(&words[before]));
     let thing = words[at + 1..].iter().any(|word| OF_THE_THING.contains(word));
-    !field && !denied && !thing
+    !field && !value && !denied && !state && !thing
+}
+
+fn words(clause: &str) -> Vec<&str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '\'';
+    clause.split(|c| !is_part(c)).filter(|word| !word.trim_matches('\'').is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -192,6 +253,14 @@ mod tests {
             "{\"status\":\"sent\",\"error\":\"copy not found\"}",
             "could not find message after sending: not found",
             "Rate limit hit while waiting for confirmation of transfer",
+            "Label 'bug' not found. Issue #12 created anyway",
+            "Attachment not found, message was sent anyway",
+            "Issue #12 created (label 'bug' not found)",
+            "Message sent - could not save a copy: folder not found",
+            "Booking confirmed, but the e-mail address is invalid",
+            "Job triggered; 404 Not Found while reading its log",
+            "invalid character '<' looking for beginning of value",
+            "failed to unmarshal response: invalid",
             "Error parsing response: invalid JSON",
             "SSL: certificate invalid while reading response",
         ] {
@@ -222,6 +291,15 @@ mod tests {
             "404 not found: nothing sent.",
             "Request failed with status code 404. Response: {\"message\":\"Not Found\"}",
             "Invalid title, so no issue was created",
+            "Invalid status 'foo'. Must be one of: draft, sent, paid",
+            "Invalid enum value. Expected 'draft' | 'sent' | 'paid', received 'foo'",
+            "[{\"code\":\"invalid_enum_value\",\"options\":[\"draft\",\"sent\",\"paid\"],\"path\":[\"status\"]}]",
+            "Rate limit exceeded: 5 emails sent in the last 60 seconds. Retry after 30s",
+            "429 Too Many Requests: 100 messages sent today, retry in 60 s",
+            "Input validation error: 'Dear Bob. Invoice sent, thanks' is too long",
+            "Invoice not found: it was created by another user, access denied",
+            "The invoice is paid, it cannot be voided: invalid state",
+            "RangeError: Invalid time value",
         ] {
             assert_eq!(said(&refusal.to_lowercase()), None, "{refusal}");
         }
@@ -239,6 +317,7 @@ mod tests {
                 "2 validation errors for call[charge]\nnote\n  Input should be shorter [input_value='was sent, ok']",
                 true,
             ),
+            ("1 validation error for SendEmailInput\nto\n  Field required", true),
             ("1 validation error for chargeArguments\namount\n  Input should be a valid integer", true),
             (
                 "Error executing tool charge: 1 validation error for Charge\namount\n  Input should be a valid integer",

@@ -1,14 +1,25 @@
 //! One client: what it has asked for, what it no longer waits for, and what it should still be told.
 
-use super::message::Id;
+use super::message::{Id, MESSAGE_BYTES_MAX};
 use crate::caller::Caller;
 use semel_core::digest::Digest;
 use semel_core::ids::EffectId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 /// Guarded calls of one client at once. More is a storm.
 pub const CALLS_MAX: usize = 2_000;
+
+/// What is held of one client's large calls: as much as the largest message takes, so that each finds room once others
+/// have ended.
+const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
+
+/// Smaller calls need no room: no large one stands in their way.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// A large call is kept until it has its answer, and this with it.
+pub type Room = OwnedSemaphorePermit;
 
 /// Intents whose repeats on this connection keep the longer window. A client that did more loses the oldest.
 const DONE_MAX: usize = 10_000;
@@ -23,6 +34,8 @@ const NEWS_MAX: usize = 20;
 pub struct Connection {
     pub caller: Caller,
     state: Mutex<State>,
+    /// In KiB.
+    room: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +79,16 @@ impl Waiter {
 
 impl Connection {
     pub fn new(caller: Caller) -> Connection {
-        Connection { caller, state: Mutex::default() }
+        Connection { caller, state: Mutex::default(), room: Arc::new(Semaphore::new(ROOM_KIB)) }
+    }
+
+    /// Room for a call of this size, if it needs any. An error: there is none now.
+    pub fn room_for(&self, bytes: usize) -> Result<Option<Room>, TryAcquireError> {
+        if bytes <= LARGE_BYTES {
+            return Ok(None);
+        }
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        Arc::clone(&self.room).try_acquire_many_owned(kib).map(Some)
     }
 
     /// A guarded call begins. `None`: too many at once.

@@ -3,10 +3,10 @@
 use super::call::{BadCall, ToolCall};
 use super::classify;
 use super::confirm;
-use super::connection::{Connection, Waiter};
+use super::connection::{Connection, Room, Waiter};
 use super::frame::Frame;
 use super::intent;
-use super::message::{Id, MESSAGE_BYTES_MAX, Message};
+use super::message::{Id, Message};
 use super::own_tools;
 use super::pins;
 use super::render::{self, Around, Repeats};
@@ -34,22 +34,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
+use tokio::sync::oneshot;
 
 pub type Servers = BTreeMap<String, Arc<Server>>;
 
 #[derive(Debug)]
 pub struct Door {
     pub hall: Arc<Hall>,
-    /// For what is held of large calls under way, in KiB: a call is kept until it has its answer.
-    room: Arc<Semaphore>,
 }
-
-/// As much as the largest message takes, so that each call finds room once others have ended.
-const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
-
-/// Smaller calls need no room: nobody's large ones stand in their way.
-const LARGE_BYTES: usize = 1 << 20;
 
 /// What happens to a `tools/call`.
 #[derive(Debug)]
@@ -74,7 +66,7 @@ pub struct Guarded {
     waiter: Arc<Waiter>,
     /// Something went to the server on its behalf.
     sent: AtomicBool,
-    _room: Option<OwnedSemaphorePermit>,
+    _room: Option<Room>,
 }
 
 /// A response, and what is marked once it has reached its caller.
@@ -105,7 +97,7 @@ const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Door {
     pub fn new(hall: Arc<Hall>) -> Door {
-        Door { hall, room: Arc::new(Semaphore::new(ROOM_KIB)) }
+        Door { hall }
     }
 
     /// What becomes of a `tools/call`, given the tools that the server has. Within a runtime.
@@ -135,7 +127,7 @@ impl Door {
             self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
             return Route::Pass;
         }
-        let Ok(room) = self.room_for(message) else {
+        let Ok(room) = connection.room_for(message.bytes.len()) else {
             return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
         };
         let Some(waiter) = connection.begins(id, &call.tool, call.progress_token.clone()) else {
@@ -144,15 +136,6 @@ impl Door {
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
         let sent = AtomicBool::new(false);
         Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter, sent, _room: room }))
-    }
-
-    fn room_for(&self, message: &Message) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
-        let bytes = message.bytes.len();
-        if bytes <= LARGE_BYTES {
-            return Ok(None);
-        }
-        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        Arc::clone(&self.room).try_acquire_many_owned(kib).map(Some)
     }
 
     /// Whether a read passes as it came. Where changed definitions are held, one that is not known to be as it was goes

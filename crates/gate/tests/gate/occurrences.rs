@@ -385,7 +385,14 @@ fn a_probe_that_goes_before_does_not_stand_against_a_deliberate_repeat() {
 /// Some agents count their calls, from the beginning in each conversation.
 #[test]
 fn a_call_id_that_is_a_count_means_the_same_call_for_an_hour() {
-    for (id, runs) in [("call_0", true), ("toolu_01A09q90qw90lq917835lq9", false)] {
+    for (id, runs) in [
+        ("call_0", true),
+        ("7", true),
+        ("functions.adjust_inventory:12", true),
+        ("toolu_01A09q90qw90lq917835lq9", false),
+        ("D681PevKs", false),
+        ("3f2504e0-4f89-11d3-9a0c-0305e82c3301", false),
+    ] {
         let (house, mut wish, script) = (House::new(), Wish::of(Class::Act), Script::succeeds());
         wish.call_id = Some(id);
         let gate = house.gate();
@@ -395,6 +402,17 @@ fn a_call_id_that_is_a_count_means_the_same_call_for_an_hour() {
         house.wait(seconds(24 * 3600));
         house.pass_delivered(&gate, &wish, &script);
         assert_eq!(script.sent() == 2, runs, "{id}");
+    }
+}
+
+#[test]
+fn the_hour_of_a_counted_call_id_is_its_own() {
+    let (house, wish, script) = (House::new(), Wish::of(Class::Act), Script::succeeds());
+    let gate = house.gate();
+    for (id, wait, sent) in [("1", 0, 1), ("2", 50, 2), ("1", 5, 2), ("1", 50, 3)] {
+        house.wait(seconds(wait * 60));
+        house.pass_delivered(&gate, &Wish { call_id: Some(id), ..wish.clone() }, &script);
+        assert_eq!(script.sent(), sent, "{id} after {wait} minutes");
     }
 }
 

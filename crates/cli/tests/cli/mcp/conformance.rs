@@ -3,7 +3,7 @@
 use super::Way;
 use super::peers::{Server, installed, node};
 use crate::home::{Home, Ran};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of each scenario, how many of its checks passed; none if one of them failed.
 type Verdicts = BTreeMap<String, Option<u32>>;
@@ -29,16 +29,27 @@ fn verdict(line: &str) -> Option<(String, Option<u32>)> {
 }
 
 fn passes_behind_semel_what_passes_without(requirements: &str, at_least: usize) {
+    let (lost, said) = lost_behind_semel(requirements, at_least);
+    if lost.is_empty() {
+        return;
+    }
+    // Some checks go by time and are left out where the machine is too slow, with or without semel. What semel is in the
+    // way of, it is in the way of each time.
+    let (again, said_again) = lost_behind_semel(requirements, at_least);
+    let both: Vec<&String> = lost.intersection(&again).collect();
+    assert!(both.is_empty(), "semel is in the way of {both:?}\n{said}\n{said_again}");
+}
+
+fn lost_behind_semel(requirements: &str, at_least: usize) -> (BTreeSet<String>, String) {
     let (direct, _) = verdicts(Way::Direct, requirements);
     let passed = direct.values().flatten().count();
     assert!(passed >= at_least, "the reference server itself fails: {direct:?}");
     let (guarded, said) = verdicts(Way::Guarded, requirements);
-    let lost: Vec<&String> = direct
-        .iter()
-        .filter(|(scenario, checks)| checks.is_some() && guarded.get(*scenario) != Some(checks))
-        .map(|(scenario, _)| scenario)
-        .collect();
-    assert!(lost.is_empty(), "semel is in the way of {lost:?}\n{said}");
+    let lost = direct
+        .into_iter()
+        .filter(|(scenario, checks)| checks.is_some() && guarded.get(scenario) != Some(checks))
+        .map(|(scenario, _)| scenario);
+    (lost.collect(), said)
 }
 
 #[test]
