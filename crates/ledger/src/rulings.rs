@@ -7,7 +7,7 @@ use crate::store::{ReplyChange, Store};
 use crate::{Error, journal};
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, Evidence, Reply, Ruling, State};
+use semel_core::effect::{Doubt, Effect, Evidence, InDoubt, Reply, Ruling, State};
 use semel_core::ids::{EffectId, Reason};
 use semel_core::lifecycle::Event;
 use semel_core::time::At;
@@ -37,7 +37,22 @@ pub enum Probed {
     },
 }
 
+/// How long after its deadline the answer of an attempt is still reckoned with, while its holder lives.
+const AWAITED_FOR: Duration = Duration::from_secs(600);
+
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    /// Whether somebody still waits for the answer of an attempt that is past its deadline: its upstream may be at work,
+    /// and what is not there yet may be there in a moment. Whoever rules "no" should know.
+    pub fn is_awaited(&self, effect: &Effect, now: At) -> Result<bool, Error> {
+        let State::InDoubt(InDoubt { since, why: Doubt::DeadlinePassed }) = &effect.state else {
+            return Ok(false);
+        };
+        match effect.newest_attempt().filter(|_| now < since.plus(AWAITED_FOR)) {
+            Some(attempt) => self.is_alive(attempt.owner),
+            None => Ok(false),
+        }
+    }
+
     /// Rules on a doubt. An effect whose holder has died is first seen to be in doubt.
     pub async fn resolve(&self, id: EffectId, verdict: Verdict, ruling: Ruling) -> Result<Changed, Error> {
         let now = ruling.at;

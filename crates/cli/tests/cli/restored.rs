@@ -19,14 +19,20 @@ impl Home {
     }
 }
 
+/// A server that has charged twice, with a copy of its ledger from in between.
+fn charged_since_the_copy(home: &Home, upstream: &Upstream) -> Served {
+    let served = Served::before(home, &upstream.url());
+    assert_eq!(served.call("charge", json!({"n": 1})).outcome(), "ran");
+    home.copy("ledger.db", "old.db");
+    assert_eq!(served.call("charge", json!({"n": 2})).outcome(), "ran");
+    served
+}
+
 #[test]
 fn an_older_state_put_back_under_a_server_lets_nothing_happen_twice() {
     let home = Home::new();
     let upstream = Upstream::start();
-    let mut served = Served::before(&home, &upstream.url());
-    assert_eq!(served.call("charge", json!({"n": 1})).outcome(), "ran");
-    home.copy("ledger.db", "old.db");
-    assert_eq!(served.call("charge", json!({"n": 2})).outcome(), "ran");
+    let mut served = charged_since_the_copy(&home, &upstream);
     home.copy("old.db", "ledger.db");
     assert_eq!(served.call("charge", json!({"n": 2})).outcome(), "held");
     assert_eq!(served.call("charge", json!({"n": 1})).outcome(), "replayed");
@@ -61,10 +67,7 @@ fn an_older_state_put_back_under_a_command_lets_nothing_happen_twice() {
 fn a_server_that_ended_leaves_one_file_in_whose_place_an_older_one_is_recognised() {
     let home = Home::new();
     let upstream = Upstream::start();
-    let mut served = Served::before(&home, &upstream.url());
-    assert_eq!(served.call("charge", json!({"n": 1})).outcome(), "ran");
-    home.copy("ledger.db", "old.db");
-    assert_eq!(served.call("charge", json!({"n": 2})).outcome(), "ran");
+    let mut served = charged_since_the_copy(&home, &upstream);
     assert!(served.stop().success());
     let log = home.state().join("ledger.db-wal");
     assert_eq!(log.metadata().map_or(0, |found| found.len()), 0);

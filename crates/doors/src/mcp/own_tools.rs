@@ -10,19 +10,17 @@ use super::tools::Tools;
 use crate::caller::Caller;
 use crate::neutral;
 use semel_core::digest::Secret;
-use semel_core::effect::{Doubt, Effect, Facts, InDoubt, Ruling, State};
-use semel_core::ids::{EffectId, OwnerId, Reason};
+use semel_core::effect::{Effect, Facts, Ruling, State};
+use semel_core::ids::{EffectId, Reason};
 use semel_core::intent::{principal_mark, run_key};
 use semel_core::json::Json;
 use semel_core::policy::ActionFacts;
 use semel_core::policy::rule::Rulings;
-use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_ledger::rulings::Verdict;
 use semel_ledger::store::By;
 use serde_json::json;
-use std::time::Duration;
 
 pub const LEDGER: &str = "semel_ledger";
 pub const REPORT: &str = "semel_report";
@@ -240,7 +238,7 @@ async fn report(
         return Err(format!("{id} is not in doubt; nothing was changed."));
     }
     // Rule 5: what is not there yet may be there in a moment.
-    let waits = is_awaited(&known.effect, door.hall.clock.now(), |owner| gate.ledger.is_alive(owner));
+    let waits = gate.ledger.is_awaited(&known.effect, door.hall.clock.now());
     if !happened && waits.map_err(|error| error.to_string())? {
         let why = "the server still works on it, and may do it after you looked";
         return Err(format!("{id} cannot be reported as not done yet: {why}. Look and report again later."));
@@ -250,22 +248,4 @@ async fn report(
     gate.ledger.resolve(id, verdict, ruling).await.map_err(|error| error.to_string())?;
     let became = if happened { "done" } else { "not done; it may be called again" };
     Ok(format!("Recorded: {id} is {became}."))
-}
-
-/// How long after its deadline the answer of a server that lives is still reckoned with.
-const AWAITED_FOR: Duration = Duration::from_secs(600);
-
-/// Whether somebody still waits for the answer of an attempt that is past its deadline.
-fn is_awaited(
-    effect: &Effect,
-    now: At,
-    is_alive: impl Fn(OwnerId) -> Result<bool, semel_ledger::Error>,
-) -> Result<bool, semel_ledger::Error> {
-    let State::InDoubt(InDoubt { since, why: Doubt::DeadlinePassed }) = &effect.state else {
-        return Ok(false);
-    };
-    match effect.newest_attempt().filter(|_| now < since.plus(AWAITED_FOR)) {
-        Some(attempt) => is_alive(attempt.owner),
-        None => Ok(false),
-    }
 }

@@ -6,7 +6,7 @@ use crate::commands::Context;
 use crate::effect_json;
 use crate::output::Hinted;
 use anyhow::Context as _;
-use semel_core::effect::{Attempt, Doubt, LastSend, State};
+use semel_core::effect::{Attempt, LastSend, State};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::Illegal;
 use semel_doors::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
@@ -33,12 +33,11 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
         LastSend::By(last) => clock.now() <= last,
         LastSend::WhileAlive => true,
     };
-    // Past its deadline its upstream may still be at work, as long as somebody waits for its answer.
-    let awaited = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::DeadlinePassed);
-    let mut unsure = effect.attempts.iter().filter(|a| a.gone_at.is_none() && (awaited || may_still_send(a)));
+    let mut unsure = effect.attempts.iter().filter(|a| a.gone_at.is_none() && may_still_send(a));
     if !args.verdict.applied
         && matches!(effect.state, State::InDoubt(_))
-        && unsure.any(|attempt| alive(attempt.owner))
+        && (unsure.any(|attempt| alive(attempt.owner))
+            || ledger.is_awaited(&effect, clock.now()).unwrap_or(true))
     {
         context.output.warn(format_args!(
             "warning: a process that may still carry out {} is alive; end it first, or it may happen twice",

@@ -18,8 +18,7 @@ pub struct Which<'a> {
     pub open: bool,
 }
 
-/// In order of insertion, so the oldest first. What cannot be read is passed over; returns how
-/// much that was.
+/// In order of insertion, so the oldest first. What cannot be read is passed over; returns how much that was.
 pub fn effects(
     ledger: &LocalLedger,
     which: Which<'_>,

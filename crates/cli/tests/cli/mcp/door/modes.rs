@@ -60,6 +60,28 @@ fn observing_changes_nothing_that_anybody_sees_and_writes_it_down() {
 }
 
 #[test]
+fn observing_tells_a_repeat_from_a_first_call() {
+    let stage = observed();
+    let mut line = stage.open();
+    for order in ["1", "1", "2"] {
+        line.call("create_order", json!({"order": order}));
+    }
+    assert!(line.close().success());
+    let journal = stage.semel(["--json", "ledger", "tail", "--no-follow", "-n", "100"]).stdout;
+    let lines =
+        journal.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of the journal"));
+    let mut told: Vec<_> = lines
+        .map(|line| (line["data"]["would"].clone(), line["data"]["repeats"]["seen"].clone()))
+        .filter(|(would, _)| !would.is_null())
+        .collect();
+    // Nobody waits for these lines, so they may be written in any order.
+    told.sort_by_key(|(would, _)| would.to_string());
+    let run = (json!("run"), Value::Null);
+    assert_eq!(told, [(json!("replay"), json!(1)), run.clone(), run], "{journal}");
+    assert_eq!(stage.world().len(), 3, "nothing is kept from happening");
+}
+
+#[test]
 fn observing_without_a_ledger_changes_nothing_either() {
     let stage = observed();
     let direct = session(&stage, stage.bare());
