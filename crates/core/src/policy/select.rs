@@ -67,6 +67,14 @@ impl Policy {
         })
     }
 
+    /// The class that holds for an action other than a command's, where its arguments have no say in it.
+    pub fn class_of_all(&self, facts: &ActionFacts<'_>) -> Option<Class> {
+        match self.rules.iter().find(|written| written.pattern.matches(facts.action)) {
+            Some(written) if written.when.is_some() => None,
+            written => Some(self.class(written.and_then(|written| written.class), facts).0),
+        }
+    }
+
     /// The rule that an effect was made under, whose arguments are not at hand any more: the one that stands where that one
     /// stood, if it is still about such an action; else whatever holds without arguments.
     pub fn rule_kept(&self, action: &str, origin: &str) -> Rule {

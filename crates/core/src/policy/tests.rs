@@ -735,6 +735,36 @@ fn a_condition_can_ask_for_a_part_that_a_request_does_not_have() {
 }
 
 #[test]
+fn a_class_holds_for_all_calls_only_where_no_condition_is_asked_first() {
+    let policy = loaded(
+        r#"
+[[rule]]
+match = "mcp:shop/orders"
+when = { "args.method" = "get" }
+class = "read"
+[[rule]]
+match = "mcp:shop/{look,orders}"
+class = "read"
+[[rule]]
+match = "mcp:shop/look"
+class = "act"
+"#,
+    );
+    let of_all = |policy: &Policy, action: &str| policy.class_of_all(&ActionFacts::new(action, &Json::Null));
+    assert_eq!(of_all(&policy, "mcp:shop/look"), Some(Class::Read), "the first rule holds");
+    assert_eq!(of_all(&policy, "mcp:shop/orders"), None, "it depends on the method");
+    assert_eq!(of_all(&policy, "mcp:shop/get_order"), Some(Class::Read), "its name says so");
+    assert_eq!(of_all(&policy, "mcp:shop/charge_card"), Some(Class::Consequential));
+    for action in ["mcp:shop/look", "mcp:shop/get_order", "mcp:shop/charge_card", "mcp:shop/poke"] {
+        for arguments in [r#"{"args": {}}"#, r#"{"args": {"method": "get"}}"#] {
+            assert_eq!(of_all(&policy, action), Some(rule_of(&policy, action, arguments).class), "{action}");
+        }
+    }
+    let strict = loaded("mode = \"strict\"\n");
+    assert_eq!(of_all(&strict, "mcp:shop/poke"), Some(Class::Consequential));
+}
+
+#[test]
 fn an_explanation_says_which_rule_and_why_not_the_others() {
     let policy = loaded(
         r#"

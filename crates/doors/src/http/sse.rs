@@ -203,6 +203,9 @@ impl Piece {
     }
 }
 
+/// A comment, which every reader passes over.
+pub const NOTHING_YET: &[u8] = b": nothing yet\n\n";
+
 /// One event with this data, for servers that have no event to begin with.
 pub fn message(data: &[u8]) -> Bytes {
     let mut raw = BytesMut::with_capacity(data.len() + 24);

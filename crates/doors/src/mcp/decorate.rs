@@ -1,9 +1,10 @@
-//! What a listing of tools gains: a sentence for guarded tools, an argument where repeats are answered from the record.
+//! What a listing of tools gains: a sentence for guarded tools, an argument where repeats are answered from the record, a
+//! member in their structured results.
 //! And what it loses: the words of a tool that is held because they have changed.
 
 use super::call::{AGAIN, DRY_RUN};
 use super::members::{Members, quoted};
-use super::tools::page;
+use super::tools::{NOTICE, page, takes_notice};
 use serde_json::json;
 
 /// How a tool is shown that is not shown as it came.
@@ -93,12 +94,26 @@ fn decorated(mut members: Members<'_>, decoration: Decoration) -> String {
         Some(own) if !own.is_empty() => format!("{own}\n\n{sentence}"),
         _ => sentence.to_owned(),
     };
-    let schema = with_arguments(&members, decoration);
+    let (input, output) = (with_arguments(&members, decoration), with_notice(&members));
     members.set("description", quoted(&description));
-    if let Some(schema) = schema {
+    if let Some(schema) = input {
         members.set("inputSchema", schema);
     }
+    if let Some(schema) = output {
+        members.set("outputSchema", schema);
+    }
     members.to_string()
+}
+
+fn with_notice(tool: &Members<'_>) -> Option<String> {
+    let mut schema = tool.get("outputSchema").and_then(Members::parse).filter(takes_notice)?;
+    let mut properties = schema.object("properties");
+    let notice = json!({"type": "string", "description":
+        "Only where this is not the plain result of this very call: what semel says about it."});
+    properties.set(NOTICE, notice.to_string());
+    let properties = properties.to_string();
+    schema.set("properties", properties);
+    Some(schema.to_string())
 }
 
 fn with_arguments(tool: &Members<'_>, decoration: Decoration) -> Option<String> {
@@ -189,6 +204,18 @@ mod tests {
         assert_eq!(decorate(r#"{"tools":[{"name":"get"}],"nextCursor":"n"}"#, &own), None);
         let last = decorate(r#"{"tools":[{"name":"get"}]}"#, &own).unwrap();
         assert_eq!(last, r#"{"tools":[{"name":"get"},{"name":"semel_ledger"}]}"#);
+    }
+
+    #[test]
+    fn a_structured_result_has_room_for_a_notice() {
+        let listed = |schema: &str| {
+            decorate(&format!(r#"{{"tools":[{{"name":"charge","outputSchema":{schema}}}]}}"#), &[]).unwrap()
+        };
+        let open = listed(r#"{"properties":{"id":{"const":1e2}},"additionalProperties":false}"#);
+        assert!(open.contains(r#""properties":{"id":{"const":1e2},"semel_notice":{"#), "{open}");
+        assert!(open.contains(r#"}},"additionalProperties":false}"#), "{open}");
+        let closed = listed(r#"{"properties":{"id":{}},"maxProperties":1}"#);
+        assert!(closed.contains(r#""outputSchema":{"properties":{"id":{}},"maxProperties":1}"#), "{closed}");
     }
 
     #[test]

@@ -122,10 +122,20 @@ impl Door {
         if server.settings.own_tools && own_tools::is_own(&call.tool) && tools.get(&call.tool).is_none() {
             return Route::Own(Box::new(call));
         }
-        let rule = intent::rule(&self.hall.policy, server, &call, tools.get(&call.tool).map(AsRef::as_ref));
-        if rule.class == Class::Read && !call.dry_run && self.lets_read(server, tools, &call.tool) {
+        let definition = tools.get(&call.tool).map(AsRef::as_ref);
+        let policy = &self.hall.policy;
+        let passes = || !call.dry_run && self.lets_read(server, tools, &call.tool);
+        let pass = || {
             self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
-            return Route::Pass;
+            Route::Pass
+        };
+        let only_reads = definition.is_some_and(|definition| intent::only_reads(policy, server, definition));
+        if only_reads && passes() {
+            return pass();
+        }
+        let rule = intent::rule(policy, server, &call, definition);
+        if !only_reads && rule.class == Class::Read && passes() {
+            return pass();
         }
         let Ok(room) = connection.room_for(message.bytes.len()) else {
             return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
@@ -213,6 +223,7 @@ impl Door {
         let around = Around {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
+            decorated: server.settings.decorate,
             // Only who is in trouble is told what to look with; most calls are not.
             may_report: server.settings.own_tools
                 && rule.rulings == Rulings::Agent

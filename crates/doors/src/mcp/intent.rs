@@ -4,18 +4,24 @@ use super::call::ToolCall;
 use super::server::Server;
 use super::tools::Definition;
 use crate::caller::Caller;
+use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
+use semel_core::json::Json;
 use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
 
+/// Whether a tool is a read whatever it is called with. A definition belongs to one server, under one policy.
+pub fn only_reads(policy: &Policy, server: &Server, definition: &Definition) -> bool {
+    *definition.only_reads.get_or_init(|| {
+        let action = server.action(&definition.name);
+        policy.class_of_all(&facts(&action, &Json::Null, server, Some(definition))) == Some(Class::Read)
+    })
+}
+
 pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Option<&Definition>) -> Rule {
     let action = server.action(&call.tool);
-    let mut rule = policy.rule_for(&ActionFacts {
-        annotations: definition.map_or_else(Annotations::default, |definition| definition.annotations),
-        trusted: server.settings.trusted,
-        ..ActionFacts::new(&action, &call.arguments)
-    });
+    let mut rule = policy.rule_for(&facts(&action, &call.arguments, server, definition));
     // A tool drops an argument that it does not know without a word, and a key that nobody reads protects nobody.
     let honoured = |inject: &Inject| match &inject.into {
         InjectInto::Arg(name) => definition.is_some_and(|definition| definition.has_argument(name)),
@@ -28,6 +34,19 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
         rule.timeout = None;
     }
     rule
+}
+
+fn facts<'a>(
+    action: &'a str,
+    arguments: &'a Json,
+    server: &Server,
+    definition: Option<&Definition>,
+) -> ActionFacts<'a> {
+    ActionFacts {
+        annotations: definition.map_or_else(Annotations::default, |definition| definition.annotations),
+        trusted: server.settings.trusted,
+        ..ActionFacts::new(action, arguments)
+    }
 }
 
 pub fn intent(

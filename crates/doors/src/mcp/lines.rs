@@ -7,7 +7,7 @@ use std::io;
 /// How much of a giant's beginning, and of its end, is kept.
 const ENDS: usize = 4 * 1024;
 
-/// One read of a pipe at its largest, and as most of them are: making room costs time, which small messages need not pay.
+/// One read of a pipe at its largest, and as most of them are.
 const CHUNK: usize = 64 * 1024;
 const CHUNK_MIN: usize = 4 * 1024;
 
@@ -31,6 +31,8 @@ pub struct Pieces {
     skipped: Option<Vec<u8>>,
     max: usize,
     chunk: usize,
+    /// Where small reads go first: room in the buffer would have to be made anew for each.
+    small: Box<[u8; CHUNK_MIN]>,
 }
 
 impl Default for Pieces {
@@ -41,7 +43,8 @@ impl Default for Pieces {
 
 impl Pieces {
     fn bounded(max: usize) -> Self {
-        Pieces { buffer: BytesMut::new(), searched: 0, skipped: None, max, chunk: CHUNK_MIN }
+        let (buffer, small) = (BytesMut::new(), Box::new([0; CHUNK_MIN]));
+        Pieces { buffer, searched: 0, skipped: None, max, chunk: CHUNK_MIN, small }
     }
 
     /// The next line that is there as a whole, and is not blank.
@@ -75,16 +78,25 @@ impl Pieces {
 
     /// Reads once.
     pub fn fill(&mut self, mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
-        let filled = self.buffer.len();
-        self.buffer.resize(filled + self.chunk, 0);
-        let read = loop {
-            match read(&mut self.buffer[filled..]) {
+        let mut into = |room: &mut [u8]| loop {
+            match read(room) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => break read,
             }
         };
+        let filled = self.buffer.len();
+        let read = match self.chunk {
+            CHUNK_MIN => into(&mut self.small[..]),
+            large => {
+                self.buffer.resize(filled + large, 0);
+                into(&mut self.buffer[filled..])
+            }
+        };
         let count = read.as_ref().copied().unwrap_or(0);
-        self.buffer.truncate(filled + count);
+        match self.chunk {
+            CHUNK_MIN => self.buffer.extend_from_slice(&self.small[..count]),
+            _ => self.buffer.truncate(filled + count),
+        }
         self.chunk = if count == self.chunk { CHUNK } else { CHUNK_MIN };
         read
     }

@@ -6,7 +6,7 @@ use super::frame::Frame;
 use super::members::{Members, quoted};
 use super::message::{Id, Kind, Message, text};
 use super::secrets::Secrets;
-use super::tools::Output;
+use super::tools::{NOTICE, Output};
 use crate::echoes::TooMany;
 use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
@@ -50,6 +50,8 @@ pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
 pub struct Around<'a> {
     pub call: &'a ToolCall,
     pub output: &'a Output,
+    /// The client was told of this tool in semel's words.
+    pub decorated: bool,
     /// A read-only tool of the same server that may show whether it happened.
     pub check_with: Option<&'a str>,
     /// The model itself may say what it found out about a doubt.
@@ -150,6 +152,9 @@ fn with_receipt(answered: &Message, answer: &Answer, notices: &[String], around:
     if let Some(content) = with_blocks(members.get("content"), &texts) {
         members.set("content", content);
     }
+    if let Some(structure) = with_notice(&members, notices, around) {
+        members.set("structuredContent", structure);
+    }
     Frame::result(id, Frame::from(members.to_string()))
 }
 
@@ -159,6 +164,18 @@ fn with_blocks(content: Option<&str>, texts: &[String]) -> Option<String> {
     let own = (!inside.is_empty()).then_some(inside);
     let all: Vec<&str> = own.into_iter().chain(texts.iter().map(String::as_str)).collect();
     (!texts.is_empty()).then(|| format!("[{}]", all.join(",")))
+}
+
+/// The structure of a result with what the model must see, where its schema was shown to have room for that.
+fn with_notice(result: &Members<'_>, notices: &[String], around: &Around<'_>) -> Option<String> {
+    let takes_notice = matches!(around.output, Output::Structured { takes_notice: true, .. });
+    let said: Vec<&str> = notices.iter().chain(around.news).map(String::as_str).collect();
+    if said.is_empty() || !around.decorated || !takes_notice {
+        return None;
+    }
+    let mut structure = result.get("structuredContent").and_then(Members::parse)?;
+    structure.set(NOTICE, quoted(&said.join("\n")));
+    Some(structure.to_string())
 }
 
 fn block(text: &str) -> String {
@@ -180,7 +197,7 @@ fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
     // The same reason again is the same repetition, and one that met an answer on its way stands for that.
     let used = around.call.again.is_some();
     let again = match around.repeats {
-        _ if answer.outcome != OutcomeWord::Replayed => String::new(),
+        _ if !replayed => String::new(),
         Repeats::WithReason if used => format!(" Another repetition needs a reason of its own in {AGAIN}."),
         Repeats::WithReason => format!(" If it must happen once more, say why in {AGAIN}."),
         Repeats::Plainly => " If it must happen once more, call it again.".to_owned(),
@@ -199,7 +216,7 @@ fn capital(text: &str) -> String {
 
 /// Whether a recorded result still is what the tool's output schema promises, as far as can be seen at a glance.
 fn fits(recorded: &Message, output: &Output) -> bool {
-    let Output::Structured { required } = output else { return true };
+    let Output::Structured { required, .. } = output else { return true };
     let members = recorded.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
     if members.is_true("isError") {
         return true;

@@ -6,13 +6,13 @@ use semel_core::json;
 use semel_core::policy::Annotations;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// More tools than this no model can choose from; the rest is passed on, and known by name only.
 pub const TOOLS_MAX: usize = 10_000;
 
 /// One tool, as far as semel looks at it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Definition {
     pub name: String,
     pub annotations: Annotations,
@@ -27,6 +27,8 @@ pub struct Definition {
     pub required: Vec<String>,
     /// Arguments that the stateless era mirrors into headers: header name and argument.
     pub headers: Vec<(String, String)>,
+    /// Whether it is a read whatever it is called with, once that was asked. Most calls of most agents are reads.
+    pub only_reads: OnceLock<bool>,
 }
 
 /// What a result must look like for a client to take it.
@@ -36,7 +38,33 @@ pub enum Output {
     /// `structuredContent` with these members at least.
     Structured {
         required: Vec<String>,
+        takes_notice: bool,
     },
+}
+
+/// The member of a structured result in which semel says what its model must know. Some clients show a model nothing of a
+/// result but its structure.
+pub const NOTICE: &str = "semel_notice";
+
+/// What could speak against one more member, other than a list of members that is then lengthened.
+const MAY_FORBID: [&str; 10] = [
+    "$ref",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "maxProperties",
+    "propertyNames",
+    "patternProperties",
+    "dependentSchemas",
+];
+
+/// Whether an output schema that lists [`NOTICE`] as well is one that every result still meets, with it and without.
+pub fn takes_notice(output_schema: &Members<'_>) -> bool {
+    let properties = output_schema.get("properties").and_then(Members::parse);
+    properties.is_some_and(|properties| properties.get(NOTICE).is_none())
+        && MAY_FORBID.iter().all(|name| output_schema.get(name).is_none())
 }
 
 impl Definition {
@@ -63,7 +91,8 @@ impl Definition {
             None => Output::Free,
             Some(schema) => {
                 let required = schema.get("required").and_then(|list| serde_json::from_str(list).ok());
-                Output::Structured { required: required.unwrap_or_default() }
+                let takes_notice = takes_notice(&schema);
+                Output::Structured { required: required.unwrap_or_default(), takes_notice }
             }
         };
         let schema = members.object("inputSchema");
@@ -79,6 +108,7 @@ impl Definition {
             name,
             annotations,
             output,
+            only_reads: OnceLock::new(),
         })
     }
 }
@@ -163,7 +193,11 @@ impl Tools {
         match self.by_name.get(&name) {
             Some(known) if known.hash != definition.hash => {
                 definition.hash = Digest::of(&[&known.hash.0, &definition.hash.0]);
-                definition.text = format!("{}\n{}", known.text, definition.text);
+                // However often it is listed: the first of them are enough to be shown.
+                definition.text = match known.text.len() < TEXT_BYTES_MAX {
+                    true => format!("{}\n{}", known.text, definition.text),
+                    false => known.text.clone(),
+                };
             }
             Some(_) => {}
             None => self.order.push(name.clone()),
@@ -307,6 +341,34 @@ mod tests {
     }
 
     #[test]
+    fn a_notice_stands_only_where_no_schema_can_forbid_it() {
+        for (schema, takes) in [
+            (r#"{"type":"object","properties":{"id":{}},"required":["id"]}"#, true),
+            (r#"{"type":"object","properties":{"id":{}},"additionalProperties":false}"#, true),
+            (r#"{"type":"object"}"#, false),
+            (r#"{"properties":{"semel_notice":{"type":"integer"}}}"#, false),
+            (r#"{"properties":{"id":{}},"maxProperties":1}"#, false),
+            (r#"{"properties":{"id":{}},"anyOf":[{"required":["id"]}]}"#, false),
+        ] {
+            assert_eq!(takes_notice(&Members::parse(schema).unwrap()), takes, "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_listed_without_end_is_kept_within_bounds() {
+        let mut tools = Tools::default();
+        let listed =
+            |number: usize| format!(r#"{{"name":"x","description":"{number}{}"}}"#, "y".repeat(1_000));
+        let page: Vec<String> = (0..1_000).map(listed).collect();
+        tools.add_page(&format!(r#"{{"tools":[{}]}}"#, page.join(",")));
+        let twice = tools.get("x").unwrap();
+        assert!(twice.text.len() < 3 * TEXT_BYTES_MAX && twice.text.contains("1yyy"), "{}", twice.text.len());
+        let mut fewer = Tools::default();
+        fewer.add_page(&format!(r#"{{"tools":[{}]}}"#, page[..999].join(",")));
+        assert_ne!(twice.hash, fewer.get("x").unwrap().hash, "all of them count");
+    }
+
+    #[test]
     fn a_definition_is_known_by_all_that_a_model_is_shown() {
         let of = |text: &str| Definition::read(text).unwrap();
         let plain = of(r#"{"name":"x","description":"a","inputSchema":{"type":"object"}}"#);
@@ -321,7 +383,8 @@ mod tests {
         assert_eq!(plain.output, Output::Free);
         let structured =
             of(r#"{"name":"x","outputSchema":{"required":["id"]},"annotations":{"readOnlyHint":true}}"#);
-        assert_eq!(structured.output, Output::Structured { required: vec!["id".into()] });
+        let required = vec!["id".to_owned()];
+        assert_eq!(structured.output, Output::Structured { required, takes_notice: false });
         assert_eq!(structured.annotations.read_only, Some(true));
         let mirrored =
             of(r#"{"name":"x","inputSchema":{"properties":{"region":{"x-mcp-header":"Region"}}}}"#);

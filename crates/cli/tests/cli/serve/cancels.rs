@@ -30,6 +30,7 @@ fn a_cancel_of_a_guarded_call_reaches_no_server_in_the_stateless_era() {
     let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params});
     let asked = served.ask("POST", &headers("tools/call", "Mcp-Name: create_order\r\n"), &call.to_string());
     home.wait_until("it is with the server", || world.exists());
+    home.wait_until("its client is told that it goes on", || asked.is_answered());
     let params = json!({"requestId": 5, "_meta": meta});
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
     let method = "notifications/cancelled";

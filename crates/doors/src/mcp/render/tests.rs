@@ -50,6 +50,7 @@ fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output,
     let around = Around {
         call: &call,
         output,
+        decorated: true,
         check_with: Some("list_charges"),
         may_report: false,
         repeats: Repeats::NotByItself,
@@ -74,6 +75,7 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
     let around = Around {
         call: &call,
         output: &Output::Free,
+        decorated: true,
         check_with: None,
         may_report: false,
         repeats: Repeats::NotByItself,
@@ -171,7 +173,7 @@ fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
 #[test]
 fn a_result_that_its_schema_would_not_allow_is_told_as_an_error() {
     let done = || answer(OutcomeWord::Replayed, None, Some("ruled to be done 3 s ago"));
-    let output = Output::Structured { required: vec!["id".into()] };
+    let output = Output::Structured { required: vec!["id".into()], takes_notice: false };
     let unknown = given(&passed(done(), GivenReply::None), None, CHARGE, &output, &[]);
     assert_eq!(unknown["result"]["isError"], true);
     assert_eq!(
@@ -184,6 +186,36 @@ fn a_result_that_its_schema_would_not_allow_is_told_as_an_error() {
     assert_eq!(fitting["result"]["structuredContent"]["id"], 1);
     let unfit = given(&passed(done(), GivenReply::Recorded(kept("other"))), None, CHARGE, &output, &[]);
     assert_eq!(unfit["result"]["isError"], true);
+}
+
+#[test]
+fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
+    let kept = br#"{"result":{"content":[],"structuredContent":{"id":1.0}}}"#.to_vec();
+    let replay = answer(OutcomeWord::Replayed, None, Some("done 3 s ago"));
+    let replayed = passed(replay, GivenReply::Recorded(kept));
+    let call = call(CHARGE);
+    let structure = |decorated: bool, takes_notice: bool, news: &[String]| {
+        let around = Around {
+            call: &call,
+            output: &Output::Structured { required: vec!["id".into()], takes_notice },
+            decorated,
+            check_with: None,
+            may_report: false,
+            repeats: Repeats::WithReason,
+            server_has_ended: false,
+            news,
+        };
+        let response: Value = serde_json::from_slice(&response(&replayed, None, &around).to_bytes()).unwrap();
+        response["result"]["structuredContent"].clone()
+    };
+    let notice = "[semel] Done 3 s ago. If it must happen once more, say why in semel_again.";
+    assert_eq!(structure(true, true, &[]), json!({"id": 1.0, "semel_notice": notice}));
+    let news = ["Your earlier call ended.".to_owned()];
+    let both = format!("{notice}\nYour earlier call ended.");
+    assert_eq!(structure(true, true, &news), json!({"id": 1.0, "semel_notice": both}));
+    for (decorated, takes_notice) in [(false, true), (true, false)] {
+        assert_eq!(structure(decorated, takes_notice, &news), json!({"id": 1.0}), "its schema may forbid it");
+    }
 }
 
 #[test]
@@ -242,6 +274,7 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
     let around = |open: bool| Around {
         call: &call,
         output: &Output::Free,
+        decorated: true,
         check_with: None,
         may_report: open,
         repeats: if open { Repeats::WithReason } else { Repeats::NotByItself },
@@ -272,8 +305,16 @@ fn told(passed: &Passed, repeats: Repeats, server_has_ended: bool) -> Value {
 
 fn told_about(params: &str, passed: &Passed, repeats: Repeats, server_has_ended: bool) -> Value {
     let call = call(params);
-    let (output, check_with, may_report) = (&Output::Free, Some("list_charges"), true);
-    let around = Around { call: &call, output, check_with, may_report, repeats, server_has_ended, news: &[] };
+    let around = Around {
+        call: &call,
+        output: &Output::Free,
+        decorated: true,
+        check_with: Some("list_charges"),
+        may_report: true,
+        repeats,
+        server_has_ended,
+        news: &[],
+    };
     serde_json::from_slice(&response(passed, None, &around).to_bytes()).expect("a response is JSON")
 }
 
@@ -294,6 +335,13 @@ fn a_replay_says_how_this_tool_is_repeated() {
     let again = says(r#"{"name":"charge","arguments":{"semel_again":"they asked"}}"#, Repeats::WithReason);
     assert!(again.ends_with(" Another repetition needs a reason of its own in semel_again."), "{again}");
     assert_eq!(says(CHARGE, Repeats::NotByItself), "[semel] Done 3 s ago.");
+    let joined = passed(
+        answer(OutcomeWord::Joined, None, Some("done 1 s ago")),
+        GivenReply::Recorded(br#"{"result":{"content":[]}}"#.to_vec()),
+    );
+    let told = told(&joined, Repeats::Plainly, false);
+    let both_meant = "[semel] Done 1 s ago. If it must happen once more, call it again.";
+    assert_eq!(told["result"]["content"][0]["text"], both_meant);
 }
 
 #[test]

@@ -260,7 +260,7 @@ impl Child {
                         ending.end(door.guard(*guarded).await);
                         drop((renamed, working, under_way));
                     });
-                    return respond::call(stream).await;
+                    return respond::call_soon(stream, &asked.headers).await;
                 }
             }
         }
@@ -277,7 +277,7 @@ impl Child {
             let given = this.pass(&door, &id, renamed, whose).await;
             ending.end(Some(given));
         });
-        respond::call(stream).await
+        respond::call_soon(stream, &asked.headers).await
     }
 
     /// Passes a request on under its own name, and gives its answer the client's.

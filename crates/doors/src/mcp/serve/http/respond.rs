@@ -6,6 +6,7 @@ use crate::http::body::Piped;
 use crate::http::headers::end_to_end;
 use crate::http::server::departure::Departure;
 use crate::http::server::problem;
+use crate::http::sse;
 use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
 use crate::mcp::link::remote::{Answered, Form};
@@ -13,9 +14,17 @@ use crate::mcp::message::NotAMessage;
 use crate::mcp::tasks::Telling;
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The least patient clients wait for a second or two, and most calls are over by then.
+const OPENS_AFTER: Duration = Duration::from_millis(500);
+
+/// Proxies in between close what is silent for half a minute, and clients what is for five.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// Tells proxies in between not to hold events back.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -53,9 +62,33 @@ pub fn stream_headers(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-/// The answer of a guarded call, as soon as it begins.
+/// The answer of a call, as soon as it begins.
 pub async fn call(stream: Arc<CallStream>) -> Response {
-    match stream.begun().await {
+    let begun = stream.begun().await;
+    began(stream, begun)
+}
+
+/// The answer of a call that nothing but its end can begin. A client that takes streams has one before that, where the
+/// end is not near: clients give up on a response without headers, and not on a stream.
+pub async fn call_soon(stream: Arc<CallStream>, headers: &HeaderMap) -> Response {
+    if !takes_events(headers) {
+        return call(stream).await;
+    }
+    match tokio::time::timeout(OPENS_AFTER, stream.begun()).await {
+        Ok(begun) => began(stream, begun),
+        Err(_) => following(stream.reader(), HeaderMap::new()),
+    }
+}
+
+fn takes_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|kind| {
+        kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+    })
+}
+
+fn began(stream: Arc<CallStream>, begun: Begun) -> Response {
+    match begun {
         Begun::Stream(headers) => following(stream.reader(), headers),
         Begun::Whole { given: None, .. } => following(stream.reader(), HeaderMap::new()),
         Begun::Whole { given: Some(given), answered } => whole(&given, answered),
@@ -80,7 +113,7 @@ fn whole(given: &Given, answered: Option<Answered>) -> Response {
     }
 }
 
-/// Gives a reader's events on, until its end or until nobody reads them.
+/// Gives a reader's events on, until its end or until nobody reads them. While there are none it says so now and then.
 pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
     let (writer, body) = Piped::new();
     let departure = Departure::default();
@@ -90,6 +123,7 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
             let next = tokio::select! {
                 next = reader.next() => next,
                 () = writer.closed() => return reader.let_go(),
+                () = tokio::time::sleep(SIGN_OF_LIFE) => Next::Event(Bytes::from_static(sse::NOTHING_YET)),
             };
             match next {
                 Next::Event(raw) => {
@@ -134,5 +168,51 @@ impl Drop for Parting {
     fn drop(&mut self) {
         self.delivery.iter().for_each(Delivery::has_left);
         self.telling.iter().for_each(Telling::is_given_up);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::serve::http::stream::CallStream;
+    use http_body_util::BodyExt;
+
+    fn taking(kinds: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(kinds))])
+    }
+
+    async fn given(stream: &CallStream, after: Duration) {
+        tokio::time::sleep(after).await;
+        stream.end(Some(Given::plain(Frame::from("{}".to_owned()))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_takes_long_has_a_stream_that_shows_signs_of_life() {
+        for (kinds, after, kind, text) in [
+            (
+                "application/json, Text/Event-Stream;q=1",
+                1,
+                "text/event-stream",
+                "event: message\ndata: {}\n\n",
+            ),
+            (
+                "application/json,text/event-stream",
+                40,
+                "text/event-stream",
+                ": nothing yet\n\n: nothing yet\n\nevent: message\ndata: {}\n\n",
+            ),
+            ("application/json, text/event-stream", 0, "application/json", "{}"),
+            ("application/json, text/event-stream-of-mine", 40, "application/json", "{}"),
+        ] {
+            let stream = Arc::new(CallStream::default());
+            let headers = taking(kinds);
+            let ends = given(&stream, Duration::from_secs(after));
+            let read = async {
+                let response = call_soon(Arc::clone(&stream), &headers).await;
+                assert_eq!(response.headers()[CONTENT_TYPE], kind, "{kinds} after {after} s");
+                response.into_body().collect().await.expect("it ends").to_bytes()
+            };
+            assert_eq!(tokio::join!(read, ends).0, text, "{kinds} after {after} s");
+        }
     }
 }
