@@ -153,7 +153,17 @@ async fn ledger(
         ));
     }
     if effects.is_empty() {
-        return Ok(format!("Nothing has been done {whose} yet, and nothing of {doubts} is in doubt."));
+        // Some clients open a connection for each call.
+        let elsewhere = match run {
+            Some(_) => "",
+            None => {
+                " What was done over another connection is not seen here: look with a read-only tool before you \
+                     repeat something."
+            }
+        };
+        return Ok(format!(
+            "Nothing has been done {whose} yet, and nothing of {doubts} is in doubt.{elsewhere}"
+        ));
     }
     let lines: Vec<String> = effects.iter().map(line).collect();
     Ok(format!("What was done {whose}, and what is open here, oldest first:\n{}", lines.join("\n")))

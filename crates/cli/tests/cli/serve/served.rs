@@ -241,7 +241,7 @@ impl Answer {
     pub fn json(&self) -> Value {
         // What takes long is answered in a stream, its last event is the answer.
         let events = self.head.contains("content-type: text/event-stream");
-        let last = || self.body.lines().filter_map(|line| line.strip_prefix("data: ")).last();
+        let last = || self.body.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
         let text = events.then(last).flatten().unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }

@@ -110,8 +110,13 @@ fn a_replay_of_a_tool_with_an_output_schema_keeps_its_structure() {
     let first = line.call("create_order", order());
     let again = line.call("create_order", order());
     assert_eq!(receipt(&again)["outcome"], "replayed");
-    assert_eq!(again["structuredContent"], first["structuredContent"]);
-    assert!(again["structuredContent"]["id"].is_string() && again["isError"] != true, "{again}");
+    let notice = again["structuredContent"]["semel_notice"].as_str().expect("a notice");
+    assert!(notice.starts_with("[semel] "), "{notice}");
+    let mut structure = first["structuredContent"].clone();
+    assert!(structure["id"].is_string() && structure.get("semel_notice").is_none(), "{first}");
+    structure["semel_notice"] = notice.into();
+    assert_eq!(again["structuredContent"], structure, "as it was, with a notice");
+    assert_ne!(again["isError"], true);
 }
 
 /// A client that knows the schema would throw a result away that lacks the structure, unless it is an error.
