@@ -63,34 +63,56 @@ impl Frame {
 
     /// Writes all parts and a newline. Before the first byte nothing has left: `Err` then carries `true`.
     pub fn write_line(&self, out: &mut impl Write) -> Result<(), (io::Error, Untouched)> {
-        let newline = Bytes::from_static(b"\n");
-        let parts: Vec<Bytes> = self.0.iter().map(in_one_line).chain([newline]).collect();
-        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
-        let mut left = slices.as_mut_slice();
-        let mut untouched = Untouched(true);
-        while !left.is_empty() {
-            match out.write_vectored(left) {
-                Ok(0) => return Err((io::ErrorKind::WriteZero.into(), untouched)),
-                Ok(written) => {
-                    untouched = Untouched(false);
-                    IoSlice::advance_slices(&mut left, written);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err((error, untouched)),
-            }
+        if self.len() < COPIED_MAX {
+            let mut line = Vec::with_capacity(self.len() + 1);
+            self.0.iter().for_each(|part| line.extend_from_slice(part));
+            line.iter_mut().for_each(|byte| *byte = within_line(*byte));
+            line.push(b'\n');
+            return write_parts(out, &[&line]);
         }
-        out.flush().map_err(|error| (error, Untouched(false)))
+        let parts: Vec<Bytes> = self.0.iter().map(in_one_line).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).chain([&b"\n"[..]]).collect();
+        write_parts(out, &parts)
     }
+}
+
+/// So little is copied sooner than it is written in parts.
+const COPIED_MAX: usize = 4 * 1024;
+
+fn write_parts(out: &mut impl Write, parts: &[&[u8]]) -> Result<(), (io::Error, Untouched)> {
+    let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+    let mut left = slices.as_mut_slice();
+    let mut untouched = Untouched(true);
+    while !left.is_empty() {
+        let written = match &*left {
+            [one] => out.write(one),
+            several => out.write_vectored(several),
+        };
+        match written {
+            Ok(0) => return Err((io::ErrorKind::WriteZero.into(), untouched)),
+            Ok(written) => {
+                untouched = Untouched(false);
+                IoSlice::advance_slices(&mut left, written);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err((error, untouched)),
+        }
+    }
+    out.flush().map_err(|error| (error, Untouched(false)))
 }
 
 /// In JSON a line break can only stand between tokens, where a space says the same. On a pipe it would end the message,
 /// and what follows would be read as another one: a call of a tool, hidden inside something harmless. Some readers also
 /// end lines at a carriage return.
 fn in_one_line(part: &Bytes) -> Bytes {
-    match part.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+    match part.iter().any(|byte| within_line(*byte) != *byte) {
         false => part.clone(),
-        true => part.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect(),
+        true => part.iter().map(|byte| within_line(*byte)).collect(),
     }
+}
+
+fn within_line(byte: u8) -> u8 {
+    if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }
 }
 
 /// Whether not a single byte had left when writing failed.
