@@ -58,12 +58,14 @@ pub struct Taken {
     pub possible_repeat: bool,
 }
 
-/// What a client brings back.
+/// What the holder of an attempt brings back.
 #[derive(Debug, Clone)]
 pub struct Settlement {
     pub effect: EffectId,
     pub attempt: AttemptNo,
     pub nonce: Nonce,
+    /// A client that took its claim away, or this very process, which has heard another answer since.
+    pub holder: OwnerId,
     pub sent: Sent,
     /// How it can be taken back, if it happened.
     pub undo: Option<Undo>,
@@ -165,10 +167,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// Records what a client brings back. Bringing it again is answered alike.
+    /// Records what a holder brings back. Bringing it again is answered alike.
     pub async fn settle(&self, settlement: Settlement) -> Result<Settled, Error> {
-        let Settlement { effect, attempt, nonce, sent, undo } = settlement;
-        let Some(mut claim) = self.ledger.taken_claim(effect, attempt, nonce).await? else {
+        let Settlement { effect, attempt, nonce, holder, sent, undo } = settlement;
+        let Some(mut claim) = self.ledger.claim_again(effect, attempt, nonce, holder).await? else {
             return Ok(Settled::NoSuchClaim);
         };
         let recorded = claim.effect().attempt(attempt).map(|attempt| attempt.verdict);

@@ -248,12 +248,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
     }
 
-    /// The claim that a client took away, when it comes back with it. `None`: the ledger has no such attempt.
-    pub async fn taken_claim(
+    /// The claim of an attempt by its holder, who has more to say of it: a client that took it away, or a process whose
+    /// upstream answered twice. `None`: the ledger has no such attempt of this holder.
+    pub async fn claim_again(
         &self,
         id: EffectId,
         attempt: AttemptNo,
         nonce: Nonce,
+        holder: OwnerId,
     ) -> Result<Option<Claim>, Error> {
         let (key, known) = match self.by_id(id).await {
             Ok(found) => found,
@@ -261,8 +263,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             Err(error) => return Err(error),
         };
         let is_it = |found: &Attempt| {
-            found.owner == OwnerId::AWAY
-                && bool::from(found.nonce.0.to_be_bytes().ct_eq(&nonce.0.to_be_bytes()))
+            found.owner == holder && bool::from(found.nonce.0.to_be_bytes().ct_eq(&nonce.0.to_be_bytes()))
         };
         if !known.effect.attempt(attempt).is_some_and(is_it) {
             return Ok(None);

@@ -74,6 +74,15 @@ class Stdio:
     def charge_answered_twice(self, message, made, arguments):
         self.say(answer(message, text("first: " + made)), answer(message, text("second: " + made)))
 
+    def charge_refused_then_answered(self, message, made, arguments):
+        error = {"code": -32602, "message": "invalid arguments: no such customer"}
+        refused = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
+        if "until" not in arguments:
+            return self.say(refused, answer(message, text("charged: " + made)))
+        self.say(refused)
+        wait_for(arguments["until"])
+        self.say(answer(message, text("charged: " + made)))
+
     def charge_answered_under_wrong_ids_first(self, message, made, arguments):
         for wrong in ("no-such-id", 987654321, None, [1], str(message["id"]) + "0"):
             self.say(answer({"id": wrong}, text("somebody else's: " + made)))

@@ -14,7 +14,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Evidence, NotAppliedWhy, Reply, State};
-use semel_core::ids::{AttemptNo, EffectId, Nonce};
+use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
@@ -112,7 +112,7 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         let _working = working;
         settling
             .gate()?
-            .settle(Settlement { effect, attempt, nonce, sent, undo })
+            .settle(Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo })
             .await
             .map_err(|error| unrecorded(&error))
     });

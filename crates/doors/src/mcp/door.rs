@@ -10,6 +10,7 @@ use super::message::{Id, Message};
 use super::own_tools;
 use super::pins;
 use super::render::{self, Around, Repeats};
+use super::second_answer;
 use super::server::Server;
 use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
@@ -66,7 +67,7 @@ pub struct Guarded {
     waiter: Arc<Waiter>,
     /// Something went to the server on its behalf.
     sent: AtomicBool,
-    _room: Option<Room>,
+    room: Option<Room>,
 }
 
 /// A response, and what is marked once it has reached its caller.
@@ -145,7 +146,7 @@ impl Door {
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
         let sent = AtomicBool::new(false);
-        Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter, sent, _room: room }))
+        Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter, sent, room }))
     }
 
     /// Whether a read passes as it came. Where changed definitions are held, one that is not known to be as it was goes
@@ -340,7 +341,11 @@ impl Door {
         // Whoever has read the answer of the call before means another one now.
         self.hall.leaving.gone(intent.key).await;
         let passed = gate.pass(&intent, rule, &mut upstream).await;
-        let ToolUpstream { live, task, .. } = upstream;
+        let ToolUpstream { live, task, second, .. } = upstream;
+        // What is large is not kept for an answer that hardly ever comes.
+        if let Some(second) = second.filter(|_| guarded.room.is_none()) {
+            second_answer::hear(&self, &guarded, second);
+        }
         match passed {
             Ok(mut passed) => {
                 if let Some(task) = &task {
@@ -376,6 +381,7 @@ impl Door {
             task: None,
             live: None,
             found: None,
+            second: None,
         }
     }
 

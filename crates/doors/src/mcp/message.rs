@@ -42,6 +42,16 @@ impl Id {
         Id(serde_json::Value::from(text).to_string().into())
     }
 
+    /// Of a request that semel makes itself.
+    pub fn own(instance: &str, number: u64) -> Id {
+        Id::text(&format!("semel-{instance}-{number}"))
+    }
+
+    /// Whether it looks like one of those.
+    pub fn may_be_own(&self) -> bool {
+        self.0.starts_with("\"semel-")
+    }
+
     /// As JSON.
     pub fn as_json(&self) -> &str {
         &self.0

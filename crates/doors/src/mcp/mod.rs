@@ -24,6 +24,7 @@ pub mod own_tools;
 pub mod pins;
 pub mod probe;
 pub mod render;
+mod second_answer;
 pub mod secrets;
 pub mod serve;
 pub mod server;

@@ -159,11 +159,7 @@ impl Server {
     /// An id that nobody else uses with this server.
     pub fn next_id(&self) -> Id {
         let Shared { instance, ids, .. } = &*self.shared;
-        Id::text(&format!("semel-{instance}-{}", ids.fetch_add(1, Ordering::Relaxed)))
-    }
-
-    pub fn is_own_id(&self, id: &Id) -> bool {
-        id.as_json().starts_with(&format!("\"semel-{}-", self.shared.instance))
+        Id::own(instance, ids.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The tools, if they were listed since they last changed.

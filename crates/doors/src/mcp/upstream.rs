@@ -6,7 +6,7 @@ use super::connection::Waiter;
 use super::frame::Frame;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
-use super::message::{Kind, Message, text};
+use super::message::{Id, Kind, Message, text};
 use super::probe;
 use super::render;
 use super::secrets::Secrets;
@@ -18,6 +18,7 @@ use crate::ask::{Lent, Matter, Means};
 use crate::runtime::RuntimeClock;
 use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
+use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
@@ -50,6 +51,18 @@ pub struct ToolUpstream<'a> {
     pub live: Option<Message>,
     /// What a probe found of its reply.
     pub found: Option<Json>,
+    /// What the server may still say to a request that it has called refused.
+    pub second: Option<Second>,
+}
+
+/// A second answer to one request, should there be one, and whose it is.
+#[derive(Debug)]
+pub struct Second {
+    pub answer: oneshot::Receiver<Message>,
+    pub effect: EffectId,
+    pub attempt: AttemptNo,
+    pub nonce: Nonce,
+    pub holder: OwnerId,
 }
 
 /// Who waits for the answer of a call.
@@ -145,6 +158,37 @@ impl ToolUpstream<'_> {
         (outcome, recorded)
     }
 
+    /// A server that says no, and then that it is done, has done it. Mostly both come together.
+    async fn refused(
+        &mut self,
+        id: &Id,
+        refused: (Outcome, Option<Vec<u8>>),
+        sending: &Sending<'_>,
+    ) -> (Outcome, Option<Vec<u8>>) {
+        let Some(mut answer) = self.server.link.answers_again(id) else { return refused };
+        if let Ok(second) = answer.try_recv() {
+            return match succeeds(&second, self.call, self.rule) {
+                true => self.outcome(second).await,
+                false => refused,
+            };
+        }
+        self.second = sending.recorded.and_then(|recorded| {
+            let attempt = recorded.effect.attempt(recorded.attempt)?;
+            let (effect, nonce, holder) = (recorded.effect.id, attempt.nonce, attempt.owner);
+            Some(Second { answer, effect, attempt: attempt.number, nonce, holder })
+        });
+        refused
+    }
+
+    /// What the server said to its request after all, where that is a success.
+    pub async fn after_all(&mut self, second: Message) -> Option<Sent> {
+        if !succeeds(&second, self.call, self.rule) {
+            return None;
+        }
+        let (outcome, reply) = self.outcome(second).await;
+        Some(Sent { outcome: self.secrets().out_of(outcome), reply, data: Value::Null })
+    }
+
     /// A task is followed to its end. What is recorded is its handle: that is what a repeat of the call must get.
     async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
         let recorded = render::recorded(&answer, &self.secrets());
@@ -172,6 +216,10 @@ impl ToolUpstream<'_> {
     }
 }
 
+fn succeeds(answer: &Message, call: &ToolCall, rule: &Rule) -> bool {
+    matches!(read(answer, rule, call.wants_task).meaning, Meaning::Succeeded | Meaning::Accepted)
+}
+
 impl Upstream for ToolUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         // What was sent is finished for whoever comes again; what was not is not begun for nobody.
@@ -190,8 +238,12 @@ impl Upstream for ToolUpstream<'_> {
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let request = self.request(&sending);
         self.sent.store(true, Ordering::Relaxed);
+        let id = request.id.clone();
         let (outcome, reply) = match self.server.link.exchange(request).await {
-            Exchanged::Reply(answer) => self.outcome(answer).await,
+            Exchanged::Reply(answer) => match self.outcome(answer).await {
+                refused @ (Outcome::NotApplied { .. }, _) => self.refused(&id, refused, &sending).await,
+                other => other,
+            },
             Exchanged::Unclear(why) if self.rule.class == Class::Consequential => {
                 (Outcome::InDoubt { why, sender_gone: false }, None)
             }

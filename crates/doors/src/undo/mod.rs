@@ -200,6 +200,7 @@ impl Undoing<'_> {
             task: None,
             live: None,
             found: None,
+            second: None,
         };
         let mut passed = self.gate.undo(&self.undoable, &intent, rule, &mut upstream).await?;
         let live = upstream.live.take();

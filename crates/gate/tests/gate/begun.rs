@@ -3,6 +3,7 @@
 use crate::house::*;
 use semel_core::answer::{Code, OutcomeWord};
 use semel_core::class::Class;
+use semel_core::ids::OwnerId;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_gate::clock::{Clock, block_on};
@@ -32,7 +33,7 @@ impl House {
         let (gate, taken) = (Arc::clone(gate), taken.clone());
         let Taken { effect, attempt, nonce, .. } = taken;
         let sent = Sent { outcome, reply: Some(reply.to_vec()), data: serde_json::Value::Null };
-        let settlement = Settlement { effect, attempt, nonce, sent, undo: None };
+        let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None };
         self.run(async move { gate.settle(settlement).await.expect("the ledger is well") })
     }
 }
@@ -90,7 +91,7 @@ fn a_twin_waits_for_what_the_client_brings() {
             let Taken { effect, attempt, nonce, .. } = claim;
             let sent =
                 Sent { outcome: success(), reply: Some(b"done".to_vec()), data: serde_json::Value::Null };
-            gate.settle(Settlement { effect, attempt, nonce, sent, undo: None })
+            gate.settle(Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None })
                 .await
                 .expect("the ledger is well")
         }
@@ -222,8 +223,14 @@ fn only_the_very_claim_settles() {
             let effect = semel_ledger::record::decode(row).expect("it reads back").effect;
             let open = effect.open_attempt().expect("it is in flight").clone();
             let sent = Sent { outcome: refusal(), reply: None, data: serde_json::Value::Null };
-            let settlement =
-                Settlement { effect: effect.id, attempt: open.number, nonce: open.nonce, sent, undo: None };
+            let settlement = Settlement {
+                effect: effect.id,
+                attempt: open.number,
+                nonce: open.nonce,
+                holder: OwnerId::AWAY,
+                sent,
+                undo: None,
+            };
             gate.settle(settlement).await.expect("the ledger is well")
         }
     };

@@ -14,7 +14,7 @@ use super::world::{Place, World};
 use semel_core::answer::{Code, OutcomeWord};
 use semel_core::digest::Digest;
 use semel_core::effect::{Ruling, State};
-use semel_core::ids::{EffectId, Nonce, Reason};
+use semel_core::ids::{EffectId, Nonce, OwnerId, Reason};
 use semel_core::intent::Intent;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
@@ -262,7 +262,8 @@ impl Stage {
         let sent = upstream.send(Sending { recorded: Some(recorded), timeout: rule.timeout }).await;
         for _ in 0..4 {
             let (effect, attempt, sent) = (taken.effect, taken.attempt, sent.clone());
-            let settlement = Settlement { effect, attempt, nonce: taken.nonce, sent, undo: None };
+            let settlement =
+                Settlement { effect, attempt, nonce: taken.nonce, holder: OwnerId::AWAY, sent, undo: None };
             match gate.settle(settlement).await {
                 Ok(Settled::Recorded(passed)) => return Some(*passed),
                 Ok(Settled::Otherwise(_) | Settled::NoSuchClaim) => return None,

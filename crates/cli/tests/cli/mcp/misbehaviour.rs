@@ -51,6 +51,29 @@ fn a_second_answer_to_one_request_reaches_nobody() {
 }
 
 #[test]
+fn what_is_called_refused_and_then_done_is_done() {
+    charges_once("charge_refused_then_answered", "charged: ");
+}
+
+#[test]
+fn what_is_called_done_long_after_it_was_called_refused_is_done_too() {
+    let home = Home::new();
+    let mut client = Line::open(&home, Way::Guarded, Server::Rogue);
+    let arguments = json!({"customer": "ada", "amount": 3, "until": home.work().join("until")});
+    let params = json!({"name": "charge_refused_then_answered", "arguments": arguments});
+    let asked = client.ask("tools/call", params);
+    let (refused, _) = client.read_answer().expect("an answer");
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(asked), &json!(-32602)), "{refused}");
+    home.file("until", "");
+    let is_done = || home.json(["ledger", "list"])["items"][0]["state"] == "applied";
+    home.wait_until("the second answer is on record", is_done);
+    let again = client.call("charge_refused_then_answered", arguments);
+    assert!(text(&again).starts_with("charged: "), "{again}");
+    assert_eq!(receipt(&again)["outcome"], "replayed", "{again}");
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
 fn answers_under_ids_that_nobody_used_reach_nobody() {
     charges_once("charge_answered_under_wrong_ids_first", "charged: ");
 }

@@ -11,7 +11,7 @@ use crate::runtime::RuntimeClock;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use semel_gate::clock::Clock;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -86,6 +86,18 @@ impl ChildLink {
         answered.await.unwrap_or_else(|_| Exchanged::Lost("the server ended without an answer".into()))
     }
 
+    /// Whatever else the server says to a request that it has answered. Nothing comes once others have long been asked.
+    pub fn answers_again(&self, id: &Id) -> Option<oneshot::Receiver<Message>> {
+        let mut table = self.waiting.lock();
+        let again = &mut table.as_mut()?.again;
+        let (tell, told) = oneshot::channel();
+        match again.heard.iter().position(|(of, _)| of == id).and_then(|at| again.heard.remove(at)) {
+            Some((_, message)) => drop(tell.send(message)),
+            None => push_bounded(&mut again.listening, (id.clone(), tell)),
+        }
+        Some(told)
+    }
+
     /// Ends its input, as a client does that goes away.
     pub fn close(&self) {
         self.to_child.close();
@@ -123,11 +135,36 @@ fn wait(mut child: Child, exit: &watch::Sender<Option<ExitStatus>>) {
 #[derive(Debug)]
 struct Waiting(Mutex<Option<Table>>);
 
-type Table = HashMap<Id, oneshot::Sender<Exchanged>>;
+#[derive(Debug, Default)]
+struct Table {
+    unanswered: HashMap<Id, oneshot::Sender<Exchanged>>,
+    again: Again,
+}
+
+/// Second answers. A server that calls a request refused and then done has broken the protocol, and has done it.
+#[derive(Debug, Default)]
+struct Again {
+    /// Those that nobody has asked for yet.
+    heard: VecDeque<(Id, Message)>,
+    listening: VecDeque<(Id, oneshot::Sender<Message>)>,
+}
+
+/// How many requests are remembered beyond their answers.
+const AGAIN_MAX: usize = 32;
+
+/// What is large is hardly news, and is not kept for it.
+const AGAIN_BYTES_MAX: usize = 64 * 1024;
+
+fn push_bounded<T>(queue: &mut VecDeque<T>, item: T) {
+    if queue.len() >= AGAIN_MAX {
+        queue.pop_front();
+    }
+    queue.push_back(item);
+}
 
 impl Waiting {
     fn new() -> Waiting {
-        Waiting(Mutex::new(Some(Table::new())))
+        Waiting(Mutex::new(Some(Table::default())))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Table>> {
@@ -137,18 +174,31 @@ impl Waiting {
     /// `None` once the server's output has ended: nobody will answer any more.
     fn add(&self, id: &Id) -> Option<oneshot::Receiver<Exchanged>> {
         let (tell, answered) = oneshot::channel();
-        self.lock().as_mut()?.insert(id.clone(), tell);
+        self.lock().as_mut()?.unanswered.insert(id.clone(), tell);
         Some(answered)
     }
 
     fn settle(&self, id: &Id, exchanged: Exchanged) {
-        if let Some(tell) = self.lock().as_mut().and_then(|waiting| waiting.remove(id)) {
+        if let Some(tell) = self.lock().as_mut().and_then(|table| table.unanswered.remove(id)) {
             let _caller_is_gone = tell.send(exchanged);
         }
     }
 
     fn has(&self, id: &Id) -> bool {
-        self.lock().as_ref().is_some_and(|waiting| waiting.contains_key(id))
+        self.lock().as_ref().is_some_and(|table| table.unanswered.contains_key(id))
+    }
+
+    /// An answer to a request that has one, or that never was.
+    fn answered_again(&self, id: &Id, message: &Message) {
+        if !id.may_be_own() || message.bytes.len() > AGAIN_BYTES_MAX {
+            return;
+        }
+        let mut table = self.lock();
+        let Some(Table { again, .. }) = table.as_mut() else { return };
+        match again.listening.iter().position(|(of, _)| of == id).and_then(|at| again.listening.remove(at)) {
+            Some((_, tell)) => drop(tell.send(message.clone())),
+            None => push_bounded(&mut again.heard, (id.clone(), message.clone())),
+        }
     }
 
     /// The request that an unreadable line was meant to answer, if it says so anywhere near its ends.
@@ -164,7 +214,7 @@ impl Waiting {
             let needle = id.as_json().as_bytes();
             ends.iter().any(|end| end.windows(needle.len()).any(|window| window == needle))
         };
-        self.lock().as_ref()?.keys().find(within).cloned()
+        self.lock().as_ref()?.unanswered.keys().find(within).cloned()
     }
 
     /// Everybody who waits learns that no answer will come.
@@ -229,7 +279,12 @@ impl<L: Listener> Reader<L> {
                     self.waiting.settle(&id, Exchanged::Reply(message));
                     None
                 }
-                _ => self.listener.message(message),
+                kind => {
+                    if let Kind::Response { id: Some(id), .. } = kind {
+                        self.waiting.answered_again(id, &message);
+                    }
+                    self.listener.message(message)
+                }
             },
             Err(problem) => self.unreadable(&bytes, &format!("its answer could not be read: {problem}")),
         }

@@ -9,6 +9,7 @@ use super::outbox::Outbox;
 use child::ChildLink;
 use remote::RemoteLink;
 use semel_core::time::At;
+use tokio::sync::oneshot;
 
 /// A request on its way to a server.
 #[derive(Debug)]
@@ -82,6 +83,14 @@ impl Link {
         match self {
             Link::Child(child) => child.has_room(),
             Link::Remote(remote) => remote.has_room(),
+        }
+    }
+
+    /// Whatever else the server says to a request that it has answered, where it can.
+    pub fn answers_again(&self, id: &Id) -> Option<oneshot::Receiver<Message>> {
+        match self {
+            Link::Child(child) => child.answers_again(id),
+            Link::Remote(_) => None,
         }
     }
 
