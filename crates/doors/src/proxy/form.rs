@@ -10,22 +10,36 @@ pub const PAIRS_MAX: usize = 10_000;
 #[error("more than {PAIRS_MAX} parameters")]
 pub struct TooMany;
 
-/// Bytes as text. What is not valid UTF-8 stays percent-encoded, so that two texts of another encoding stay two.
+/// What an escaped byte begins with.
+const ESCAPE: &str = "\u{FFFD}%";
+
+/// Bytes as text. UTF-8 stays as it is, and any other byte is written `\u{FFFD}%E9`. A text that has such a beginning of
+/// its own has it escaped, so that no two byte strings become one text.
 pub fn text_of(bytes: Vec<u8>) -> String {
-    use std::fmt::Write as _;
     let bytes = match String::from_utf8(bytes) {
-        Ok(text) => return text,
+        Ok(text) if !text.contains(ESCAPE) => return text,
+        Ok(text) => text.into_bytes(),
         Err(error) => error.into_bytes(),
     };
     let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        match byte {
-            // A literal percent sign must not look like one of those below.
-            b' '..=b'~' if byte != b'%' => text.push(char::from(byte)),
-            _ => write!(text, "%{byte:02X}").expect("a text takes whatever is written"),
+    for chunk in bytes.utf8_chunks() {
+        let mut pieces = chunk.valid().split(ESCAPE);
+        text.push_str(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            escape("\u{FFFD}".as_bytes(), &mut text);
+            text.push('%');
+            text.push_str(piece);
         }
+        escape(chunk.invalid(), &mut text);
     }
     text
+}
+
+fn escape(bytes: &[u8], text: &mut String) {
+    use std::fmt::Write as _;
+    for byte in bytes {
+        write!(text, "{ESCAPE}{byte:02X}").expect("a text takes whatever is written");
+    }
 }
 
 /// Names and values, decoded.
@@ -144,10 +158,46 @@ mod tests {
         assert_eq!(with("", "k", "n"), "k=n");
     }
 
+    #[test]
+    fn bytes_that_are_no_text_stay_apart_from_every_text() {
+        assert_eq!(read("a=%E9&b=%25E9&c=%C3%A9"), "{\"a\":\"\u{FFFD}%E9\",\"b\":\"%E9\",\"c\":\"é\"}");
+        // Texts that have the mark and no escape are themselves.
+        assert_eq!(text_of("\u{FFFD} 100% \u{FFFD}".into()), "\u{FFFD} 100% \u{FFFD}");
+    }
+
+    /// The bytes that a text was made from.
+    fn bytes_of(text: &str) -> Vec<u8> {
+        let mut pieces = text.split(ESCAPE);
+        let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+        for piece in pieces {
+            bytes.push(u8::from_str_radix(&piece[..2], 16).unwrap());
+            bytes.extend(&piece.as_bytes()[2..]);
+        }
+        bytes
+    }
+
+    /// Bytes among which texts, escapes and halves of both are frequent.
+    fn piece() -> impl Strategy<Value = Vec<u8>> {
+        let texts = proptest::sample::select(&["\u{FFFD}", "%", "\u{FFFD}%E9", "E9", "é"][..]);
+        let bytes = proptest::sample::select(&[0xEFu8, 0xBF, 0xBD, 0xE9, b'%'][..]);
+        prop_oneof![
+            any::<Vec<u8>>(),
+            texts.prop_map(|text| text.as_bytes().to_vec()),
+            bytes.prop_map(|byte| vec![byte])
+        ]
+    }
+
     proptest! {
+        #[test]
+        fn a_text_tells_all_of_its_bytes(pieces in proptest::collection::vec(piece(), 0..8)) {
+            let bytes = pieces.concat();
+            prop_assert_eq!(bytes_of(&text_of(bytes.clone())), bytes);
+        }
+
         #[test]
         fn what_was_set_is_read_back(name in "\\PC{1,8}", value in any::<String>(), before in "[a-z=&%+]{0,20}") {
             let text = with(&before, &name, &value);
+            let (name, value) = (text_of(name.into_bytes()), text_of(value.into_bytes()));
             let values: Vec<_> = pairs(&text).filter(|(known, _)| *known == name).collect();
             prop_assert_eq!(values.len(), 1);
             prop_assert_eq!(&values[0].1, &value);

@@ -146,6 +146,21 @@ fn the_type_of_a_part_belongs_to_it() {
     assert_eq!(stage.api.effects(), 2);
 }
 
+/// One invoice is one charge, whatever else is said.
+const BY_INVOICE: &str = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n\
+                          key = [\"body.invoice\"]\ncontent = [\"body.memo\"]\nscope = \"global\"\n";
+
+#[test]
+fn bytes_that_are_no_text_are_not_the_text_that_spells_them() {
+    let stage = Stage::with(BY_INVOICE);
+    let send = |body: &str| became(&stage.send("POST", "/charges", FORM, body)).1;
+    for body in ["invoice=%E9", "invoice=%25E9", "invoice=%25%E9", "invoice=%C3%A9"] {
+        assert_eq!(send(body), "ran", "{body}");
+        assert_eq!(send(body), "replayed", "{body}");
+    }
+    assert_eq!(stage.api.effects(), 4);
+}
+
 #[test]
 fn a_question_in_graphql_passes_and_a_mutation_does_not() {
     let stage = Stage::plain();
