@@ -1,5 +1,6 @@
 //! What a request says, as the arguments that rules speak of: `path`, `query`, `body` and `headers`.
 
+use super::content_type::{self, essence};
 use super::form;
 use super::graphql::{self, Graphql};
 use super::multipart;
@@ -206,18 +207,12 @@ fn content(
             Ok(Content::described(Json::object([("query", Json::str(text))]), graphql, Shape::Document))
         }
         "multipart/form-data" => {
-            let boundary = parameters(kind).find(|(name, _)| name.eq_ignore_ascii_case("boundary"));
-            let boundary = boundary.map(|(_, value)| value).unwrap_or_default();
+            let boundary = content_type::boundary(kind).map_err(BadRequest::Multipart)?;
             let parts = multipart::parts(boundary, body).map_err(BadRequest::Multipart)?;
             Ok(Content { body: Some(parts.values), part_types: parts.types, shape: Shape::Opaque })
         }
         _ => Ok(Content::of(sealed(kind, body), Shape::Opaque)),
     }
-}
-
-/// A type without its parameters.
-fn essence(kind: &str) -> String {
-    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 fn kind_of(headers: &HeaderMap) -> &str {
@@ -318,5 +313,112 @@ mod tests {
         assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1"},"path":"/"}"#);
         read.with_headers(["x-trace", "absent"].into_iter(), &headers);
         assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1","x-trace":"1"},"path":"/"}"#);
+    }
+
+    /// A form as a client writes it: the type, and what its two parts and its end are written like.
+    struct Client {
+        name: &'static str,
+        kind: &'static str,
+        text: &'static str,
+        file: &'static str,
+        end: &'static str,
+    }
+
+    #[test]
+    fn forms_are_read_as_clients_write_them() {
+        let dashes = "multipart/form-data; boundary=------------------------d74496d66958873e";
+        let hex = "multipart/form-data; boundary=0f2ac7d5b1ae4a1bb4ac0d4c3a7e0d5c";
+        let named = "Content-Disposition: form-data; name=\"invoice\"\r\n";
+        let typed = "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n";
+        let clients = [
+            Client { name: "curl", kind: dashes, text: named, file: typed, end: "\r\n" },
+            Client { name: "httpx, urllib3, Stripe", kind: hex, text: named, file: typed, end: "\r\n" },
+            Client {
+                name: "requests with an old urllib3",
+                kind: hex,
+                text: named,
+                file: "Content-Disposition: form-data; name=\"file\"; filename*=utf-8''%C3%A9.txt\r\n",
+                end: "\r\n",
+            },
+            Client {
+                name: "undici",
+                kind: "multipart/form-data; boundary=----formdata-undici-054126217443",
+                text: named,
+                file: typed,
+                end: "",
+            },
+            Client {
+                name: "browsers",
+                kind: "multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW",
+                text: named,
+                file: "Content-Disposition: form-data; name=\"file\"; filename=\"C:\\a%22 é.txt\"\r\n\
+                       Content-Type: application/octet-stream\r\n",
+                end: "\r\n",
+            },
+            Client {
+                name: "aiohttp",
+                kind: hex,
+                text: "Content-Type: text/plain; charset=utf-8\r\n\
+                       Content-Disposition: form-data; name=\"invoice\"\r\n",
+                file: "Content-Type: text/plain\r\nContent-Disposition: form-data; name=\"file\"; \
+                       filename=\"e.txt\"; filename*=utf-8''%C3%A9.txt\r\n",
+                end: "\r\n",
+            },
+            Client {
+                name: "Go",
+                kind: "multipart/form-data; boundary=9a1b5c0e9d7f4a0c8b2f6e3d1c0b9a8f7e6d5c4b3a2918070605040302",
+                text: named,
+                file: "Content-Disposition: form-data; name=\"file\"; filename=\"a \\\"b\\\" \\\\ c.txt\"\r\n\
+                       Content-Type: application/octet-stream\r\n",
+                end: "\r\n",
+            },
+            Client {
+                name: ".NET",
+                kind: "multipart/form-data; boundary=\"1b3f8f0a-9d0c-4f6e-8f9c-0a8c5b7d9e01\"",
+                text: "Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=invoice\r\n",
+                file: "Content-Disposition: form-data; name=file; filename=a.txt; filename*=utf-8''a.txt\r\n",
+                end: "\r\n",
+            },
+            Client {
+                name: "Apache HttpClient",
+                kind: "multipart/form-data; charset=UTF-8; boundary=Ux9sYkCbYqTkF8-_",
+                text: "Content-Disposition: form-data; name=\"invoice\"\r\nContent-Type: text/plain; \
+                       charset=ISO-8859-1\r\nContent-Transfer-Encoding: 8bit\r\n",
+                file: "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\
+                       Content-Type: application/octet-stream\r\nContent-Transfer-Encoding: binary\r\n",
+                end: "\r\n",
+            },
+            Client {
+                name: "OkHttp, Guzzle",
+                kind: hex,
+                text: "Content-Disposition: form-data; name=\"invoice\"\r\nContent-Length: 4\r\n",
+                file: "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Length: 3\r\n",
+                end: "\r\n",
+            },
+            Client {
+                name: "Jersey",
+                kind: "multipart/form-data;boundary=Boundary_1_1361923520_1612345678901",
+                text: "Content-Type: text/plain\r\nContent-Disposition: form-data; name=\"invoice\"\r\n",
+                file: "Content-Type: text/plain\r\nContent-Disposition: form-data; filename=\"a.txt\"; \
+                       modification-date=\"Mon, 01 Jan 2024 00:00:00 GMT\"; size=3; name=\"file\"\r\n",
+                end: "\r\n",
+            },
+            Client {
+                name: "LWP",
+                kind: "multipart/form-data; boundary=xYzZY",
+                text: named,
+                file: typed,
+                end: "\r\n",
+            },
+        ];
+        for Client { name, kind, text, file, end } in clients {
+            let boundary = content_type::boundary(kind).unwrap();
+            let body = format!(
+                "--{boundary}\r\n{text}\r\n1001\r\n--{boundary}\r\n{file}\r\nabc\r\n--{boundary}--{end}"
+            );
+            let read = read(kind, &body).unwrap_or_else(|bad| panic!("{name}: {bad}"));
+            assert!(read.contains(r#""invoice":"1001""#), "{name}: {read}");
+            assert!(read.contains(r#""file":{"bytes":3,"#), "{name}: {read}");
+        }
     }
 }

@@ -7,6 +7,8 @@
 pub mod arguments;
 pub mod ask;
 pub mod classify;
+pub mod content_type;
+pub mod disposition;
 pub mod dry_run;
 pub mod form;
 pub mod graphql;

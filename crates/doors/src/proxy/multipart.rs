@@ -1,6 +1,8 @@
 //! `multipart/form-data` by its parts: the boundary is another one every time the same form is sent.
 
 use super::arguments::sealed;
+use super::content_type::is_token;
+use super::disposition::Disposition;
 use semel_core::json::{Json, Object};
 
 /// More parts than this were generated to do harm.
@@ -13,10 +15,25 @@ const PART_HEADER_BYTES_MAX: usize = 8 * 1024;
 pub enum Broken {
     #[error("names no boundary")]
     NoBoundary,
+    #[error("names its boundary twice, or in a way that not everybody reads alike")]
+    Boundary,
     #[error("does not begin and end with its boundary")]
     Unbounded,
+    #[error(
+        "has its boundary elsewhere than in whole lines that end in CR LF, or behind its end: not everybody would \
+         divide it alike"
+    )]
+    Inside,
+    #[error("has what could be headers before its first boundary or behind its last")]
+    Beside,
+    #[error("has a part whose headers are no plain lines that end in CR LF")]
+    Headers,
     #[error("has a part without a name")]
     Unnamed,
+    #[error(
+        "has a part whose Content-Disposition is not read alike by everybody: `form-data; name=\"…\"` is"
+    )]
+    Ambiguous,
     #[error("has a part that says twice what it is")]
     Twice,
     #[error("has more than {PARTS_MAX} parts")]
@@ -32,41 +49,78 @@ pub struct Parts {
     pub types: Option<Json>,
 }
 
+/// The parts, if every reader would find the same. Some end lines with a bare LF or CR, and some take the boundary for
+/// one wherever it stands; so it may stand nowhere but where all of them look for it.
 pub fn parts(boundary: &str, body: &[u8]) -> Result<Parts, Broken> {
-    if boundary.is_empty() || boundary.len() > 70 {
-        return Err(Broken::NoBoundary);
-    }
-    let delimiter = format!("\r\n--{boundary}");
-    let mut rest = match body.strip_prefix(&delimiter.as_bytes()[2..]) {
-        Some(rest) => rest,
-        // What stands before the first boundary is for readers that know no multipart.
-        None => &body[find(body, delimiter.as_bytes()).ok_or(Broken::Unbounded)? + delimiter.len()..],
-    };
+    let mark = format!("--{boundary}");
+    let next = |from: usize| Delimiter::find(mark.as_bytes(), body, from);
+    let mut before = next(0)?.ok_or(Broken::Unbounded)?;
+    is_idle(&body[..before.start])?;
     let (mut all, mut types) = (Object::new(), Object::new());
-    for _ in 0..PARTS_MAX {
-        if rest.starts_with(b"--") {
-            let plain = Json::str("");
-            let told = types.iter().filter(|(_, kind)| match kind {
-                Json::Array(kinds) => kinds.iter().any(|kind| *kind != plain),
-                kind => **kind != plain,
-            });
-            let told: Object = told.map(|(name, kind)| (name.to_owned(), kind.clone())).collect();
-            let types = (!told.is_empty()).then_some(Json::Object(told));
-            return Ok(Parts { values: Json::Object(all), types });
+    for _ in 0..=PARTS_MAX {
+        if before.closes {
+            let rest = &body[before.end..];
+            if find(rest, mark.as_bytes()).is_some() {
+                return Err(Broken::Inside);
+            }
+            is_idle(rest)?;
+            return Ok(Parts { values: Json::Object(all), types: told_of(&types) });
         }
-        // White space may follow a boundary on its line.
-        let line = find(rest, b"\r\n").ok_or(Broken::Unbounded)?;
-        if !rest[..line].iter().all(|byte| matches!(byte, b' ' | b'\t')) {
-            return Err(Broken::Unbounded);
-        }
-        rest = &rest[line..];
-        let end = find(rest, delimiter.as_bytes()).ok_or(Broken::Unbounded)?;
-        let Part { name, value, kind } = part(&rest[..end])?;
+        let after = next(before.end)?.ok_or(Broken::Unbounded)?;
+        let Part { name, value, kind } = part(&body[before.end..after.start])?;
         put(&mut types, name.clone(), Json::String(kind));
         put(&mut all, name, value);
-        rest = &rest[end + delimiter.len()..];
+        before = after;
     }
     Err(Broken::TooMany)
+}
+
+/// A line with the boundary, from the line break before it.
+struct Delimiter {
+    start: usize,
+    /// Where the line break behind it stands.
+    end: usize,
+    closes: bool,
+}
+
+impl Delimiter {
+    fn find(mark: &[u8], body: &[u8], from: usize) -> Result<Option<Delimiter>, Broken> {
+        let Some(at) = find(&body[from..], mark).map(|at| from + at) else { return Ok(None) };
+        let start = match at {
+            0 => 0,
+            _ if body[..at].ends_with(b"\r\n") => at - 2,
+            _ => return Err(Broken::Inside),
+        };
+        let behind = &body[at + mark.len()..];
+        if behind.starts_with(b"\r\n") {
+            return Ok(Some(Delimiter { start, end: at + mark.len(), closes: false }));
+        }
+        let rest = behind.strip_prefix(b"--").ok_or(Broken::Inside)?;
+        let line = rest.trim_ascii_start();
+        let space = &rest[..rest.len() - line.len()];
+        // Nothing, or white space with a line break.
+        if !line.is_empty() && !space.contains(&b'\n') {
+            return Err(Broken::Inside);
+        }
+        Ok(Some(Delimiter { start, end: at + mark.len() + 2, closes: true }))
+    }
+}
+
+/// What stands before the first boundary and behind the last is for readers that know no multipart. Some look for parts
+/// there all the same.
+fn is_idle(text: &[u8]) -> Result<(), Broken> {
+    if text.contains(&b':') { Err(Broken::Beside) } else { Ok(()) }
+}
+
+/// Which texts say that they are more than plain.
+fn told_of(types: &Object) -> Option<Json> {
+    let plain = Json::str("");
+    let told = types.iter().filter(|(_, kind)| match kind {
+        Json::Array(kinds) => kinds.iter().any(|kind| *kind != plain),
+        kind => **kind != plain,
+    });
+    let told: Object = told.map(|(name, kind)| (name.to_owned(), kind.clone())).collect();
+    (!told.is_empty()).then_some(Json::Object(told))
 }
 
 struct Part {
@@ -80,22 +134,17 @@ struct Part {
 fn part(text: &[u8]) -> Result<Part, Broken> {
     let head = find(text, b"\r\n\r\n").filter(|end| *end <= PART_HEADER_BYTES_MAX).ok_or(Broken::Unnamed)?;
     let content = &text[head + 4..];
-    let head = std::str::from_utf8(&text[..head]).map_err(|_| Broken::Unnamed)?;
+    let head = std::str::from_utf8(&text[..head]).map_err(|_| Broken::Headers)?;
+    let headers = head.split("\r\n").skip(1).map(header).collect::<Result<Vec<_>, _>>()?;
     let header = |wanted: &str| {
-        let lines = head.split("\r\n").filter_map(|line| line.split_once(':'));
-        let mut found = lines.filter(|(name, _)| name.trim().eq_ignore_ascii_case(wanted));
+        let mut found = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
         match (found.next(), found.next()) {
-            (found, None) => Ok(found.map_or("", |(_, value)| value.trim())),
+            (found, None) => Ok(found.map_or("", |(_, value)| *value)),
             // Which of them a server goes by is not known.
             (_, Some(_)) => Err(Broken::Twice),
         }
     };
-    let disposition = header("content-disposition")?;
-    let name = parameter(disposition, "name")?.ok_or(Broken::Unnamed)?;
-    let file = match (parameter(disposition, "filename")?, parameter(disposition, "filename*")?) {
-        (Some(plain), Some(extended)) => Some(format!("{plain}\n{extended}")),
-        (plain, extended) => plain.or(extended),
-    };
+    let Disposition { name, file } = Disposition::read(header("content-disposition")?)?;
     let kind = header("content-type")?;
     let (value, kind) = match (file, std::str::from_utf8(content)) {
         (None, Ok(text)) => (Json::str(text), told(kind)),
@@ -110,6 +159,15 @@ fn part(text: &[u8]) -> Result<Part, Broken> {
     Ok(Part { name, value, kind })
 }
 
+/// One header. A line that goes on in the next one, or ends in another way, would be two to some.
+fn header(line: &str) -> Result<(&str, &str), Broken> {
+    let is_control = |character: char| character.is_control() && character != '\t';
+    match line.split_once(':') {
+        Some((name, value)) if is_token(name) && !value.contains(is_control) => Ok((name, value.trim())),
+        _ => Err(Broken::Headers),
+    }
+}
+
 /// The type of a text as far as it says something: clients write `text/plain` or nothing, and mean the same.
 fn told(kind: &str) -> String {
     let kind: String = kind.to_ascii_lowercase().split_whitespace().collect();
@@ -117,43 +175,6 @@ fn told(kind: &str) -> String {
         "text/plain" | "text/plain;charset=utf-8" | "text/plain;charset=us-ascii" => String::new(),
         _ => kind,
     }
-}
-
-/// A parameter of a disposition, quoted or bare.
-fn parameter(disposition: &str, wanted: &str) -> Result<Option<String>, Broken> {
-    let mut found = None;
-    let mut rest = disposition;
-    while let Some((name, value)) = rest.split_once(';').and_then(|(_, after)| after.split_once('=')) {
-        let value = value.trim_start();
-        let (value, beyond) = match value.strip_prefix('"') {
-            Some(quoted) => {
-                let end = end_of_quote(quoted).ok_or(Broken::Unnamed)?;
-                (unescaped(&quoted[..end]), &quoted[end + 1..])
-            }
-            None => {
-                let end = value.find(';').unwrap_or(value.len());
-                (value[..end].trim().to_owned(), &value[end..])
-            }
-        };
-        if name.trim().eq_ignore_ascii_case(wanted) && found.replace(value).is_some() {
-            return Err(Broken::Twice);
-        }
-        rest = beyond;
-    }
-    Ok(found)
-}
-
-fn end_of_quote(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    text.char_indices().find_map(|(at, character)| {
-        let ends = character == '"' && !escaped;
-        escaped = character == '\\' && !escaped;
-        ends.then_some(at)
-    })
-}
-
-fn unescaped(text: &str) -> String {
-    text.replace("\\\"", "\"").replace("\\\\", "\\")
 }
 
 fn put(all: &mut Object, name: String, value: Json) {
@@ -225,7 +246,6 @@ mod tests {
     #[test]
     fn what_is_no_form_is_refused() {
         let whole = form("xyz");
-        assert_eq!(parts("", &whole), Err(Broken::NoBoundary));
         assert_eq!(parts("other", &whole), Err(Broken::Unbounded));
         for cut in 1..whole.len() - 4 {
             assert!(parts("xyz", &whole[..cut]).is_err(), "{cut}");
@@ -234,5 +254,74 @@ mod tests {
         assert_eq!(parts("b", unnamed), Err(Broken::Unnamed));
         let many = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n".repeat(PARTS_MAX + 1);
         assert_eq!(parts("b", format!("{many}--b--").as_bytes()), Err(Broken::TooMany));
+    }
+
+    const TO: &str = "--B\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\nann\r\n";
+
+    #[test]
+    fn a_boundary_that_some_readers_would_miss_or_find_is_refused() {
+        let within =
+            |text: &str| format!("--B\r\nContent-Disposition: form-data; name=a\r\n\r\n{text}\r\n--B--");
+        for text in
+            ["x\n--B\ny", "x\r--B\ry", "x\n--B--", "x\n\r--B", "x--B", "x--By", "\n--B\r\n", "x\r\n--Bxy"]
+        {
+            assert_eq!(parts("B", within(text).as_bytes()), Err(Broken::Inside), "{text:?}");
+        }
+        for (form, broken) in [
+            (format!("{TO}--B--x\r\n{TO}--B--\r\n"), Broken::Inside),
+            (format!("{TO}--B-- x"), Broken::Inside),
+            (format!("{TO}--B--\r\n{TO}--B--\r\n"), Broken::Inside),
+            (format!("{TO}--B--\r\n\r\n--B"), Broken::Inside),
+            (format!("{TO}--B \r\n{}--B--", &TO[5..]), Broken::Inside),
+            (format!("\n{TO}--B--"), Broken::Inside),
+            (format!("x{TO}--B--"), Broken::Inside),
+            (TO.replace('\r', "") + "--B--", Broken::Inside),
+            (format!("Content-Disposition: form-data; name=a\r\n\r\nx\r\n{TO}--B--"), Broken::Beside),
+            (format!("{TO}--B--\r\nContent-Disposition: form-data; name=a\r\n\r\nx"), Broken::Beside),
+            (format!("{TO}--B\r\n--B--"), Broken::Unnamed),
+            (TO.to_owned(), Broken::Unbounded),
+        ] {
+            assert_eq!(parts("B", form.as_bytes()), Err(broken), "{form:?}");
+        }
+        for form in [
+            format!("{TO}--B--"),
+            format!("{TO}--B--\n"),
+            format!("{TO}--B-- \t\r\n"),
+            format!("\r\n{TO}--B--\r\n\r\n"),
+            format!("This is a message in MIME format.\r\n{TO}--B--\r\nIt ends here."),
+        ] {
+            assert_eq!(
+                parts("B", form.as_bytes()).unwrap().values.canonical(),
+                r#"{"to":"ann"}"#,
+                "{form:?}"
+            );
+        }
+        assert_eq!(parts("B", b"--B--\r\n").unwrap().values.canonical(), "{}");
+    }
+
+    #[test]
+    fn headers_that_some_readers_would_divide_otherwise_are_refused() {
+        for (headers, broken) in [
+            (
+                "Content-Disposition: form-data; name=memo\nContent-Disposition: form-data; name=a",
+                Broken::Headers,
+            ),
+            ("Content-Disposition: form-data; name=memo\n\nContent-Type: a/b", Broken::Headers),
+            ("Content-Disposition: form-data; name=memo\rx: y", Broken::Headers),
+            ("Content-Disposition: form-data; name=memo;\r\n name=a", Broken::Headers),
+            ("Content-Disposition : form-data; name=memo", Broken::Headers),
+            ("Content-Disposition: form-data; name=\"a\u{0}\"", Broken::Headers),
+            ("Content-Disposition: form-data; name=memo\r\nx", Broken::Headers),
+            (
+                "Content-Disposition: form-data; name=memo\r\nContent-Disposition: form-data; name=a",
+                Broken::Twice,
+            ),
+            ("Content-Disposition: form-data; name=memo; name=a", Broken::Twice),
+            ("Content-Disposition: form-data; name=memo; name*=utf-8''a", Broken::Ambiguous),
+            ("Content-Type: text/plain", Broken::Unnamed),
+        ] {
+            let form = format!("--B\r\n{headers}\r\n\r\nx\r\n--B--\r\n");
+            assert_eq!(parts("B", form.as_bytes()), Err(broken), "{headers:?}");
+        }
     }
 }

@@ -150,6 +150,43 @@ fn the_type_of_a_part_belongs_to_it() {
 const BY_INVOICE: &str = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n\
                           key = [\"body.invoice\"]\ncontent = [\"body.memo\"]\nscope = \"global\"\n";
 
+fn part(name: &str, value: &str) -> String {
+    format!("--B\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+}
+
+#[test]
+fn parts_that_another_reader_would_divide_otherwise_reach_no_upstream() {
+    let stage = Stage::with(BY_INVOICE);
+    let in_b = "multipart/form-data; boundary=B";
+    for attempt in ["1", "2"] {
+        let own = part("invoice", attempt);
+        let hidden = part("invoice", "1001");
+        let within_a = format!(
+            "--A\r\nContent-Disposition: form-data; name=\"invoice\"\r\n\r\n{attempt}\r\n{hidden}--B--\r\n\r\n--A--"
+        );
+        for (what, kind, body) in [
+            ("two boundaries", "multipart/form-data; boundary=A; boundary=B", within_a),
+            (
+                "lines that end in LF",
+                in_b,
+                format!("{}{own}--B--", part("memo", &format!("hi\n{}q", hidden.replace('\r', "")))),
+            ),
+            ("lines that end in CR", in_b, format!("{}{own}--B--", part("memo", "hi\r--B\rx"))),
+            ("two names", in_b, format!("{}{own}--B--", part("memo\"; name*=\"utf-8''invoice", "1003"))),
+            ("a close that is none", in_b, format!("{own}--B--x\r\n{hidden}--B--\r\n")),
+            ("parts behind the end", in_b, format!("{own}--B--\r\n{hidden}--B--\r\n")),
+        ] {
+            let answer = stage.send("POST", "/charges", &format!("Content-Type: {kind}\r\n"), &body);
+            assert_eq!(answer.status, 400, "{what}: {answer:?}");
+        }
+    }
+    assert_eq!(stage.api.heard().len(), 0);
+    let plain = part("invoice", "1001") + "--B--\r\n";
+    let send = || became(&stage.send("POST", "/charges", &format!("Content-Type: {in_b}\r\n"), &plain)).1;
+    assert_eq!((send(), send()), ("ran".into(), "replayed".into()));
+    assert_eq!(stage.api.effects(), 1);
+}
+
 #[test]
 fn bytes_that_are_no_text_are_not_the_text_that_spells_them() {
     let stage = Stage::with(BY_INVOICE);
