@@ -36,6 +36,8 @@ pub enum Broken {
     Ambiguous,
     #[error("has a part that says twice what it is")]
     Twice,
+    #[error("has a text with a Content-Transfer-Encoding: it is sent as it is, without one")]
+    Encoded,
     #[error("has more than {PARTS_MAX} parts")]
     TooMany,
 }
@@ -146,12 +148,18 @@ fn part(text: &[u8]) -> Result<Part, Broken> {
     };
     let Disposition { name, file } = Disposition::read(header("content-disposition")?)?;
     let kind = header("content-type")?;
+    let encoding = encoding(header("content-transfer-encoding")?);
     let (value, kind) = match (file, std::str::from_utf8(content)) {
+        // Some readers decode it, and most do not.
+        (None, _) if encoding.is_some() => return Err(Broken::Encoded),
         (None, Ok(text)) => (Json::str(text), told(kind)),
         (file, _) => {
             let mut sealed = sealed(kind, content);
-            if let (Json::Object(known), Some(file)) = (&mut sealed, file) {
-                known.insert("filename", Json::String(file));
+            if let Json::Object(known) = &mut sealed {
+                let further = [("filename", file), ("encoding", encoding)];
+                for (name, value) in further.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+                    known.insert(name, Json::String(value));
+                }
             }
             (sealed, String::new())
         }
@@ -166,6 +174,12 @@ fn header(line: &str) -> Result<(&str, &str), Broken> {
         Some((name, value)) if is_token(name) && !value.contains(is_control) => Ok((name, value.trim())),
         _ => Err(Broken::Headers),
     }
+}
+
+/// How a content is encoded, if it is not what it stands for as it is.
+fn encoding(named: &str) -> Option<String> {
+    let named = named.to_ascii_lowercase();
+    (!matches!(named.as_str(), "" | "7bit" | "8bit" | "binary")).then_some(named)
 }
 
 /// The type of a text as far as it says something: clients write `text/plain` or nothing, and mean the same.
@@ -323,5 +337,27 @@ mod tests {
             let form = format!("--B\r\n{headers}\r\n\r\nx\r\n--B--\r\n");
             assert_eq!(parts("B", form.as_bytes()), Err(broken), "{headers:?}");
         }
+    }
+
+    #[test]
+    fn an_encoded_text_is_refused_and_an_encoded_file_is_another() {
+        let read = |parameters: &str, encoding: &str| {
+            let head = format!("Content-Disposition: form-data; name=a{parameters}\r\n{encoding}");
+            let form = format!("--B\r\n{head}\r\nMTAwNQ==\r\n--B--");
+            parts("B", form.as_bytes()).map(|parts| parts.values.canonical())
+        };
+        for plain in ["", "7bit", "8BIT", "Binary"] {
+            let header = format!("Content-Transfer-Encoding: {plain}\r\n");
+            assert_eq!(read("", &header).unwrap(), r#"{"a":"MTAwNQ=="}"#, "{plain}");
+            assert_eq!(read("; filename=b", &header), read("; filename=b", ""), "{plain}");
+        }
+        for encoded in ["base64", "quoted-printable", "x", "8bit, base64"] {
+            let header = format!("content-transfer-encoding: {encoded}\r\n");
+            assert_eq!(read("", &header), Err(Broken::Encoded), "{encoded}");
+            let file = read("; filename=b", &header).unwrap();
+            assert!(file.contains(&format!(r#""encoding":"{encoded}""#)), "{file}");
+        }
+        let twice = "Content-Transfer-Encoding: 8bit\r\n".repeat(2);
+        assert_eq!(read("", &twice), Err(Broken::Twice));
     }
 }

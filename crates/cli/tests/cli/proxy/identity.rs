@@ -175,6 +175,15 @@ fn parts_that_another_reader_would_divide_otherwise_reach_no_upstream() {
             ("two names", in_b, format!("{}{own}--B--", part("memo\"; name*=\"utf-8''invoice", "1003"))),
             ("a close that is none", in_b, format!("{own}--B--x\r\n{hidden}--B--\r\n")),
             ("parts behind the end", in_b, format!("{own}--B--\r\n{hidden}--B--\r\n")),
+            (
+                "an encoded text",
+                in_b,
+                part("invoice", "MTAwNQ==").replacen(
+                    "\r\n\r\n",
+                    "\r\nContent-Transfer-Encoding: base64\r\n\r\n",
+                    1,
+                ) + "--B--",
+            ),
         ] {
             let answer = stage.send("POST", "/charges", &format!("Content-Type: {kind}\r\n"), &body);
             assert_eq!(answer.status, 400, "{what}: {answer:?}");
