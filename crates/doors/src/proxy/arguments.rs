@@ -1,6 +1,6 @@
 //! What a request says, as the arguments that rules speak of: `path`, `query`, `body` and `headers`.
 
-use super::content_type::{self, essence};
+use super::content_type::{self, Charset, OtherCharset, essence};
 use super::form;
 use super::graphql::{self, Graphql};
 use super::multipart;
@@ -26,7 +26,7 @@ const TELLING: [&str; 4] = [
 pub enum BadRequest {
     #[error("the body says that it is JSON: {0}")]
     Json(json::ParseError),
-    #[error("the body says that it is JSON in another encoding than UTF-8")]
+    #[error("the body is in another encoding than UTF-8, by what its Content-Type says")]
     Charset,
     #[error("the body says that it is a form, and is no text")]
     Form,
@@ -47,6 +47,12 @@ pub enum BadRequest {
 impl From<graphql::Unreadable> for BadRequest {
     fn from(_: graphql::Unreadable) -> Self {
         BadRequest::Document
+    }
+}
+
+impl From<OtherCharset> for BadRequest {
+    fn from(_: OtherCharset) -> Self {
+        BadRequest::Charset
     }
 }
 
@@ -179,12 +185,10 @@ fn content(
     if !super::headers::is_read_as_it_is(headers) {
         return Ok(Content::of(sealed(kind, body), Shape::Opaque));
     }
+    let charset = || content_type::charset(kind);
     match essence(kind).as_str() {
         kind if is_json(kind) => {
-            let utf8 = |(name, value): (&str, &str)| {
-                !name.eq_ignore_ascii_case("charset") || value.eq_ignore_ascii_case("utf-8")
-            };
-            if !parameters(kind_of(headers)).all(utf8) {
+            if charset()? != Charset::Utf8 {
                 return Err(BadRequest::Charset);
             }
             let json = json::parse_bytes(body).map_err(BadRequest::Json)?;
@@ -195,6 +199,10 @@ fn content(
         }
         "application/x-www-form-urlencoded" => {
             let text = std::str::from_utf8(body).map_err(|_| BadRequest::Form)?;
+            let is_ascii = || form::pairs(text).all(|(name, value)| name.is_ascii() && value.is_ascii());
+            if charset()? == Charset::Ascii && !is_ascii() {
+                return Err(BadRequest::Charset);
+            }
             let form = Json::Object(form::object(text).map_err(BadRequest::Pairs)?);
             Ok(match graphql::of(path, query, &form)? {
                 Some(graphql) => Content::described(form, graphql, Shape::Document),
@@ -203,12 +211,15 @@ fn content(
         }
         "application/graphql" => {
             let text = std::str::from_utf8(body).map_err(|_| BadRequest::Document)?;
+            if !charset()?.agrees_on(body) {
+                return Err(BadRequest::Charset);
+            }
             let graphql = graphql::of_text(query, text)?;
             Ok(Content::described(Json::object([("query", Json::str(text))]), graphql, Shape::Document))
         }
         "multipart/form-data" => {
             let boundary = content_type::boundary(kind).map_err(BadRequest::Multipart)?;
-            let parts = multipart::parts(boundary, body).map_err(BadRequest::Multipart)?;
+            let parts = multipart::parts(boundary, charset()?, body).map_err(BadRequest::Multipart)?;
             Ok(Content { body: Some(parts.values), part_types: parts.types, shape: Shape::Opaque })
         }
         _ => Ok(Content::of(sealed(kind, body), Shape::Opaque)),
@@ -223,16 +234,6 @@ fn is_json(kind: &str) -> bool {
     matches!(kind, "application/json" | "text/json")
         || kind.starts_with("application/")
             && (kind.ends_with("+json") || kind.starts_with("application/x-amz-json-"))
-}
-
-/// `; name=value` behind a type, quotes taken off.
-fn parameters(kind: &str) -> impl Iterator<Item = (&str, &str)> {
-    kind.split(';').skip(1).filter_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        let value = value.trim();
-        let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
-        Some((name.trim(), bare))
-    })
 }
 
 /// Bytes that nobody looks into.
@@ -284,12 +285,40 @@ mod tests {
         for body in [r#"{"a":1,"a":2}"#, "{", r#"{"a":NaN}"#, "\u{feff}{}", &"[".repeat(200)] {
             assert!(matches!(read("application/json", body), Err(BadRequest::Json(_))), "{body}");
         }
-        assert_eq!(read("application/json; charset=utf-16", "{}"), Err(BadRequest::Charset));
+        for charset in ["utf-16", "iso-8859-1"] {
+            let json = read(&format!("application/json; charset={charset}"), "{}");
+            assert_eq!(json, Err(BadRequest::Charset), "{charset}");
+        }
         let mut headers = HeaderMap::new();
         headers.append(header::CONTENT_TYPE, "application/json".parse().unwrap());
         headers.append(header::CONTENT_TYPE, "text/plain".parse().unwrap());
         let twice = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
         assert_eq!(twice, Err(BadRequest::Types));
+    }
+
+    #[test]
+    fn a_text_in_another_encoding_is_read_where_that_makes_no_difference() {
+        let part =
+            |text: &str| format!("--B\r\nContent-Disposition: form-data; name=a\r\n\r\n{text}\r\n--B--");
+        for (kind, plain, other) in [
+            ("application/x-www-form-urlencoded; charset=", "a=%201".to_owned(), "a=%C3%A8".to_owned()),
+            ("application/x-www-form-urlencoded; charset=", "a=1".to_owned(), "%E8=1".to_owned()),
+            ("application/graphql; charset=", "{ me }".to_owned(), "{ me(name: \"è\") }".to_owned()),
+            ("multipart/form-data; boundary=B; charset=", part("1"), part("è")),
+        ] {
+            let read = |charset: &str, body: &str| read(&format!("{kind}{charset}"), body);
+            for charset in ["utf-8", "UTF8", "iso-8859-1", "US-ASCII", "\"windows-1252\""] {
+                assert_eq!(read(charset, &plain), read("utf-8", &plain), "{kind}{charset}");
+            }
+            assert!(read("utf-8", &other).is_ok(), "{kind}");
+            assert!(matches!(
+                read("iso-8859-1", &other),
+                Err(BadRequest::Charset | BadRequest::Multipart(multipart::Broken::Charset))
+            ));
+            assert_eq!(read("utf-16", &plain), Err(BadRequest::Charset), "{kind}");
+        }
+        // Nobody looks into other bodies.
+        assert!(read("text/plain; charset=utf-16", "a").is_ok());
     }
 
     #[test]

@@ -7,6 +7,41 @@ pub fn essence(kind: &str) -> String {
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// How a text is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charset {
+    Utf8,
+    /// In an encoding that agrees with UTF-8 on ASCII, and on nothing else. Some clients name one for every text.
+    Ascii,
+}
+
+impl Charset {
+    /// Whether these bytes are the same text in UTF-8.
+    pub fn agrees_on(self, bytes: &[u8]) -> bool {
+        self == Charset::Utf8 || bytes.is_ascii()
+    }
+}
+
+/// It names an encoding in which even ASCII may be another text, or none that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherCharset;
+
+pub fn charset(kind: &str) -> Result<Charset, OtherCharset> {
+    let mut charset = Charset::Utf8;
+    for (name, value) in parameters(kind).filter(|(name, _)| begins_with(name, "charset")) {
+        let value = unquoted(value.trim()).unwrap_or(value.trim()).to_ascii_lowercase();
+        match (name.trim().len() == "charset".len(), value.as_str()) {
+            (true, "utf-8" | "utf8") => {}
+            (true, "us-ascii" | "ascii" | "iso-8859-1" | "latin1" | "iso-8859-15" | "windows-1252") => {
+                charset = Charset::Ascii;
+            }
+            // Also `charset*`, which not all readers know.
+            _ => return Err(OtherCharset),
+        }
+    }
+    Ok(charset)
+}
+
 /// What divides the parts of a form.
 pub fn boundary(kind: &str) -> Result<&str, Broken> {
     let mut found = None;
@@ -53,6 +88,10 @@ fn unquoted(value: &str) -> Option<&str> {
     value.strip_prefix('"')?.strip_suffix('"')
 }
 
+fn begins_with(text: &str, beginning: &str) -> bool {
+    text.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +122,22 @@ mod tests {
             assert_eq!(boundary(&format!("multipart/form-data; {kind}")), expected, "{kind}");
         }
         assert_eq!(boundary(&format!("a; boundary={}", "x".repeat(71))), Err(Broken::Boundary));
+    }
+
+    #[test]
+    fn an_encoding_is_known_or_refused() {
+        for (kind, expected) in [
+            ("a/b", Ok(Charset::Utf8)),
+            ("a/b; charset=\"UTF-8\"; q=1", Ok(Charset::Utf8)),
+            ("a/b;charset = utf8", Ok(Charset::Utf8)),
+            ("a/b; Charset=ISO-8859-1", Ok(Charset::Ascii)),
+            ("a/b; charset=utf-8; charset=us-ascii", Ok(Charset::Ascii)),
+            ("a/b; charset=utf-8; charset=utf-16", Err(OtherCharset)),
+            ("a/b; charset=utf-7", Err(OtherCharset)),
+            ("a/b; charset*=us-ascii''utf-16", Err(OtherCharset)),
+            ("a/b; charset", Err(OtherCharset)),
+        ] {
+            assert_eq!(charset(kind), expected, "{kind}");
+        }
     }
 }

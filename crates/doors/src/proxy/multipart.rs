@@ -1,7 +1,7 @@
 //! `multipart/form-data` by its parts: the boundary is another one every time the same form is sent.
 
 use super::arguments::sealed;
-use super::content_type::is_token;
+use super::content_type::{self, Charset, is_token};
 use super::disposition::Disposition;
 use semel_core::json::{Json, Object};
 
@@ -38,6 +38,8 @@ pub enum Broken {
     Twice,
     #[error("has a text with a Content-Transfer-Encoding: it is sent as it is, without one")]
     Encoded,
+    #[error("has a text in another encoding than UTF-8")]
+    Charset,
     #[error("has more than {PARTS_MAX} parts")]
     TooMany,
 }
@@ -53,7 +55,7 @@ pub struct Parts {
 
 /// The parts, if every reader would find the same. Some end lines with a bare LF or CR, and some take the boundary for
 /// one wherever it stands; so it may stand nowhere but where all of them look for it.
-pub fn parts(boundary: &str, body: &[u8]) -> Result<Parts, Broken> {
+pub fn parts(boundary: &str, charset: Charset, body: &[u8]) -> Result<Parts, Broken> {
     let mark = format!("--{boundary}");
     let next = |from: usize| Delimiter::find(mark.as_bytes(), body, from);
     let mut before = next(0)?.ok_or(Broken::Unbounded)?;
@@ -69,7 +71,7 @@ pub fn parts(boundary: &str, body: &[u8]) -> Result<Parts, Broken> {
             return Ok(Parts { values: Json::Object(all), types: told_of(&types) });
         }
         let after = next(before.end)?.ok_or(Broken::Unbounded)?;
-        let Part { name, value, kind } = part(&body[before.end..after.start])?;
+        let Part { name, value, kind } = part(charset, &body[before.end..after.start])?;
         put(&mut types, name.clone(), Json::String(kind));
         put(&mut all, name, value);
         before = after;
@@ -133,10 +135,13 @@ struct Part {
 }
 
 /// One part, from the line break before its headers.
-fn part(text: &[u8]) -> Result<Part, Broken> {
+fn part(charset: Charset, text: &[u8]) -> Result<Part, Broken> {
     let head = find(text, b"\r\n\r\n").filter(|end| *end <= PART_HEADER_BYTES_MAX).ok_or(Broken::Unnamed)?;
-    let content = &text[head + 4..];
-    let head = std::str::from_utf8(&text[..head]).map_err(|_| Broken::Headers)?;
+    let (head, content) = (&text[..head], &text[head + 4..]);
+    if !charset.agrees_on(head) {
+        return Err(Broken::Charset);
+    }
+    let head = std::str::from_utf8(head).map_err(|_| Broken::Headers)?;
     let headers = head.split("\r\n").skip(1).map(header).collect::<Result<Vec<_>, _>>()?;
     let header = |wanted: &str| {
         let mut found = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
@@ -152,6 +157,13 @@ fn part(text: &[u8]) -> Result<Part, Broken> {
     let (value, kind) = match (file, std::str::from_utf8(content)) {
         // Some readers decode it, and most do not.
         (None, _) if encoding.is_some() => return Err(Broken::Encoded),
+        (None, _) if !(charset.agrees_on(content) && is_in_utf8(kind, content)) => {
+            return Err(Broken::Charset);
+        }
+        // What is read by this says how all the others are written.
+        (None, Ok(text)) if name == "_charset_" && !text.eq_ignore_ascii_case("utf-8") => {
+            return Err(Broken::Charset);
+        }
         (None, Ok(text)) => (Json::str(text), told(kind)),
         (file, _) => {
             let mut sealed = sealed(kind, content);
@@ -174,6 +186,11 @@ fn header(line: &str) -> Result<(&str, &str), Broken> {
         Some((name, value)) if is_token(name) && !value.contains(is_control) => Ok((name, value.trim())),
         _ => Err(Broken::Headers),
     }
+}
+
+/// Whether a text is the same in UTF-8, by what its type says. Many clients name another encoding for plain ASCII.
+fn is_in_utf8(kind: &str, content: &[u8]) -> bool {
+    content_type::charset(kind).is_ok_and(|charset| charset.agrees_on(content))
 }
 
 /// How a content is encoded, if it is not what it stands for as it is.
@@ -220,6 +237,10 @@ fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn read_in(boundary: &str, body: &[u8]) -> Result<Parts, Broken> {
+        parts(boundary, Charset::Utf8, body)
+    }
+
     fn form(boundary: &str) -> Vec<u8> {
         format!(
             "--{boundary}\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\nann\r\n--{boundary}\r\n\
@@ -232,8 +253,8 @@ mod tests {
 
     #[test]
     fn parts_count_and_the_boundary_does_not() {
-        let read = parts("xyz", &form("xyz")).unwrap();
-        assert_eq!(read, parts("another", &form("another")).unwrap());
+        let read = read_in("xyz", &form("xyz")).unwrap();
+        assert_eq!(read, read_in("another", &form("another")).unwrap());
         let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(
             read.values.canonical(),
@@ -249,7 +270,7 @@ mod tests {
             let part =
                 |kind: &str| format!("--b\r\nContent-Disposition: form-data; name=a\r\n{kind}\r\n{{}}\r\n");
             let form = kinds.map(part).concat() + "--b--";
-            parts("b", form.as_bytes()).unwrap().types.map(|types| types.canonical())
+            read_in("b", form.as_bytes()).unwrap().types.map(|types| types.canonical())
         };
         let json = "Content-Type: application/JSON\r\n";
         assert_eq!(read(["", "Content-Type: text/plain; charset=UTF-8\r\n"]), None);
@@ -260,14 +281,14 @@ mod tests {
     #[test]
     fn what_is_no_form_is_refused() {
         let whole = form("xyz");
-        assert_eq!(parts("other", &whole), Err(Broken::Unbounded));
+        assert_eq!(read_in("other", &whole), Err(Broken::Unbounded));
         for cut in 1..whole.len() - 4 {
-            assert!(parts("xyz", &whole[..cut]).is_err(), "{cut}");
+            assert!(read_in("xyz", &whole[..cut]).is_err(), "{cut}");
         }
         let unnamed = b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--";
-        assert_eq!(parts("b", unnamed), Err(Broken::Unnamed));
+        assert_eq!(read_in("b", unnamed), Err(Broken::Unnamed));
         let many = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n".repeat(PARTS_MAX + 1);
-        assert_eq!(parts("b", format!("{many}--b--").as_bytes()), Err(Broken::TooMany));
+        assert_eq!(read_in("b", format!("{many}--b--").as_bytes()), Err(Broken::TooMany));
     }
 
     const TO: &str = "--B\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\nann\r\n";
@@ -279,7 +300,7 @@ mod tests {
         for text in
             ["x\n--B\ny", "x\r--B\ry", "x\n--B--", "x\n\r--B", "x--B", "x--By", "\n--B\r\n", "x\r\n--Bxy"]
         {
-            assert_eq!(parts("B", within(text).as_bytes()), Err(Broken::Inside), "{text:?}");
+            assert_eq!(read_in("B", within(text).as_bytes()), Err(Broken::Inside), "{text:?}");
         }
         for (form, broken) in [
             (format!("{TO}--B--x\r\n{TO}--B--\r\n"), Broken::Inside),
@@ -295,7 +316,7 @@ mod tests {
             (format!("{TO}--B\r\n--B--"), Broken::Unnamed),
             (TO.to_owned(), Broken::Unbounded),
         ] {
-            assert_eq!(parts("B", form.as_bytes()), Err(broken), "{form:?}");
+            assert_eq!(read_in("B", form.as_bytes()), Err(broken), "{form:?}");
         }
         for form in [
             format!("{TO}--B--"),
@@ -305,12 +326,12 @@ mod tests {
             format!("This is a message in MIME format.\r\n{TO}--B--\r\nIt ends here."),
         ] {
             assert_eq!(
-                parts("B", form.as_bytes()).unwrap().values.canonical(),
+                read_in("B", form.as_bytes()).unwrap().values.canonical(),
                 r#"{"to":"ann"}"#,
                 "{form:?}"
             );
         }
-        assert_eq!(parts("B", b"--B--\r\n").unwrap().values.canonical(), "{}");
+        assert_eq!(read_in("B", b"--B--\r\n").unwrap().values.canonical(), "{}");
     }
 
     #[test]
@@ -335,7 +356,7 @@ mod tests {
             ("Content-Type: text/plain", Broken::Unnamed),
         ] {
             let form = format!("--B\r\n{headers}\r\n\r\nx\r\n--B--\r\n");
-            assert_eq!(parts("B", form.as_bytes()), Err(broken), "{headers:?}");
+            assert_eq!(read_in("B", form.as_bytes()), Err(broken), "{headers:?}");
         }
     }
 
@@ -344,7 +365,7 @@ mod tests {
         let read = |parameters: &str, encoding: &str| {
             let head = format!("Content-Disposition: form-data; name=a{parameters}\r\n{encoding}");
             let form = format!("--B\r\n{head}\r\nMTAwNQ==\r\n--B--");
-            parts("B", form.as_bytes()).map(|parts| parts.values.canonical())
+            read_in("B", form.as_bytes()).map(|parts| parts.values.canonical())
         };
         for plain in ["", "7bit", "8BIT", "Binary"] {
             let header = format!("Content-Transfer-Encoding: {plain}\r\n");
@@ -359,5 +380,22 @@ mod tests {
         }
         let twice = "Content-Transfer-Encoding: 8bit\r\n".repeat(2);
         assert_eq!(read("", &twice), Err(Broken::Twice));
+    }
+
+    #[test]
+    fn a_text_in_another_encoding_is_refused_unless_it_is_ascii() {
+        let read = |name: &str, kind: &str, value: &str| {
+            let head = format!("Content-Disposition: form-data; name={name}\r\nContent-Type: {kind}\r\n");
+            read_in("B", format!("--B\r\n{head}\r\n{value}\r\n--B--").as_bytes()).map(drop)
+        };
+        for kind in ["text/plain; charset=utf-8", "text/plain;charset=UTF8", "image/png"] {
+            assert_eq!(read("a", kind, "è"), Ok(()), "{kind}");
+        }
+        assert_eq!(read("a", "text/plain; charset=ISO-8859-1", "e"), Ok(()));
+        assert_eq!(read("a", "text/plain; charset=ISO-8859-1", "è"), Err(Broken::Charset));
+        assert_eq!(read("a", "text/plain; charset=utf-16", "e"), Err(Broken::Charset));
+        assert_eq!(read("a; filename=b", "text/plain; charset=utf-16", "e"), Ok(()));
+        assert_eq!(read("_charset_", "text/plain", "UTF-8"), Ok(()));
+        assert_eq!(read("_charset_", "text/plain", "iso-8859-1"), Err(Broken::Charset));
     }
 }

@@ -208,6 +208,22 @@ fn bytes_that_are_no_text_are_not_the_text_that_spells_them() {
 }
 
 #[test]
+fn a_form_in_another_encoding_is_read_only_where_that_makes_no_difference() {
+    let stage = Stage::with(BY_INVOICE);
+    let send = |charset: &str, body: &str| {
+        let kind = format!("Content-Type: application/x-www-form-urlencoded; charset={charset}\r\n");
+        stage.send("POST", "/charges", &kind, body)
+    };
+    assert_eq!(send("iso-8859-1", "invoice=%C3%A8").status, 400);
+    assert_eq!(send("utf-16", "invoice=1").status, 400);
+    assert_eq!(stage.api.heard().len(), 0);
+    for (charset, outcome) in [("UTF-8", "ran"), ("ISO-8859-1", "replayed"), ("\"utf-8\"", "replayed")] {
+        assert_eq!(became(&send(charset, "invoice=1")).1, outcome, "{charset}");
+    }
+    assert_eq!(stage.api.effects(), 1);
+}
+
+#[test]
 fn a_question_in_graphql_passes_and_a_mutation_does_not() {
     let stage = Stage::plain();
     let send = |body: &str| stage.send("POST", "/graphql", JSON, body);
