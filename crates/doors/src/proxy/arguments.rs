@@ -10,6 +10,7 @@ use http::HeaderMap;
 use http::header::{self, HeaderName};
 use semel_core::digest::Digest;
 use semel_core::json::{self, Json, Object};
+use std::borrow::Cow;
 
 /// Headers that say what is done, or on which state or part of the world: with another value it is another request. A
 /// rule's `key` may name further ones.
@@ -36,7 +37,7 @@ pub enum BadRequest {
     Query(form::TooMany),
     #[error("the multipart body {0}")]
     Multipart(multipart::Broken),
-    #[error("Content-Type came twice")]
+    #[error("Content-Type names more than one type, or names one that not everybody reads alike")]
     Types,
     #[error(
         "its GraphQL document cannot be read: it is broken, names what it does not have, or is nested too deep"
@@ -102,7 +103,7 @@ impl Arguments {
         let mut telling: Object =
             TELLING.iter().filter_map(|name| Some(((*name).to_owned(), value(headers, name)?))).collect();
         // A patch of one kind is read otherwise than a patch of another.
-        let kind = essence(kind_of(headers));
+        let kind = essence(&kind_of(headers));
         if is_json(&kind) && kind.contains("patch") && !body.is_empty() {
             telling.insert("content-type", Json::String(kind));
         }
@@ -176,17 +177,21 @@ fn content(
     if body.is_empty() {
         return Ok(Content { body: None, part_types: None, shape: Shape::Empty });
     }
-    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
-    let kind = types.next().map_or("", |kind| kind.to_str().unwrap_or_default());
-    if types.next().is_some() {
+    let kind = &*kind_of(headers);
+    if headers.get_all(header::CONTENT_TYPE).iter().count() > 1 {
         // Semel would read it by the one, and the upstream perhaps by the other.
         return Err(BadRequest::Types);
     }
     if !super::headers::is_read_as_it_is(headers) {
         return Ok(Content::of(sealed(kind, body), Shape::Opaque));
     }
+    let essence = essence(kind);
+    if essence.split([',', ' ', '\t']).next().is_some_and(|first| first != essence && is_read(first)) {
+        // Some servers go by what it begins with.
+        return Err(BadRequest::Types);
+    }
     let charset = || content_type::charset(kind);
-    match essence(kind).as_str() {
+    match essence.as_str() {
         kind if is_json(kind) => {
             if charset()? != Charset::Utf8 {
                 return Err(BadRequest::Charset);
@@ -226,8 +231,17 @@ fn content(
     }
 }
 
-fn kind_of(headers: &HeaderMap) -> &str {
-    headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default()
+/// A byte that is no text in it does not hide the rest.
+fn kind_of(headers: &HeaderMap) -> Cow<'_, str> {
+    headers
+        .get(header::CONTENT_TYPE)
+        .map_or(Cow::Borrowed(""), |kind| String::from_utf8_lossy(kind.as_bytes()))
+}
+
+/// Whether a body of this type is read into fields.
+fn is_read(kind: &str) -> bool {
+    let other = ["application/x-www-form-urlencoded", "application/graphql", "multipart/form-data"];
+    is_json(kind) || other.contains(&kind)
 }
 
 fn is_json(kind: &str) -> bool {
@@ -294,6 +308,16 @@ mod tests {
         headers.append(header::CONTENT_TYPE, "text/plain".parse().unwrap());
         let twice = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
         assert_eq!(twice, Err(BadRequest::Types));
+        for kind in
+            ["application/json, text/plain", "multipart/form-data boundary=B", "application/graphql ,"]
+        {
+            assert_eq!(read(kind, "{}"), Err(BadRequest::Types), "{kind}");
+        }
+        assert!(read("text/plain, application/json", "{").is_ok(), "nobody takes it for JSON");
+        let odd = http::HeaderValue::from_bytes(b"application/json; x=\xE9").unwrap();
+        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, odd)]);
+        let json = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
+        assert_eq!(json.unwrap().shape, Shape::Json);
     }
 
     #[test]
