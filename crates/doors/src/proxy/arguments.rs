@@ -37,6 +37,8 @@ pub enum BadRequest {
     Query(form::TooMany),
     #[error("the multipart body {0}")]
     Multipart(multipart::Broken),
+    #[error("the body is plain text, and its Content-Encoding says otherwise")]
+    NotEncoded,
     #[error("Content-Type names more than one type, or names one that not everybody reads alike")]
     Types,
     #[error(
@@ -182,10 +184,14 @@ fn content(
         // Semel would read it by the one, and the upstream perhaps by the other.
         return Err(BadRequest::Types);
     }
+    let essence = essence(kind);
     if !super::headers::is_read_as_it_is(headers) {
+        // What is compressed is no text, and many servers never look at that header.
+        if is_read(&essence) && std::str::from_utf8(body).is_ok() {
+            return Err(BadRequest::NotEncoded);
+        }
         return Ok(Content::of(sealed(kind, body), Shape::Opaque));
     }
-    let essence = essence(kind);
     if essence.split([',', ' ', '\t']).next().is_some_and(|first| first != essence && is_read(first)) {
         // Some servers go by what it begins with.
         return Err(BadRequest::Types);
@@ -318,6 +324,22 @@ mod tests {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, odd)]);
         let json = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
         assert_eq!(json.unwrap().shape, Shape::Json);
+    }
+
+    #[test]
+    fn what_is_called_compressed_and_is_not_is_refused() {
+        let read = |kind: &'static str, body: &'static [u8]| {
+            let kind = http::HeaderValue::from_static(kind);
+            let gzip = http::HeaderValue::from_static("gzip");
+            let headers =
+                HeaderMap::from_iter([(header::CONTENT_TYPE, kind), (header::CONTENT_ENCODING, gzip)]);
+            Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(body))
+        };
+        assert_eq!(read("application/json", br#"{"invoice":7}"#), Err(BadRequest::NotEncoded));
+        assert_eq!(read("application/x-www-form-urlencoded", b"invoice=7"), Err(BadRequest::NotEncoded));
+        let compressed = read("application/json", b"\x1f\x8b\x08\x00\x00").unwrap();
+        assert_eq!(compressed.shape, Shape::Opaque);
+        assert!(read("text/plain", b"invoice=7").is_ok(), "nobody looks into it");
     }
 
     #[test]
