@@ -178,6 +178,11 @@ impl Body for Piped {
         let part = std::task::ready!(self.parts.poll_recv(context));
         Poll::Ready(part.map(|part| Ok(Frame::data(part))))
     }
+
+    /// So that the last part and the end go out together: whoever has read the one may have gone before the other.
+    fn is_end_stream(&self) -> bool {
+        self.parts.is_closed() && self.parts.is_empty()
+    }
 }
 
 #[cfg(test)]
@@ -202,6 +207,17 @@ mod tests {
             self.0 = left.unwrap_or_default();
             Poll::Ready(left.map(|_| Ok(Frame::data(Bytes::from_static(b"x")))))
         }
+    }
+
+    #[tokio::test]
+    async fn the_last_part_of_what_was_piped_is_known_as_that() {
+        let (writer, mut body) = Piped::new();
+        for part in ["a", "b"] {
+            writer.send(Bytes::from_static(part.as_bytes())).await.unwrap();
+        }
+        drop(writer);
+        assert!(body.frame().await.is_some() && !body.is_end_stream());
+        assert!(body.frame().await.is_some() && body.is_end_stream());
     }
 
     #[tokio::test]

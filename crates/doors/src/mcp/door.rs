@@ -224,7 +224,8 @@ impl Door {
         let around = Around {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
-            decorated: server.settings.decorate,
+            structure_takes_notice: definition
+                .is_some_and(|definition| self.lists_notice(server, definition)),
             // Only who is in trouble is told what to look with; most calls are not.
             may_report: server.settings.own_tools
                 && rule.rulings == Rulings::Agent

@@ -7,7 +7,7 @@ use super::era;
 use super::own_tools;
 use super::pins;
 use super::server::Server;
-use super::tools::{Definition, Tools};
+use super::tools::{Definition, Output, Tools};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::rule::Again;
@@ -35,6 +35,15 @@ impl Door {
             trusted: server.settings.trusted,
             ..ActionFacts::new(&action, &none)
         })
+    }
+
+    /// Whether the client goes by a schema that has room for a notice: this tool was never shown without one.
+    pub(super) fn lists_notice(&self, server: &Server, definition: &Definition) -> bool {
+        let takes_notice = matches!(definition.output, Output::Structured { takes_notice: true, .. });
+        takes_notice
+            && server.settings.decorate
+            && !self.is_read(server, definition)
+            && !server.was_shown_without_notice(&definition.name)
     }
 
     /// How a server introduces itself, as the client should see it. `None`: as it came.
@@ -87,6 +96,11 @@ impl Door {
                 dry_run: server.settings.dry_run_argument,
             }))
         };
+        for definition in page.iter().filter(|definition| definition.output != Output::Free) {
+            if !self.lists_notice(server, definition) {
+                server.shown_without_notice(&definition.name);
+            }
+        }
         let tools = server.known_tools().unwrap_or_default();
         let guards_any = tools.iter().any(|tool| !self.is_read(server, tool));
         let own = match server.settings.own_tools && guards_any {

@@ -50,8 +50,8 @@ pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
 pub struct Around<'a> {
     pub call: &'a ToolCall,
     pub output: &'a Output,
-    /// The client was told of this tool in semel's words.
-    pub decorated: bool,
+    /// Its listed schema has room for what semel has to say.
+    pub structure_takes_notice: bool,
     /// A read-only tool of the same server that may show whether it happened.
     pub check_with: Option<&'a str>,
     /// The model itself may say what it found out about a doubt.
@@ -168,9 +168,8 @@ fn with_blocks(content: Option<&str>, texts: &[String]) -> Option<String> {
 
 /// The structure of a result with what the model must see, where its schema was shown to have room for that.
 fn with_notice(result: &Members<'_>, notices: &[String], around: &Around<'_>) -> Option<String> {
-    let takes_notice = matches!(around.output, Output::Structured { takes_notice: true, .. });
     let said: Vec<&str> = notices.iter().chain(around.news).map(String::as_str).collect();
-    if said.is_empty() || !around.decorated || !takes_notice {
+    if said.is_empty() || !around.structure_takes_notice {
         return None;
     }
     let mut structure = result.get("structuredContent").and_then(Members::parse)?;

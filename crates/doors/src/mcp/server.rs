@@ -4,10 +4,10 @@ use super::link::{Exchanged, Link, Outgoing};
 use super::members::{Members, quoted};
 use super::message::{Id, Message, text};
 use super::tasks::Tasks;
-use super::tools::{Definition, Tools};
+use super::tools::{Definition, TOOLS_MAX, Tools};
 use semel_core::digest::Digest;
 use semel_ledger::pins;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -86,6 +86,8 @@ struct Known {
     shown: HashMap<String, Arc<Definition>>,
     /// Changed definitions that somebody was told about.
     told: HashMap<String, Digest>,
+    /// Tools whose output schema some client was shown as it came. Clients keep listings that have changed since.
+    without_notice: HashSet<String>,
 }
 
 impl Known {
@@ -208,6 +210,18 @@ impl Server {
     pub fn others(&self) -> Vec<Arc<Definition>> {
         let known = self.lock();
         known.shown.values().filter(|definition| known.is_other(definition)).cloned().collect()
+    }
+
+    pub fn shown_without_notice(&self, tool: &str) {
+        let mut known = self.lock();
+        if known.without_notice.len() < TOOLS_MAX {
+            known.without_notice.insert(tool.to_owned());
+        }
+    }
+
+    pub fn was_shown_without_notice(&self, tool: &str) -> bool {
+        let known = self.lock();
+        known.without_notice.len() >= TOOLS_MAX || known.without_notice.contains(tool)
     }
 
     /// Whether this change is news.

@@ -47,17 +47,22 @@ pub enum Output {
 pub const NOTICE: &str = "semel_notice";
 
 /// What could speak against one more member, other than a list of members that is then lengthened.
-const MAY_FORBID: [&str; 10] = [
+const MAY_FORBID: [&str; 15] = [
     "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
     "allOf",
     "anyOf",
     "oneOf",
     "not",
     "if",
+    "const",
+    "enum",
     "maxProperties",
     "propertyNames",
     "patternProperties",
     "dependentSchemas",
+    "dependencies",
 ];
 
 /// Whether an output schema that lists [`NOTICE`] as well is one that every result still meets, with it and without.
@@ -193,6 +198,9 @@ impl Tools {
         match self.by_name.get(&name) {
             Some(known) if known.hash != definition.hash => {
                 definition.hash = Digest::of(&[&known.hash.0, &definition.hash.0]);
+                if let Output::Structured { takes_notice, .. } = &mut definition.output {
+                    *takes_notice = false;
+                }
                 // However often it is listed: the first of them are enough to be shown.
                 definition.text = match known.text.len() < TEXT_BYTES_MAX {
                     true => format!("{}\n{}", known.text, definition.text),
@@ -349,6 +357,7 @@ mod tests {
             (r#"{"properties":{"semel_notice":{"type":"integer"}}}"#, false),
             (r#"{"properties":{"id":{}},"maxProperties":1}"#, false),
             (r#"{"properties":{"id":{}},"anyOf":[{"required":["id"]}]}"#, false),
+            (r#"{"properties":{"id":{}},"const":{"id":1}}"#, false),
         ] {
             assert_eq!(takes_notice(&Members::parse(schema).unwrap()), takes, "{schema}");
         }

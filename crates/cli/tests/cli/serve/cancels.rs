@@ -1,9 +1,33 @@
-//! A cancel without a session: what was sent to the server is finished all the same.
+//! A cancel without a session: what is guarded is finished all the same, and what is not is let go of.
 
 use super::served::Served;
 use crate::home::Home;
 use crate::mcp::peers::script;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Its server says nothing more to it, and neither client nor semel would ever let go of the stream.
+#[test]
+fn a_read_that_was_cancelled_has_no_stream_any_more() {
+    let home = Home::new();
+    let tools = json!([{"name": "get_order", "inputSchema": {"type": "object"}}]);
+    let calls = json!({"get_order": {"until": home.work().join("until")}});
+    let told = json!({"era": "stateless", "pages": [json!({"tools": tools}).to_string()], "calls": calls});
+    let (served, heard) = serving(&home, &told);
+    let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call",
+        "params": {"name": "get_order", "arguments": {}, "_meta": meta()}});
+    let asked = served.ask("POST", &headers("tools/call", "Mcp-Name: get_order\r\n"), &call.to_string());
+    home.wait_until("its stream is open", || asked.is_answered());
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": 5, "_meta": meta()}});
+    let cancelled = served.ask("POST", &headers("notifications/cancelled", ""), &cancel.to_string()).answer();
+    assert_eq!(cancelled.status, 202);
+    let ended = asked.answer();
+    assert!(ended.head.contains("text/event-stream") && !ended.body.contains("data:"), "{ended:?}");
+    home.wait_until("the server was told", || {
+        std::fs::read_to_string(&heard).is_ok_and(|heard| heard.contains("notifications/cancelled"))
+    });
+}
 
 #[test]
 fn a_cancel_of_a_guarded_call_reaches_no_server_in_the_stateless_era() {
@@ -11,27 +35,13 @@ fn a_cancel_of_a_guarded_call_reaches_no_server_in_the_stateless_era() {
     let tools = json!([{"name": "create_order", "inputSchema": {"type": "object"}}]);
     let calls = json!({"create_order": {"until": home.work().join("until")}});
     let told = json!({"era": "stateless", "pages": [json!({"tools": tools}).to_string()], "calls": calls});
-    home.file("told.json", &told.to_string());
-    let (world, heard) = (home.work().join("world"), home.work().join("heard"));
-    let command = json!(["python3", "-S", script("told.py")]);
-    let env = format!("{{ SEMEL_WORLD = {world:?}, SEMEL_HEARD = {heard:?} }}");
-    let served = Served::start(&home, &format!("[mcp.bank]\ncommand = {command}\nenv = {env}\n"));
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let headers = |method: &str, name: &str| {
-        format!(
-            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-             MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}"
-        )
-    };
-    let params = json!({"name": "create_order", "arguments": {}, "_meta": meta});
+    let (served, heard) = serving(&home, &told);
+    let params = json!({"name": "create_order", "arguments": {}, "_meta": meta()});
     let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params});
     let asked = served.ask("POST", &headers("tools/call", "Mcp-Name: create_order\r\n"), &call.to_string());
-    home.wait_until("it is with the server", || world.exists());
+    home.wait_until("it is with the server", || home.work().join("world").exists());
     home.wait_until("its client is told that it goes on", || asked.is_answered());
-    let params = json!({"requestId": 5, "_meta": meta});
+    let params = json!({"requestId": 5, "_meta": meta()});
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
     let method = "notifications/cancelled";
     assert_eq!(served.ask("POST", &headers(method, ""), &cancel.to_string()).answer().status, 202);
@@ -39,4 +49,27 @@ fn a_cancel_of_a_guarded_call_reaches_no_server_in_the_stateless_era() {
     assert_eq!(asked.answer().outcome(), "ran", "and whoever waits gets its answer");
     let heard = std::fs::read_to_string(heard).expect("it heard something");
     assert!(!heard.contains(method), "{heard}");
+}
+
+/// Semel before a server that plays by `told`, and the file with all that it hears.
+fn serving(home: &Home, told: &Value) -> (Served, PathBuf) {
+    home.file("told.json", &told.to_string());
+    let (world, heard) = (home.work().join("world"), home.work().join("heard"));
+    let command = json!(["python3", "-S", script("told.py")]);
+    let env = format!("{{ SEMEL_WORLD = {world:?}, SEMEL_HEARD = {heard:?} }}");
+    (Served::start(home, &format!("[mcp.bank]\ncommand = {command}\nenv = {env}\n")), heard)
+}
+
+fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+fn headers(method: &str, name: &str) -> String {
+    format!(
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}"
+    )
 }

@@ -76,6 +76,7 @@ impl ChildLink {
             let late = last_moment.is_some_and(|last| clock.now() > last);
             late.then(|| "the server did not read its input before the last moment for sending".to_owned())
         };
+        let _forgotten = Forgotten { waiting: &self.waiting, id: &id };
         let waiting = Arc::clone(&self.waiting);
         let fate_of = id.clone();
         self.to_child.push(Parcel::of(frame).unless(hindrance).then(move |fate| match fate {
@@ -139,6 +140,20 @@ struct Waiting(Mutex<Option<Table>>);
 struct Table {
     unanswered: HashMap<Id, oneshot::Sender<Exchanged>>,
     again: Again,
+}
+
+/// A request that nobody waits for any more, however that came.
+struct Forgotten<'a> {
+    waiting: &'a Waiting,
+    id: &'a Id,
+}
+
+impl Drop for Forgotten<'_> {
+    fn drop(&mut self) {
+        if let Some(table) = self.waiting.lock().as_mut() {
+            table.unanswered.remove(self.id);
+        }
+    }
 }
 
 /// Second answers. A server that calls a request refused and then done has broken the protocol, and has done it.

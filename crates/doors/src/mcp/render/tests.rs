@@ -50,7 +50,7 @@ fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output,
     let around = Around {
         call: &call,
         output,
-        decorated: true,
+        structure_takes_notice: true,
         check_with: Some("list_charges"),
         may_report: false,
         repeats: Repeats::NotByItself,
@@ -75,7 +75,7 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
     let around = Around {
         call: &call,
         output: &Output::Free,
-        decorated: true,
+        structure_takes_notice: true,
         check_with: None,
         may_report: false,
         repeats: Repeats::NotByItself,
@@ -194,11 +194,11 @@ fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
     let replay = answer(OutcomeWord::Replayed, None, Some("done 3 s ago"));
     let replayed = passed(replay, GivenReply::Recorded(kept));
     let call = call(CHARGE);
-    let structure = |decorated: bool, takes_notice: bool, news: &[String]| {
+    let structure = |structure_takes_notice: bool, news: &[String]| {
         let around = Around {
             call: &call,
-            output: &Output::Structured { required: vec!["id".into()], takes_notice },
-            decorated,
+            output: &Output::Structured { required: vec!["id".into()], takes_notice: true },
+            structure_takes_notice,
             check_with: None,
             may_report: false,
             repeats: Repeats::WithReason,
@@ -209,13 +209,11 @@ fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
         response["result"]["structuredContent"].clone()
     };
     let notice = "[semel] Done 3 s ago. If it must happen once more, say why in semel_again.";
-    assert_eq!(structure(true, true, &[]), json!({"id": 1.0, "semel_notice": notice}));
+    assert_eq!(structure(true, &[]), json!({"id": 1.0, "semel_notice": notice}));
     let news = ["Your earlier call ended.".to_owned()];
     let both = format!("{notice}\nYour earlier call ended.");
-    assert_eq!(structure(true, true, &news), json!({"id": 1.0, "semel_notice": both}));
-    for (decorated, takes_notice) in [(false, true), (true, false)] {
-        assert_eq!(structure(decorated, takes_notice, &news), json!({"id": 1.0}), "its schema may forbid it");
-    }
+    assert_eq!(structure(true, &news), json!({"id": 1.0, "semel_notice": both}));
+    assert_eq!(structure(false, &news), json!({"id": 1.0}), "its schema may forbid it");
 }
 
 #[test]
@@ -274,7 +272,7 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
     let around = |open: bool| Around {
         call: &call,
         output: &Output::Free,
-        decorated: true,
+        structure_takes_notice: true,
         check_with: None,
         may_report: open,
         repeats: if open { Repeats::WithReason } else { Repeats::NotByItself },
@@ -308,7 +306,7 @@ fn told_about(params: &str, passed: &Passed, repeats: Repeats, server_has_ended:
     let around = Around {
         call: &call,
         output: &Output::Free,
-        decorated: true,
+        structure_takes_notice: true,
         check_with: Some("list_charges"),
         may_report: true,
         repeats,

@@ -119,6 +119,23 @@ fn a_replay_of_a_tool_with_an_output_schema_keeps_its_structure() {
     assert_ne!(again["isError"], true);
 }
 
+/// A client that validates goes by the schema that it was shown, and keeps that.
+#[test]
+fn no_notice_stands_in_a_structure_that_was_listed_without_room_for_one() {
+    let reads = "class = \"read\"";
+    let writes = "when = { \"args.order\" = \"1001\" }\nclass = \"consequential\"";
+    let stage = structured().rule("create_order", writes).rule("create_order", reads);
+    let mut line = stage.open();
+    let listed = line.request("tools/list", json!({}));
+    assert!(!listed.to_string().contains("semel_notice"), "{listed}");
+    let first = line.call("create_order", order());
+    let again = line.call("create_order", order());
+    assert_eq!(receipt(&again)["outcome"], "replayed");
+    assert_eq!(again["structuredContent"], first["structuredContent"]);
+    assert!(again["content"].to_string().contains("[semel] "), "{again}");
+    assert_eq!(stage.world().len(), 1);
+}
+
 /// A client that knows the schema would throw a result away that lacks the structure, unless it is an error.
 #[test]
 fn a_success_whose_reply_nobody_knows_is_an_error_in_form_where_there_is_an_output_schema() {

@@ -218,7 +218,9 @@ impl Child {
         if self.guarding.has(&asked.owner.principal, &id) {
             return;
         }
-        if let Some(own) = self.relay.own_name(&name_of(&asked.owner), &id) {
+        if let Some((own, stream)) = self.relay.under_way(&name_of(&asked.owner), &id) {
+            // A server that obeys says nothing more to it.
+            stream.end(None);
             let mut params = params.clone();
             params.set("requestId", own.as_json().to_owned());
             let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
@@ -274,8 +276,10 @@ impl Child {
         }
         let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), Arc::clone(&stream));
         tokio::spawn(async move {
-            let given = this.pass(&door, &id, renamed, whose).await;
-            ending.end(Some(given));
+            tokio::select! {
+                given = this.pass(&door, &id, renamed, whose) => ending.end(Some(given)),
+                () = ending.ended() => {}
+            }
         });
         respond::call_soon(stream, &asked.headers).await
     }

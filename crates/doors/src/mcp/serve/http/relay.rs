@@ -95,11 +95,11 @@ impl Relay {
         Some(Renamed { own, message, relay: Arc::clone(self) })
     }
 
-    /// The name under which a client's request went out.
-    pub fn own_name(&self, owner: &str, id: &Id) -> Option<Id> {
+    /// The name under which a client's request went out, and where its answer would go.
+    pub fn under_way(&self, owner: &str, id: &Id) -> Option<(Id, Arc<CallStream>)> {
         let live = self.lock();
         let found = live.iter().find(|(_, live)| live.owner == owner && live.id == *id);
-        found.map(|(own, _)| own.clone())
+        found.map(|(own, live)| (own.clone(), Arc::clone(&live.stream)))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, Live>> {

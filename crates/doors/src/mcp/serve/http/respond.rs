@@ -83,7 +83,9 @@ pub async fn call_soon(stream: Arc<CallStream>, headers: &HeaderMap) -> Response
 fn takes_events(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| {
-        kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+        let mut parts = kind.split(';').map(str::trim);
+        parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("text/event-stream"))
+            && !parts.filter_map(|part| part.strip_prefix("q=")).any(|weight| weight.parse() == Ok(0.0))
     })
 }
 
@@ -203,6 +205,7 @@ mod tests {
             ),
             ("application/json, text/event-stream", 0, "application/json", "{}"),
             ("application/json, text/event-stream-of-mine", 40, "application/json", "{}"),
+            ("application/json, text/event-stream; q=0.0", 40, "application/json", "{}"),
         ] {
             let stream = Arc::new(CallStream::default());
             let headers = taking(kinds);

@@ -102,6 +102,19 @@ impl CallStream {
         }
     }
 
+    /// Resolves once it is over.
+    pub async fn ended(&self) {
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if self.is_over() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// What it holds.
     pub fn bytes(&self) -> usize {
         let state = self.lock();
