@@ -96,7 +96,8 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         let apis = proxy::Offers::new(Arc::clone(&hall), apis);
         let crew = Crew::with(THREADS_MORE).context("another thread")?;
         let served = Served { front, doors: Entrance { apis, router }, load, crew, grace };
-        server::serve(listener, served, stop, async || hall.busy.rest().await).await;
+        let settled = async || hall.busy.rest().await;
+        server::serve(listener, served, stop, settled, || hall.busy.give_up()).await;
         served::lapse_rest(&hall, context.output).await;
         served::write_counts(&hall).await;
         if let Some((_, exporting)) = traces {

@@ -1,5 +1,6 @@
 use crate::home::Home;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
+use crate::serve::stateless::{headers, meta, serving};
 use crate::serve::upstream::Upstream;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -44,6 +45,27 @@ fn a_server_that_is_told_to_stop_leaves_nothing_claimed() {
     let message = calling(1, "charge", json!({"waits": true, "n": 7}));
     let held = again.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &message.to_string()).answer();
     assert_eq!((held.outcome(), upstream.effects()), (json!("held"), CALLS as usize));
+}
+
+/// Some clients wait for ever on a stream that ends without an answer.
+#[test]
+fn whoever_waits_on_a_stream_when_the_grace_is_over_is_told_so() {
+    let home = Home::new();
+    let tools = json!([{"name": "create_order", "inputSchema": {"type": "object"}}]);
+    let calls = json!({"create_order": {"until": home.work().join("until")}});
+    let told = json!({"era": "stateless", "pages": [json!({"tools": tools}).to_string()], "calls": calls});
+    let (mut served, _) = serving(&home, &told, "[serve]\ngrace = \"1s\"\n");
+    let params = json!({"name": "create_order", "arguments": {}, "_meta": meta()});
+    let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params});
+    let asked = served.ask("POST", &headers("tools/call", "Mcp-Name: create_order\r\n"), &call.to_string());
+    home.wait_until("its stream is open", || asked.is_answered());
+    served.tell_to_stop();
+    let last = asked.answer();
+    assert!(last.head.contains("text/event-stream"), "{last:?}");
+    let words = last.json()["error"]["message"].to_string();
+    assert!(words.contains("semel ended before this call did"), "{words}");
+    assert!(served.end().success(), "it exits 0");
+    assert_eq!(home.json(["ledger", "list"])["items"][0]["state"], "in_doubt");
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! A cancel without a session: what is guarded is finished all the same, and what is not is let go of.
 
-use super::served::Served;
+use super::stateless::{headers, meta, serving};
 use crate::home::Home;
-use crate::mcp::peers::script;
-use serde_json::{Value, json};
-use std::path::PathBuf;
+use serde_json::json;
 
 /// Its server says nothing more to it, and neither client nor semel would ever let go of the stream.
 #[test]
@@ -13,7 +11,7 @@ fn a_read_that_was_cancelled_has_no_stream_any_more() {
     let tools = json!([{"name": "get_order", "inputSchema": {"type": "object"}}]);
     let calls = json!({"get_order": {"until": home.work().join("until")}});
     let told = json!({"era": "stateless", "pages": [json!({"tools": tools}).to_string()], "calls": calls});
-    let (served, heard) = serving(&home, &told);
+    let (served, heard) = serving(&home, &told, "");
     let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call",
         "params": {"name": "get_order", "arguments": {}, "_meta": meta()}});
     let asked = served.ask("POST", &headers("tools/call", "Mcp-Name: get_order\r\n"), &call.to_string());
@@ -35,7 +33,7 @@ fn a_cancel_of_a_guarded_call_reaches_no_server_in_the_stateless_era() {
     let tools = json!([{"name": "create_order", "inputSchema": {"type": "object"}}]);
     let calls = json!({"create_order": {"until": home.work().join("until")}});
     let told = json!({"era": "stateless", "pages": [json!({"tools": tools}).to_string()], "calls": calls});
-    let (served, heard) = serving(&home, &told);
+    let (served, heard) = serving(&home, &told, "");
     let params = json!({"name": "create_order", "arguments": {}, "_meta": meta()});
     let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params});
     let asked = served.ask("POST", &headers("tools/call", "Mcp-Name: create_order\r\n"), &call.to_string());
@@ -49,27 +47,4 @@ fn a_cancel_of_a_guarded_call_reaches_no_server_in_the_stateless_era() {
     assert_eq!(asked.answer().outcome(), "ran", "and whoever waits gets its answer");
     let heard = std::fs::read_to_string(heard).expect("it heard something");
     assert!(!heard.contains(method), "{heard}");
-}
-
-/// Semel before a server that plays by `told`, and the file with all that it hears.
-fn serving(home: &Home, told: &Value) -> (Served, PathBuf) {
-    home.file("told.json", &told.to_string());
-    let (world, heard) = (home.work().join("world"), home.work().join("heard"));
-    let command = json!(["python3", "-S", script("told.py")]);
-    let env = format!("{{ SEMEL_WORLD = {world:?}, SEMEL_HEARD = {heard:?} }}");
-    (Served::start(home, &format!("[mcp.bank]\ncommand = {command}\nenv = {env}\n")), heard)
-}
-
-fn meta() -> Value {
-    json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    })
-}
-
-fn headers(method: &str, name: &str) -> String {
-    format!(
-        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}"
-    )
 }

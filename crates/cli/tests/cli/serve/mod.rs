@@ -2,6 +2,7 @@
 
 pub mod served;
 mod smuggling;
+pub mod stateless;
 pub mod upstream;
 
 mod cancels;

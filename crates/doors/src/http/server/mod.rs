@@ -61,6 +61,9 @@ pub const GRACE: Duration = Duration::from_secs(25);
 /// How long answers that are settled may take to leave.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// How long last words may take: a few bytes into a socket.
+const LAST_WORDS_TIME_MAX: Duration = Duration::from_millis(200);
+
 /// Who answers requests that were let in.
 pub trait Answers: Send + Sync + 'static {
     fn answer(&self, request: Request<Body>) -> impl Future<Output = Response> + Send;
@@ -122,12 +125,14 @@ impl Load {
     }
 }
 
-/// Serves until told to stop, and then until what was sent has `settled`, for as long as its grace lasts.
+/// Serves until told to stop, and then until what was sent has `settled`, for as long as its grace lasts. Whoever still
+/// waits after that is told so by `give_up`, where a word can still reach it.
 pub async fn serve(
     listener: TcpListener,
     served: Served<impl Answers>,
     stop: impl Future<Output = ()>,
     settled: impl AsyncFn(),
+    give_up: impl FnOnce(),
 ) {
     let served = Arc::new(served);
     let connections = &served.load.connections;
@@ -176,7 +181,12 @@ pub async fn serve(
             }
         }
     };
-    let _unsettled_is_in_doubt = tokio::time::timeout(served.grace.max(LEAVE_TIME_MAX), rest).await;
+    if tokio::time::timeout(served.grace.max(LEAVE_TIME_MAX), rest).await.is_err() {
+        // What is unsettled is in doubt.
+        give_up();
+        let left = async { while open.join_next().await.is_some() {} };
+        let _streams_have_no_end = tokio::time::timeout(LAST_WORDS_TIME_MAX, left).await;
+    }
 }
 
 async fn connection(

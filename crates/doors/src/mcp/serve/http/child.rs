@@ -259,7 +259,11 @@ impl Child {
                     let under_way = self.guarding.begin(&asked.owner.principal, &id);
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
                     tokio::spawn(async move {
-                        ending.end(door.guard(*guarded).await);
+                        tokio::select! {
+                            given = door.guard(*guarded) => ending.end(given),
+                            // Some clients wait for ever on a stream that ends without an answer.
+                            () = door.hall.busy.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
+                        }
                         drop((renamed, working, under_way));
                     });
                     return respond::call_soon(stream, &asked.headers).await;
@@ -279,6 +283,7 @@ impl Child {
             tokio::select! {
                 given = this.pass(&door, &id, renamed, whose) => ending.end(Some(given)),
                 () = ending.ended() => {}
+                () = door.hall.busy.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
             }
         });
         respond::call_soon(stream, &asked.headers).await
@@ -386,6 +391,13 @@ fn in_version(params: &str, result: &str) -> String {
         }
         None => result.to_owned(),
     }
+}
+
+/// The last word to whoever waits while semel ends.
+fn unfinished(id: &Id) -> Frame {
+    let words =
+        "semel ended before this call did; what became of it is not known yet. Look first, do not repeat it";
+    Frame::refusal(id, -32603, words, None)
 }
 
 /// What tells one client's requests from another's.
