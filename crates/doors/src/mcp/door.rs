@@ -224,8 +224,9 @@ impl Door {
         let around = Around {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
-            structure_takes_notice: definition
-                .is_some_and(|definition| self.lists_notice(server, definition)),
+            // Most answers have nothing to say beside themselves.
+            structure_takes_notice: (passed.answer.reason.is_some() || !news.is_empty())
+                && definition.is_some_and(|definition| self.lists_notice(server, definition)),
             // Only who is in trouble is told what to look with; most calls are not.
             may_report: server.settings.own_tools
                 && rule.rulings == Rulings::Agent

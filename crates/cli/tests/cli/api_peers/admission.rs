@@ -229,10 +229,16 @@ fn what_is_too_large_or_too_deep_is_refused_before_anything_is_claimed() {
         raw(&stage, "POST /p/plain/rest HTTP/1.1", "X-Case: huge\r\nTransfer-Encoding: chunked\r\n", "");
     line.send(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()));
     assert!(line.answer().is_none_or(|answer| answer.status == 413), "without an announcement");
+    // A text is none that is compressed, whatever it is called.
+    assert_eq!(ask("unpacked", &[("Content-Encoding", "gzip")], "{}"), 400);
     // Compressed, it is not what semel could compare; it is not unpacked either.
-    let packed = ask("packed", &[("Content-Encoding", "gzip")], "\u{1f}\u{8b}");
+    let packed = "X-Case: packed\r\nIdempotency-Key: packed\r\nContent-Type: application/json\r\n\
+                  Content-Encoding: gzip\r\nContent-Length: 2\r\n";
+    let mut line = raw(&stage, "POST /p/plain/rest HTTP/1.1", packed, "");
+    line.send([0x1f, 0x8b]);
+    let packed = line.answer().expect("an answer").status;
     assert!(matches!(packed, 201 | 415), "{packed}");
-    for case in ["deep", "twice", "head", "many", "huge"] {
+    for case in ["deep", "twice", "head", "many", "huge", "unpacked"] {
         assert_eq!(stage.world.of(case).requests, 0, "{case}");
     }
     assert_eq!(stage.home.json(["ledger"])["counts"]["in_flight"], 0);
