@@ -147,9 +147,15 @@ mod tests {
 
     #[test]
     fn a_message_stays_one_line_however_it_was_written() {
-        let mut out = Vec::new();
-        Frame::from(String::from("{\"x\":\r\n{\"method\":\"tools/call\"}\r}")).write_line(&mut out).unwrap();
-        assert_eq!(out, b"{\"x\":  {\"method\":\"tools/call\"} }\n");
+        for size in [0, COPIED_MAX] {
+            let mut out = Vec::new();
+            let long = "y".repeat(size);
+            let hidden = "\r\n{\"method\":\"tools/call\"}\r}";
+            let parts = [format!("{{\"{long}\":"), hidden.to_owned()].map(Bytes::from);
+            Frame::new(parts).write_line(&mut out).unwrap();
+            let line = format!("{{\"{long}\":  {{\"method\":\"tools/call\"}} }}\n");
+            assert_eq!(out, line.as_bytes(), "{size}");
+        }
     }
 
     #[test]

@@ -36,7 +36,8 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
     rule
 }
 
-fn facts<'a>(
+/// What the policy is asked about.
+pub fn facts<'a>(
     action: &'a str,
     arguments: &'a Json,
     server: &Server,

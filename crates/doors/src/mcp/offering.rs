@@ -4,14 +4,15 @@ use super::call::ToolCall;
 use super::decorate::{self, Decoration, Shown, Unreadable};
 use super::door::Door;
 use super::era;
+use super::intent;
 use super::own_tools;
 use super::pins;
 use super::server::Server;
 use super::tools::{Definition, Output, Tools};
 use semel_core::class::Class;
 use semel_core::json::Json;
+use semel_core::policy::Rule;
 use semel_core::policy::rule::Again;
-use semel_core::policy::{ActionFacts, Rule};
 use semel_gate::clock::Clock;
 
 impl Door {
@@ -30,11 +31,7 @@ impl Door {
     pub fn rule_by_name(&self, server: &Server, definition: &Definition) -> Rule {
         let action = server.action(&definition.name);
         let none = Json::object([("args", Json::object::<&str, 0>([]))]);
-        self.hall.policy.rule_for(&ActionFacts {
-            annotations: definition.annotations,
-            trusted: server.settings.trusted,
-            ..ActionFacts::new(&action, &none)
-        })
+        self.hall.policy.rule_for(&intent::facts(&action, &none, server, Some(definition)))
     }
 
     /// Whether the client goes by a schema that has room for a notice: this tool was never shown without one.

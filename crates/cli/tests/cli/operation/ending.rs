@@ -1,6 +1,6 @@
 use crate::home::Home;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
-use crate::serve::stateless::{headers, meta, serving};
+use crate::serve::stateless::{call, serving};
 use crate::serve::upstream::Upstream;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -51,13 +51,8 @@ fn a_server_that_is_told_to_stop_leaves_nothing_claimed() {
 #[test]
 fn whoever_waits_on_a_stream_when_the_grace_is_over_is_told_so() {
     let home = Home::new();
-    let tools = json!([{"name": "create_order", "inputSchema": {"type": "object"}}]);
-    let calls = json!({"create_order": {"until": home.work().join("until")}});
-    let told = json!({"era": "stateless", "pages": [json!({"tools": tools}).to_string()], "calls": calls});
-    let (mut served, _) = serving(&home, &told, "[serve]\ngrace = \"1s\"\n");
-    let params = json!({"name": "create_order", "arguments": {}, "_meta": meta()});
-    let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params});
-    let asked = served.ask("POST", &headers("tools/call", "Mcp-Name: create_order\r\n"), &call.to_string());
+    let (mut served, _) = serving(&home, "create_order", "[serve]\ngrace = \"1s\"\n");
+    let asked = call(&served, "create_order");
     home.wait_until("its stream is open", || asked.is_answered());
     served.tell_to_stop();
     let last = asked.answer();

@@ -135,6 +135,8 @@ fn what_changed_on_the_way_is_listed_anew_before_the_next_call() {
     let stage = Stage::with_tools(&["get_order"]);
     let mut line = stage.open();
     list(&mut line, json!({}));
+    let read = line.call("get_order", json!({}));
+    assert_eq!(read["_meta"].get("dev.semel/receipt"), None, "a read passes: {read}");
     stage.tell(
         json!({"pages": [page(&[r#"{"name":"get_order","annotations":{"readOnlyHint":false}}"#], "")]}),
     );
