@@ -121,16 +121,22 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(passed.with_truth(found))
             }
             Confirmed::Refuted => {
-                let mut found = self.ledger.find(done.key).await?;
-                let number = done.effect().map_or(0, |effect| effect.occurrence.number);
-                if found.effect().is_none_or(|effect| effect.occurrence.number != number)
-                    && let Some(mut known) = self.ledger.occurrence(done.key, number).await?
-                {
-                    known.effect = self.ledger.as_known_since(known.effect).await?;
-                    found.newest = Some(Arc::new(known));
-                }
-                Ok(passed.with_refutation(&found))
+                let refuted = self.refuted(done).await?;
+                Ok(passed.with_refutation(&refuted))
             }
         }
+    }
+
+    /// What was refuted, as it is now. Its record may have gone on to another effect.
+    pub async fn refuted(&self, done: &Found) -> Result<Found, Error> {
+        let mut found = self.ledger.find(done.key).await?;
+        let number = done.effect().map_or(0, |effect| effect.occurrence.number);
+        if found.effect().is_none_or(|effect| effect.occurrence.number != number)
+            && let Some(mut known) = self.ledger.occurrence(done.key, number).await?
+        {
+            known.effect = self.ledger.as_known_since(known.effect).await?;
+            found.newest = Some(Arc::new(known));
+        }
+        Ok(found)
     }
 }

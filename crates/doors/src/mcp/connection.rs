@@ -47,6 +47,8 @@ struct State {
     effects: Vec<EffectId>,
     /// Calls that the client no longer waits for.
     abandoned: Vec<Arc<Waiter>>,
+    /// What was found out about effects after they were answered.
+    learnt: Vec<(EffectId, String)>,
 }
 
 /// Who waits for the answer of one guarded call.
@@ -186,11 +188,23 @@ impl Connection {
         self.lock().done.contains(&key)
     }
 
-    /// What became of calls that the client stopped waiting for; each is told once. An answer of the same tool may be
-    /// that of the very call, so it does not say that the call is still running.
-    pub fn news(&self, answered: &str) -> Vec<String> {
+    /// What was answered here has turned out to be otherwise.
+    pub fn learns(&self, effect: EffectId, words: String) {
         let mut state = self.lock();
-        let mut news = Vec::new();
+        if state.learnt.len() >= NEWS_MAX {
+            state.learnt.remove(0);
+        }
+        state.learnt.push((effect, words));
+    }
+
+    /// What was found out since, and what became of calls that the client stopped waiting for; each is told once. An answer
+    /// of the same tool may be that of the very call, so it does not say that the call is still running; and an answer
+    /// about the very effect says itself what was found out.
+    pub fn news(&self, answered: &str, effect: Option<EffectId>) -> Vec<String> {
+        let mut state = self.lock();
+        let learnt = std::mem::take(&mut state.learnt).into_iter();
+        let mut news: Vec<String> =
+            learnt.filter(|(of, _)| Some(*of) != effect).map(|(_, words)| words).collect();
         for waiter in &state.abandoned {
             let mut wait = waiter.lock();
             match &*wait {
@@ -239,15 +253,30 @@ mod tests {
         assert!(!connection.cancelled(&Id::text("2")));
         assert!(connection.cancelled(&id) && connection.is_abandoned("7"));
         assert_eq!(
-            connection.news("other"),
+            connection.news("other", None),
             ["Your earlier call of charge, which you stopped waiting for, is still running."]
         );
         assert!(!connection.ended(&id, &waiter, || "done.".into()));
         assert_eq!(
-            connection.news("other"),
+            connection.news("other", None),
             ["Your earlier call of charge, which you stopped waiting for: done."]
         );
-        assert!(connection.news("other").is_empty() && connection.is_idle());
+        assert!(connection.news("other", None).is_empty() && connection.is_idle());
+    }
+
+    #[test]
+    fn what_is_found_out_is_told_once_and_not_beside_an_answer_that_says_it() {
+        let connection = connection();
+        let [one, other] = [EffectId(1), EffectId(2)];
+        connection.learns(one, "it did not happen".into());
+        assert_eq!(connection.news("charge", Some(other)), ["it did not happen"]);
+        assert!(connection.news("charge", Some(other)).is_empty());
+        connection.learns(one, "it did not happen".into());
+        assert!(connection.news("charge", Some(one)).is_empty());
+        assert!(connection.news("charge", Some(other)).is_empty());
+        (0..100).for_each(|n| connection.learns(EffectId(n), n.to_string()));
+        let told = connection.news("charge", None);
+        assert_eq!((told.len(), told.last().map(String::as_str)), (NEWS_MAX, Some("99")));
     }
 
     #[test]

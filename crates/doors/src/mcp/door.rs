@@ -218,7 +218,7 @@ impl Door {
         if !connection.ended(&call.id, waiter, || render::became(&passed, live.as_ref())) {
             return None;
         }
-        let news = connection.news(&call.tool);
+        let news = connection.news(&call.tool, passed.answer.effect_id);
         let definition = tools.get(&call.tool);
         let free = Output::Free;
         let around = Around {

@@ -10,7 +10,7 @@ use super::tools::{NOTICE, Output};
 use crate::echoes::TooMany;
 use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
-use semel_core::effect::Evidence;
+use semel_core::effect::{Effect, Evidence};
 use semel_core::identity::REDACTED;
 use semel_core::json::{self, Json};
 use semel_core::wording;
@@ -353,6 +353,12 @@ fn sep_3182(answer: &Answer, call: &ToolCall) -> Option<Frame> {
     };
     let data = json!({"type": kind, "idempotencyKey": key.as_str(), META_RECEIPT: answer});
     Some(Frame::refusal(&call.id, code, &trouble.what_happened, Some(data)))
+}
+
+/// That a call did not happen after all, in words for a model that was told that it did.
+pub fn refuted(tool: &str, effect: &Effect) -> String {
+    let trouble = wording::refuted(effect);
+    format!("Your earlier call of {tool}: {} {}", trouble.what_happened, trouble.next_step)
 }
 
 /// What became of it, in words for a model that stopped waiting.
