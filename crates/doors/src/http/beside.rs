@@ -1,5 +1,6 @@
 //! What a request's headers say beside what it asks for.
 
+use super::headers::all;
 use http::HeaderMap;
 use semel_core::beside::{Beside, Layer, TraceParent};
 
@@ -8,7 +9,7 @@ const RETRY_COUNT: &str = "x-stainless-retry-count";
 const TRACEPARENT: &str = "traceparent";
 
 pub fn beside(headers: &HeaderMap) -> Beside {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let text = |name: &str| all(headers, name).next().and_then(|value| value.to_str().ok());
     let retried =
         text(RETRY_COUNT).and_then(|count| count.parse::<u32>().ok()).is_some_and(|count| count > 0);
     Beside {

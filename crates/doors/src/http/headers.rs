@@ -49,6 +49,11 @@ pub fn remove(headers: &mut HeaderMap, name: &HeaderName) {
     }
 }
 
+/// The values under a name that is mostly not there. It is written in lower case.
+pub fn all<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h HeaderValue> {
+    headers.iter().filter(move |(known, _)| known.as_str() == name).map(|(_, value)| value)
+}
+
 /// Messages have a handful of headers: to look at all of them takes less than to hash a name.
 fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
     headers.keys().any(|known| known == name)

@@ -1,7 +1,7 @@
 //! Which headers go up, which come back, and which of them a replay repeats.
 
 use super::offer::Offer;
-use crate::http::headers::{self, end_to_end};
+use crate::http::headers::{self, all, end_to_end};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use semel_core::policy::upstreams::CREDENTIALS;
@@ -92,7 +92,7 @@ fn remove(headers: &mut HeaderMap, is_meant: impl Fn(&str) -> bool) {
 pub fn kept(headers: &HeaderMap) -> impl Iterator<Item = (&'static str, &HeaderValue)> {
     REPLAYED
         .iter()
-        .flat_map(|name| headers.get_all(*name).iter().map(|value| (*name, value)))
+        .flat_map(|name| all(headers, name).map(|value| (*name, value)))
         .filter(|(_, value)| value.len() <= REPLAYED_BYTES_MAX)
 }
 

@@ -8,6 +8,7 @@ use super::method::{self, NoMethod};
 use super::offer::Offer;
 use super::wishes::Wishes;
 use crate::caller::Caller;
+use crate::http::headers::all;
 use crate::http::server::shown;
 use http::{HeaderMap, Method};
 use semel_core::class::Class;
@@ -176,7 +177,7 @@ pub const ACCOUNTS: [&str; 14] = [
 pub fn authority<'a>(offer: &'a Offer, headers: &HeaderMap, secret: &Secret) -> Cow<'a, str> {
     let mut authority = Cow::Borrowed(offer.authority.as_str());
     for name in ACCOUNTS {
-        for value in headers.get_all(name) {
+        for value in all(headers, name) {
             let text = String::from_utf8_lossy(value.as_bytes());
             // A header holds no line break, so that no value can be taken for another header.
             authority.to_mut().push_str(&format!("\n{name}: {text}"));

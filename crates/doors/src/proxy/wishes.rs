@@ -1,5 +1,6 @@
 //! What a request says to semel itself, in headers that go no further.
 
+use crate::http::headers::all;
 use crate::mcp::call::run_in_baggage;
 use http::HeaderMap;
 use semel_core::ids::{BadName, Reason, Run};
@@ -43,7 +44,7 @@ impl Wishes {
         {
             return Err(BadWish::Unknown(unknown.chars().take(64).collect()));
         }
-        let mut again = headers.get_all(AGAIN).iter();
+        let mut again = all(headers, AGAIN);
         let again = match (again.next(), again.next()) {
             (None, _) => None,
             (Some(reason), None) => {
@@ -54,14 +55,14 @@ impl Wishes {
         };
         // The same for an odd value.
         let mut dry_run = false;
-        for value in headers.get_all(DRY_RUN) {
+        for value in all(headers, DRY_RUN) {
             match value.as_bytes() {
                 b"1" | b"true" => dry_run = true,
                 b"0" | b"false" => {}
                 _ => return Err(BadWish::DryRun),
             }
         }
-        let baggage = headers.get_all(BAGGAGE).iter().filter_map(|value| value.to_str().ok());
+        let baggage = all(headers, BAGGAGE).filter_map(|value| value.to_str().ok());
         let run = baggage.into_iter().find_map(run_in_baggage);
         Ok(Wishes { again, dry_run, baggage: run.and_then(|run| Run::named(&run).ok()) })
     }
