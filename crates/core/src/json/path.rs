@@ -83,6 +83,11 @@ impl Path {
         Ok(Path { steps })
     }
 
+    /// To a member of a root.
+    pub fn to_member(root: &str, name: &str) -> Path {
+        Path { steps: [root, name].map(|name| Step::Member(name.to_owned())).into() }
+    }
+
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }

@@ -397,7 +397,7 @@ pub struct RuleTable {
 pub struct InjectTable {
     /// A header of the request.
     pub header: Option<Spot<String>>,
-    /// An argument of the tool.
+    /// An argument of the tool. What a caller puts there is overwritten, and makes no other effect of it.
     pub arg: Option<Spot<String>>,
     /// A member of a JSON or form body, such as `idempotency_key` or `input.id`.
     pub body: Option<Spot<String>>,

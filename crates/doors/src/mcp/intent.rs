@@ -7,7 +7,7 @@ use crate::caller::Caller;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
-use semel_core::json::Json;
+use semel_core::json::{Json, Path};
 use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
 
@@ -29,6 +29,13 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
         _ => false,
     };
     rule.inject = rule.inject.filter(honoured);
+    if let Some(Inject { into: InjectInto::Arg(name), .. }) = &rule.inject {
+        // It is overwritten on its way, and a model that sees such an argument makes up another value for each call.
+        let overwritten = Path::to_member("args", name);
+        if !rule.sorting.key.contains(&overwritten) {
+            rule.sorting.volatile.push(overwritten);
+        }
+    }
     if call.wants_task {
         // A task is asked for so that it may take its time: its own ttl bounds it, and semel follows it to its end.
         rule.timeout = None;

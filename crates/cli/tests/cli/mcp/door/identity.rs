@@ -116,6 +116,30 @@ fn an_idempotency_key_arrives_upstream_and_stays_the_same_over_attempts_and_rest
     assert_ne!(last["arguments"]["idempotency_key"], *keys[0]);
 }
 
+/// A model fills in what it sees in the schema: another value for each call.
+#[test]
+fn what_a_model_puts_where_the_key_goes_makes_no_other_effect_of_it() {
+    let schema = json!({"type": "object", "properties": {"order": {}, "amount": {}, "idempotency_key": {"type": "string"}}});
+    let page = json!({"tools": [{"name": "create_order", "inputSchema": schema}]}).to_string();
+    for key in ["", "key = [\"args.order\"]\n"] {
+        let rule = format!("class = \"consequential\"\n{key}inject = {{ arg = \"idempotency_key\" }}");
+        let stage = Stage::telling(json!({"pages": [page]})).rule("create_order", &rule);
+        let mut line = stage.open();
+        let mut outcome = |made_up: &str| {
+            let arguments = json!({"order": "1", "amount": 3, "idempotency_key": made_up});
+            receipt(&line.call("create_order", arguments))["outcome"].clone()
+        };
+        assert_eq!(
+            [outcome("one"), outcome("two"), outcome("three")],
+            ["ran", "replayed", "replayed"],
+            "{key}"
+        );
+        assert_eq!(stage.world().len(), 1, "{key}");
+        let sent = stage.heard_calls().pop().expect("it was called")["arguments"]["idempotency_key"].clone();
+        assert!(sent.is_string() && sent != "one", "its own key goes there: {sent}");
+    }
+}
+
 /// Nothing reaches a server that has ended, so nothing of the budget is spent on it.
 #[test]
 fn a_key_is_kept_for_the_server_that_comes_after_one_that_died() {
