@@ -37,7 +37,7 @@ pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: Found, reply: Json
                 && let Some(effect) = found.effect()
             {
                 let words = render::refuted(&guarded.call.tool, effect);
-                guarded.connection.learns(effect.id, words);
+                guarded.news().learns(effect.id, words);
             }
         }
         drop(followed);

@@ -1,6 +1,7 @@
 //! One client: what it has asked for, what it no longer waits for, and what it should still be told.
 
 use super::message::{Id, MESSAGE_BYTES_MAX};
+use super::news::{NEWS_MAX, News};
 use crate::caller::Caller;
 use semel_core::digest::Digest;
 use semel_core::ids::EffectId;
@@ -27,12 +28,13 @@ const DONE_MAX: usize = 10_000;
 /// How many of them are told to a model that asks.
 const TOLD_MAX: usize = 100;
 
-/// News are for a model to read; more than this it would not.
-const NEWS_MAX: usize = 20;
-
 #[derive(Debug)]
 pub struct Connection {
     pub caller: Caller,
+    /// What its model should be told beside answers.
+    pub news: Arc<News>,
+    /// Answers may get lost on their way and calls go on in another connection. On pipes neither can be.
+    pub is_http: bool,
     state: Mutex<State>,
     /// In KiB.
     room: Arc<Semaphore>,
@@ -47,8 +49,6 @@ struct State {
     effects: Vec<EffectId>,
     /// Calls that the client no longer waits for.
     abandoned: Vec<Arc<Waiter>>,
-    /// What was found out about effects after they were answered.
-    learnt: Vec<(EffectId, String)>,
 }
 
 /// Who waits for the answer of one guarded call.
@@ -81,7 +81,12 @@ impl Waiter {
 
 impl Connection {
     pub fn new(caller: Caller) -> Connection {
-        Connection { caller, state: Mutex::default(), room: Arc::new(Semaphore::new(ROOM_KIB)) }
+        let (news, room) = (Arc::default(), Arc::new(Semaphore::new(ROOM_KIB)));
+        Connection { caller, news, is_http: false, state: Mutex::default(), room }
+    }
+
+    pub fn over_http(caller: Caller) -> Connection {
+        Connection { is_http: true, ..Connection::new(caller) }
     }
 
     /// Room for a call of this size, if it needs any. An error: there is none now.
@@ -188,23 +193,11 @@ impl Connection {
         self.lock().done.contains(&key)
     }
 
-    /// What was answered here has turned out to be otherwise.
-    pub fn learns(&self, effect: EffectId, words: String) {
+    /// What became of calls that the client stopped waiting for; each is told once. An answer of the same tool may be
+    /// that of the very call, so it does not say that the call is still running.
+    pub fn became(&self, answered: &str) -> Vec<String> {
         let mut state = self.lock();
-        if state.learnt.len() >= NEWS_MAX {
-            state.learnt.remove(0);
-        }
-        state.learnt.push((effect, words));
-    }
-
-    /// What was found out since, and what became of calls that the client stopped waiting for; each is told once. An answer
-    /// of the same tool may be that of the very call, so it does not say that the call is still running; and an answer
-    /// about the very effect says itself what was found out.
-    pub fn news(&self, answered: &str, effect: Option<EffectId>) -> Vec<String> {
-        let mut state = self.lock();
-        let learnt = std::mem::take(&mut state.learnt).into_iter();
-        let mut news: Vec<String> =
-            learnt.filter(|(of, _)| Some(*of) != effect).map(|(_, words)| words).collect();
+        let mut news = Vec::new();
         for waiter in &state.abandoned {
             let mut wait = waiter.lock();
             match &*wait {
@@ -253,30 +246,15 @@ mod tests {
         assert!(!connection.cancelled(&Id::text("2")));
         assert!(connection.cancelled(&id) && connection.is_abandoned("7"));
         assert_eq!(
-            connection.news("other", None),
+            connection.became("other"),
             ["Your earlier call of charge, which you stopped waiting for, is still running."]
         );
         assert!(!connection.ended(&id, &waiter, || "done.".into()));
         assert_eq!(
-            connection.news("other", None),
+            connection.became("other"),
             ["Your earlier call of charge, which you stopped waiting for: done."]
         );
-        assert!(connection.news("other", None).is_empty() && connection.is_idle());
-    }
-
-    #[test]
-    fn what_is_found_out_is_told_once_and_not_beside_an_answer_that_says_it() {
-        let connection = connection();
-        let [one, other] = [EffectId(1), EffectId(2)];
-        connection.learns(one, "it did not happen".into());
-        assert_eq!(connection.news("charge", Some(other)), ["it did not happen"]);
-        assert!(connection.news("charge", Some(other)).is_empty());
-        connection.learns(one, "it did not happen".into());
-        assert!(connection.news("charge", Some(one)).is_empty());
-        assert!(connection.news("charge", Some(other)).is_empty());
-        (0..100).for_each(|n| connection.learns(EffectId(n), n.to_string()));
-        let told = connection.news("charge", None);
-        assert_eq!((told.len(), told.last().map(String::as_str)), (NEWS_MAX, Some("99")));
+        assert!(connection.became("other").is_empty() && connection.is_idle());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::connection::{Connection, Room, Waiter};
 use super::frame::Frame;
 use super::intent;
 use super::message::{Id, Message};
+use super::news::{Heard, News};
 use super::own_tools;
 use super::pins;
 use super::render::{self, Around, Repeats};
@@ -70,6 +71,17 @@ pub struct Guarded {
     room: Option<Room>,
 }
 
+impl Guarded {
+    /// Where its model is told what comes to light later.
+    pub fn news(&self) -> Arc<News> {
+        let caller = &self.connection.caller;
+        match intent::run(&self.call, caller).filter(|run| run.named && self.connection.is_http) {
+            Some(run) => self.server.news_of_run(&caller.whose(), &run.id),
+            None => Arc::clone(&self.connection.news),
+        }
+    }
+}
+
 /// A response, and what is marked once it has reached its caller.
 #[derive(Debug)]
 pub struct Given {
@@ -79,11 +91,13 @@ pub struct Given {
     pub delivery: Option<Delivery>,
     /// What is told with it beside its own effect.
     pub telling: Option<Telling>,
+    /// To be told of its leaving.
+    pub heard: Option<Heard>,
 }
 
 impl Given {
     pub fn plain(frame: Frame) -> Given {
-        Given { frame, is_success: false, delivery: None, telling: None }
+        Given { frame, is_success: false, delivery: None, telling: None, heard: None }
     }
 
     /// Nobody takes it any more: whoever comes next need not wait for it.
@@ -218,7 +232,13 @@ impl Door {
         if !connection.ended(&call.id, waiter, || render::became(&passed, live.as_ref())) {
             return None;
         }
-        let news = connection.news(&call.tool, passed.answer.effect_id);
+        let (effect, now) = (passed.answer.effect_id, self.hall.clock.elapsed());
+        let mut news = connection.became(&call.tool);
+        news.extend(guarded.news().take(effect, now));
+        let heard = effect.filter(|_| connection.is_http).map(|effect| {
+            let words = render::became(&passed, live.as_ref());
+            guarded.news().gave(effect, &call.tool, words, now)
+        });
         let definition = tools.get(&call.tool);
         let free = Output::Free;
         let around = Around {
@@ -260,7 +280,7 @@ impl Door {
             (_, found) => found,
         };
         let delivery = Delivery::of(&self.hall, found, Some(came + rule.late_after));
-        Some(Given { frame, is_success, delivery, telling: None })
+        Some(Given { frame, is_success, delivery, telling: None, heard })
     }
 
     /// What speaks against a call before the ledger is asked.
@@ -289,8 +309,9 @@ impl Door {
     async fn passes(self: &Arc<Self>, guarded: &Arc<Guarded>) -> Ended {
         loop {
             let (tell, handle) = oneshot::channel();
-            let pass =
-                errands::beside(Arc::clone(self).pass_once(Arc::clone(guarded), tell), &Handle::current());
+            let left_behind = Arc::new(AtomicBool::new(false));
+            let pass = Arc::clone(self).pass_once(Arc::clone(guarded), tell, Arc::clone(&left_behind));
+            let pass = errands::beside(pass, &Handle::current());
             let patience = async {
                 match guarded.rule.timeout {
                     Some(timeout) => self.hall.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
@@ -310,12 +331,18 @@ impl Door {
                     return ended;
                 }
                 Ok(handle) = handle => return Ended::with_handle(handle, &guarded.rule),
-                () = patience => {}
+                () = patience => left_behind.store(true, Ordering::Relaxed),
             }
         }
     }
 
-    async fn pass_once(self: Arc<Self>, guarded: Arc<Guarded>, handle: oneshot::Sender<Message>) -> Ended {
+    /// `left_behind`: its caller has looked again meanwhile.
+    async fn pass_once(
+        self: Arc<Self>,
+        guarded: Arc<Guarded>,
+        handle: oneshot::Sender<Message>,
+        left_behind: Arc<AtomicBool>,
+    ) -> Ended {
         let _working = self.hall.busy.begin();
         let Guarded { call, rule, server, connection, .. } = &*guarded;
         let alone = |trouble| Ended { passed: trouble_alone(rule, trouble), live: None };
@@ -360,6 +387,12 @@ impl Door {
                 if let Some(done) = gate.unconfirmed(rule, &mut passed) {
                     let reply = confirm::reply(&passed, live.as_ref());
                     confirm::follow(&self, &guarded, done, reply);
+                }
+                if let (Some(effect), true) = (passed.answer.effect_id, left_behind.load(Ordering::Relaxed)) {
+                    let became = render::became(&passed, live.as_ref());
+                    let words =
+                        format!("Your earlier call of {}, which had no answer in time: {became}", call.tool);
+                    guarded.news().learns(effect, words);
                 }
                 Ended { passed, live }
             }

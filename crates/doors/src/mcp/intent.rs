@@ -6,6 +6,7 @@ use super::tools::Definition;
 use crate::caller::Caller;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
+use semel_core::ids::Run;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
 use semel_core::json::{Json, Path};
 use semel_core::policy::rule::{Inject, InjectInto};
@@ -57,6 +58,16 @@ pub fn facts<'a>(
     }
 }
 
+/// The run that a call belongs to, strongest first.
+pub fn run<'a>(call: &'a ToolCall, caller: &'a Caller) -> Option<&'a Run> {
+    let runs = &call.runs;
+    (caller.run.as_ref())
+        .or(runs.named.as_ref())
+        .or(caller.surrounding_run.as_ref())
+        .or(runs.baggage.as_ref())
+        .or(runs.thread.as_ref())
+}
+
 pub fn intent(
     call: &ToolCall,
     rule: &Rule,
@@ -64,12 +75,7 @@ pub fn intent(
     caller: &Caller,
     secret: &Secret,
 ) -> Result<Intent, KeyMissing> {
-    let runs = &call.runs;
-    let run = (caller.run.as_ref())
-        .or(runs.named.as_ref())
-        .or(caller.surrounding_run.as_ref())
-        .or(runs.baggage.as_ref())
-        .or(runs.thread.as_ref());
+    let run = run(call, caller);
     let ask = Ask {
         tenant: &caller.tenant,
         principal: &caller.principal,

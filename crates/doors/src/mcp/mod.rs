@@ -18,6 +18,7 @@ pub mod lines;
 pub mod link;
 pub mod members;
 pub mod message;
+pub mod news;
 mod offering;
 pub mod outbox;
 pub mod own_tools;

@@ -34,7 +34,18 @@ fn headers(method: &str, name: &str) -> String {
 
 /// A call of the tool, which waits.
 pub fn call(served: &Served, tool: &str) -> Asked {
-    let params = json!({"name": tool, "arguments": {}, "_meta": meta()});
+    call_with(served, tool, json!({}), meta())
+}
+
+/// The same in a run of this name.
+pub fn call_in_run(served: &Served, tool: &str, arguments: Value, run: &str) -> Asked {
+    let mut meta = meta();
+    meta["dev.semel/run-id"] = run.into();
+    call_with(served, tool, arguments, meta)
+}
+
+fn call_with(served: &Served, tool: &str, arguments: Value, meta: Value) -> Asked {
+    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
     let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params});
     served.ask("POST", &headers("tools/call", &format!("Mcp-Name: {tool}\r\n")), &call.to_string())
 }

@@ -165,7 +165,7 @@ impl Child {
                     Hello::Session { .. } => match self.sessions.find(&asked.owner) {
                         // A header names the run of one request, so such a request stands alone.
                         Some(_) if asked.caller.run.is_some() => {
-                            let connection = Arc::new(Connection::new(asked.caller.clone()));
+                            let connection = Arc::new(Connection::over_http(asked.caller.clone()));
                             self.request(asked, id, message, connection).await
                         }
                         Some(connection) => self.request(asked, id, message, connection).await,
@@ -176,7 +176,7 @@ impl Child {
                             let frame = Frame::refusal(&id, validate::HEADER_MISMATCH, &mismatch, None);
                             return respond::document(StatusCode::BAD_REQUEST, &frame);
                         }
-                        let connection = Arc::new(Connection::new(asked.caller.clone()));
+                        let connection = Arc::new(Connection::over_http(asked.caller.clone()));
                         self.request(asked, id, message, connection).await
                     }
                 }

@@ -17,13 +17,13 @@ impl Connections {
     pub fn of(&self, owner: &Owner, caller: Caller) -> Arc<Connection> {
         // A header names the run of one request, so such a request stands alone too.
         if owner.session.is_none() || caller.run.is_some() {
-            return Arc::new(Connection::new(caller));
+            return Arc::new(Connection::over_http(caller));
         }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.contains_key(owner) && all.len() >= SESSIONS_MAX {
             all.retain(|_, connection| !connection.is_idle());
         }
-        let connection = all.entry(owner.clone()).or_insert_with(|| Arc::new(Connection::new(caller)));
+        let connection = all.entry(owner.clone()).or_insert_with(|| Arc::new(Connection::over_http(caller)));
         Arc::clone(connection)
     }
 

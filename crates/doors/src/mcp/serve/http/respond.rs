@@ -11,6 +11,7 @@ use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
 use crate::mcp::link::remote::{Answered, Form};
 use crate::mcp::message::NotAMessage;
+use crate::mcp::news::Heard;
 use crate::mcp::tasks::Telling;
 use axum::body::Body;
 use axum::response::Response;
@@ -154,12 +155,18 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
 struct Parting {
     delivery: Option<Delivery>,
     telling: Option<Telling>,
+    heard: Option<Heard>,
 }
 
 impl Parting {
     fn of(given: &Given) -> impl FnOnce() + Send + use<> {
-        let mut parting = Parting { delivery: given.delivery.clone(), telling: given.telling.clone() };
+        let mut parting = Parting {
+            delivery: given.delivery.clone(),
+            telling: given.telling.clone(),
+            heard: given.heard.clone(),
+        };
         move || {
+            parting.heard.iter().for_each(Heard::is_so);
             parting.delivery.take().into_iter().for_each(Delivery::mark);
             parting.telling.take().into_iter().for_each(Telling::has_left);
         }

@@ -1,0 +1,71 @@
+//! A client that goes away in the middle of a call: its model learns with a later one what became of it.
+
+use super::served::{Answer, Asked, Served};
+use super::stateless::{call_in_run, serving};
+use crate::home::Home;
+use crate::mcp::peers::script;
+use serde_json::{Value, json};
+
+const MISSED: &str = "Your earlier call of create_order, whose answer may not have reached you: it was done";
+
+/// Goes away while its call is with the server, and calls on until it is told of it.
+fn goes_away_and_comes_back(home: &Home, call: impl Fn(u64) -> Asked) {
+    let asked = call(0);
+    home.wait_until("it is with the server", || home.work().join("world").exists());
+    home.wait_until("its stream is open", || asked.is_answered());
+    drop(asked);
+    home.file("until", "");
+    home.wait_until("it is settled", || {
+        home.json(["ledger", "list"])["items"][0]["state"].as_str() == Some("applied")
+    });
+    let id = home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().expect("an effect").to_owned();
+    let mut others = 1..;
+    let mut told: Option<Answer> = None;
+    home.wait_until("it is told", || {
+        let answer = call(others.next().expect("numbers do not end")).answer();
+        let tells = answer.body.contains(MISSED);
+        told = tells.then_some(answer);
+        tells
+    });
+    let told = told.expect("it was told");
+    assert!(told.body.contains(&id), "{told:?}");
+    let next = call(others.next().expect("numbers do not end")).answer();
+    assert!(!next.body.contains(MISSED), "once is enough: {next:?}");
+    assert_eq!(call(0).answer().outcome(), "replayed");
+}
+
+#[test]
+fn in_a_session_it_is_told_with_the_next_call_of_the_session() {
+    let home = Home::new();
+    let tools = json!([{"name": "create_order", "inputSchema": {"type": "object"}}]);
+    let calls = json!({"create_order": {"until": home.work().join("until")}});
+    let told = json!({"pages": [json!({"tools": tools}).to_string()], "calls": calls});
+    home.file("told.json", &told.to_string());
+    let command = json!(["python3", "-S", script("told.py")]);
+    let (world, heard) = (home.work().join("world"), home.work().join("heard"));
+    let env = format!("{{ SEMEL_WORLD = {world:?}, SEMEL_HEARD = {heard:?} }}");
+    let served = Served::start(&home, &format!("[mcp.bank]\ncommand = {command}\nenv = {env}\n"));
+    let accepts = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    let greeted = served.ask("POST", accepts, &hello.to_string()).answer();
+    let session = greeted.head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id"));
+    let headers =
+        format!("{accepts}{}\r\n", session.unwrap_or_else(|| panic!("no session: {greeted:?}")).trim());
+    goes_away_and_comes_back(&home, |order| {
+        let params: Value = json!({"name": "create_order", "arguments": {"order": order}});
+        let call = json!({"jsonrpc": "2.0", "id": order + 1, "method": "tools/call", "params": params});
+        served.ask("POST", &headers, &call.to_string())
+    });
+}
+
+#[test]
+fn without_a_session_it_is_told_with_the_next_call_of_the_run() {
+    let home = Home::new();
+    let (served, _) = serving(&home, "create_order", "");
+    goes_away_and_comes_back(&home, |order| {
+        call_in_run(&served, "create_order", json!({"order": order}), "nightly")
+    });
+    let other = call_in_run(&served, "create_order", json!({"order": "x"}), "another").answer();
+    assert!(!other.body.contains(MISSED), "{other:?}");
+}

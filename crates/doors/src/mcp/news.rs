@@ -1,0 +1,166 @@
+//! What a model should still be told: what was found out after it had its answer, and answers that it may never have had.
+
+use semel_core::ids::EffectId;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// News are for a model to read; more than this it would not.
+pub const NEWS_MAX: usize = 20;
+
+/// Runs that are remembered apart from connections. One that is forgotten only loses its news.
+const RUNS_MAX: usize = 1_000;
+
+/// An answer that has not left so long after it was there has nobody to leave to. Before that others overtake it.
+const LEAVING_TAKES: Duration = Duration::from_secs(2);
+
+/// Whether an answer has left for whoever asked.
+#[derive(Debug, Clone, Default)]
+pub struct Heard(Arc<AtomicBool>);
+
+impl Heard {
+    pub fn is_so(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What one model should still be told, each thing once.
+#[derive(Debug, Default)]
+pub struct News(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    learnt: Vec<(EffectId, String)>,
+    given: Vec<Unheard>,
+}
+
+/// An answer of which nobody knows yet whether it has arrived.
+#[derive(Debug)]
+struct Unheard {
+    effect: EffectId,
+    tool: String,
+    /// What it said, for whoever has not heard it.
+    words: String,
+    heard: Heard,
+    /// On the monotonic clock.
+    at: Duration,
+}
+
+impl News {
+    /// Something has turned out otherwise than it was answered.
+    pub fn learns(&self, effect: EffectId, words: String) {
+        let mut state = self.lock();
+        if state.learnt.len() >= NEWS_MAX {
+            state.learnt.remove(0);
+        }
+        state.learnt.push((effect, words));
+    }
+
+    /// An answer about this effect is on its way.
+    pub fn gave(&self, effect: EffectId, tool: &str, words: String, now: Duration) -> Heard {
+        let heard = Heard::default();
+        let mut state = self.lock();
+        state.given.retain(|given| !given.heard.get());
+        // The oldest were told, or will never be asked for.
+        if state.given.len() >= NEWS_MAX {
+            state.given.remove(0);
+        }
+        let tool = tool.to_owned();
+        state.given.push(Unheard { effect, tool, words, heard: heard.clone(), at: now });
+        heard
+    }
+
+    /// All that is told with an answer about this effect. What the answer itself says is not told beside it.
+    pub fn take(&self, answered: Option<EffectId>, now: Duration) -> Vec<String> {
+        let mut state = self.lock();
+        let learnt = std::mem::take(&mut state.learnt).into_iter();
+        let mut news: Vec<String> =
+            learnt.filter(|(effect, _)| Some(*effect) != answered).map(|(_, words)| words).collect();
+        state.given.retain(|given| {
+            let missed = now.saturating_sub(given.at) > LEAVING_TAKES;
+            if given.heard.get() || Some(given.effect) == answered {
+                return false;
+            }
+            if missed {
+                news.push(format!(
+                    "Your earlier call of {}, whose answer may not have reached you: {}",
+                    given.tool, given.words
+                ));
+            }
+            !missed
+        });
+        news
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The news of runs that somebody has named: they go on from connection to connection.
+#[derive(Debug, Default)]
+pub struct NewsOfRuns(Mutex<HashMap<(String, String), Arc<News>>>);
+
+impl NewsOfRuns {
+    pub fn of(&self, whose: &str, run: &str) -> Arc<News> {
+        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (whose.to_owned(), run.to_owned());
+        if runs.len() >= RUNS_MAX && !runs.contains_key(&name) {
+            runs.clear();
+        }
+        Arc::clone(runs.entry(name).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(10);
+    const LATER: Duration = Duration::from_secs(13);
+
+    #[test]
+    fn what_is_found_out_is_told_once_and_not_beside_an_answer_that_says_it() {
+        let news = News::default();
+        let [one, other] = [EffectId(1), EffectId(2)];
+        news.learns(one, "it did not happen".into());
+        assert_eq!(news.take(Some(other), NOW), ["it did not happen"]);
+        assert!(news.take(Some(other), NOW).is_empty());
+        news.learns(one, "it did not happen".into());
+        assert!(news.take(Some(one), NOW).is_empty() && news.take(Some(other), NOW).is_empty());
+        (0..100).for_each(|n| news.learns(EffectId(n), n.to_string()));
+        let told = news.take(None, NOW);
+        assert_eq!((told.len(), told.last().map(String::as_str)), (NEWS_MAX, Some("99")));
+    }
+
+    #[test]
+    fn an_answer_that_nobody_heard_is_told_once_it_cannot_be_on_its_way_any_more() {
+        let news = News::default();
+        let give = |n: u128| news.gave(EffectId(n), "charge", format!("it was done ({n})."), NOW);
+        let (heard, _unheard, _asked_again) = (give(1), give(2), give(3));
+        heard.is_so();
+        assert!(news.take(None, NOW).is_empty(), "it may be on its way");
+        assert_eq!(
+            news.take(Some(EffectId(3)), LATER),
+            ["Your earlier call of charge, whose answer may not have reached you: it was done (2)."]
+        );
+        assert!(news.take(None, LATER).is_empty());
+    }
+
+    #[test]
+    fn a_run_has_its_own_news_and_those_of_many_do_not_pile_up() {
+        let runs = NewsOfRuns::default();
+        runs.of("ann", "1").learns(EffectId(1), "it did not happen".into());
+        assert!(
+            runs.of("ann", "2").take(None, NOW).is_empty() && runs.of("bob", "1").take(None, NOW).is_empty()
+        );
+        assert_eq!(runs.of("ann", "1").take(None, NOW).len(), 1);
+        (0..5_000).for_each(|n| drop(runs.of("ann", &n.to_string())));
+        assert!(runs.0.lock().unwrap().len() <= RUNS_MAX);
+    }
+}
