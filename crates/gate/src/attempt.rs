@@ -88,8 +88,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let alias = match call.intent.alias {
             None => None,
             Some(alias) => match self.ledger.alias(alias).await? {
-                (_, Some(key)) if key == found.key => None,
-                (seen, key) if key.is_none() || key == call.left => Some((alias, seen)),
+                (_, Some(known)) if known.key == found.key => None,
+                (seen, known) if known.as_ref().is_none_or(|known| Some(known.key) == call.left) => {
+                    Some((alias, seen))
+                }
                 // Since this call looked, its key has come to stand for another effect.
                 _ => return Ok(None),
             },

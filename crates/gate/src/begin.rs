@@ -123,6 +123,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 return Ok(Begun::Run(Box::new(Taken { possible_repeat, ..taken })));
             }
             if let Some(passed) = passed {
+                self.remember_answered(&call, &passed.answer).await?;
                 self.tell_answered(&call, &passed.answer, came);
                 return Ok(Begun::Answered(Box::new(passed)));
             }
@@ -134,7 +135,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// The claim that this very wish has got before.
     async fn taken_before(&self, intent: &Intent, rule: &Rule, nonce: Nonce) -> Result<Option<Taken>, Error> {
         let aliased = match intent.alias {
-            Some(alias) => self.ledger.alias(alias).await?.1,
+            Some(alias) => self.ledger.alias(alias).await?.1.map(|known| known.key),
             None => None,
         };
         let found = self.ledger.find(aliased.unwrap_or(intent.key)).await?;

@@ -22,6 +22,7 @@ use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::Found;
+use semel_ledger::cells::Alias;
 use semel_ledger::claim::How;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -164,6 +165,16 @@ impl<'a, U> Call<'a, U> {
     }
 }
 
+/// Where a call leads to.
+pub(crate) struct Led {
+    /// Its record.
+    pub(crate) key: Digest,
+    /// Another that its caller's own key leads to, and that has nothing to do with it.
+    pub(crate) left: Option<Digest>,
+    /// The effect of its record that its caller's own key was answered by.
+    pub(crate) answered_by: Option<u32>,
+}
+
 /// What this call has sent and cannot say the fate of, and the effect that it was sent for.
 pub(crate) struct Own {
     pub(crate) effect: Effect,
@@ -213,7 +224,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     async fn come_to_rest<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Passed, Error> {
         for _ in 0..ROUNDS_MAX {
             match (self.round(call).await, &call.own) {
-                (Ok(Some(passed)), _) => return Ok(passed),
+                (Ok(Some(passed)), _) => {
+                    self.remember_answered(call, &passed.answer).await?;
+                    return Ok(passed);
+                }
                 (Ok(None), _) => {}
                 // Once something was sent, the ledger's trouble must not be told as "nothing was sent".
                 (Err(Error::Ledger(error)), Some(Own { effect, sent })) => {
@@ -261,7 +275,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let first = call.sight == Sight::NotYet;
         call.sight = Sight::Looked;
         let (fence, fenced) = self.fence(call.intent).await?;
-        (call.key, call.left) = self.led(call.intent).await?;
+        let led = self.led(call.intent).await?;
+        (call.key, call.left) = (led.key, led.left);
         let found = self.ledger.observe(call.key, now).await?;
         if first {
             self.guess.learn(&found);
@@ -276,7 +291,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if let (Some(refusal), false) = (key_of_another(call.intent, &found), fenced) {
             return Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)));
         }
-        match decide(found.effect(), call.intent, call.rule, &situation) {
+        let answered = answered_before(&found, led.answered_by, call.intent, &situation);
+        match answered.unwrap_or_else(|| decide(found.effect(), call.intent, call.rule, &situation)) {
             Decision::Pass => {
                 Box::pin(self.pass_through(call.intent, call.rule, call.upstream)).await.map(Some)
             }
@@ -331,10 +347,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     return Ok(None);
                 }
                 call.reissued = replay == Replay::Reissue;
-                if let Some(alias) = call.intent.alias {
-                    // A key that was answered for one intent cannot come with another.
-                    self.ledger.remember_alias(alias, found.key).await?;
-                }
                 let found = match (replay, &call.intent.again) {
                     // Its retry must get the same, also once this one was delivered.
                     (Replay::Undelivered, Some(reason)) => {
@@ -400,17 +412,36 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// The record of a call, and another that its caller's own key leads to and that has nothing to do with it. The key is
-    /// asked anew each time: of two calls that bring one key to two intents, the faster has it. Where nothing happened
-    /// under the key so far, it may stand for something else, which has a record of its own.
-    pub(crate) async fn led(&self, intent: &Intent) -> Result<(Digest, Option<Digest>), Error> {
-        let own = intent.key;
-        let Some(alias) = intent.alias else { return Ok((own, None)) };
-        let Some(led) = self.ledger.alias(alias).await?.1.filter(|led| *led != own) else {
-            return Ok((own, None));
+    /// Where a call leads to. The key is asked anew each time: of two calls that bring one key to two intents, the faster
+    /// has it. Where nothing happened under the key so far, it may stand for something else, which has a record of its own.
+    pub(crate) async fn led(&self, intent: &Intent) -> Result<Led, Error> {
+        let nowhere_else = Led { key: intent.key, left: None, answered_by: None };
+        let Some(alias) = intent.alias else { return Ok(nowhere_else) };
+        let Some(Alias { key, answered_by }) = self.ledger.alias(alias).await?.1 else {
+            return Ok(nowhere_else);
         };
-        let free = is_free(&self.ledger.find(led).await?, intent);
-        Ok(if free { (own, Some(led)) } else { (led, None) })
+        if key != intent.key && is_free(&self.ledger.find(key).await?, intent) {
+            return Ok(Led { left: Some(key), ..nowhere_else });
+        }
+        Ok(Led { key, left: None, answered_by })
+    }
+
+    /// A caller's own key that was answered by an effect stands for that effect from then on, as the key does that it was
+    /// made for: it is the same call after the window too, and cannot come with another intent.
+    pub(crate) async fn remember_answered<U>(
+        &self,
+        call: &Call<'_, U>,
+        answer: &Answer,
+    ) -> Result<(), Error> {
+        let (Some(alias), Some(known), true) = (call.intent.alias, &call.seen, answer.ok) else {
+            return Ok(());
+        };
+        let effect = &known.effect;
+        let is_its_own = effect.calls().any(|id| Some(id) == call.intent.call_id.as_deref());
+        if answer.effect_id == Some(effect.id) && answer.outcome != OutcomeWord::Ran && !is_its_own {
+            self.ledger.remember_alias(alias, call.key, effect.occurrence.number).await?;
+        }
+        Ok(())
     }
 
     /// Whether a call is taken for new without a look. Not where more than its record has to be looked at, and not where
@@ -581,4 +612,26 @@ pub async fn unrecorded<U: Upstream>(rule: &Rule, upstream: &mut U) -> Passed {
             Passed::passed_through(sent, rule)
         }
     }
+}
+
+/// What becomes of a call whose own key was answered by an effect that was made for somebody else: the same again, unless
+/// it came to nothing since.
+pub(crate) fn answered_before(
+    found: &Found,
+    answered_by: Option<u32>,
+    intent: &Intent,
+    situation: &Situation,
+) -> Option<Decision> {
+    let (effect, number) = (found.effect()?, answered_by?);
+    if situation.fenced || intent.again.is_some() {
+        return None;
+    }
+    if number < effect.occurrence.number {
+        return Some(Decision::ReplayEarlier(number, Replay::Reissue));
+    }
+    let delivered = matches!(effect.state, State::Applied(_)) && effect.delivered_at.is_some();
+    delivered.then(|| match effect.marks.fingerprint == intent.marks.fingerprint {
+        true => Decision::Replay(Replay::Reissue),
+        false => Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) }),
+    })
 }

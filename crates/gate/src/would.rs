@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::look::may_have_lookalikes;
-use crate::pass::key_of_another;
+use crate::pass::{answered_before, key_of_another};
 use crate::seen::Times;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
@@ -27,7 +27,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(run_key) => self.ledger.fence(run_key).await?.2.is_some_and(|fence| fence.cancelled),
             None => false,
         };
-        let found = self.ledger.find(self.led(intent).await?.0).await?;
+        let led = self.led(intent).await?;
+        let found = self.ledger.find(led.key).await?;
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let holder_died = match found.effect().and_then(|effect| effect.open_attempt()) {
             Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
@@ -36,7 +37,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let situation = Situation { now, fenced, forgotten_before, has_sent: false };
         let decision = match key_of_another(intent, &found) {
             Some(refusal) => Decision::Refuse(refusal),
-            None => decide(found.effect(), intent, rule, &situation),
+            None => answered_before(&found, led.answered_by, intent, &situation)
+                .unwrap_or_else(|| decide(found.effect(), intent, rule, &situation)),
         };
         let in_the_way = match decision {
             Decision::Claim(_) => self.in_the_way(intent, rule, found.key, now).await?,
@@ -131,7 +133,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Answers a dry run. It sends no effect and writes nothing.
     pub async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Answer, Error> {
         let would = self.would(intent, rule).await?;
-        let found = self.ledger.find(self.led(intent).await?.0).await?;
+        let found = self.ledger.find(self.led(intent).await?.key).await?;
         let word = match (&rule.effect, would.would) {
             (_, Would::Replay | Would::Refuse | Would::Hold | Would::Wait) => EffectWord::Noop,
             (Some(EffectWording::Word(word)), _) => *word,

@@ -19,6 +19,42 @@ pub struct TurnHolder {
     pub attempt: AttemptNo,
 }
 
+/// Where a caller's own key leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredAlias", into = "StoredAlias")]
+pub struct Alias {
+    /// The record of the intent that it came with.
+    pub key: Digest,
+    /// The effect that answered it, if that was made for somebody else.
+    pub answered_by: Option<u32>,
+}
+
+/// The first form was the record's key alone.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredAlias {
+    Record(Digest),
+    Effect { key: Digest, answered_by: u32 },
+}
+
+impl From<StoredAlias> for Alias {
+    fn from(stored: StoredAlias) -> Alias {
+        match stored {
+            StoredAlias::Record(key) => Alias { key, answered_by: None },
+            StoredAlias::Effect { key, answered_by } => Alias { key, answered_by: Some(answered_by) },
+        }
+    }
+}
+
+impl From<Alias> for StoredAlias {
+    fn from(Alias { key, answered_by }: Alias) -> StoredAlias {
+        match answered_by {
+            None => StoredAlias::Record(key),
+            Some(answered_by) => StoredAlias::Effect { key, answered_by },
+        }
+    }
+}
+
 /// Whether a run may still start anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fence {

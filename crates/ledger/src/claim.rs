@@ -1,6 +1,6 @@
 //! Claim and settle: the right to make one attempt, and its answer.
 
-use crate::cells::{QUARANTINE, Turn, TurnHolder};
+use crate::cells::{Alias, QUARANTINE, Turn, TurnHolder};
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
 use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, undetermined};
@@ -184,7 +184,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             puts.push(cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
         if let Some((alias, seen)) = wanted.alias {
-            puts.push(cell(alias, seen, &key));
+            puts.push(cell(alias, seen, &Alias { key, answered_by: None }));
         }
         // Two runs may well ask a model the same thing at once.
         let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);
@@ -443,14 +443,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(if busy { Err((revision, Box::new(found))) } else { Ok(FreeTurn { key, revision }) })
     }
 
-    /// Lets a caller's own key point to an intent, unless it points somewhere already.
-    pub async fn remember_alias(&self, alias: Digest, key: Digest) -> Result<(), Error> {
-        if self.alias(alias).await?.1.is_some() {
+    /// Lets a caller's own key point to the effect that answers it, unless it points to one already or to another intent.
+    pub async fn remember_alias(&self, alias: Digest, key: Digest, answered_by: u32) -> Result<(), Error> {
+        let (seen, known) = self.alias(alias).await?;
+        if known.is_some_and(|known| known.key != key || known.answered_by.is_some()) {
             return Ok(());
         }
+        let answered_by = Some(answered_by);
         let commit = Commit {
             nonce: nonce(&self.entropy),
-            puts: vec![cell(alias, Revision::ABSENT, &key)],
+            puts: vec![cell(alias, seen, &Alias { key, answered_by })],
             require: Require::default(),
             journal: Vec::new(),
             durability: Durability::Lazy,
@@ -459,7 +461,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Where a caller's own key points to, if it has been seen with another intent.
-    pub async fn alias(&self, alias: Digest) -> Result<(Revision, Option<Digest>), Error> {
+    pub async fn alias(&self, alias: Digest) -> Result<(Revision, Option<Alias>), Error> {
         self.cell(alias).await
     }
 

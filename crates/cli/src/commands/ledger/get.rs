@@ -15,6 +15,7 @@ use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::proxy::reply::Kept;
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::cells::Alias;
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -80,8 +81,18 @@ fn by_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result
     if let Some(known) = found.newest {
         return Ok(Some((named, known.effect.clone())));
     }
-    if let Some(joined) = block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))?.1 {
-        return Ok(block_on(ledger.find(joined))?.newest.map(|known| (joined, known.effect.clone())));
+    if let Some(Alias { key, answered_by }) =
+        block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))?.1
+    {
+        let newest = block_on(ledger.find(key))?.newest.map(|known| known.effect.clone());
+        let is_it = |effect: &Effect| answered_by.is_none_or(|number| number == effect.occurrence.number);
+        return Ok(match (newest.filter(is_it), answered_by) {
+            (Some(effect), _) => Some((key, effect)),
+            (None, Some(number)) => {
+                block_on(ledger.occurrence(key, number))?.map(|known| (key, known.effect))
+            }
+            (None, None) => None,
+        });
     }
     // Whose it was and where it went are in its key, and only its caller knows them.
     let mut newest = None;

@@ -252,13 +252,49 @@ fn a_key_that_joins_is_the_same_request_after_the_window_too() {
     let stage = Stage::with(rule);
     let first = stage.charge("k-1", r#"{"order":1}"#);
     assert_eq!(became(&first).1, "ran");
-    stage.home.wait_until("its window is over", || became(&stage.charge("k-2", r#"{"order":1}"#)).1 == "ran");
+    let answered = stage.charge("answered", r#"{"order":1}"#);
+    assert_eq!((became(&answered).1.as_str(), &answered.body), ("replayed", &first.body));
+    let mut others = 0..;
+    stage.home.wait_until("its window is over", || {
+        let other = format!("other-{:?}", others.next());
+        became(&stage.charge(&other, r#"{"order":1}"#)).1 == "ran"
+    });
     assert_eq!(stage.api.effects(), 2, "another key after the window is another order");
-    for (key, expected) in [("k-1", &first.body), ("k-1", &first.body)] {
+    // The key that it was made for, and the one that it answered.
+    for key in ["k-1", "answered", "k-1", "answered"] {
         let again = stage.charge(key, r#"{"order":1}"#);
-        assert_eq!((became(&again).1.as_str(), &again.body), ("replayed", expected), "{key}");
+        assert_eq!((became(&again).1.as_str(), &again.body), ("replayed", &first.body), "{key}");
+        assert_eq!(stage.charge(key, r#"{"order":9}"#).status, 422, "{key} stands for that order");
     }
     assert_eq!(stage.api.effects(), 2);
+}
+
+/// Before the record has gone on: nothing but its own key tells that this one was answered.
+#[test]
+fn a_key_that_was_answered_by_the_newest_effect_does_not_make_another_after_the_window() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.order\"]\n\
+                caller_key = \"joins\"\nwindow = \"1s\"\n";
+    let stage = Stage::with(rule);
+    stage.api.next(Act::Hold);
+    let first = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k-1\r\n"), r#"{"order":1}"#);
+    stage.api.has_heard(1);
+    let joins = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k-2\r\n"), r#"{"order":1}"#);
+    stage.api.release();
+    let (first, joined) = (first.answer(), joins.answer());
+    assert!(["joined", "replayed"].contains(&became(&joined).1.as_str()), "{joined:?}");
+    assert_eq!(joined.body, first.body);
+    assert_eq!(stage.charge("k-2", r#"{"order":2}"#).status, 422, "it stands for what it joined");
+    // A younger order, whose window ends later.
+    let mut others = 0..;
+    stage.charge("younger", r#"{"order":7}"#);
+    stage.home.wait_until("the window is over", || {
+        let other = format!("other-{:?}", others.next());
+        became(&stage.charge(&other, r#"{"order":7}"#)).1 == "ran"
+    });
+    let effects = stage.api.effects();
+    let again = stage.charge("k-2", r#"{"order":1}"#);
+    assert_eq!((became(&again).1.as_str(), &again.body), ("replayed", &first.body));
+    assert_eq!(stage.api.effects(), effects);
 }
 
 #[test]
