@@ -3,6 +3,7 @@
 use super::begin::word_of;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use crate::hall::Hall;
+use crate::secret_parts::SecretParts;
 use semel_core::effect::Effect;
 use semel_core::identity::redact;
 use semel_core::json::Json;
@@ -50,7 +51,11 @@ impl Upstream for Client<'_> {
                     Reply::Value(value) => value,
                     Reply::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
                 });
-                self.found = found.map(|reply| redact(&reply, &[]));
+                self.found = found.map(|reply| {
+                    let mut clean = redact(&reply, &[]);
+                    SecretParts::of(self.rule).out_of(&mut clean);
+                    clean
+                });
                 let reply = self.found.as_ref().map(|reply| reply.canonical().into_bytes());
                 ProbeAnswer::Yes { reply, word: Some(word_of(self.rule)) }
             }

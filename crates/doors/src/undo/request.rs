@@ -2,11 +2,12 @@
 
 use crate::ask::http::{address, content, request};
 use crate::ask::origins::Origin;
-use crate::ask::{ANSWER_BYTES_MAX, Asker, Reply as Found, TAKES_MAX, Told};
+use crate::ask::{ANSWER_BYTES_MAX, Asker, Matter, Reply as Found, TAKES_MAX, Told};
 use crate::command::render::said;
 use crate::http::body::{self, Unreadable};
 use crate::http::client::{Client, Failed, Prepared};
 use crate::http::target::Target;
+use crate::secret_parts::SecretParts;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use semel_core::answer::EffectWord;
@@ -18,7 +19,7 @@ use semel_core::policy::Policy;
 use semel_core::policy::rule::{EffectWording, Failure, Form, InjectInto, Probe, Rule};
 use semel_core::policy::upstreams::KEY_HEADER;
 use semel_core::undo::UndoBody;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -101,6 +102,23 @@ impl<'a> RequestUpstream<'a> {
         let line = format!("HTTP {}", status.as_u16());
         match status {
             status if status.is_success() => {
+                // Some APIs answer 200 to everything, and refuse in the body.
+                match (self.rule.refuses(|| body.clone()), self.rule.failure) {
+                    (Ok(false), _) => {}
+                    (Ok(true), Failure::Table) => {
+                        let why = NotAppliedWhy::Refused(format!("{line}, which refuses it"));
+                        return Outcome::NotApplied { why, reply };
+                    }
+                    (Ok(true), Failure::InDoubt) => {
+                        let why = format!("it answered {line} and refuses, which its rule takes for a doubt");
+                        return Outcome::InDoubt { why, sender_gone: true };
+                    }
+                    (Err(error), _) => {
+                        let why =
+                            format!("it answered {line}, and nobody can say whether it refuses: {error}");
+                        return Outcome::InDoubt { why, sender_gone: true };
+                    }
+                }
                 let queued = said(body.canonical().as_bytes()).only_accepted;
                 let accepted = status == StatusCode::ACCEPTED || queued;
                 let evidence = if accepted { Evidence::Accepted } else { Evidence::Reported };
@@ -111,6 +129,14 @@ impl<'a> RequestUpstream<'a> {
             }
             _ => Outcome::InDoubt { why: format!("it answered {line}"), sender_gone: true },
         }
+    }
+
+    /// What the ledger keeps of an answer.
+    fn recorded(&self, status: Option<StatusCode>, body: &Json) -> Vec<u8> {
+        let status = status.map(|status| status.as_u16());
+        let mut body = redact(body, &[]);
+        SecretParts::of(self.rule).out_of(&mut body);
+        json!({"status": status, "body": body.to_value()}).to_string().into_bytes()
     }
 
     fn word(&self, status: StatusCode, reply: &Json) -> EffectWord {
@@ -158,7 +184,7 @@ impl Upstream for RequestUpstream<'_> {
                 let outcome = self.outcome(status, &read);
                 let body = read.as_ref().map_or(Value::Null, Json::to_value);
                 let data = json!({"status": status.as_u16(), "body": body});
-                let kept = read.as_ref().ok().map(|body| recorded(Some(status), body));
+                let kept = read.as_ref().ok().map(|body| self.recorded(Some(status), body));
                 self.heard = read.ok();
                 return Sent { outcome, reply: kept, data };
             }
@@ -184,7 +210,7 @@ impl Upstream for RequestUpstream<'_> {
                     Found::Value(value) => value,
                     Found::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
                 });
-                ProbeAnswer::Yes { reply: found.map(|value| recorded(None, &value)), word: None }
+                ProbeAnswer::Yes { reply: found.map(|value| self.recorded(None, &value)), word: None }
             }
         }
     }
@@ -193,13 +219,14 @@ impl Upstream for RequestUpstream<'_> {
         false
     }
 
-    fn let_go(&mut self) {}
-}
+    fn seen(&self) -> Option<Seen> {
+        let Matter { action, arguments, effect, lent, .. } = self.asker.matter;
+        let reply = Some(self.heard.as_ref()?);
+        let matter = Matter { action, arguments, effect, reply, lent };
+        Some(Seen { places: matter.places(), cwd: "/".into() })
+    }
 
-/// What the ledger keeps of an answer.
-fn recorded(status: Option<StatusCode>, body: &Json) -> Vec<u8> {
-    let status = status.map(|status| status.as_u16());
-    json!({"status": status, "body": redact(body, &[]).to_value()}).to_string().into_bytes()
+    fn let_go(&mut self) {}
 }
 
 /// The action as rules name it: with the service's name where the address is a configured API's.

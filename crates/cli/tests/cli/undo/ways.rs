@@ -59,6 +59,47 @@ fn a_body_is_json_or_a_form() {
     }
 }
 
+/// Slack answers 200 to everything.
+#[test]
+fn an_answer_that_refuses_in_its_body_takes_nothing_back() {
+    let api = Api::start();
+    let rule = "[[rule]]\nmatch = \"http:POST **\"\nclass = \"consequential\"\nrefused = \"!reply.ok\"\n";
+    let till = till(&api, "http = \"POST API/delete\"\nbody = { ts = \"{reply.id}\" }", rule);
+    let charge = till.charged("7");
+    api.tell("POST /delete", [Says::json(200, r#"{"ok": false, "error": "message_not_found"}"#)]);
+    let refused = till.undo(&charge);
+    assert_eq!((refused.code, &refused.json()["code"]), (Some(1), &"upstream_refused".into()), "{refused:?}");
+    assert!(till.show(&charge)["undone"].is_null());
+    api.tell("POST /delete", [Says::json(200, r#"{"no": "word of it"}"#)]);
+    let unclear = till.undo(&charge);
+    assert_eq!(unclear.json()["code"], "in_doubt", "{unclear:?}");
+    let id = id(&unclear.json());
+    till.home.semel(["ledger", "resolve", &id, "--not-applied", "--reason", "looked"]);
+    api.tell("POST /delete", [Says::json(200, r#"{"ok": true}"#)]);
+    assert_eq!(till.undo(&charge).json()["ok"], true);
+    assert!(!till.show(&charge)["undone"].is_null());
+}
+
+#[test]
+fn what_its_rule_calls_secret_in_an_answer_is_not_written() {
+    let api = Api::start();
+    let rule = "[[rule]]\nmatch = \"http:POST **\"\nsecret = [\"reply.pin\"]\n\
+                [rule.undo]\nhttp = \"POST API/again\"\nbody = { id = \"{reply.id}\" }\n";
+    let till = till(&api, "http = \"POST API/refunds\"", &rule.replace("API", &api.url()));
+    api.tell("POST /refunds", [Says::json(201, r#"{"id": "re_1", "pin": "canary-4711"}"#)]);
+    let undone = till.undo(&till.charged("7"));
+    assert_eq!(undone.json()["ok"], true, "{undone:?}");
+    for file in till.home.state_files() {
+        let bytes = std::fs::read(&file).unwrap_or_default();
+        assert!(!bytes.windows(11).any(|part| part == b"canary-4711"), "{}", file.display());
+    }
+    // What it answered can be taken back in turn.
+    api.tell("POST /again", [Says::json(201, "{}")]);
+    let again = till.undo(&id(&undone.json()));
+    assert_eq!(again.json()["ok"], true, "{again:?}");
+    assert_eq!(api.heard()[1].body, r#"{"id":"re_1"}"#);
+}
+
 #[test]
 fn an_answer_means_the_same_as_for_every_other_effect() {
     let api = Api::start();
