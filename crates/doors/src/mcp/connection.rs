@@ -1,26 +1,13 @@
 //! One client: what it has asked for, what it no longer waits for, and what it should still be told.
 
-use super::message::{Id, MESSAGE_BYTES_MAX};
+use super::limits::{Limits, Place};
+use super::message::Id;
 use super::news::{NEWS_MAX, News};
 use crate::caller::Caller;
 use semel_core::digest::Digest;
 use semel_core::ids::EffectId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
-
-/// Guarded calls of one client at once. More is a storm.
-pub const CALLS_MAX: usize = 2_000;
-
-/// What is held of one client's large calls: as much as the largest message takes, so that each finds room once others
-/// have ended.
-const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
-
-/// Smaller calls need no room: no large one stands in their way.
-const LARGE_BYTES: usize = 1 << 20;
-
-/// A large call is kept until it has its answer, and this with it.
-pub type Room = OwnedSemaphorePermit;
 
 /// Intents whose repeats on this connection keep the longer window. A client that did more loses the oldest.
 const DONE_MAX: usize = 10_000;
@@ -35,20 +22,25 @@ pub struct Connection {
     pub news: Arc<News>,
     /// Answers may get lost on their way and calls go on in another connection. On pipes neither can be.
     pub is_http: bool,
+    pub limits: Arc<Limits>,
     state: Mutex<State>,
-    /// In KiB.
-    room: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    calls: HashMap<Id, Vec<Arc<Waiter>>>,
-    count: usize,
+    calls: HashMap<Id, Vec<Call>>,
     done: HashSet<Digest>,
     /// The newest effects that were answered here, in order.
     effects: Vec<EffectId>,
     /// Calls that the client no longer waits for.
     abandoned: Vec<Arc<Waiter>>,
+}
+
+/// A guarded call that is under way.
+#[derive(Debug)]
+struct Call {
+    waiter: Arc<Waiter>,
+    _place: Place,
 }
 
 /// Who waits for the answer of one guarded call.
@@ -81,43 +73,30 @@ impl Waiter {
 
 impl Connection {
     pub fn new(caller: Caller) -> Connection {
-        let (news, room) = (Arc::default(), Arc::new(Semaphore::new(ROOM_KIB)));
-        Connection { caller, news, is_http: false, state: Mutex::default(), room }
+        Connection { is_http: false, ..Connection::within(caller, Arc::default()) }
     }
 
-    pub fn over_http(caller: Caller) -> Connection {
-        Connection { is_http: true, ..Connection::new(caller) }
-    }
-
-    /// Room for a call of this size, if it needs any. An error: there is none now.
-    pub fn room_for(&self, bytes: usize) -> Result<Option<Room>, TryAcquireError> {
-        if bytes <= LARGE_BYTES {
-            return Ok(None);
-        }
-        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        Arc::clone(&self.room).try_acquire_many_owned(kib).map(Some)
+    /// One of several over HTTP that have these limits together.
+    pub fn within(caller: Caller, limits: Arc<Limits>) -> Connection {
+        Connection { caller, news: Arc::default(), is_http: true, limits, state: Mutex::default() }
     }
 
     /// A guarded call begins. `None`: too many at once.
     pub fn begins(&self, id: &Id, tool: &str, progress_token: Option<String>) -> Option<Arc<Waiter>> {
-        let mut state = self.lock();
-        if state.count >= CALLS_MAX {
-            return None;
-        }
-        state.count += 1;
+        let place = self.limits.call().ok()?;
         let waiter =
             Arc::new(Waiter { tool: tool.to_owned(), progress_token, state: Mutex::new(Wait::Waiting) });
-        state.calls.entry(id.clone()).or_default().push(Arc::clone(&waiter));
+        let call = Call { waiter: Arc::clone(&waiter), _place: place };
+        self.lock().calls.entry(id.clone()).or_default().push(call);
         Some(waiter)
     }
 
     /// It has ended, in these words. Whether anybody still waits for its answer.
     pub fn ended(&self, id: &Id, waiter: &Arc<Waiter>, words: impl FnOnce() -> String) -> bool {
         let mut state = self.lock();
-        state.count -= 1;
-        if let Some(waiters) = state.calls.get_mut(id) {
-            waiters.retain(|other| !Arc::ptr_eq(other, waiter));
-            if waiters.is_empty() {
+        if let Some(calls) = state.calls.get_mut(id) {
+            calls.retain(|call| !Arc::ptr_eq(&call.waiter, waiter));
+            if calls.is_empty() {
                 state.calls.remove(id);
             }
         }
@@ -134,7 +113,8 @@ impl Connection {
     /// The client cancels a request. `false`: it is none of the guarded ones.
     pub fn cancelled(&self, id: &Id) -> bool {
         let mut state = self.lock();
-        let Some(waiters) = state.calls.get(id).cloned() else { return false };
+        let Some(calls) = state.calls.get(id) else { return false };
+        let waiters: Vec<_> = calls.iter().map(|call| Arc::clone(&call.waiter)).collect();
         for waiter in waiters {
             let mut wait = waiter.lock();
             if *wait == Wait::Waiting {
@@ -157,11 +137,11 @@ impl Connection {
         let state = self.lock();
         let given_up = state.abandoned.iter().any(|waiter| is(waiter, Wait::GivenUp));
         // Some clients use one token for all their calls, and somebody may wait again.
-        given_up && !state.calls.values().flatten().any(|waiter| is(waiter, Wait::Waiting))
+        given_up && !state.calls.values().flatten().any(|call| is(&call.waiter, Wait::Waiting))
     }
 
     pub fn is_idle(&self) -> bool {
-        self.lock().count == 0
+        self.lock().calls.is_empty()
     }
 
     /// Remembers that this intent was answered here.

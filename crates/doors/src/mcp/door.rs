@@ -3,9 +3,10 @@
 use super::call::{BadCall, ToolCall};
 use super::classify;
 use super::confirm;
-use super::connection::{Connection, Room, Waiter};
+use super::connection::{Connection, Waiter};
 use super::frame::Frame;
 use super::intent;
+use super::limits::Room;
 use super::message::{Id, Message};
 use super::news::{Heard, News};
 use super::own_tools;
@@ -152,7 +153,7 @@ impl Door {
         if !only_reads && rule.class == Class::Read && passes() {
             return pass();
         }
-        let Ok(room) = connection.room_for(message.bytes.len()) else {
+        let Ok(room) = connection.limits.room_for(message.bytes.len()) else {
             return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
         };
         let Some(waiter) = connection.begins(id, &call.tool, call.progress_token.clone()) else {

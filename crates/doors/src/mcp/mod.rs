@@ -14,6 +14,7 @@ pub mod era;
 pub mod frame;
 pub mod inlet;
 pub mod intent;
+pub mod limits;
 pub mod lines;
 pub mod link;
 pub mod members;

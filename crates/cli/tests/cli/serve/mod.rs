@@ -8,6 +8,7 @@ pub mod upstream;
 mod cancels;
 mod front;
 mod guarded;
+mod limits;
 mod news;
 mod passing;
 mod stdio;

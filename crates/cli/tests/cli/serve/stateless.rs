@@ -18,11 +18,23 @@ pub fn serving(home: &Home, tool: &str, policy: &str) -> (Served, PathBuf) {
     (Served::start(home, &format!("[mcp.bank]\ncommand = {command}\nenv = {env}\n{policy}")), heard)
 }
 
-fn meta() -> Value {
+pub fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     })
+}
+
+/// A request of this era, with what `params` says beside its `_meta`.
+pub fn ask(served: &Served, id: u64, method: &str, mut params: Value) -> Asked {
+    let name = params["name"].as_str().map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
+    let mut whole = meta();
+    if let Some(more) = params["_meta"].as_object() {
+        more.iter().for_each(|(name, value)| whole[name] = value.clone());
+    }
+    params["_meta"] = whole;
+    let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    served.ask("POST", &headers(method, &name), &message.to_string())
 }
 
 fn headers(method: &str, name: &str) -> String {
@@ -34,20 +46,16 @@ fn headers(method: &str, name: &str) -> String {
 
 /// A call of the tool, which waits.
 pub fn call(served: &Served, tool: &str) -> Asked {
-    call_with(served, tool, json!({}), meta())
+    call_with(served, tool, json!({}), json!({}))
 }
 
 /// The same in a run of this name.
 pub fn call_in_run(served: &Served, tool: &str, arguments: Value, run: &str) -> Asked {
-    let mut meta = meta();
-    meta["dev.semel/run-id"] = run.into();
-    call_with(served, tool, arguments, meta)
+    call_with(served, tool, arguments, json!({"dev.semel/run-id": run}))
 }
 
 fn call_with(served: &Served, tool: &str, arguments: Value, meta: Value) -> Asked {
-    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
-    let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params});
-    served.ask("POST", &headers("tools/call", &format!("Mcp-Name: {tool}\r\n")), &call.to_string())
+    ask(served, 5, "tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}))
 }
 
 /// The word that nobody waits for it any more.

@@ -14,6 +14,7 @@ use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Given, Route};
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
+use crate::mcp::limits::Limits;
 use crate::mcp::link::child::ChildOutput;
 use crate::mcp::link::remote::SESSION;
 use crate::mcp::link::{Exchanged, Outgoing};
@@ -67,6 +68,8 @@ enum Hello {
 struct Asked<'a> {
     door: &'a Arc<Door>,
     caller: Caller,
+    /// Of all requests of this caller that stand alone.
+    limits: Arc<Limits>,
     owner: Owner,
     headers: HeaderMap,
 }
@@ -128,12 +131,13 @@ impl Child {
         self: &Arc<Self>,
         door: &Arc<Door>,
         caller: Caller,
+        limits: Arc<Limits>,
         parts: Parts,
         message: Option<Message>,
     ) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let owner = Owner { principal: caller.whose(), session };
-        let asked = Asked { door, caller, owner, headers: parts.headers };
+        let asked = Asked { door, caller, limits, owner, headers: parts.headers };
         match (parts.method, message) {
             (Method::POST, Some(message)) => self.post(asked, message).await,
             (Method::GET, _) => self.listen(&asked),
@@ -164,9 +168,10 @@ impl Child {
                     }
                     Hello::Session { .. } => match self.sessions.find(&asked.owner) {
                         // A header names the run of one request, so such a request stands alone.
-                        Some(_) if asked.caller.run.is_some() => {
-                            let connection = Arc::new(Connection::over_http(asked.caller.clone()));
-                            self.request(asked, id, message, connection).await
+                        Some(connection) if asked.caller.run.is_some() => {
+                            let limits = Arc::clone(&connection.limits);
+                            let connection = Connection::within(asked.caller.clone(), limits);
+                            self.request(asked, id, message, Arc::new(connection)).await
                         }
                         Some(connection) => self.request(asked, id, message, connection).await,
                         None => no_session(&asked.owner),
@@ -176,8 +181,8 @@ impl Child {
                             let frame = Frame::refusal(&id, validate::HEADER_MISMATCH, &mismatch, None);
                             return respond::document(StatusCode::BAD_REQUEST, &frame);
                         }
-                        let connection = Arc::new(Connection::over_http(asked.caller.clone()));
-                        self.request(asked, id, message, connection).await
+                        let connection = Connection::within(asked.caller.clone(), Arc::clone(&asked.limits));
+                        self.request(asked, id, message, Arc::new(connection)).await
                     }
                 }
             }

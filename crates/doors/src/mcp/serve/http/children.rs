@@ -1,5 +1,6 @@
 //! One server on standard input and output, spoken to in both eras of the protocol.
 
+use super::allowances::Allowances;
 use super::child::Child;
 use super::incoming::Incoming;
 use crate::caller::Caller;
@@ -19,11 +20,12 @@ pub struct Children {
     session: Arc<Child>,
     stateless: Arc<Child>,
     incoming: Incoming,
+    allowances: Allowances,
 }
 
 impl Children {
     pub fn new(session: Arc<Child>, stateless: Arc<Child>) -> Children {
-        Children { session, stateless, incoming: Incoming::default() }
+        Children { session, stateless, incoming: Incoming::default(), allowances: Allowances::default() }
     }
 
     /// Introduces semel to both, and ends the one that does not speak its era. `Err`: neither does.
@@ -70,7 +72,8 @@ impl Children {
             true => other,
             false => wanted,
         };
-        child.answer(door, caller, parts, message).await
+        let limits = self.allowances.of(&caller, &parts);
+        child.answer(door, caller, limits, parts, message).await
     }
 }
 

@@ -3,6 +3,7 @@
 use super::resumable::Owner;
 use crate::caller::Caller;
 use crate::mcp::connection::Connection;
+use crate::mcp::limits::Limits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,18 +14,26 @@ const SESSIONS_MAX: usize = 10_000;
 pub struct Connections(Mutex<HashMap<Owner, Arc<Connection>>>);
 
 impl Connections {
-    /// The client's own. Without a session every request stands alone.
-    pub fn of(&self, owner: &Owner, caller: Caller) -> Arc<Connection> {
-        // A header names the run of one request, so such a request stands alone too.
-        if owner.session.is_none() || caller.run.is_some() {
-            return Arc::new(Connection::over_http(caller));
+    /// The client's own. Without a session every request stands alone, within these limits.
+    pub fn of(&self, owner: &Owner, caller: Caller, limits: Arc<Limits>) -> Arc<Connection> {
+        if owner.session.is_none() {
+            return Arc::new(Connection::within(caller, limits));
         }
+        let session = self.session(owner, &caller, limits);
+        // A header names the run of one request, so such a request stands alone too.
+        match caller.run {
+            None => session,
+            Some(_) => Arc::new(Connection::within(caller, Arc::clone(&session.limits))),
+        }
+    }
+
+    fn session(&self, owner: &Owner, caller: &Caller, limits: Arc<Limits>) -> Arc<Connection> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.contains_key(owner) && all.len() >= SESSIONS_MAX {
             all.retain(|_, connection| !connection.is_idle());
         }
-        let connection = all.entry(owner.clone()).or_insert_with(|| Arc::new(Connection::over_http(caller)));
-        Arc::clone(connection)
+        let begun = || Arc::new(Connection::within(Caller { run: None, ..caller.clone() }, limits));
+        Arc::clone(all.entry(owner.clone()).or_insert_with(begun))
     }
 
     pub fn known(&self, owner: &Owner) -> Option<Arc<Connection>> {

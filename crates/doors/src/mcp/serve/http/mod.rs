@@ -1,5 +1,6 @@
 //! Clients over Streamable HTTP: every configured server at `/mcp/NAME`.
 
+mod allowances;
 mod child;
 mod children;
 mod connections;

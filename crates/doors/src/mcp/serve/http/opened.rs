@@ -31,6 +31,11 @@ impl Opened {
         opened_by.is_none_or(|principal| *principal == owner.principal)
     }
 
+    /// Whether the server was seen to give this session to this client.
+    pub fn is_of(&self, owner: &Owner) -> bool {
+        owner.session.as_ref().is_some_and(|session| self.lock().contains_key(session)) && self.may_use(owner)
+    }
+
     pub fn closed(&self, owner: &Owner) {
         owner.session.as_ref().map(|session| self.lock().remove(session));
     }
@@ -53,6 +58,7 @@ mod tests {
         let opened = Opened::default();
         opened.by(&who("ann", None), "s-1");
         assert!(opened.may_use(&who("ann", Some("s-1"))) && !opened.may_use(&who("bob", Some("s-1"))));
+        assert!(opened.is_of(&who("ann", Some("s-1"))) && !opened.is_of(&who("ann", Some("s-2"))));
         assert!(opened.may_use(&who("bob", None)) && opened.may_use(&who("bob", Some("s-2"))));
         opened.closed(&who("ann", Some("s-1")));
         assert!(opened.may_use(&who("bob", Some("s-1"))));

@@ -1,5 +1,6 @@
 //! A remote server, offered on: everything passes as it came but guarded calls, and listings say what is guarded.
 
+use super::allowances::Allowances;
 use super::connections::Connections;
 use super::guarding::Guarding;
 use super::incoming::Incoming as Messages;
@@ -18,6 +19,7 @@ use crate::mcp::connection::Connection;
 use crate::mcp::door::{Door, Route};
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
+use crate::mcp::limits::Limits;
 use crate::mcp::link::Link;
 use crate::mcp::link::remote::{LAST_EVENT_ID, RemoteLink, SESSION, is_stream, request};
 use crate::mcp::members::Members;
@@ -46,6 +48,7 @@ pub struct Remote {
     /// What the operator sends along; it wins over what clients send.
     headers: HeaderMap,
     connections: Connections,
+    allowances: Allowances,
     opened: Opened,
     resumable: Arc<Resumable>,
     incoming: Messages,
@@ -56,6 +59,7 @@ pub struct Remote {
 struct Asked<'a> {
     door: &'a Arc<Door>,
     caller: Caller,
+    limits: Arc<Limits>,
     owner: Owner,
     method: Method,
     /// For the server.
@@ -78,6 +82,7 @@ impl Remote {
             client,
             headers,
             connections: Connections::default(),
+            allowances: Allowances::default(),
             opened: Opened::default(),
             resumable: Arc::default(),
             incoming: Messages::default(),
@@ -91,9 +96,14 @@ impl Remote {
         if !self.opened.may_use(&owner) {
             return problem(StatusCode::NOT_FOUND, "there is no such session");
         }
+        // A session that the server did not give is a word that anybody can make up for each request.
+        let limits = match self.opened.is_of(&owner) {
+            true => Arc::default(),
+            false => self.allowances.of(&caller, &parts),
+        };
         let authority = self.authority(&parts.headers, door.hall.secret());
         let headers = self.upstream_headers(parts.headers);
-        let asked = Asked { door, caller, owner, method: parts.method, headers, authority };
+        let asked = Asked { door, caller, limits, owner, method: parts.method, headers, authority };
         match asked.method {
             Method::POST => match self.incoming.read(&asked.owner.principal, &asked.headers, body).await {
                 Ok(message) => self.post(asked, message).await,
@@ -242,12 +252,12 @@ impl Remote {
     }
 
     async fn call(&self, asked: Asked<'_>, id: Id, message: Message) -> Response {
-        let Asked { door, caller, owner, .. } = &asked;
+        let Asked { door, caller, limits, owner, .. } = &asked;
         let stream = Arc::new(CallStream::default());
         let server = self.server_for(&asked, Some(Arc::clone(&stream)));
         let params = message.params.clone().unwrap_or_default();
         let tools = server.tools(&era::meta_of(text(&params))).await;
-        let connection: Arc<Connection> = self.connections.of(owner, caller.clone());
+        let connection: Arc<Connection> = self.connections.of(owner, caller.clone(), Arc::clone(limits));
         match door.route(&id, &message, &server, &connection, &tools) {
             Route::Pass => self.forward(&asked, message.bytes).await,
             Route::Answer(frame) => respond::document(StatusCode::OK, &frame),

@@ -38,7 +38,8 @@ impl Sessions {
             quietest.and_then(|owner| state.by_owner.remove(&owner));
         }
         state.moment += 1;
-        let session = Session { connection: Arc::new(Connection::over_http(caller)), used: state.moment };
+        let session =
+            Session { connection: Arc::new(Connection::within(caller, Arc::default())), used: state.moment };
         state.by_owner.insert(owner, session);
         id
     }

@@ -1,0 +1,72 @@
+//! What one client may have under way, also where it has no session to be known by.
+
+use super::served::{Answer, Asked, SESSION, Served};
+use super::stateless::{ask, serving};
+use super::upstream::Upstream;
+use crate::home::Home;
+use serde_json::{Value, json};
+
+/// So much that four calls of it find room, and no fifth.
+const LARGE: usize = 30 << 20;
+
+fn call(tool: &str, order: u64, large: &str) -> Value {
+    json!({"name": tool, "arguments": {"order": order, "waits": true}, "_meta": {"x": large}})
+}
+
+fn is_refused(answer: &Answer) -> bool {
+    answer.body.contains("too much is under way at once; nothing was sent")
+}
+
+/// Each of them goes away once its call is with the server, and what it left behind is still there.
+fn leave_four(home: &Home, effects: impl Fn() -> usize, call: impl Fn(u64) -> Asked) {
+    for order in 0..4 {
+        let _asked = call(order);
+        home.wait_until("it is with the server", || effects() == order as usize + 1);
+    }
+}
+
+#[test]
+fn calls_without_a_session_have_room_together_before_a_server_on_pipes() {
+    let home = Home::new();
+    let (served, _) = serving(&home, "create_order", "");
+    let effects = || std::fs::read_to_string(home.work().join("world")).unwrap_or_default().lines().count();
+    let large = "x".repeat(LARGE);
+    let calling = |order, large: &str| ask(&served, order, "tools/call", call("create_order", order, large));
+    leave_four(&home, effects, |order| calling(order, &large));
+    let refused = calling(4, &large).answer();
+    assert!(is_refused(&refused) && effects() == 4, "{refused:?}");
+    let small = calling(5, "");
+    home.wait_until("nobody's large call stands in its way", || effects() == 5);
+    home.file("until", "");
+    assert_eq!(small.answer().outcome(), "ran");
+    home.wait_until("there is room again", || !is_refused(&calling(6, &large).answer()));
+    assert_eq!(effects(), 6);
+}
+
+#[test]
+fn calls_without_a_session_have_room_together_before_a_remote_server() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let served = Served::before(&home, &upstream.url());
+    let large = "x".repeat(LARGE);
+    let without = |order, large: &str| ask(&served, order, "tools/call", call("charge", order, large));
+    leave_four(&home, || upstream.effects(), |order| without(order, &large));
+    let in_session = |order: u64, session: &str, more: &str| {
+        let message = json!({"jsonrpc": "2.0", "id": order, "method": "tools/call", "params": call("charge", order, &large)});
+        served.ask("POST", &format!("{session}{more}"), &message.to_string())
+    };
+    for refused in [
+        without(4, &large),
+        in_session(5, "", "Semel-Run-Id: r-1\r\n"),
+        in_session(6, "Mcp-Session-Id: made-up\r\n", ""),
+    ] {
+        let refused = refused.answer();
+        assert!(is_refused(&refused) && upstream.effects() == 4, "{refused:?}");
+    }
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+    served.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
+    let begun = in_session(7, SESSION, "");
+    home.wait_until("a session has room of its own", || upstream.effects() == 5);
+    upstream.release();
+    assert_eq!(begun.answer().outcome(), "ran");
+}

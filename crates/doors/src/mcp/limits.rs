@@ -1,0 +1,57 @@
+//! What one client may have under way at one server. More is a storm, or a server that never answers.
+
+use super::message::MESSAGE_BYTES_MAX;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Guarded calls at once.
+pub const CALLS_MAX: usize = 2_000;
+
+/// What is held of large calls: as much as the largest message takes, so that each finds room once others have ended.
+const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
+
+/// Smaller calls need no room: no large one stands in their way.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// One call among those that may be under way, until it is dropped.
+pub type Place = OwnedSemaphorePermit;
+
+/// A large call is kept until it has its answer, and this with it.
+pub type Room = OwnedSemaphorePermit;
+
+/// There is none left now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
+
+/// Several connections may share one: of a client without a session every request has a connection of its own.
+#[derive(Debug)]
+pub struct Limits {
+    calls: Arc<Semaphore>,
+    /// In KiB.
+    room: Arc<Semaphore>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let of = |count| Arc::new(Semaphore::new(count));
+        Limits { calls: of(CALLS_MAX), room: of(ROOM_KIB) }
+    }
+}
+
+impl Limits {
+    pub fn call(&self) -> Result<Place, Full> {
+        take(&self.calls, 1)
+    }
+
+    /// Room for a call of this size, if it needs any.
+    pub fn room_for(&self, bytes: usize) -> Result<Option<Room>, Full> {
+        if bytes <= LARGE_BYTES {
+            return Ok(None);
+        }
+        take(&self.room, u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)).map(Some)
+    }
+}
+
+fn take(of: &Arc<Semaphore>, count: u32) -> Result<OwnedSemaphorePermit, Full> {
+    Arc::clone(of).try_acquire_many_owned(count).map_err(|_| Full)
+}
