@@ -6,6 +6,7 @@ pub mod stateless;
 pub mod upstream;
 
 mod cancels;
+mod eras;
 mod front;
 mod guarded;
 mod limits;

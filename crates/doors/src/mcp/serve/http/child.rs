@@ -323,6 +323,11 @@ impl Child {
             }
         }
         let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
+        if let ("server/discover", false) = (method.as_str(), failed)
+            && let Some(result) = door.hello(&self.server, &method, body)
+        {
+            return Given::plain(Frame::result(id, Frame::from(result)));
+        }
         if let ("tasks/list", false) = (method.as_str(), failed) {
             let own = |task: &str| self.server.tasks().is_of(&whose, task);
             let result = tasks::listing_of(body, own).unwrap_or_else(|| r#"{"tasks":[]}"#.to_owned());
