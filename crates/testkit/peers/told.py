@@ -7,8 +7,10 @@ It plays by `told.json` in its working directory, which it reads anew for each r
     era       "session" (initialize alone, the default), "stateless" (server/discover alone) or "dual"
     versions  what server/discover says is supported
     tools     its capabilities.tools
+    capabilities  what else it says that it can do
     pages     the listing: one text for each page, written as the result as it is
     listed    the listing is not given until this file is there
+    silent    methods that are never answered
     methods   method: a text that answers it, written as the result as it is
     calls     tool: what a call does, with these members, all of them optional
         raw         a text, written as the result as it is; <made> is the id of the effect, <calls> their count so far
@@ -165,7 +167,7 @@ def listing(message: dict, plays: dict) -> None:
 
 def hello(message: dict, plays: dict) -> None:
     era, method = plays.get("era", "session"), message["method"]
-    capabilities = {"tools": plays.get("tools", {"listChanged": True})}
+    capabilities = {"tools": plays.get("tools", {"listChanged": True}), **plays.get("capabilities", {})}
     about = {"name": "told", "version": "1"}
     if method == "initialize" and era != "stateless":
         version = message["params"]["protocolVersion"]
@@ -185,6 +187,8 @@ def request(message: dict) -> None:
             said = file.read()
         os.remove("say")
         say(said.rstrip(b"\n"))
+    if method in plays.get("silent", []):
+        return
     if method in plays.get("methods", {}):
         respond(message, "result", plays["methods"][method])
     elif method in ("initialize", "server/discover"):

@@ -7,13 +7,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Guarded calls at once.
 pub const CALLS_MAX: usize = 2_000;
 
+/// Requests that pass as they came and wait for their answers.
+const PASSED_MAX: usize = 2_000;
+
+/// Streams that listen to what a server says of its own accord. Each may hold some of that for a slow reader.
+const LISTENING_MAX: usize = 1_000;
+
 /// What is held of large calls: as much as the largest message takes, so that each finds room once others have ended.
 const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
 
 /// Smaller calls need no room: no large one stands in their way.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// One call among those that may be under way, until it is dropped.
+/// One request among those that may be under way, until it is dropped.
 pub type Place = OwnedSemaphorePermit;
 
 /// A large call is kept until it has its answer, and this with it.
@@ -27,6 +33,8 @@ pub struct Full;
 #[derive(Debug)]
 pub struct Limits {
     calls: Arc<Semaphore>,
+    passed: Arc<Semaphore>,
+    listening: Arc<Semaphore>,
     /// In KiB.
     room: Arc<Semaphore>,
 }
@@ -34,13 +42,26 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let of = |count| Arc::new(Semaphore::new(count));
-        Limits { calls: of(CALLS_MAX), room: of(ROOM_KIB) }
+        Limits {
+            calls: of(CALLS_MAX),
+            passed: of(PASSED_MAX),
+            listening: of(LISTENING_MAX),
+            room: of(ROOM_KIB),
+        }
     }
 }
 
 impl Limits {
     pub fn call(&self) -> Result<Place, Full> {
         take(&self.calls, 1)
+    }
+
+    pub fn passing(&self) -> Result<Place, Full> {
+        take(&self.passed, 1)
+    }
+
+    pub fn listening(&self) -> Result<Place, Full> {
+        take(&self.listening, 1)
     }
 
     /// Room for a call of this size, if it needs any.
@@ -54,4 +75,20 @@ impl Limits {
 
 fn take(of: &Arc<Semaphore>, count: u32) -> Result<OwnedSemaphorePermit, Full> {
     Arc::clone(of).try_acquire_many_owned(count).map_err(|_| Full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_request_has_a_limit_of_its_own() {
+        let limits = Limits::default();
+        let listening: Vec<_> = std::iter::from_fn(|| limits.listening().ok()).collect();
+        let passing: Vec<_> = std::iter::from_fn(|| limits.passing().ok()).collect();
+        assert_eq!((listening.len(), passing.len()), (LISTENING_MAX, PASSED_MAX));
+        assert!(limits.call().is_ok() && limits.room_for(MESSAGE_BYTES_MAX).is_ok());
+        drop((listening, passing));
+        assert!(limits.listening().is_ok() && limits.passing().is_ok());
+    }
 }

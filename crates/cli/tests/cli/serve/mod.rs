@@ -10,6 +10,7 @@ mod eras;
 mod front;
 mod guarded;
 mod limits;
+mod listening;
 mod news;
 mod passing;
 mod stdio;

@@ -10,7 +10,13 @@ use std::path::PathBuf;
 pub fn serving(home: &Home, tool: &str, policy: &str) -> (Served, PathBuf) {
     let tools = json!([{"name": tool, "inputSchema": {"type": "object"}}]);
     let calls = json!({tool: {"until": home.work().join("until")}});
-    let told = json!({"era": "stateless", "pages": [json!({"tools": tools}).to_string()], "calls": calls});
+    let pages = [json!({"tools": tools}).to_string()];
+    let silent = ["subscriptions/listen"];
+    told(home, &json!({"era": "stateless", "pages": pages, "calls": calls, "silent": silent}), policy)
+}
+
+/// Semel before a server that plays by this, and the file with all that it hears.
+pub fn told(home: &Home, told: &Value, policy: &str) -> (Served, PathBuf) {
     home.file("told.json", &told.to_string());
     let (world, heard) = (home.work().join("world"), home.work().join("heard"));
     let command = json!(["python3", "-S", script("told.py")]);

@@ -4,7 +4,7 @@ use super::guarding::Guarding;
 use super::relay::{Hears, Relay, Renamed};
 use super::resumable::Owner;
 use super::sessions::Sessions;
-use super::stream::CallStream;
+use super::stream::{CallStream, KEPT_BYTES_MAX};
 use super::{respond, validate};
 use crate::caller::Caller;
 use crate::http::body::Piped;
@@ -29,11 +29,19 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
 /// How long a server may take until it can be spoken to: packages are fetched on the first start.
 const GREETING_TAKES_MAX: Duration = Duration::from_secs(120);
+
+/// What a stream that listens keeps for a slow reader: a thousand news. All that one client may have keep as much
+/// together as its largest calls may take.
+const LISTENING_BYTES_MAX: usize = 128 << 10;
+
+/// A server that does not read is not sent more than it has waiting, so that whoever gives up leaves nothing behind.
+const ROOM_IS_LOOKED_FOR_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub struct Child {
@@ -226,13 +234,20 @@ impl Child {
         if let Some((own, stream)) = self.relay.under_way(&name_of(&asked.owner), &id) {
             // A server that obeys says nothing more to it.
             stream.end(None);
-            let mut params = params.clone();
-            params.set("requestId", own.as_json().to_owned());
-            let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
-            if let Ok(message) = Message::parse(Bytes::from(text)) {
-                self.server.link.pass(message);
-            }
+            self.tell_cancelled(&own, params.clone());
         }
+    }
+
+    fn tell_cancelled(&self, own: &Id, mut params: Members<'_>) {
+        params.set("requestId", own.as_json().to_owned());
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
+        if let Ok(message) = Message::parse(Bytes::from(text)) {
+            self.server.link.pass(message);
+        }
+    }
+
+    fn is_stateless(&self) -> bool {
+        matches!(self.hello.get(), Some(Ok(Hello::Stateless)))
     }
 
     async fn request(
@@ -242,7 +257,9 @@ impl Child {
         message: Message,
         connection: Arc<Connection>,
     ) -> Response {
-        let stream = Arc::new(CallStream::default());
+        let listens = message.method() == Some("subscriptions/listen");
+        let stream = CallStream::for_one_reader(if listens { LISTENING_BYTES_MAX } else { KEPT_BYTES_MAX });
+        let stream = Arc::new(stream);
         let own = self.server.next_id();
         let Some(renamed) = self.relay.rename(own, &message, &name_of(&asked.owner), &stream) else {
             let frame = Frame::refusal(&id, -32600, "semel passed nothing on: a member is named twice", None);
@@ -271,7 +288,7 @@ impl Child {
                         }
                         drop((renamed, working, under_way));
                     });
-                    return respond::call_soon(stream, &asked.headers).await;
+                    return respond::call_soon(stream.reader(), &asked.headers).await;
                 }
             }
         }
@@ -283,15 +300,40 @@ impl Child {
             let frame = Frame::refusal(&id, -32602, "there is no such task", None);
             return respond::document(StatusCode::OK, &frame);
         }
-        let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), Arc::clone(&stream));
+        let place = match listens {
+            true => connection.limits.listening(),
+            false => connection.limits.passing(),
+        };
+        let Ok(place) = place else {
+            let frame = Frame::refusal(&id, -32603, "too many requests wait for this server", None);
+            return respond::document(StatusCode::OK, &frame);
+        };
+        let reader = stream.reader();
+        let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), stream);
         tokio::spawn(async move {
+            let _place = place;
+            let (own, sent) = (renamed.own.clone(), AtomicBool::new(false));
+            let passed = async {
+                while !this.server.link.has_room() {
+                    tokio::time::sleep(ROOM_IS_LOOKED_FOR_EVERY).await;
+                }
+                sent.store(true, Ordering::Relaxed);
+                this.pass(&door, &id, renamed, whose).await
+            };
             tokio::select! {
-                given = this.pass(&door, &id, renamed, whose) => ending.end(Some(given)),
+                biased;
+                given = passed => ending.end(Some(given)),
                 () = ending.ended() => {}
+                // In this era whoever closes the stream cancels the request. In the other one it goes on.
+                () = ending.left(), if this.is_stateless() => {
+                    if sent.load(Ordering::Relaxed) {
+                        this.tell_cancelled(&own, Members::default());
+                    }
+                }
                 () = door.hall.busy.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
             }
         });
-        respond::call_soon(stream, &asked.headers).await
+        respond::call_soon(reader, &asked.headers).await
     }
 
     /// Passes a request on under its own name, and gives its answer the client's.
@@ -351,7 +393,7 @@ impl Child {
 
     /// A stream for what the server tells everybody.
     fn listen(&self, asked: &Asked<'_>) -> Response {
-        if let Some(Ok(Hello::Stateless)) = self.hello.get() {
+        if self.is_stateless() {
             return problem(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this server is stateless; it has no such stream",

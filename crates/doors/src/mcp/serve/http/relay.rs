@@ -95,11 +95,13 @@ impl Relay {
         Some(Renamed { own, message, relay: Arc::clone(self) })
     }
 
-    /// The name under which a client's request went out, and where its answer would go.
+    /// The name under which a client's request went out, and where its answer would go. Clients without a session may
+    /// have two of one id; which of them is meant cannot be told.
     pub fn under_way(&self, owner: &str, id: &Id) -> Option<(Id, Arc<CallStream>)> {
         let live = self.lock();
-        let found = live.iter().find(|(_, live)| live.owner == owner && live.id == *id);
-        found.map(|(own, live)| (own.clone(), Arc::clone(&live.stream)))
+        let mut found = live.iter().filter(|(_, live)| live.owner == owner && live.id == *id);
+        let (own, live) = found.next()?;
+        found.next().is_none().then(|| (own.clone(), Arc::clone(&live.stream)))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, Live>> {

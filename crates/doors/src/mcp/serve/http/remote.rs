@@ -277,7 +277,7 @@ impl Remote {
                     resumable.ended(&ending);
                     drop((working, under_way));
                 });
-                respond::call(stream).await
+                respond::call(stream.reader()).await
             }
         }
     }

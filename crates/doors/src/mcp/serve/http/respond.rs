@@ -1,6 +1,6 @@
 //! From what a call came to, to an HTTP response.
 
-use super::stream::{Begun, CallStream, Next, Reader};
+use super::stream::{Begun, Next, Reader};
 use crate::delivery::Delivery;
 use crate::http::body::Piped;
 use crate::http::headers::end_to_end;
@@ -18,7 +18,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The least patient clients wait for a second or two, and most calls are over by then.
@@ -64,20 +63,20 @@ pub fn stream_headers(mut headers: HeaderMap) -> HeaderMap {
 }
 
 /// The answer of a call, as soon as it begins.
-pub async fn call(stream: Arc<CallStream>) -> Response {
-    let begun = stream.begun().await;
-    began(stream, begun)
+pub async fn call(reader: Reader) -> Response {
+    let begun = reader.begun().await;
+    began(reader, begun)
 }
 
 /// The answer of a call that nothing but its end can begin. A client that takes streams has one before that, where the
 /// end is not near: clients give up on a response without headers, and not on a stream.
-pub async fn call_soon(stream: Arc<CallStream>, headers: &HeaderMap) -> Response {
+pub async fn call_soon(reader: Reader, headers: &HeaderMap) -> Response {
     if !takes_events(headers) {
-        return call(stream).await;
+        return call(reader).await;
     }
-    match tokio::time::timeout(OPENS_AFTER, stream.begun()).await {
-        Ok(begun) => began(stream, begun),
-        Err(_) => following(stream.reader(), HeaderMap::new()),
+    match tokio::time::timeout(OPENS_AFTER, reader.begun()).await {
+        Ok(begun) => began(reader, begun),
+        Err(_) => following(reader, HeaderMap::new()),
     }
 }
 
@@ -90,10 +89,10 @@ fn takes_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn began(stream: Arc<CallStream>, begun: Begun) -> Response {
+fn began(reader: Reader, begun: Begun) -> Response {
     match begun {
-        Begun::Stream(headers) => following(stream.reader(), headers),
-        Begun::Whole { given: None, .. } => following(stream.reader(), HeaderMap::new()),
+        Begun::Stream(headers) => following(reader, headers),
+        Begun::Whole { given: None, .. } => following(reader, HeaderMap::new()),
         Begun::Whole { given: Some(given), answered } => whole(&given, answered),
     }
 }
@@ -185,6 +184,7 @@ mod tests {
     use super::*;
     use crate::mcp::serve::http::stream::CallStream;
     use http_body_util::BodyExt;
+    use std::sync::Arc;
 
     fn taking(kinds: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(kinds))])
@@ -218,7 +218,7 @@ mod tests {
             let headers = taking(kinds);
             let ends = given(&stream, Duration::from_secs(after));
             let read = async {
-                let response = call_soon(Arc::clone(&stream), &headers).await;
+                let response = call_soon(stream.reader(), &headers).await;
                 assert_eq!(response.headers()[CONTENT_TYPE], kind, "{kinds} after {after} s");
                 response.into_body().collect().await.expect("it ends").to_bytes()
             };

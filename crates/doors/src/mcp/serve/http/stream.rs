@@ -12,13 +12,23 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Events that are kept for a client that comes back. Of more the oldest are lost.
-const KEPT_BYTES_MAX: usize = 4 << 20;
+/// Events that are kept for a client that comes back, or is slow. Of more the oldest are lost.
+pub const KEPT_BYTES_MAX: usize = 4 << 20;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CallStream {
+    keeps: Keeps,
     state: Mutex<State>,
     changed: Notify,
+}
+
+/// How long an event is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    /// Whoever lost the stream may come back for it.
+    Afterwards,
+    /// There is one reader, and no second one will come.
+    UntilRead { bytes_max: usize },
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +41,18 @@ struct State {
     bytes: usize,
     answered: Option<Answered>,
     over: bool,
+    /// A reader has gone.
+    left: bool,
+}
+
+impl State {
+    fn lose_oldest(&mut self) {
+        let Some(oldest) = self.items.pop_front() else { return };
+        self.lost += 1;
+        if let Item::Event { raw, .. } = oldest {
+            self.bytes -= raw.len();
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -64,7 +86,22 @@ pub enum Next {
     End,
 }
 
+impl Default for CallStream {
+    fn default() -> Self {
+        CallStream::that(Keeps::Afterwards)
+    }
+}
+
 impl CallStream {
+    fn that(keeps: Keeps) -> CallStream {
+        CallStream { keeps, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// A stream that can be read once, and keeps so much for a slow reader.
+    pub fn for_one_reader(bytes_max: usize) -> CallStream {
+        CallStream::that(Keeps::UntilRead { bytes_max })
+    }
+
     /// The call is over. `None`: nobody waits for its answer.
     pub fn end(&self, given: Option<Given>) {
         let mut state = self.lock();
@@ -80,36 +117,37 @@ impl CallStream {
         self.changed.notify_waiters();
     }
 
-    pub async fn begun(&self) -> Begun {
-        loop {
-            let changed = self.changed.notified();
-            let mut changed = std::pin::pin!(changed);
-            changed.as_mut().enable();
-            {
-                let state = self.lock();
-                if let Some(headers) = &state.opened {
-                    return Begun::Stream(headers.clone());
-                }
-                if state.over {
-                    let given = match state.items.back() {
-                        Some(Item::Last { given, .. }) => Some(Arc::clone(given)),
-                        _ => None,
-                    };
-                    return Begun::Whole { given, answered: state.answered.clone() };
-                }
+    async fn begun(&self) -> Begun {
+        let begun = |state: &mut State| {
+            if let Some(headers) = &state.opened {
+                return Some(Begun::Stream(headers.clone()));
             }
-            changed.await;
-        }
+            let given = match state.items.back() {
+                Some(Item::Last { given, .. }) => Some(Arc::clone(given)),
+                _ => None,
+            };
+            state.over.then(|| Begun::Whole { given, answered: state.answered.clone() })
+        };
+        self.until(begun).await
     }
 
     /// Resolves once it is over.
     pub async fn ended(&self) {
+        self.until(|state| state.over.then_some(())).await;
+    }
+
+    /// Resolves once a reader has gone.
+    pub async fn left(&self) {
+        self.until(|state| state.left.then_some(())).await;
+    }
+
+    async fn until<T>(&self, mut so: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
             changed.as_mut().enable();
-            if self.is_over() {
-                return;
+            if let Some(found) = so(&mut self.lock()) {
+                return found;
             }
             changed.await;
         }
@@ -152,17 +190,19 @@ impl CallStream {
 
     fn push(&self, item: Item) {
         let mut state = self.lock();
+        let bytes_max = match self.keeps {
+            Keeps::Afterwards => KEPT_BYTES_MAX,
+            // Nobody will read it.
+            Keeps::UntilRead { .. } if state.left => return,
+            Keeps::UntilRead { bytes_max } => bytes_max,
+        };
         if let Item::Event { raw, .. } = &item {
             state.bytes += raw.len();
         }
         state.items.push_back(item);
         // The newest stays, however large: whoever reads it now has missed nothing.
-        while state.bytes > KEPT_BYTES_MAX && state.items.len() > 1 {
-            let Some(oldest) = state.items.pop_front() else { break };
-            state.lost += 1;
-            if let Item::Event { raw, .. } = oldest {
-                state.bytes -= raw.len();
-            }
+        while state.bytes > bytes_max && state.items.len() > 1 {
+            state.lose_oldest();
         }
         drop(state);
         self.changed.notify_waiters();
@@ -206,30 +246,37 @@ impl Reader {
         }
     }
 
+    pub async fn begun(&self) -> Begun {
+        self.stream.begun().await
+    }
+
     pub async fn next(&mut self) -> Next {
-        loop {
-            let stream = Arc::clone(&self.stream);
-            let changed = stream.changed.notified();
-            let mut changed = std::pin::pin!(changed);
-            changed.as_mut().enable();
-            {
-                let state = stream.lock();
-                // Whoever is so slow that its events are gone has a hole in its stream, and is let go of.
-                let Some(index) = self.at.checked_sub(state.lost) else { return Next::End };
-                if let Some(item) = state.items.get(index) {
-                    self.at += 1;
-                    return match item.clone() {
-                        Item::Event { raw, .. } => Next::Event(raw),
-                        Item::Pause => Next::End,
-                        Item::Last { raw, given } => Next::Last(raw, given),
-                    };
-                }
-                if state.over {
-                    return Next::End;
-                }
+        let Reader { stream, at } = self;
+        let next = |state: &mut State| {
+            // Whoever is so slow that its events are gone has a hole in its stream, and is let go of.
+            let Some(index) = at.checked_sub(state.lost) else { return Some(Next::End) };
+            let item = match state.items.get(index) {
+                Some(item) => item.clone(),
+                None => return state.over.then_some(Next::End),
+            };
+            *at += 1;
+            if let (Keeps::UntilRead { .. }, Item::Event { .. }) = (stream.keeps, &item) {
+                state.lose_oldest();
             }
-            changed.await;
-        }
+            Some(match item {
+                Item::Event { raw, .. } => Next::Event(raw),
+                Item::Pause => Next::End,
+                Item::Last { raw, given } => Next::Last(raw, given),
+            })
+        };
+        stream.until(next).await
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stream.lock().left = true;
+        self.stream.changed.notify_waiters();
     }
 }
 
@@ -302,5 +349,23 @@ mod tests {
         stream.end(None);
         assert_eq!(all(slow).await, "");
         assert!(stream.reader_after("1").is_some());
+    }
+
+    #[tokio::test]
+    async fn what_only_one_reads_is_kept_until_it_is_read_and_not_once_that_one_has_gone() {
+        let stream = Arc::new(CallStream::for_one_reader(1_000));
+        let mut reader = stream.reader();
+        let event = format!("data: {}\n\n", "x".repeat(400));
+        for _ in 0..10 {
+            stream.piece(piece(&event));
+            assert!(matches!(reader.next().await, Next::Event(raw) if raw == event));
+            assert_eq!(stream.bytes(), 0);
+        }
+        (0..3).for_each(|_| stream.piece(piece(&event)));
+        assert!(stream.bytes() < 1_000 && matches!(reader.next().await, Next::End), "it was too slow");
+        drop(reader);
+        stream.left().await;
+        (0..3).for_each(|_| stream.piece(piece(&event)));
+        assert!(stream.bytes() < 1_000);
     }
 }

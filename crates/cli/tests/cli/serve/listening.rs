@@ -1,0 +1,79 @@
+//! What a server on pipes says of its own accord, and who is told.
+
+use super::served::Asked;
+use super::stateless::{ask, serving, told};
+use crate::home::Home;
+use serde_json::{Value, json};
+use std::path::Path;
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// All that the server heard of this method.
+fn heard(file: &Path, method: &str) -> Vec<Value> {
+    let heard = std::fs::read_to_string(file).unwrap_or_default();
+    let messages = heard.lines().map(|line| serde_json::from_str::<Value>(line).expect("a message"));
+    messages.filter(|message| message["method"] == method).collect()
+}
+
+/// The next events of a stream that is open.
+fn next_event(asked: &mut Asked) -> Value {
+    loop {
+        let chunk = asked.chunk();
+        if let Some(data) = chunk.lines().find_map(|line| line.strip_prefix("data: ")) {
+            return serde_json::from_str(data).unwrap_or_else(|error| panic!("{error}: {chunk:?}"));
+        }
+    }
+}
+
+#[test]
+fn whoever_closes_a_stream_that_listens_has_cancelled_it_and_others_go_on() {
+    let home = Home::new();
+    let (served, file) = serving(&home, "get_order", "");
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let listen = |listening: usize| {
+        let asked = ask(&served, 7, "subscriptions/listen", filter.clone());
+        home.wait_until("the server hears it", || heard(&file, "subscriptions/listen").len() == listening);
+        asked
+    };
+    let (leaves, mut stays) = (listen(1), listen(2));
+    let own: Vec<Value> =
+        heard(&file, "subscriptions/listen").iter().map(|asked| asked["id"].clone()).collect();
+    drop(leaves);
+    let cancelled = || heard(&file, "notifications/cancelled");
+    home.wait_until("the server is told", || !cancelled().is_empty());
+    assert_eq!(cancelled()[0]["params"]["requestId"], own[0]);
+    let changed = |own: &Value| {
+        let params = json!({"_meta": {SUBSCRIPTION: own}});
+        json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": params}).to_string()
+    };
+    home.file("say", &format!("{}\n{}\n", changed(&own[0]), changed(&own[1])));
+    assert_eq!(ask(&served, 8, "tools/list", json!({})).answer().status, 200);
+    assert!(stays.head().contains("text/event-stream"));
+    let event = next_event(&mut stays);
+    assert_eq!(event["params"]["_meta"][SUBSCRIPTION], 7, "{event}");
+    assert_eq!(cancelled().len(), 1);
+}
+
+#[test]
+fn a_read_whose_client_went_away_is_cancelled_and_a_guarded_call_is_not() {
+    let home = Home::new();
+    let cancelled = |file: &Path| heard(file, "notifications/cancelled");
+    let tools = ["get_order", "create_order"];
+    let listed = json!({"tools": tools.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))});
+    let calls = json!({"get_order": {"until": "until"}, "create_order": {"until": "until"}});
+    let plays = json!({"era": "stateless", "pages": [listed.to_string()], "calls": calls});
+    let (served, file) = told(&home, &plays, "");
+    let call = |tool: &str| ask(&served, 5, "tools/call", json!({"name": tool, "arguments": {}}));
+    let asked = call("get_order");
+    home.wait_until("it is with the server", || home.work().join("world").exists());
+    drop(asked);
+    home.wait_until("the server is told", || cancelled(&file).len() == 1);
+    let asked = call("create_order");
+    home.wait_until("it is with the server", || heard(&file, "tools/call").len() == 2);
+    drop(asked);
+    let again = call("create_order");
+    home.file("until", "");
+    let again = again.answer();
+    assert_eq!(again.json()["result"]["content"][0]["type"], "text", "{again:?}");
+    assert_eq!((cancelled(&file).len(), heard(&file, "tools/call").len()), (1, 2));
+}
