@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use super::members::{Members, quoted};
 use super::message::{Id, Kind, Message, text};
-use super::server::{Era, Server, Spoken};
+use super::server::{Era, Met, Server, Spoken};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -22,14 +22,73 @@ pub const SESSION: &str = "2025-11-25";
 /// A server that does not say what it is by then is left alone.
 const MEETING_TAKES_MAX: Duration = Duration::from_secs(10);
 
+/// How long a server is taken for what it said it was.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+/// The version of the other era that a server speaks, if it is known not to speak the stateless one.
+///
+/// Over HTTP clients of both eras come to one server: what one of them has heard says nothing about the other. So it is
+/// asked, by a way for clients of each.
+pub async fn session_alone(stateless: &Server, session: &Server) -> Option<String> {
+    let mut met = stateless.met().await;
+    let known = match &*met {
+        Met::Stateless => return None,
+        Met::Unclear { again } if crate::runtime::moment() < *again => return None,
+        Met::Session { agreed, again } if crate::runtime::moment() < *again => return Some(agreed.clone()),
+        Met::Session { agreed, .. } => Some(agreed.clone()),
+        Met::NotYet | Met::Unclear { .. } => None,
+    };
+    if greeted(stateless, "server/discover", stateless_params()).await.is_some() {
+        *met = Met::Stateless;
+        return None;
+    }
+    // It is not initialised a second time: each time it might begin a session that nobody ends.
+    let agreed = match known {
+        Some(agreed) => Some(agreed),
+        None => greeted(session, "initialize", session_params())
+            .await
+            .and_then(|result| Some(Members::parse(&result)?.text("protocolVersion")?.into_owned())),
+    };
+    let again = crate::runtime::moment() + ASK_AGAIN_AFTER;
+    *met = match &agreed {
+        Some(agreed) => Met::Session { agreed: agreed.clone(), again },
+        None => Met::Unclear { again },
+    };
+    agreed
+}
+
+/// The versions of a server of the stateless era.
+pub async fn supported(server: &Server) -> Option<Vec<String>> {
+    let result = greeted(server, "server/discover", stateless_params()).await?;
+    serde_json::from_str(Members::parse(&result)?.get("supportedVersions")?).ok()
+}
+
+/// What a server answers to a greeting, unless it refuses it. What is not known of the server yet is known then.
+async fn greeted(server: &Server, method: &str, params: String) -> Option<String> {
+    let asked = tokio::time::timeout(MEETING_TAKES_MAX, server.ask(method, &params)).await;
+    let answer = asked.ok()?.ok()?;
+    let Kind::Response { failed: false, .. } = answer.kind else { return None };
+    let result = answer.body.as_ref().map_or("null", text);
+    if server.spoken().era.is_none() {
+        hear(server, method, result);
+    }
+    Some(result.to_owned())
+}
+
+fn stateless_params() -> String {
+    format!(r#"{{"_meta":{}}}"#, own_meta(STATELESS))
+}
+
+fn session_params() -> String {
+    let about = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
+    serde_json::json!({"protocolVersion": SESSION, "capabilities": {}, "clientInfo": about}).to_string()
+}
+
 /// Finds out which era a server is of, on behalf of a client that speaks the stateless one without asking first.
 ///
 /// The server is initialised only if it does not know `server/discover`: then that client cannot speak to it anyway.
 pub async fn meet(server: &Server) {
-    let meta = format!(r#"{{"_meta":{}}}"#, own_meta(STATELESS));
-    let info = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
-    let session = format!(r#"{{"protocolVersion":"{SESSION}","capabilities":{{}},"clientInfo":{info}}}"#);
-    for (method, params) in [("server/discover", meta), ("initialize", session)] {
+    for (method, params) in [("server/discover", stateless_params()), ("initialize", session_params())] {
         let asked = tokio::time::timeout(MEETING_TAKES_MAX, server.ask(method, &params)).await;
         let Ok(Ok(answer)) = asked else { return };
         if let Kind::Response { failed: false, .. } = answer.kind {
@@ -42,13 +101,8 @@ pub async fn meet(server: &Server) {
 /// Gives the server's answer.
 pub async fn introduce(server: &Server, stateless: bool) -> Result<String, String> {
     let (method, params) = match stateless {
-        false => {
-            let about = serde_json::json!({"name": "semel", "version": env!("CARGO_PKG_VERSION")});
-            let params =
-                serde_json::json!({"protocolVersion": SESSION, "capabilities": {}, "clientInfo": about});
-            ("initialize", params.to_string())
-        }
-        true => ("server/discover", format!(r#"{{"_meta":{}}}"#, own_meta(STATELESS))),
+        false => ("initialize", session_params()),
+        true => ("server/discover", stateless_params()),
     };
     let answer = server.ask(method, &params).await?;
     let result = answer.body.as_ref().map_or("null", text).to_owned();
@@ -129,16 +183,20 @@ pub fn refusal(server: &Server, id: &Id, method: &str, params: &str) -> Option<F
             Some(stateless_only(id, &supported, asked.as_deref().unwrap_or("an initialize-era version")))
         }
         (Era::Session(agreed), method) if method != "server/discover" => {
-            let asked = version_of(params)?;
-            let message = format!(
-                "This client speaks MCP {asked}, the server behind semel speaks MCP {agreed} (with initialize); \
-                 semel does not translate between the two."
-            );
-            let data = serde_json::json!({"supported": [agreed], "requested": asked});
-            Some(Frame::refusal(id, UNSUPPORTED_VERSION, &message, Some(data)))
+            Some(session_only(id, &agreed, &version_of(params)?))
         }
         _ => None,
     }
+}
+
+/// What a client of the stateless era is told by a server that has only the one of `initialize`.
+pub fn session_only(id: &Id, agreed: &str, asked: &str) -> Frame {
+    let message = format!(
+        "This client speaks MCP {asked}, the server behind semel speaks MCP {agreed} (with initialize); \
+         semel does not translate between the two."
+    );
+    let data = serde_json::json!({"supported": [agreed], "requested": asked});
+    Frame::refusal(id, UNSUPPORTED_VERSION, &message, Some(data))
 }
 
 /// What a client of the initialize era is told by a server that has only the stateless one.

@@ -65,6 +65,7 @@ struct Seen {
     known: Mutex<Known>,
     /// One fetch of the listing at a time.
     listing: tokio::sync::Mutex<()>,
+    met: tokio::sync::Mutex<Met>,
     tasks: Arc<Tasks>,
 }
 
@@ -112,6 +113,23 @@ pub enum Era {
     Session(String),
     /// Stateless; these versions.
     Stateless(Vec<String>),
+}
+
+/// What came of asking a server whether it is of the stateless era, on behalf of clients that come by many ways.
+#[derive(Debug, Default)]
+pub enum Met {
+    #[default]
+    NotYet,
+    Stateless,
+    /// It is of the other era, in this version, and may be asked again then: servers learn.
+    Session {
+        agreed: String,
+        again: tokio::time::Instant,
+    },
+    /// It said nothing that can be understood.
+    Unclear {
+        again: tokio::time::Instant,
+    },
 }
 
 /// A listing that takes longer is not waited for.
@@ -179,6 +197,11 @@ impl Server {
 
     pub fn heard(&self, change: impl FnOnce(&mut Spoken)) {
         change(&mut self.lock().spoken);
+    }
+
+    /// Whoever has this is the only one that asks.
+    pub async fn met(&self) -> tokio::sync::MutexGuard<'_, Met> {
+        self.seen.met.lock().await
     }
 
     /// The listing is out of date; what is known of it still is better than nothing.

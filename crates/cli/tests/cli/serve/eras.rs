@@ -1,8 +1,76 @@
 //! Two eras of the protocol over HTTP: what a client of either is told.
 
+use super::served::{Answer, Served};
 use super::stateless::{ask, serving};
+use super::upstream::{Speaks, Upstream};
 use crate::home::Home;
 use serde_json::json;
+
+fn says(answer: &Answer, versions: [&str; 2]) {
+    let error = &answer.json()["error"];
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(versions.iter().all(|version| message.contains(version)), "{answer:?}");
+    assert_eq!((answer.status, error["code"].as_i64()), (400, Some(-32022)), "{answer:?}");
+}
+
+fn initialize(served: &Served) -> Answer {
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    served.ask("POST", "", &hello.to_string()).answer()
+}
+
+fn charge(served: &Served) -> Answer {
+    ask(served, 3, "tools/call", json!({"name": "charge", "arguments": {}})).answer()
+}
+
+#[test]
+fn a_client_of_2025_before_a_stateless_remote_server_is_told_both_versions() {
+    let (home, upstream) = (Home::new(), Upstream::speaking(Speaks::Stateless));
+    let served = Served::before(&home, &upstream.url());
+    for _ in 0..2 {
+        says(&initialize(&served), ["2025-06-18", "2026-07-28"]);
+    }
+    assert_eq!(charge(&served).outcome(), "ran", "others are served");
+    assert_eq!(upstream.effects(), 1);
+}
+
+#[test]
+fn a_client_of_2026_before_a_remote_server_with_initialize_is_told_both_versions() {
+    for speaks in [Speaks::Session, Speaks::SessionAlone] {
+        let (home, upstream) = (Home::new(), Upstream::speaking(speaks));
+        let served = Served::before(&home, &upstream.url());
+        for method in ["tools/call", "tools/list", "resources/list"] {
+            let params = json!({"name": "charge", "arguments": {}});
+            says(&ask(&served, 3, method, params).answer(), ["2026-07-28", "2025-11-25"]);
+        }
+        assert_eq!(upstream.effects(), 0);
+        let greetings = upstream.heard().iter().filter(|heard| heard.body.contains("initialize")).count();
+        assert_eq!(greetings, 1, "it is asked once");
+        assert_eq!(initialize(&served).status, 200, "others are served");
+    }
+}
+
+#[test]
+fn a_remote_server_of_both_eras_may_be_spoken_to_in_either() {
+    let (home, upstream) = (Home::new(), Upstream::speaking(Speaks::Both));
+    let served = Served::before(&home, &upstream.url());
+    for _ in 0..2 {
+        assert_eq!(initialize(&served).json()["result"]["protocolVersion"], "2025-06-18");
+        assert!(charge(&served).json()["result"].is_object());
+    }
+    assert_eq!(upstream.effects(), 1);
+}
+
+/// Whatever the client speaks, what comes back is what the server said.
+#[test]
+fn while_observing_no_remote_server_is_asked_for_its_era() {
+    let (home, upstream) = (Home::new(), Upstream::speaking(Speaks::Session));
+    let policy = format!("mode = \"observe\"\n[mcp.bank]\nurl = \"{}\"\n", upstream.url());
+    let served = Served::start(&home, &policy);
+    assert_eq!(charge(&served).status, 200);
+    let asked = upstream.heard().iter().filter(|heard| heard.body.contains("server/discover")).count();
+    assert_eq!((asked, upstream.effects()), (0, 1));
+}
 
 #[test]
 fn a_server_on_pipes_is_discovered_with_what_semel_offers() {

@@ -26,8 +26,23 @@ pub struct Upstream {
     state: Arc<State>,
 }
 
+/// The eras of the protocol that it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Speaks {
+    /// Nobody asked it.
+    #[default]
+    Unsaid,
+    /// With `initialize`, and without sessions: it carries out whatever comes.
+    Session,
+    /// It names no request that comes without a session.
+    SessionAlone,
+    Stateless,
+    Both,
+}
+
 #[derive(Debug, Default)]
 struct State {
+    speaks: Speaks,
     effects: AtomicUsize,
     heard: Mutex<Vec<Heard>>,
     /// Tools that wait do so until this.
@@ -37,9 +52,13 @@ struct State {
 
 impl Upstream {
     pub fn start() -> Upstream {
+        Upstream::speaking(Speaks::Unsaid)
+    }
+
+    pub fn speaking(speaks: Speaks) -> Upstream {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let upstream =
-            Upstream { address: listener.local_addr().expect("an address"), state: Arc::default() };
+        let state = Arc::new(State { speaks, ..State::default() });
+        let upstream = Upstream { address: listener.local_addr().expect("an address"), state };
         let serving = upstream.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -123,6 +142,25 @@ impl Upstream {
         let message: Value = serde_json::from_str(&heard.body).ok()?;
         let id = &message["id"];
         let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+        let unknown = |status| {
+            let error = json!({"code": -32601, "message": "no such method"});
+            let answer = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
+            reply(&mut stream.try_clone().ok()?, status, "", &answer)
+        };
+        match (message["method"].as_str(), self.state.speaks) {
+            (Some("initialize"), Speaks::Stateless) => return unknown(404),
+            (Some("server/discover"), Speaks::Session) => return unknown(200),
+            (Some(method), Speaks::SessionAlone) if method != "initialize" => {
+                let error = json!({"code": -32000, "message": "no session"});
+                let answer = json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string();
+                return reply(stream, 400, "", &answer);
+            }
+            (Some("server/discover"), Speaks::Stateless | Speaks::Both) => {
+                let found = json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}});
+                return reply(stream, 200, "", &result(found));
+            }
+            _ => {}
+        }
         match message["method"].as_str() {
             _ if id.is_null() => reply(stream, 202, "", ""),
             Some("initialize") => {

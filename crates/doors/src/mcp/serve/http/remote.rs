@@ -21,7 +21,9 @@ use crate::mcp::era;
 use crate::mcp::frame::Frame;
 use crate::mcp::limits::Limits;
 use crate::mcp::link::Link;
-use crate::mcp::link::remote::{LAST_EVENT_ID, RemoteLink, SESSION, is_stream, request};
+use crate::mcp::link::remote::{
+    LAST_EVENT_ID, METHOD, NAME, RemoteLink, SESSION, VERSION, is_stream, request,
+};
 use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use crate::mcp::own_tools;
@@ -32,7 +34,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HOST};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use semel_core::digest::Secret;
 use std::sync::Arc;
@@ -68,10 +70,23 @@ struct Asked<'a> {
     authority: String,
 }
 
+/// As clients of an era ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Session,
+    Stateless,
+}
+
 /// A request whose answer is looked at on its way back.
 enum Watched {
-    Listing { first_page: bool },
-    Hello { method: String },
+    Listing {
+        first_page: bool,
+    },
+    /// How the two sides introduce themselves; `params` as the client sent them.
+    Hello {
+        method: String,
+        params: String,
+    },
     Task(Question),
 }
 
@@ -133,11 +148,38 @@ impl Remote {
 
     /// The server as this client sees it.
     fn server_for(&self, asked: &Asked<'_>, told: Option<Arc<CallStream>>) -> Arc<Server> {
-        let (client, headers) = (self.client.clone(), asked.headers.clone());
+        self.server_by(asked, asked.headers.clone(), told)
+    }
+
+    fn server_by(&self, asked: &Asked<'_>, headers: HeaderMap, told: Option<Arc<CallStream>>) -> Arc<Server> {
         let told = told.map(|told| told as _);
-        let link = RemoteLink::for_client(client, headers, told, asked.door.hall.clock.clone());
+        let link = RemoteLink::for_client(self.client.clone(), headers, told, asked.door.hall.clock.clone());
         let whose = format!("{}\n{}", asked.caller.whose(), asked.authority);
         Arc::new(self.server.through(Link::Remote(link), asked.authority.clone(), whose))
+    }
+
+    /// The same server, asked as clients of this era do, with this client's credential.
+    fn server_in(&self, manner: Manner, asked: &Asked<'_>) -> Arc<Server> {
+        let mut headers = asked.headers.clone();
+        [SESSION, VERSION, METHOD, NAME].iter().for_each(|name| drop(headers.remove(name)));
+        if manner == Manner::Stateless {
+            headers.insert(VERSION, HeaderValue::from_static(era::STATELESS));
+            // What goes out mirrors itself.
+            headers.insert(METHOD, HeaderValue::from_static(""));
+        }
+        self.server_by(asked, headers, None)
+    }
+
+    /// Why a request cannot be passed to a server of the other era. While observing, nothing is asked.
+    async fn other_era(&self, asked: &Asked<'_>, id: &Id, method: &str, params: &str) -> Option<Frame> {
+        if asked.door.hall.observes() || matches!(method, "initialize" | "server/discover") {
+            return None;
+        }
+        let version = era::version_of(params)?;
+        let (stateless, session) =
+            (self.server_in(Manner::Stateless, asked), self.server_in(Manner::Session, asked));
+        let agreed = era::session_alone(&stateless, &session).await?;
+        Some(era::session_only(id, &agreed, &version))
     }
 
     /// All that is not about one connection. Compressed answers could not be looked at.
@@ -153,6 +195,11 @@ impl Remote {
 
     async fn post(&self, asked: Asked<'_>, message: Message) -> Response {
         let params = message.params.clone().unwrap_or_default();
+        if let Kind::Request { id, method } = &message.kind
+            && let Some(refusal) = self.other_era(&asked, id, method, text(&params)).await
+        {
+            return respond::document(StatusCode::BAD_REQUEST, &refusal);
+        }
         match &message.kind {
             Kind::Request { id, method } => match method.as_str() {
                 "tools/call" => self.call(asked, id.clone(), message).await,
@@ -162,7 +209,8 @@ impl Remote {
                     self.watch(&asked, id.clone(), message, Watched::Listing { first_page: !cursor }).await
                 }
                 "initialize" | "server/discover" => {
-                    let watched = Watched::Hello { method: method.clone() };
+                    let params = text(&params).to_owned();
+                    let watched = Watched::Hello { method: method.clone(), params };
                     self.watch(&asked, id.clone(), message, watched).await
                 }
                 _ => match Question::read(method, text(&params), || asked.caller.whose()) {
@@ -231,7 +279,9 @@ impl Remote {
         let departure = Departure::default();
         // How a task ends is waited for as long as it takes.
         let pause_max = if let Watched::Task(_) = watched { Duration::MAX } else { ANSWER_PAUSE_MAX };
-        let watch = Watch { door: Arc::clone(asked.door), server, id, watched, departure: departure.clone() };
+        let stateless = self.server_in(Manner::Stateless, asked);
+        let (door, parting) = (Arc::clone(asked.door), departure.clone());
+        let watch = Watch { door, server, stateless, id, watched, departure: parting };
         let (mut head, body) = response.into_parts();
         head.extensions.insert(departure);
         if let Some(session) = head.headers.get(SESSION).and_then(|id| id.to_str().ok()) {
@@ -244,6 +294,9 @@ impl Remote {
         }
         match body::read(body, MESSAGE_BYTES_MAX, pause_max).await {
             Ok(bytes) => {
+                if let Some(refusal) = watch.not_initialized(head.status, &bytes).await {
+                    return respond::document(StatusCode::BAD_REQUEST, &refusal);
+                }
                 let bytes = watch.seen(&bytes).unwrap_or(bytes);
                 given_on(http::Response::from_parts(head, Body::from(bytes)))
             }
@@ -287,12 +340,38 @@ impl Remote {
 struct Watch {
     door: Arc<Door>,
     server: Arc<Server>,
+    /// The same as clients of the stateless era see it.
+    stateless: Arc<Server>,
     id: Id,
     watched: Watched,
     departure: Departure,
 }
 
 impl Watch {
+    /// The server refused to be initialised: if it is of the other era, the client is told in plain words. Whoever wants
+    /// to know first who asks is not asked about that.
+    async fn not_initialized(&self, status: StatusCode, bytes: &Bytes) -> Option<Frame> {
+        let Watched::Hello { method, params } = &self.watched else { return None };
+        let credential = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if method != "initialize" || credential || self.door.hall.observes() {
+            return None;
+        }
+        let says_no = || {
+            let message = Message::parse(bytes.clone()).ok();
+            message.is_some_and(|message| matches!(message.kind, Kind::Response { failed: true, .. }))
+        };
+        if status.is_success() && !says_no() {
+            return None;
+        }
+        let supported = era::supported(&self.stateless).await?;
+        if supported.iter().any(|version| version.as_str() < era::STATELESS) {
+            return None;
+        }
+        let params = Members::parse(params).unwrap_or_default();
+        let asked = params.text("protocolVersion").unwrap_or_default();
+        Some(era::stateless_only(&self.id, &supported, &asked))
+    }
+
     /// Takes in a message. `Some`: what goes out instead.
     fn seen(&self, bytes: &Bytes) -> Option<Bytes> {
         let message = Message::parse(bytes.clone()).ok()?;
@@ -311,7 +390,7 @@ impl Watch {
                 }
                 self.door.listing(&self.server, body)
             }
-            Watched::Hello { method } => self.door.hello(&self.server, method, body),
+            Watched::Hello { method, .. } => self.door.hello(&self.server, method, body),
             Watched::Task(question) => {
                 let answer = if *failed { Err(body) } else { Ok(body) };
                 let telling = question.clone().answered(&self.door.hall, self.server.tasks(), answer);
@@ -333,7 +412,13 @@ impl Watch {
                     // Too large to be looked at, and so too large to be trusted with what follows.
                     Err(_) => return,
                 };
-                let changed = piece.fields.data.as_ref().and_then(|data| self.seen(data));
+                let changed = match &piece.fields.data {
+                    None => None,
+                    Some(data) => match self.not_initialized(StatusCode::OK, data).await {
+                        Some(refusal) => Some(refusal.to_bytes()),
+                        None => self.seen(data),
+                    },
+                };
                 let raw = changed.map_or_else(|| piece.raw.clone(), |data| piece.with_data(&data));
                 if writer.send(raw).await.is_err() {
                     return;
