@@ -1,10 +1,10 @@
 //! What a server on pipes says of its own accord, and who is told.
 
-use super::served::Asked;
+use super::served::{Answer, Asked, Served};
 use super::stateless::{ask, serving, told};
 use crate::home::Home;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -76,4 +76,116 @@ fn a_read_whose_client_went_away_is_cancelled_and_a_guarded_call_is_not() {
     let again = again.answer();
     assert_eq!(again.json()["result"]["content"][0]["type"], "text", "{again:?}");
     assert_eq!((cancelled(&file).len(), heard(&file, "tools/call").len()), (1, 2));
+}
+
+/// A server of 2025 with resources that can be subscribed to, and a log.
+fn with_resources(home: &Home) -> (Served, PathBuf) {
+    let can = json!({"resources": {"subscribe": true}, "logging": {}});
+    let methods =
+        json!({"resources/subscribe": "{}", "resources/unsubscribe": "{}", "logging/setLevel": "{}"});
+    told(home, &json!({"capabilities": can, "methods": methods}), "")
+}
+
+/// A client of 2025 over HTTP.
+struct Client<'s> {
+    served: &'s Served,
+    headers: String,
+}
+
+impl<'s> Client<'s> {
+    fn open(served: &'s Served) -> (Client<'s>, Value) {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let hello = served.ask("POST", "", &hello.to_string()).answer();
+        let named = hello.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+        let headers = format!("Mcp-Session-Id: {}\r\n", named.expect("a session"));
+        (Client { served, headers }, hello.json()["result"].clone())
+    }
+
+    fn ask(&self, method: &str, params: Value) -> Answer {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.served.ask("POST", &self.headers, &message.to_string()).answer()
+    }
+
+    fn notify(&self, method: &str) -> Answer {
+        let message = json!({"jsonrpc": "2.0", "method": method});
+        self.served.ask("POST", &self.headers, &message.to_string()).answer()
+    }
+
+    /// A stream, from which news come as soon as this has returned.
+    fn listen(&self) -> Asked {
+        let mut asked = self.served.ask("GET", &self.headers, "");
+        assert!(asked.head().contains("200 OK"));
+        asked
+    }
+}
+
+fn updated(uri: &str) -> String {
+    json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}).to_string()
+}
+
+#[test]
+fn an_update_reaches_those_who_subscribed_and_a_log_line_nobody() {
+    let home = Home::new();
+    let (served, _) = with_resources(&home);
+    let ((ann, _), (bob, _)) = (Client::open(&served), Client::open(&served));
+    let (mut of_ann, mut of_bob) = (ann.listen(), bob.listen());
+    for (client, uri) in [(&ann, "file:///a"), (&bob, "file:///b")] {
+        assert_eq!(client.ask("resources/subscribe", json!({"uri": uri})).json()["result"], json!({}));
+    }
+    let message = json!({"level": "info", "data": "what ann did"});
+    let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": message}).to_string();
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}).to_string();
+    let said = [log, updated("file:///a"), updated("file:///b"), updated("file:///c"), changed];
+    home.file("say", &said.join("\n"));
+    ann.ask("ping", json!({}));
+    for (asked, uri) in [(&mut of_ann, "file:///a"), (&mut of_bob, "file:///b")] {
+        assert_eq!(next_event(asked)["params"]["uri"], uri);
+        assert_eq!(next_event(asked)["method"], "notifications/tools/list_changed");
+    }
+}
+
+#[test]
+fn the_server_hears_of_the_last_who_ends_a_subscription() {
+    let home = Home::new();
+    let (served, file) = with_resources(&home);
+    let [ann, bob, carl] = [(); 3].map(|()| Client::open(&served).0);
+    let a = json!({"uri": "file:///a"});
+    for client in [&ann, &bob, &carl] {
+        assert_eq!(client.ask("resources/subscribe", a.clone()).json()["result"], json!({}));
+    }
+    let unsubscribed = || heard(&file, "resources/unsubscribe").len();
+    for _ in 0..2 {
+        assert_eq!(ann.ask("resources/unsubscribe", a.clone()).json()["result"], json!({}));
+    }
+    let mut of_bob = bob.listen();
+    home.file("say", &updated("file:///a"));
+    ann.ask("ping", json!({}));
+    assert_eq!(next_event(&mut of_bob)["params"]["uri"], "file:///a", "the others go on");
+    assert_eq!(served.ask("DELETE", &bob.headers, "").answer().status, 200);
+    ann.ask("ping", json!({}));
+    assert_eq!(unsubscribed(), 0, "one is left");
+    assert_eq!(served.ask("DELETE", &carl.headers, "").answer().status, 200);
+    home.wait_until("the server is told", || unsubscribed() == 1);
+}
+
+#[test]
+fn what_a_shared_server_cannot_do_is_not_offered_and_not_silently_dropped() {
+    let home = Home::new();
+    let (served, file) = with_resources(&home);
+    let (client, hello) = Client::open(&served);
+    let can = json!({"tools": {"listChanged": true, "idempotency": {}}, "resources": {"subscribe": true}});
+    assert_eq!(hello["capabilities"], can);
+    assert_eq!(client.ask("logging/setLevel", json!({"level": "debug"})).json()["error"]["code"], -32601);
+    for (method, status) in [
+        ("notifications/initialized", 202),
+        ("notifications/roots/list_changed", 202),
+        ("notifications/of_its_own", 400),
+    ] {
+        assert_eq!(client.notify(method).status, status, "{method}");
+    }
+    client.ask("ping", json!({}));
+    let initialized = heard(&file, "notifications/initialized").len();
+    let others = ["logging/setLevel", "notifications/roots/list_changed", "notifications/of_its_own"];
+    assert_eq!((initialized, others.map(|method| heard(&file, method).len())), (1, [0; 3]));
 }

@@ -1,10 +1,11 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
 use super::guarding::Guarding;
-use super::relay::{Hears, Relay, Renamed};
+use super::relay::{Hears, News, Relay, Renamed};
 use super::resumable::Owner;
 use super::sessions::Sessions;
 use super::stream::{CallStream, KEPT_BYTES_MAX};
+use super::subscribing::Change;
 use super::{respond, validate};
 use crate::caller::Caller;
 use crate::http::body::Piped;
@@ -18,7 +19,7 @@ use crate::mcp::limits::Limits;
 use crate::mcp::link::child::ChildOutput;
 use crate::mcp::link::remote::SESSION;
 use crate::mcp::link::{Exchanged, Outgoing};
-use crate::mcp::members::Members;
+use crate::mcp::members::{Members, quoted};
 use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
@@ -45,10 +46,10 @@ const ROOM_IS_LOOKED_FOR_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub struct Child {
-    server: Arc<Server>,
-    relay: Arc<Relay>,
+    pub(super) server: Arc<Server>,
+    pub(super) relay: Arc<Relay>,
     guarding: Guarding,
-    sessions: Sessions,
+    pub(super) sessions: Sessions,
     tongue: Tongue,
     /// What it answered when semel introduced itself.
     hello: tokio::sync::OnceCell<Result<Hello, String>>,
@@ -131,7 +132,7 @@ impl Child {
         let result = era::introduce(&self.server, stateless).await?;
         Ok(match stateless {
             true => Hello::Stateless,
-            false => Hello::Session { result: era::with_idempotency(&result).unwrap_or(result) },
+            false => Hello::Session { result },
         })
     }
 
@@ -149,7 +150,10 @@ impl Child {
         match (parts.method, message) {
             (Method::POST, Some(message)) => self.post(asked, message).await,
             (Method::GET, _) => self.listen(&asked),
-            (Method::DELETE, _) if self.sessions.end(&asked.owner) => Response::new(Body::empty()),
+            (Method::DELETE, _) if self.sessions.end(&asked.owner) => {
+                self.forget_subscriptions(&asked.owner);
+                Response::new(Body::empty())
+            }
             (Method::DELETE, _) => no_session(&asked.owner),
             _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
         }
@@ -203,17 +207,24 @@ impl Child {
                 let frame = Frame::complaint(-32600, "semel passed nothing on: a call of a tool needs an id");
                 respond::document(StatusCode::BAD_REQUEST, &frame)
             }
-            // One client's other notifications would speak for all of them.
-            (Kind::Notification { .. } | Kind::Response { .. }, _) => accepted(),
+            // Semel has introduced itself, has no roots, and lets the server ask nothing: there is nobody to tell.
+            (Kind::Notification { method }, _) if UNTOLD.contains(&method.as_str()) => accepted(),
+            (Kind::Response { .. }, _) => accepted(),
+            (Kind::Notification { .. }, _) => {
+                let words = "semel passed nothing on: many clients share this server, and one of them cannot speak \
+                             for all";
+                respond::document(StatusCode::BAD_REQUEST, &Frame::complaint(-32601, words))
+            }
         }
     }
 
     /// Every client gets what the server said to semel, and a session of its own.
     fn initialize(&self, asked: Asked<'_>, id: &Id, params: &str, result: &str) -> Response {
-        let result = in_version(params, result);
-        let frame = Frame::result(id, Frame::from(result));
+        let result = offered(asked.door.hello(&self.server, "initialize", result), result);
+        let frame = Frame::result(id, Frame::from(in_version(params, &result)));
         let mut response = respond::document(StatusCode::OK, &frame);
-        let session = self.sessions.begin(asked.caller);
+        let (session, ended) = self.sessions.begin(asked.caller);
+        ended.iter().for_each(|owner| self.forget_subscriptions(owner));
         if let Ok(session) = HeaderValue::try_from(session) {
             response.headers_mut().insert(SESSION, session);
         }
@@ -292,6 +303,10 @@ impl Child {
                 }
             }
         }
+        if message.method() == Some("logging/setLevel") {
+            let words = "many clients share this server, and its log is passed to none of them";
+            return respond::document(StatusCode::OK, &Frame::refusal(&id, -32601, words, None));
+        }
         let whose = connection.caller.whose();
         let params = message.params.clone().unwrap_or_default();
         let of_another = tasks::task_of(message.method().unwrap_or_default(), text(&params))
@@ -308,7 +323,7 @@ impl Child {
             let frame = Frame::refusal(&id, -32603, "too many requests wait for this server", None);
             return respond::document(StatusCode::OK, &frame);
         };
-        let reader = stream.reader();
+        let (reader, owner) = (stream.reader(), asked.owner);
         let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), stream);
         tokio::spawn(async move {
             let _place = place;
@@ -318,7 +333,7 @@ impl Child {
                     tokio::time::sleep(ROOM_IS_LOOKED_FOR_EVERY).await;
                 }
                 sent.store(true, Ordering::Relaxed);
-                this.pass(&door, &id, renamed, whose).await
+                this.pass(&door, &id, renamed, whose, &owner).await
             };
             tokio::select! {
                 biased;
@@ -337,7 +352,7 @@ impl Child {
     }
 
     /// Passes a request on under its own name, and gives its answer the client's.
-    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed, whose: String) -> Given {
+    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed, whose: String, owner: &Owner) -> Given {
         let method = renamed.message.method().unwrap_or_default().to_owned();
         let params = renamed.message.params.clone().unwrap_or_default();
         if method == "tools/list" {
@@ -345,7 +360,15 @@ impl Child {
         }
         let frame = Frame::from(renamed.message.bytes.clone());
         let outgoing = Outgoing { id: renamed.own.clone(), frame, last_moment: None };
-        let answer = match self.server.link.exchange(outgoing).await {
+        let exchange = self.server.link.exchange(outgoing);
+        let exchanged = match Change::read(&method, text(&params)).filter(|_| !self.is_stateless()) {
+            None => exchange.await,
+            Some(change) => match self.subscribe(change, owner, exchange).await {
+                Ok(exchanged) => exchanged,
+                Err(result) => return Given::plain(result(id)),
+            },
+        };
+        let answer = match exchanged {
             Exchanged::Reply(answer) => answer,
             Exchanged::Refused(why)
             | Exchanged::Unclear(why)
@@ -365,9 +388,8 @@ impl Child {
             }
         }
         let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
-        if let ("server/discover", false) = (method.as_str(), failed)
-            && let Some(result) = door.hello(&self.server, &method, body)
-        {
+        if let ("server/discover", false) = (method.as_str(), failed) {
+            let result = offered(door.hello(&self.server, &method, body), body);
             return Given::plain(Frame::result(id, Frame::from(result)));
         }
         if let ("tasks/list", false) = (method.as_str(), failed) {
@@ -391,7 +413,7 @@ impl Child {
         }
     }
 
-    /// A stream for what the server tells everybody.
+    /// A stream for what the server tells everybody, and what this client has asked for.
     fn listen(&self, asked: &Asked<'_>) -> Response {
         if self.is_stateless() {
             return problem(
@@ -403,6 +425,7 @@ impl Child {
             return no_session(&asked.owner);
         }
         let mut news = self.relay.news.subscribe();
+        let (relay, client) = (Arc::clone(&self.relay), name_of(&asked.owner));
         let (writer, piped) = Piped::new();
         tokio::spawn(async move {
             loop {
@@ -411,7 +434,8 @@ impl Child {
                     () = writer.closed() => return,
                 };
                 match heard {
-                    Ok(raw) => {
+                    Ok(News { uri: Some(uri), .. }) if !relay.subscriptions().has(&client, &uri) => {}
+                    Ok(News { raw, .. }) => {
                         if writer.send(raw).await.is_err() {
                             return;
                         }
@@ -427,6 +451,25 @@ impl Child {
     }
 }
 
+/// Notifications of clients that say nothing about a process that many share.
+const UNTOLD: [&str; 3] =
+    ["notifications/initialized", "notifications/roots/list_changed", "notifications/progress"];
+
+/// What a server says of itself, without what it cannot offer to many: its log is for nobody.
+fn offered(changed: Option<String>, result: &str) -> String {
+    let result = changed.unwrap_or_else(|| result.to_owned());
+    let without = |result: &str| {
+        let mut members = Members::parse(result)?;
+        let mut capabilities = Members::parse(members.get("capabilities")?)?;
+        capabilities.get("logging")?;
+        capabilities.remove("logging");
+        let capabilities = capabilities.to_string();
+        members.set("capabilities", capabilities);
+        Some(members.to_string())
+    };
+    without(&result).unwrap_or(result)
+}
+
 /// Versions of the era of sessions, oldest first.
 const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", era::SESSION];
 
@@ -438,7 +481,7 @@ fn in_version(params: &str, result: &str) -> String {
     let agreed = members.text("protocolVersion").map(|version| version.into_owned()).unwrap_or_default();
     match asked.filter(|asked| SESSION_VERSIONS.contains(&asked.as_str()) && *asked < agreed) {
         Some(asked) => {
-            members.set("protocolVersion", crate::mcp::members::quoted(&asked));
+            members.set("protocolVersion", quoted(&asked));
             members.to_string()
         }
         None => result.to_owned(),
@@ -453,7 +496,7 @@ fn unfinished(id: &Id) -> Frame {
 }
 
 /// What tells one client's requests from another's.
-fn name_of(owner: &Owner) -> String {
+pub(super) fn name_of(owner: &Owner) -> String {
     format!("{}/{}", owner.principal, owner.session.as_deref().unwrap_or_default())
 }
 

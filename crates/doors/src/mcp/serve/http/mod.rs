@@ -13,6 +13,8 @@ mod respond;
 mod resumable;
 mod sessions;
 mod stream;
+mod subscribing;
+mod subscriptions;
 mod validate;
 
 pub use child::{Child, Tongue};

@@ -27,21 +27,26 @@ struct Session {
 }
 
 impl Sessions {
-    /// Begins a session, and gives it a name that nobody can guess.
-    pub fn begin(&self, caller: Caller) -> String {
+    /// Begins a session, and gives it a name that nobody can guess. Gives also the one that ended for it, if any.
+    pub fn begin(&self, caller: Caller) -> (String, Option<Owner>) {
         let id = format!("{:032x}", OsEntropy.bits());
         let owner = Owner { principal: caller.whose(), session: Some(id.clone()) };
         let mut state = self.lock();
+        let mut ended = None;
         if state.by_owner.len() >= SESSIONS_MAX {
             let quiet = state.by_owner.iter().filter(|(_, session)| session.connection.is_idle());
             let quietest = quiet.min_by_key(|(_, session)| session.used).map(|(owner, _)| owner.clone());
-            quietest.and_then(|owner| state.by_owner.remove(&owner));
+            ended = quietest.and_then(|owner| state.by_owner.remove_entry(&owner)).map(|(owner, _)| owner);
         }
         state.moment += 1;
         let session =
             Session { connection: Arc::new(Connection::within(caller, Arc::default())), used: state.moment };
         state.by_owner.insert(owner, session);
-        id
+        (id, ended)
+    }
+
+    pub fn has(&self, owner: &Owner) -> bool {
+        self.lock().by_owner.contains_key(owner)
     }
 
     pub fn find(&self, owner: &Owner) -> Option<Arc<Connection>> {
