@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub struct Allowances(Mutex<HashMap<String, Weak<Limits>>>);
 
 impl Allowances {
-    /// Holders of tokens have each their own. All others have one together: a credential that is not semel's can be made
-    /// up anew for each request.
+    /// Holders of tokens have each their own. All others have one together: a credential that is not semel's can be
+    /// made up anew for each request.
     pub fn of(&self, caller: &Caller, parts: &Parts) -> Arc<Limits> {
         let whose = match parts.extensions.get() {
             Some(Credential::Holder(_)) => caller.whose(),

@@ -348,8 +348,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// The server refused to be initialised: if it is of the other era, the client is told in plain words. Whoever wants
-    /// to know first who asks is not asked about that.
+    /// The server refused to be initialised: if it is of the other era, the client is told in plain words. Whoever
+    /// wants to know first who asks is not asked about that.
     async fn not_initialized(&self, status: StatusCode, bytes: &Bytes) -> Option<Frame> {
         let Watched::Hello { method, params } = &self.watched else { return None };
         let credential = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
