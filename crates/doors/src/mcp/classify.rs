@@ -64,10 +64,20 @@ const LOST: &[&str] = &[
     "service unavailable",
     "internal server error",
     "server error",
+    // The reference server for GitHub, of an answer that has no message: a gateway's page.
+    "github api error  github api error",
     "unexpected eof",
     "eof occurred",
+    "eof detected",
+    // Go, of a request: `Post "https://…": EOF`, with its colon taken out.
+    "\"  eof",
     "network error",
     "fetch failed",
+    "unable to fetch",
+    "other side closed",
+    "premature close",
+    " terminated",
+    "consuming input failed",
     "aborted",
     "interrupted",
     "unreachable",
@@ -143,6 +153,10 @@ const REFUSED: &[&str] = &[
     "too many requests",
     "unauthorized",
     "unauthorised",
+    "not authenticated",
+    "authentication required",
+    "authentication failed",
+    "bad credentials",
     "forbidden",
     "not allowed",
     "not permitted",
@@ -260,6 +274,12 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool) -> Reading {
         Ok(true) => return reading(Meaning::Refused, short(&words(&members))),
         Err(error) => return reading(Meaning::Ambiguous, format!("the answer does not say: {error}")),
     }
+    if let Some(words) = super::unmarked::failure(&members) {
+        return match rule.failure {
+            Failure::InDoubt => ambiguous_by_rule(&words),
+            Failure::Table => by_words("a result that only tells of an error", &words, rule),
+        };
+    }
     match status(&members) {
         Some(status) if ACCEPTED.contains(&status.as_str()) => {
             reading(Meaning::Accepted, format!("the status is {status}"))
@@ -341,20 +361,26 @@ fn handle(members: &Members<'_>, era: TaskEra) -> Option<Handle> {
 
 /// The text blocks of a result.
 pub fn words(result: &Members<'_>) -> String {
-    #[derive(serde::Deserialize)]
-    struct Block<'a> {
-        #[serde(borrow)]
-        text: Option<std::borrow::Cow<'a, str>>,
-    }
-    let content = result.get("content").filter(|content| content.len() <= READ_BYTES_MAX);
-    let blocks: Vec<Block<'_>> =
-        content.and_then(|content| serde_json::from_str(content).ok()).unwrap_or_default();
     let mut words = String::new();
-    for text in blocks.into_iter().filter_map(|block| block.text) {
+    for text in texts(result).into_iter().flatten() {
         words.push_str(&text);
         words.push(' ');
     }
     ends(words)
+}
+
+/// The text of each block of a result, of those that have one. Some servers write JSON where a text belongs.
+pub fn texts(result: &Members<'_>) -> Vec<Option<String>> {
+    #[derive(serde::Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow)]
+        text: Option<&'a serde_json::value::RawValue>,
+    }
+    let content = result.get("content").filter(|content| content.len() <= READ_BYTES_MAX);
+    let blocks: Vec<Block<'_>> =
+        content.and_then(|content| serde_json::from_str(content).ok()).unwrap_or_default();
+    let text = |json: &str| serde_json::from_str(json).unwrap_or_else(|_| json.to_owned());
+    blocks.into_iter().map(|block| Some(text(block.text?.get()))).collect()
 }
 
 /// The beginning and the end of a long text: what went wrong is often said last.

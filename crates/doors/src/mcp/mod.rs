@@ -23,6 +23,8 @@ pub mod news;
 mod offering;
 pub mod outbox;
 pub mod own_tools;
+#[cfg(test)]
+mod pack_answers;
 pub mod pins;
 pub mod probe;
 pub mod render;
@@ -33,5 +35,6 @@ pub mod server;
 pub mod task;
 pub mod tasks;
 pub mod tools;
+mod unmarked;
 pub mod upstream;
 pub mod word;

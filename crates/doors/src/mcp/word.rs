@@ -55,7 +55,8 @@ fn by_verb(tool: &str) -> EffectWord {
     }
 }
 
-/// What expressions see of a result: its structured content, else its text as JSON, else the text itself.
+/// What expressions see of a result: its structured content, else its text as JSON, else the text itself. A text that is
+/// one in JSON is taken out of its quotes.
 pub fn value(result: &Members<'_>) -> Json {
     let structured = result.get("structuredContent").filter(|value| value.len() <= READ_BYTES_MAX);
     let structured = structured.and_then(|value| json::parse(value).ok());
@@ -64,6 +65,7 @@ pub fn value(result: &Members<'_>) -> Json {
         let words = words.trim();
         match json::parse(words) {
             Ok(value @ (Json::Object(_) | Json::Array(_))) => value,
+            Ok(Json::String(text)) => Json::object([("text", Json::String(text))]),
             _ => Json::object([("text", Json::str(words))]),
         }
     })
@@ -82,6 +84,11 @@ mod tests {
         );
         assert_eq!(of(r#"{"content":[{"type":"text","text":"[1, 2]"}]}"#), "[1,2]");
         assert_eq!(of(r#"{"content":[{"type":"text","text":"done"}]}"#), r#"{"text":"done"}"#);
+        assert_eq!(
+            of(r#"{"content":[{"type":"text","text":"\"Failed to pay\""}]}"#),
+            r#"{"text":"Failed to pay"}"#
+        );
+        assert_eq!(of(r#"{"content":[{"type":"text","text":{"error":7}}]}"#), r#"{"error":7}"#);
         assert_eq!(of("{}"), r#"{"text":""}"#);
     }
 

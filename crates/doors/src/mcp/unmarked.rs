@@ -1,0 +1,121 @@
+//! Failures that a server reports as ordinary results: `{"error": "fetch failed"}`, `Error: connection lost`. Many servers
+//! catch whatever goes wrong and answer with its words, without `isError`.
+//!
+//! A success may quote the word, so only an answer that says nothing else counts: a text that begins by saying so, or an
+//! object that says so and has no member which could be a result.
+
+use super::classify::texts;
+use super::members::Members;
+use super::word;
+use semel_core::json::{self, Json, Object};
+
+/// How a text begins that is about a failure. `Failed to` is left out: what was not found may be what was asked for.
+const BEGINNING: &str = "error:";
+
+/// Members that describe a failure, in lower case and without `_` and `-`. One of another name may be a result.
+const OF_A_FAILURE: &[&str] = &[
+    "cause",
+    "code",
+    "correlationid",
+    "detail",
+    "details",
+    "documentationurl",
+    "error",
+    "errorcode",
+    "errordescription",
+    "errorid",
+    "errormessage",
+    "errors",
+    "errortype",
+    "hint",
+    "iserror",
+    "message",
+    "msg",
+    "object",
+    "ok",
+    "path",
+    "reason",
+    "requestid",
+    "retryable",
+    "retryafter",
+    "stack",
+    "status",
+    "statuscode",
+    "statustext",
+    "success",
+    "suggestion",
+    "timestamp",
+    "traceback",
+    "traceid",
+    "type",
+];
+
+/// The words of the failure, if the result is one.
+pub fn failure(result: &Members<'_>) -> Option<String> {
+    let said = word::value(result);
+    // What is no JSON stands in an object of its own, and so may a tool's own object.
+    let text = said.as_object().filter(|whole| whole.len() == 1).and(said.get("text")).and_then(Json::as_str);
+    // The SDK of Python puts what is no object into one: a text, or the blocks of the content once more.
+    let wrapped = said.as_object().filter(|whole| whole.len() == 1).and(said.get("result"));
+    match (text, wrapped) {
+        (Some(text), _) => alone(result).then(|| in_words(text)).flatten(),
+        (None, Some(Json::String(text))) => in_words(text),
+        (None, Some(Json::Array(blocks))) => match blocks.as_slice() {
+            [block] => block.get("text").and_then(Json::as_str).and_then(in_words),
+            _ => None,
+        },
+        (None, Some(inner)) => in_members(inner),
+        (None, None) => (alone(result) || has_structure(result)).then(|| in_members(&said)).flatten(),
+    }
+}
+
+/// Whether one text is all that there is: a picture or a second text may be the result.
+fn alone(result: &Members<'_>) -> bool {
+    matches!(texts(result).as_slice(), [Some(_)])
+}
+
+fn has_structure(result: &Members<'_>) -> bool {
+    result.get("structuredContent").is_some_and(|structure| structure != "null")
+}
+
+fn in_words(text: &str) -> Option<String> {
+    let text = text.trim();
+    if let Ok(inner @ Json::Object(_)) = json::parse(text) {
+        return in_members(&inner);
+    }
+    let beginning = text.get(..BEGINNING.len())?;
+    beginning.eq_ignore_ascii_case(BEGINNING).then(|| text.to_owned())
+}
+
+fn in_members(said: &Json) -> Option<String> {
+    let members = said.as_object()?;
+    let failed = failed_member(members);
+    let about_it = |name: &str| {
+        let name: String = name.chars().filter(|c| !matches!(c, '_' | '-')).collect();
+        OF_A_FAILURE.contains(&name.to_ascii_lowercase().as_str())
+    };
+    let nothing_else = members.iter().all(|(name, value)| about_it(name) || is_empty(value));
+    (failed && nothing_else).then(|| said.canonical())
+}
+
+fn failed_member(members: &Object) -> bool {
+    let is = |name: &str, word: &str| {
+        members.get(name).and_then(Json::as_str).is_some_and(|said| said.eq_ignore_ascii_case(word))
+    };
+    let denies = |name: &str| members.get(name).and_then(Json::as_bool) == Some(false);
+    ["error", "errors"].iter().any(|name| members.get(name).is_some_and(|error| !is_empty(error)))
+        || is("object", "error")
+        || is("status", "error")
+        || ["ok", "success"].iter().any(|name| denies(name))
+}
+
+/// Whether a member says no more than that there is nothing to say.
+fn is_empty(value: &Json) -> bool {
+    match value {
+        Json::Null | Json::Bool(false) => true,
+        Json::String(text) => text.is_empty(),
+        Json::Array(items) => items.is_empty(),
+        Json::Object(members) => members.is_empty(),
+        Json::Bool(true) | Json::Number(_) => false,
+    }
+}
