@@ -119,3 +119,77 @@ fn is_empty(value: &Json) -> bool {
         Json::Bool(true) | Json::Number(_) => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fails(result: &str) -> bool {
+        failure(&Members::parse(result).expect("an object")).is_some()
+    }
+
+    fn says(text: &str) -> String {
+        format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, super::super::members::quoted(text))
+    }
+
+    #[test]
+    fn what_says_only_that_it_failed_has_failed() {
+        for text in [
+            "Error: connection lost",
+            "  ERROR: no\n",
+            r#"{"error": "fetch failed"}"#,
+            r#"{"error": {"type": "API_ERROR"}, "status": 502, "request_id": "r"}"#,
+            r#"{"object": "error", "status": 404, "message": "Could not find page"}"#,
+            r#"{"success": false, "message": "no", "data": null}"#,
+            r#"{"ok": false}"#,
+            r#"{"status": "error", "message": "no"}"#,
+            r#"{"errors": [{"message": "no"}], "data": null}"#,
+            r#""Error: no""#,
+        ] {
+            assert!(fails(&says(text)), "{text}");
+            let quoted = super::super::members::quoted(text);
+            let by_python = format!(r#"{{"content":[],"structuredContent":{{"result":{quoted}}}}}"#);
+            assert!(fails(&by_python) || text.starts_with('"'), "{text}");
+        }
+        assert!(fails(r#"{"content":[{"type":"text","text":{"error":{"message":"no"}}}]}"#));
+        assert!(fails(r#"{"content":[],"structuredContent":{"error":"no"}}"#));
+        assert!(fails(r#"{"content":[],"structuredContent":{"result":{"error":"no"}}}"#));
+        assert!(fails(
+            r#"{"content":[],"structuredContent":{"result":[{"type":"text","text":"Error: no"}]}}"#
+        ));
+    }
+
+    #[test]
+    fn what_quotes_the_word_or_has_a_result_beside_it_has_not() {
+        for text in [
+            "",
+            "Error",
+            "Error handling was added",
+            "Done. Error: none",
+            "Failed to find a cached copy; made a new one",
+            r#"{"id": "t1", "title": "Error: fetch failed"}"#,
+            r#"{"id": "t1", "error": "no avatar"}"#,
+            r#"{"error": null, "message": "sent"}"#,
+            r#"{"error": "", "code": 0}"#,
+            r#"{"error": false}"#,
+            r#"{"errors": [], "message": "sent"}"#,
+            r#"{"errors": [{"message": "no"}], "data": {"issue": {"id": "i"}}}"#,
+            r#"{"status": "ok"}"#,
+            r#"{"id": "j1", "status": "error"}"#,
+            r#"{"success": true}"#,
+            r#"{"message": "error"}"#,
+            r#"[{"error": "no"}]"#,
+            r#"[]"#,
+        ] {
+            assert!(!fails(&says(text)), "{text}");
+        }
+        assert!(!fails(r#"{"content":[{"type":"text","text":"Error: 1"},{"type":"text","text":"made"}]}"#));
+        assert!(!fails(r#"{"content":[{"type":"text","text":"Error: 1"},{"type":"image","data":""}]}"#));
+        let structure = r#"{"content":[{"type":"text","text":"Error: 1"}],"structuredContent":{"id":"t1"}}"#;
+        assert!(!fails(structure), "what has a structure is judged by it");
+        assert!(!fails(
+            r#"{"content":[],"structuredContent":{"result":[{"text":"Error: 1"},{"text":"made"}]}}"#
+        ));
+        assert!(!fails(r#"{"content":[]}"#));
+    }
+}

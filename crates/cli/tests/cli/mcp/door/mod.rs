@@ -22,3 +22,4 @@ mod secrets;
 mod tasks;
 mod timeouts;
 mod transparency;
+mod unmarked;

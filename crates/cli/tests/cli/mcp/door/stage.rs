@@ -66,7 +66,11 @@ impl Stage {
 
     /// semel before the server, not started yet.
     pub fn guarded(&self, flags: &[&str]) -> Command {
-        let semel = [env!("CARGO_BIN_EXE_semel"), "mcp", "--name", NAME];
+        self.guarded_as(NAME, flags)
+    }
+
+    fn guarded_as(&self, name: &str, flags: &[&str]) -> Command {
+        let semel = [env!("CARGO_BIN_EXE_semel"), "mcp", "--name", name];
         let words: Vec<String> =
             semel.iter().chain(flags).chain(&["--"]).map(|word| word.to_string()).collect();
         let mut command = self.program(&[words, Stage::server()].concat());
@@ -88,6 +92,11 @@ impl Stage {
 
     pub fn open_with(&self, flags: &[&str]) -> Line {
         greeted(Line::to(&mut self.guarded(flags)))
+    }
+
+    /// The same, with a server that is registered under this name.
+    pub fn open_as(&self, name: &str) -> Line {
+        greeted(Line::to(&mut self.guarded_as(name, &[])))
     }
 
     /// A guarded conversation of the stateless era, which begins with nothing.
