@@ -92,6 +92,13 @@ const CALLS: &[(&str, &str)] = &[
     ("browser_type", r#"{"target": "e1", "text": "x"}"#),
     ("browser_type", r#"{"target": "e1", "text": "x", "submit": true}"#),
     ("browser_type", r#"{"target": "e1", "text": "x", "slowly": true}"#),
+    ("usergroups_me", r#"{"action": "list"}"#),
+    ("usergroups_me", r#"{"action": "join", "usergroup_id": "S1"}"#),
+    ("execute_sql", r#"{"sql": "SELECT 1"}"#),
+    ("execute_sql", r#"{"sql": "DELETE FROM t"}"#),
+    ("execute_sql", r#"{"sql": "DELETE FROM t; COMMIT"}"#),
+    ("explain_query", r#"{"sql": "SELECT 1", "analyze": false}"#),
+    ("explain_query", r#"{"sql": "SELECT 1", "analyze": true}"#),
     ("query", r#"{"sql": "SELECT 1"}"#),
     ("query", r#"{"sql": "DELETE FROM t"}"#),
 ];
@@ -262,8 +269,11 @@ fn every_change_is_covered_by_its_pack_or_left_to_its_name_on_purpose() {
 }
 
 /// Calls that a pack takes for reads although the tool says that it may change something.
-const HARMLESS_CALLS: &[(&str, &str)] =
-    &[("edit_file", r#"{"dryRun": true}"#), ("browser_tabs", r#"{"action": "list"}"#)];
+const HARMLESS_CALLS: &[(&str, &str)] = &[
+    ("edit_file", r#"{"dryRun": true}"#),
+    ("browser_tabs", r#"{"action": "list"}"#),
+    ("usergroups_me", r#"{"action": "list"}"#),
+];
 
 #[test]
 fn no_pack_takes_for_a_read_what_its_server_says_may_change_something() {
