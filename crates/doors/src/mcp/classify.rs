@@ -272,7 +272,11 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool) -> Reading {
         Ok(false) => {}
         Ok(true) if rule.failure == Failure::InDoubt => return ambiguous_by_rule(&words(&members)),
         Ok(true) => return reading(Meaning::Refused, short(&words(&members))),
-        Err(error) => return reading(Meaning::Ambiguous, format!("the answer does not say: {error}")),
+        Err(error) => {
+            let line =
+                format!("an answer that does not say whether it ran: {} ({error})", short(&words(&members)));
+            return reading(Meaning::Ambiguous, line);
+        }
     }
     if let Some(words) = super::unmarked::failure(&members) {
         return match rule.failure {
