@@ -1,5 +1,5 @@
-//! What the servers that the packs are written for answer when all goes well, when they are refused, and when nobody can
-//! say, each as the real package writes it, and what it counts as under the pack's rule.
+//! What the servers that the packs are written for answer when all goes well, when they are refused, and when nobody
+//! can say, each as the real package writes it, and what it counts as under the pack's rule.
 
 use super::classify::{Meaning, read};
 use super::message::Message;
@@ -39,7 +39,8 @@ fn thrown(code: i64, message: &str) -> Value {
     json!({"error": {"code": code, "message": message}})
 }
 
-/// @modelcontextprotocol/server-slack 2025.4.25 catches everything; @zencoderai/slack-mcp-server 0.0.1 lets the SDK mark it.
+/// @modelcontextprotocol/server-slack 2025.4.25 catches everything; @zencoderai/slack-mcp-server 0.0.1 lets the SDK
+/// mark it.
 #[test]
 fn slack() {
     let posted = json!({"ok": true, "channel": "C1", "ts": "1.2", "message": {"text": "Error: not found"}});
@@ -111,8 +112,8 @@ fn notion() {
     counts("notion", "API-post-page", json!({"parent": {"data_source_id": "d"}}), &answers);
 }
 
-/// linear-mcp-server 0.1.0 writes an object where a text belongs; mcp-server-linear 1.6.0 throws; @tacticlaunch/mcp-linear
-/// 1.4.3 marks.
+/// linear-mcp-server 0.1.0 writes an object where a text belongs; mcp-server-linear 1.6.0 throws;
+/// @tacticlaunch/mcp-linear 1.4.3 marks.
 #[test]
 fn linear() {
     let error = |kind: &str, message: &str, details: Value| {

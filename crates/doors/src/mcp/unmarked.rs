@@ -1,8 +1,8 @@
-//! Failures that a server reports as ordinary results: `{"error": "fetch failed"}`, `Error: connection lost`. Many servers
-//! catch whatever goes wrong and answer with its words, without `isError`.
+//! Failures that a server reports as ordinary results: `{"error": "fetch failed"}`, `Error: connection lost`. Many
+//! servers catch whatever goes wrong and answer with its words, without `isError`.
 //!
-//! A success may quote the word, so only an answer that says nothing else counts: a text that begins by saying so, or an
-//! object that says so and has no member which could be a result.
+//! A success may quote the word, so only an answer that says nothing else counts: a text that begins by saying so, or
+//! an object that says so and has no member which could be a result.
 
 use super::classify::texts;
 use super::members::Members;

@@ -55,8 +55,8 @@ fn by_verb(tool: &str) -> EffectWord {
     }
 }
 
-/// What expressions see of a result: its structured content, else its text as JSON, else the text itself. A text that is
-/// one in JSON is taken out of its quotes.
+/// What expressions see of a result: its structured content, else its text as JSON, else the text itself. A text
+/// that is one in JSON is taken out of its quotes.
 pub fn value(result: &Members<'_>) -> Json {
     let structured = result.get("structuredContent").filter(|value| value.len() <= READ_BYTES_MAX);
     let structured = structured.and_then(|value| json::parse(value).ok());
