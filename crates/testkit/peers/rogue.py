@@ -4,7 +4,12 @@ usage: rogue.py                     serves its own stdin and stdout
        rogue.py http                prints `listening PORT` and serves `/mcp` on loopback, with sessions
 
 Each effect is one line at the end of the file that SEMEL_WORLD names; each message that comes in, one line at the end
-of the file that SEMEL_HEARD names, if any.
+of the file that SEMEL_HEARD names, if any. Over HTTP it looks for files in its working directory:
+
+    forget      it forgets all sessions, and then this file
+    closed      it begins no session
+    speaks      the version that it agrees on in new sessions
+    streams     it offers a stream for its own messages, which names its session
 """
 
 import json
@@ -228,7 +233,7 @@ class Http(BaseHTTPRequestHandler):
     misbehaved: set = set()
     names = (
         "charge", "charge_then_404", "charge_then_reset", "charge_then_502", "charge_then_503",
-        "charge_then_cut_stream", "charge_in_a_stream", "charge_answered_late",
+        "charge_then_cut_stream", "charge_in_a_stream", "charge_answered_late", "list_charges",
     )
 
     def log_message(self, *words) -> None:
@@ -244,7 +249,23 @@ class Http(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self) -> None:
-        self.reply(405)
+        session = self.headers.get("Mcp-Session-Id")
+        hear({"method": "GET", "session": session})
+        if not os.path.exists("streams"):
+            return self.reply(405)
+        if session not in self.sessions:
+            return self.reply(404)
+        self.begin_stream()
+        named = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": session}}
+        self.wfile.write(b"retry: 10\ndata: " + json.dumps(named).encode() + b"\n\n")
+        while session in self.sessions:
+            time.sleep(0.01)
+
+    def begin_stream(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.close_connection = True
 
     def do_DELETE(self) -> None:
         self.sessions.discard(self.headers.get("Mcp-Session-Id"))
@@ -253,9 +274,17 @@ class Http(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         hear(message)
+        if os.path.exists("forget"):
+            self.sessions.clear()
+            os.remove("forget")
         method, params = message.get("method"), message.get("params", {})
         session = self.headers.get("Mcp-Session-Id")
+        if method == "initialize" and os.path.exists("closed"):
+            return self.reply(503, b"closed for today")
         if method == "initialize":
+            if os.path.exists("speaks"):
+                with open("speaks", encoding="utf-8") as file:
+                    params["protocolVersion"] = file.read()
             session = uuid.uuid4().hex
             self.sessions.add(session)
             return self.reply(200, common(message, method, params, []), Mcp_Session_Id=session)
@@ -263,6 +292,8 @@ class Http(BaseHTTPRequestHandler):
             return self.reply(404 if session else 400, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no session"}}')
         if "id" not in message:
             return self.reply(202)
+        if method in ("resources/subscribe", "logging/setLevel"):
+            return self.reply(200, answer(message, {}))
         if method == "tools/call":
             return self.call(message, params["name"], params.get("arguments", {}), session)
         schema = {"type": "object", "properties": {"customer": {"type": "string"}}}
@@ -270,6 +301,11 @@ class Http(BaseHTTPRequestHandler):
         self.reply(200, common(message, method, params, tools))
 
     def call(self, message, name, arguments, session) -> None:
+        if name == "list_charges":
+            with open(WORLD, "a+", encoding="utf-8") as file:
+                file.seek(0)
+                charges = json.dumps({"charges": [json.loads(line) for line in file]})
+            return self.reply(200, answer(message, text(charges)))
         right = answer(message, text("charged: " + change(name, arguments)))
         first = name not in self.misbehaved
         self.misbehaved.add(name)
@@ -288,11 +324,8 @@ class Http(BaseHTTPRequestHandler):
         elif first and name in ("charge_then_502", "charge_then_503"):
             return self.reply(int(name[-3:]), b"no")
         elif first and name == "charge_then_cut_stream":
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.end_headers()
+            self.begin_stream()
             self.wfile.write(b": nothing follows\n\n")
-            self.close_connection = True
             return None
         self.reply(200, right)
 

@@ -340,7 +340,7 @@ impl Server {
         let request =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quoted(method));
         let outgoing = Outgoing { id, frame: request.into(), last_moment: None };
-        match self.link.exchange(outgoing).await {
+        match self.link.ask(outgoing).await {
             Exchanged::Reply(message) => Ok(message),
             Exchanged::Refused(why)
             | Exchanged::Unclear(why)

@@ -19,6 +19,7 @@ mod reads;
 mod reissue;
 mod repeats;
 mod sdk;
+mod sessions;
 
 use serde_json::Value;
 

@@ -44,9 +44,13 @@ pub trait Listener: Send + 'static {
 
     /// A line that is no message.
     fn stray(&mut self, line: &str) -> Option<Outbox>;
+
+    /// The server had forgotten the session, and a new one was begun: it may be another server by now. `hello` is what it
+    /// says of itself.
+    fn began_anew(&mut self, _hello: &str) {}
 }
 
-/// The closed set of ways. All of them send a request once, and never again.
+/// The closed set of ways. All of them send a request once, and never again, but for reads of a session that is gone.
 #[derive(Debug)]
 pub enum Link {
     Child(ChildLink),
@@ -78,6 +82,14 @@ impl Link {
         }
     }
 
+    /// The same for a call that is known to change nothing.
+    pub fn pass_read(&self, message: Message) {
+        match self {
+            Link::Child(child) => child.pass(message.bytes),
+            Link::Remote(remote) => remote.pass_read(message),
+        }
+    }
+
     /// Whether a client's messages may be passed on; too many wait otherwise.
     pub fn has_room(&self) -> bool {
         match self {
@@ -98,6 +110,14 @@ impl Link {
         match self {
             Link::Child(child) => child.exchange(request).await,
             Link::Remote(remote) => remote.exchange(request).await,
+        }
+    }
+
+    /// A request that changes nothing.
+    pub async fn ask(&self, request: Outgoing) -> Exchanged {
+        match self {
+            Link::Child(child) => child.exchange(request).await,
+            Link::Remote(remote) => remote.ask(request).await,
         }
     }
 }

@@ -160,7 +160,9 @@ impl Stdio {
 
     /// Passes a request on, and expects its answer.
     fn pass(&self, id: &Id, message: Message, watched: Watched) {
+        let is_read = watched == Watched::Read;
         match self.lock().add(id, watched) {
+            true if is_read => self.server.link.pass_read(message),
             true => self.server.link.pass(message),
             false => self.too_many(id),
         }
@@ -217,7 +219,9 @@ impl Stdio {
 
     fn routed(self: &Arc<Self>, id: &Id, message: Message, tools: &Arc<Tools>) {
         match self.door.route(id, &message, &self.server, &self.connection, tools) {
-            Route::Pass => self.pass(id, message, Watched::Plain),
+            // Observing looks at no call, so it may be anything.
+            Route::Pass if self.door.hall.observes() => self.pass(id, message, Watched::Plain),
+            Route::Pass => self.pass(id, message, Watched::Read),
             Route::Answer(frame) => self.send(frame),
             Route::Guard(guarded) => self.guard(*guarded),
             Route::Own(call) => {
@@ -393,6 +397,12 @@ impl Listener for FromServer {
         let log = self.stdio.log()?;
         log.push(Parcel::of(Frame::from(words)));
         Some(log)
+    }
+
+    fn began_anew(&mut self, hello: &str) {
+        let server = &self.stdio.server;
+        era::hear(server, "initialize", hello);
+        server.tools_changed();
     }
 }
 

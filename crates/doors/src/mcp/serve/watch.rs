@@ -13,6 +13,8 @@ pub enum Watched {
     /// It waits for something that semel asks first; not a byte of it has left.
     Unsent,
     Plain,
+    /// A call that is known to change nothing.
+    Read,
     Listing {
         first_page: bool,
     },

@@ -1,14 +1,18 @@
 //! One request and its answer, over as many streams as the server needs for it.
 
+use super::session::INITIALIZE;
 use super::{Answered, Exchanged, Form, LAST_EVENT_ID, Outgoing, RemoteLink, Speaks, VERSION, mirror};
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, Prepared};
 use crate::http::sse::Parser;
-use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message};
+use crate::mcp::era::version_of;
+use crate::mcp::members::Members;
+use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use semel_core::time::At;
 use semel_gate::clock::Clock;
 use std::time::Duration;
 
@@ -33,6 +37,13 @@ struct Resume {
     failures: u32,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Try {
+    First,
+    /// In a session that was just begun for it.
+    Second,
+}
+
 enum Followed {
     Answered(Exchanged),
     Ended,
@@ -42,10 +53,38 @@ impl RemoteLink {
     /// Sends once, and follows the answer to its end.
     pub async fn exchange(&self, request: Outgoing) -> Exchanged {
         let Outgoing { id, frame, last_moment } = request;
-        let bytes = frame.to_bytes();
-        let Ok(message) = Message::parse(bytes.clone()) else {
+        match Message::parse(frame.to_bytes()) {
+            Ok(message) => self.exchange_in_session(&id, &message, last_moment, Try::First).await,
+            Err(_) => Exchanged::NeverSent("the request is no message".into()),
+        }
+    }
+
+    /// A request that changes nothing: where the server has forgotten the session, it is sent once more in a new one.
+    pub async fn ask(&self, request: Outgoing) -> Exchanged {
+        let Outgoing { id, frame, last_moment } = request;
+        let Ok(message) = Message::parse(frame.to_bytes()) else {
             return Exchanged::NeverSent("the request is no message".into());
         };
+        match self.exchange_in_session(&id, &message, last_moment, Try::First).await {
+            Exchanged::Unclear(_) if self.session().is_some() => {
+                self.exchange_in_session(&id, &message, last_moment, Try::Second).await
+            }
+            exchanged => exchanged,
+        }
+    }
+
+    async fn exchange_in_session(
+        &self,
+        id: &Id,
+        message: &Message,
+        last_moment: Option<At>,
+        try_is: Try,
+    ) -> Exchanged {
+        if is_bound(message)
+            && let Err(why) = self.in_session().await
+        {
+            return Exchanged::NeverSent(why);
+        }
         let waiting = self.lock().pop().and_then(Prepared::fresh);
         let prepared = match waiting {
             Some(prepared) => prepared,
@@ -57,11 +96,29 @@ impl RemoteLink {
         if last_moment.is_some_and(|last| self.clock.now() > last) {
             return Exchanged::NeverSent("the last moment for sending has passed".into());
         }
-        match self.client.send(prepared, self.post(&message)).await {
+        let number = self.session().map(|session| session.number());
+        let request = self.post(message);
+        let in_session = message.method().filter(|_| request.headers().contains_key(super::SESSION));
+        match self.client.send(prepared, request).await {
             Ok(response) => {
-                let exchanged = self.read(&id, response).await;
-                if let (Speaks::Session(session), Exchanged::Reply(answer)) = (&self.speaks, &exchanged) {
-                    session.learned(message.method().unwrap_or_default(), answer);
+                let headers = response.headers().clone();
+                if let (Speaks::Session(session), Some(number), true) =
+                    (&self.speaks, number, response.status().is_success())
+                {
+                    session.heard(number, &headers);
+                }
+                let exchanged = self.read(id, response, in_session).await;
+                match (&self.speaks, &exchanged, number) {
+                    (Speaks::Session(session), Exchanged::Reply(answer), _) => {
+                        session.learned(message, answer, &headers);
+                    }
+                    // What a new session does not know either is not for want of a session.
+                    (Speaks::Session(session), Exchanged::Unclear(_), Some(number))
+                        if try_is == Try::First =>
+                    {
+                        session.lose(number);
+                    }
+                    _ => {}
                 }
                 exchanged
             }
@@ -109,11 +166,14 @@ impl RemoteLink {
         }
     }
 
-    async fn read(&self, id: &Id, response: Response<Incoming>) -> Exchanged {
+    /// `in_session`: the method of a request that named a session, which may turn out to be gone.
+    pub(super) async fn read(
+        &self,
+        id: &Id,
+        response: Response<Incoming>,
+        in_session: Option<&str>,
+    ) -> Exchanged {
         let (head, body) = response.into_parts();
-        if let Speaks::Session(session) = &self.speaks {
-            session.heard(&head.headers);
-        }
         if head.status.is_success() && is_stream(&head.headers) {
             if let Some(told) = &self.told {
                 told.opened(&head.headers);
@@ -126,9 +186,12 @@ impl RemoteLink {
             Err(error) => return Exchanged::Lost(format!("HTTP {}: {error}", head.status.as_u16())),
         };
         let form = |form| Answered { status: head.status, headers: head.headers.clone(), form };
-        // Clients open a new session and send again, also where the session was lost after the effect.
-        let session_lost = head.status == StatusCode::NOT_FOUND && self.has_session();
         let response = Message::parse(bytes.clone()).ok().filter(|message| is_response_to(message, id));
+        // Clients open a new session and send again, also where the session was lost after the effect.
+        let session_lost = head.status == StatusCode::NOT_FOUND
+            && in_session.is_some_and(|method| {
+                method == "tools/call" || !response.as_ref().is_some_and(is_unknown_method)
+            });
         // The id in it is semel's own, and says nothing to the client.
         let page = if response.is_some() { Bytes::new() } else { bytes.clone() };
         match response {
@@ -233,13 +296,6 @@ impl RemoteLink {
         }
     }
 
-    fn has_session(&self) -> bool {
-        match &self.speaks {
-            Speaks::Client(headers) => headers.contains_key(super::SESSION),
-            Speaks::Session(session) => session.headers(None).contains_key(super::SESSION),
-        }
-    }
-
     fn may_resume(&self) -> bool {
         let version = match &self.speaks {
             Speaks::Client(headers) => headers.get(VERSION).and_then(|version| version.to_str().ok()),
@@ -272,6 +328,12 @@ pub fn is_stream(headers: &HeaderMap) -> bool {
     kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
 }
 
+/// Whether a message needs the session: those of the stateless era do not, nor does the one that begins it.
+fn is_bound(message: &Message) -> bool {
+    let params = message.params.as_ref().map_or("{}", text);
+    message.method() != Some(INITIALIZE) && version_of(params).is_none()
+}
+
 fn is_response_to(message: &Message, id: &Id) -> bool {
     matches!(&message.kind, Kind::Response { id: Some(of), .. } if of == id)
 }
@@ -281,6 +343,13 @@ fn is_response_to(message: &Message, id: &Id) -> bool {
 fn may_answer(status: StatusCode, message: &Message, session_lost: bool) -> bool {
     let failed = matches!(message.kind, Kind::Response { failed: true, .. });
     !failed || status.is_success() || (is_refusal(status) && !session_lost)
+}
+
+/// A server that has no such method may say so with a 404, and its session is as good as ever.
+fn is_unknown_method(response: &Message) -> bool {
+    let error = response.body.as_ref().and_then(|body| Members::parse(text(body)));
+    let failed = matches!(response.kind, Kind::Response { failed: true, .. });
+    failed && error.is_some_and(|error| error.get("code") == Some("-32601"))
 }
 
 /// What certainly was turned away, as every door reads it: 4xx but the three that leave it open, 307 and 308.

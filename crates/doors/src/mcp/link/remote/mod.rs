@@ -2,6 +2,7 @@
 
 mod exchange;
 mod mirror;
+mod renewal;
 mod session;
 
 pub use exchange::{is_stream, request};
@@ -95,6 +96,7 @@ impl RemoteLink {
     pub async fn ready(&self) -> Result<(), String> {
         if let Speaks::Session(session) = &self.speaks {
             session.greeted().await;
+            self.in_session().await?;
         }
         let prepared = self.client.prepare().await.map_err(|error| error.to_string())?;
         self.lock().push(prepared);

@@ -1,6 +1,7 @@
 //! One conversation with a remote server, for a client that has no HTTP of its own.
 
 use super::exchange::is_stream;
+use super::renewal::{ASKS, Renewal, version_in};
 use super::{Exchanged, Listener, Outgoing, RemoteLink, SESSION, VERSION, mirror};
 use crate::busy::{Busy, Working};
 use crate::http::sse::Parser;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-const INITIALIZE: &str = "initialize";
+pub(super) const INITIALIZE: &str = "initialize";
 
 /// Messages on their way at once. The client's next one waits.
 const PASSING_MAX: usize = 64;
@@ -37,18 +38,24 @@ pub struct Session {
     headers: HeaderMap,
     state: Mutex<State>,
     listener: Mutex<Option<Box<dyn Listener>>>,
-    queue: mpsc::UnboundedSender<(Message, Working)>,
+    queue: mpsc::UnboundedSender<Passed>,
     /// What was passed on and is not answered yet.
     busy: Busy,
     /// The client has greeted the server, which has not answered yet.
     greets: watch::Sender<bool>,
+    /// One new session at a time.
+    pub(super) renewing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
-    id: Option<HeaderValue>,
+pub(super) struct State {
+    pub id: Option<HeaderValue>,
     /// What `initialize` agreed on; absent in the stateless era.
-    version: Option<HeaderValue>,
+    pub version: Option<HeaderValue>,
+    /// What a new session needs that follows this one.
+    pub renewal: Renewal,
+    /// The stream for what the server says of its own accord.
+    pub hearing: Option<AbortHandle>,
     /// For the arguments that are mirrored into headers.
     tools: Tools,
     passing: usize,
@@ -63,9 +70,18 @@ impl fmt::Debug for Session {
     }
 }
 
+/// A client's message on its way.
+#[derive(Debug)]
+struct Passed {
+    message: Message,
+    /// A call that is known to change nothing.
+    is_read: bool,
+    working: Working,
+}
+
 /// What the client has said and was not passed on yet.
 #[derive(Debug)]
-pub struct Queue(mpsc::UnboundedReceiver<(Message, Working)>);
+pub struct Queue(mpsc::UnboundedReceiver<Passed>);
 
 impl Session {
     pub fn new(headers: HeaderMap) -> (Arc<Session>, Queue) {
@@ -77,6 +93,7 @@ impl Session {
             queue,
             busy: Busy::default(),
             greets: watch::channel(false).0,
+            renewing: tokio::sync::Mutex::default(),
         };
         (Arc::new(session), Queue(queued))
     }
@@ -95,6 +112,8 @@ impl Session {
                     mirror::write(&mut headers, message, definition.as_deref());
                 }
             }
+            // It begins a session, and belongs to none.
+            None if message.and_then(Message::method) == Some(INITIALIZE) => {}
             None => {
                 for (name, value) in [(SESSION, &state.id), (VERSION, &state.version)] {
                     if let Some(value) = value {
@@ -106,24 +125,27 @@ impl Session {
         headers
     }
 
-    /// Takes in what an answer says beside its body.
-    pub(super) fn heard(&self, headers: &HeaderMap) {
-        if let Some(id) = headers.get(SESSION) {
-            self.lock().id = Some(id.clone());
+    /// Takes in what an answer says beside its body. One of an earlier session says nothing of this one.
+    pub(super) fn heard(&self, number: u64, headers: &HeaderMap) {
+        let mut state = self.lock();
+        if let Some(id) = headers.get(SESSION).filter(|_| state.renewal.is_current(number)) {
+            state.id = Some(id.clone());
         }
     }
 
     /// Takes in what a request was answered with.
-    pub(super) fn learned(&self, method: &str, answer: &Message) {
+    pub(super) fn learned(&self, request: &Message, answer: &Message, headers: &HeaderMap) {
         let result = answer.body.as_ref().map_or("null", text);
-        match method {
-            INITIALIZE => {
-                let version = Members::parse(result).and_then(|result| {
-                    HeaderValue::try_from(result.text("protocolVersion")?.into_owned()).ok()
-                });
-                self.lock().version = version;
+        let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
+        let mut state = self.lock();
+        match request.method() {
+            Some(INITIALIZE) if !failed => {
+                state.version = version_in(result);
+                state.id = headers.get(SESSION).cloned();
+                state.renewal.begun_by(request.params.clone());
             }
-            "tools/list" => drop(self.lock().tools.add_page(result)),
+            Some("tools/list") => drop(state.tools.add_page(result)),
+            Some(method) if !failed => state.renewal.asked_for(method, request.params.as_ref()),
             _ => {}
         }
     }
@@ -139,7 +161,15 @@ impl Session {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// Whoever listens learns that the server may be another one now.
+    pub(super) fn began_anew(&self, hello: &str) {
+        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listener) = listener.as_mut() {
+            listener.began_anew(hello);
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -157,7 +187,7 @@ impl Session {
 }
 
 impl RemoteLink {
-    fn session(&self) -> Option<&Arc<Session>> {
+    pub(super) fn session(&self) -> Option<&Arc<Session>> {
         match &self.speaks {
             super::Speaks::Session(session) => Some(session),
             super::Speaks::Client(_) => None,
@@ -166,12 +196,23 @@ impl RemoteLink {
 
     /// Passes a client's message on as it came, in the order in which they came.
     pub fn pass(&self, message: Message) {
+        let is_read = message.method().is_some_and(|method| ASKS.contains(&method));
+        self.queue(message, is_read);
+    }
+
+    /// The same for a call that is known to change nothing.
+    pub fn pass_read(&self, message: Message) {
+        self.queue(message, true);
+    }
+
+    fn queue(&self, message: Message, is_read: bool) {
         if let Some(session) = self.session() {
             session.lock().passing += 1;
             if message.request_id().is_some() && message.method() == Some(INITIALIZE) {
                 session.greets.send_replace(true);
             }
-            if session.queue.send((message, session.busy.begin())).is_err() {
+            let working = session.busy.begin();
+            if session.queue.send(Passed { message, is_read, working }).is_err() {
                 session.passed();
             }
         }
@@ -201,32 +242,35 @@ impl RemoteLink {
     /// Ends the session at the server, and lets go of whoever listens.
     pub async fn close(&self) {
         let Some(session) = self.session() else { return };
-        if session.lock().id.is_some() {
-            let goodbye = async {
-                let prepared = self.client.prepare().await.ok()?;
-                let headers = session.headers(None);
-                let request =
-                    super::exchange::request(self.client.target(), Method::DELETE, headers, Bytes::new());
-                self.client.send(prepared, request).await.ok()
-            };
-            let _a_courtesy = tokio::time::timeout(GOODBYE_TAKES_MAX, goodbye).await;
+        if session.lock().id.is_some() && !session.is_lost() {
+            self.goodbye(session.headers(None)).await;
         }
         session.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
+    pub(super) async fn goodbye(&self, headers: HeaderMap) {
+        let goodbye = async {
+            let prepared = self.client.prepare().await.ok()?;
+            let request =
+                super::exchange::request(self.client.target(), Method::DELETE, headers, Bytes::new());
+            self.client.send(prepared, request).await.ok()
+        };
+        let _a_courtesy = tokio::time::timeout(GOODBYE_TAKES_MAX, goodbye).await;
+    }
+
     async fn carry(self, Queue(mut queue): Queue) {
         let Some(session) = self.session().cloned() else { return };
-        while let Some((message, working)) = queue.recv().await {
+        while let Some(Passed { message, is_read, working }) = queue.recv().await {
             let method = message.method().map(str::to_owned);
             match (&message.kind, method.as_deref()) {
                 // What comes after it needs the session that it begins.
                 (Kind::Request { id, .. }, Some(INITIALIZE)) => {
-                    self.clone().carry_request(id.clone(), message).await;
+                    self.clone().carry_request(id.clone(), message, false).await;
                     session.greets.send_replace(false);
                 }
                 (Kind::Request { id, .. }, _) => {
                     let (link, id) = (self.clone(), id.clone());
-                    let carried = link.carry_request(id.clone(), message);
+                    let carried = link.carry_request(id.clone(), message, is_read);
                     let task = tokio::spawn(async move {
                         carried.await;
                         drop(working);
@@ -249,16 +293,20 @@ impl RemoteLink {
                 _ => self.carry_notice(&message).await,
             }
             if method.as_deref() == Some("notifications/initialized") && session.lock().version.is_some() {
-                tokio::spawn(self.clone().hear());
+                self.listens_on();
             }
             session.passed();
         }
     }
 
-    async fn carry_request(self, id: Id, message: Message) {
+    async fn carry_request(self, id: Id, message: Message, is_read: bool) {
         let Some(session) = self.session() else { return };
         let outgoing = Outgoing { id: id.clone(), frame: Frame::from(message.bytes), last_moment: None };
-        let answer = match self.exchange(outgoing).await {
+        let exchanged = match is_read {
+            true => self.ask(outgoing).await,
+            false => self.exchange(outgoing).await,
+        };
+        let answer = match exchanged {
             Exchanged::Reply(answer) => answer,
             Exchanged::Refused(why)
             | Exchanged::Unclear(why)
@@ -282,17 +330,36 @@ impl RemoteLink {
         }
     }
 
+    /// Opens the stream for what the server says of its own accord, in place of one of an earlier session.
+    pub(super) fn listens_on(&self) {
+        if let Some(session) = self.session() {
+            let hearing = tokio::spawn(self.clone().hear()).abort_handle();
+            if let Some(before) = session.lock().hearing.replace(hearing) {
+                before.abort();
+            }
+        }
+    }
+
     /// Hears what the server says of its own accord, for as long as it offers a stream for it.
     async fn hear(self) {
         let Some(session) = self.session() else { return };
+        let (number, mut was_open) = (session.number(), false);
         let (mut last_event, mut pause) = (None::<String>, LISTEN_AGAIN);
         while let Ok(prepared) = self.client.prepare().await {
             let Ok(response) = self.client.send(prepared, self.get(last_event.as_deref())).await else {
                 return;
             };
+            // Some servers without such a stream say so with a 404.
+            if response.status() == StatusCode::NOT_FOUND && was_open {
+                session.lose(number);
+                // If there is no new session now, the next request asks for one.
+                let _next_time = self.in_session().await;
+                return;
+            }
             if response.status() != StatusCode::OK || !is_stream(response.headers()) {
                 return;
             }
+            was_open = true;
             let mut body = response.into_body();
             let mut parser = Parser::default();
             while let Some(Ok(frame)) = body.frame().await {

@@ -1,0 +1,247 @@
+//! A new session where the server has forgotten the old one. Towards a remote server semel is the HTTP client, and the
+//! protocol has that one begin anew: the client on the pipes knows of no session.
+
+use super::session::{INITIALIZE, Session};
+use super::{Exchanged, RemoteLink, SESSION, Speaks};
+use crate::mcp::members::{Members, quoted};
+use crate::mcp::message::{Id, Kind, Message, text};
+use bytes::Bytes;
+use http::HeaderValue;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What changes nothing but what the session itself holds: in a new session it may be asked again.
+pub const ASKS: [&str; 14] = [
+    "ping",
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    SET_LEVEL,
+    "tasks/get",
+    "tasks/list",
+    "tasks/result",
+];
+const SUBSCRIBE: &str = "resources/subscribe";
+const UNSUBSCRIBE: &str = "resources/unsubscribe";
+const SET_LEVEL: &str = "logging/setLevel";
+
+/// Subscriptions that are made again; a client that has more loses the oldest.
+const SUBSCRIPTIONS_MAX: usize = 1_000;
+
+/// A server that has not begun a session by then is said to begin none.
+const TAKES_MAX: Duration = Duration::from_secs(20);
+
+/// What a new session takes over from the one before.
+#[derive(Debug, Default)]
+pub struct Renewal {
+    /// The params of the `initialize` that began it.
+    hello: Option<Bytes>,
+    /// Which of the sessions of this link it is.
+    number: u64,
+    lost: bool,
+    /// How often a new one was asked for, and why there was none the last time.
+    tries: u64,
+    failed: String,
+    /// The params of what the session holds for its client.
+    subscriptions: Vec<Bytes>,
+    level: Option<Bytes>,
+}
+
+impl Renewal {
+    pub fn is_current(&self, number: u64) -> bool {
+        self.number == number && !self.lost
+    }
+
+    /// The client itself has begun a session.
+    pub fn begun_by(&mut self, hello: Option<Bytes>) {
+        *self = Renewal { hello, number: self.number + 1, tries: self.tries, ..Renewal::default() };
+    }
+
+    /// Keeps what a server has agreed to do for as long as the session lasts.
+    pub fn asked_for(&mut self, method: &str, params: Option<&Bytes>) {
+        let Some(params) = params else { return };
+        match method {
+            SET_LEVEL => self.level = Some(params.clone()),
+            SUBSCRIBE | UNSUBSCRIBE => {
+                let uri = uri_in(params);
+                self.subscriptions.retain(|other| uri_in(other) != uri);
+                if method == SUBSCRIBE {
+                    if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
+                        self.subscriptions.remove(0);
+                    }
+                    self.subscriptions.push(params.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn uri_in(params: &Bytes) -> Option<String> {
+    Some(Members::parse(text(params))?.text("uri")?.into_owned())
+}
+
+/// The version that an `initialize` was answered with.
+pub fn version_in(hello: &str) -> Option<HeaderValue> {
+    let hello = Members::parse(hello)?;
+    HeaderValue::try_from(hello.text("protocolVersion")?.into_owned()).ok()
+}
+
+impl Session {
+    /// Which of the sessions of this link it is.
+    pub(super) fn number(&self) -> u64 {
+        self.lock().renewal.number
+    }
+
+    /// The server does not know this session any more.
+    pub(super) fn lose(&self, number: u64) {
+        let renewal = &mut self.lock().renewal;
+        renewal.lost |= renewal.number == number;
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lock().renewal.lost
+    }
+}
+
+impl RemoteLink {
+    /// Begins a new session if the server has forgotten the one there was. An error: there is none, and nothing was sent
+    /// but the wish for one.
+    pub(super) async fn in_session(&self) -> Result<(), String> {
+        let Speaks::Session(session) = &self.speaks else { return Ok(()) };
+        let before = {
+            let renewal = &session.lock().renewal;
+            match renewal.lost {
+                true => renewal.tries,
+                false => return Ok(()),
+            }
+        };
+        let (link, session) = (self.clone(), Arc::clone(session));
+        // Others wait for it too, whoever of them goes away.
+        let renewed = tokio::spawn(async move { link.renewed(&session, before).await });
+        renewed.await.unwrap_or_else(|_| Err(no_session("semel is ending")))
+    }
+
+    /// One try for all who wait for it.
+    async fn renewed(&self, session: &Session, tries: u64) -> Result<(), String> {
+        let _one_at_a_time = session.renewing.lock().await;
+        {
+            let renewal = &session.lock().renewal;
+            if !renewal.lost {
+                return Ok(());
+            }
+            if renewal.tries != tries {
+                return Err(renewal.failed.clone());
+            }
+        }
+        let begun = match tokio::time::timeout(TAKES_MAX, self.begin_anew(session)).await {
+            Ok(begun) => begun,
+            Err(_) => Err("it did not answer".to_owned()),
+        };
+        let listens = {
+            let state = &mut *session.lock();
+            state.renewal.tries += 1;
+            match &begun {
+                Ok(_) => state.renewal.lost = false,
+                Err(why) => state.renewal.failed = no_session(why),
+            }
+            state.hearing.is_some()
+        };
+        let hello = begun.map_err(|why| no_session(&why))?;
+        session.began_anew(&hello);
+        if listens {
+            self.listens_on();
+        }
+        Ok(())
+    }
+
+    /// Introduces the client once more, in its own words. Gives what the server says of itself.
+    async fn begin_anew(&self, session: &Session) -> Result<String, String> {
+        let (hello, number, agreed) = {
+            let state = session.lock();
+            (state.renewal.hello.clone(), state.renewal.number + 1, state.version.clone())
+        };
+        let hello = hello.ok_or("the client has not introduced itself")?;
+        let name = format!("session{number}");
+        let (answer, id) = self.request_anew(&Id::own(&name, 0), INITIALIZE, &hello).await?;
+        let result = answer.body.as_ref().map_or("null", text).to_owned();
+        if !matches!(answer.kind, Kind::Response { failed: false, .. }) {
+            return Err(format!("it answers initialize with the error {result}"));
+        }
+        let version = version_in(&result);
+        if version != agreed {
+            let mut unwanted = session.headers(None);
+            unwanted.remove(SESSION);
+            if let Some(id) = id {
+                unwanted.insert(SESSION, id);
+                self.goodbye(unwanted).await;
+            }
+            let [agreed, now] =
+                [agreed, version].map(|version| match version.as_ref().map(|text| text.to_str()) {
+                    Some(Ok(version)) => version.to_owned(),
+                    _ => "no version".to_owned(),
+                });
+            return Err(format!("it spoke MCP {agreed} with this client, and wants to speak {now} now"));
+        }
+        let (level, subscriptions) = {
+            let state = &mut *session.lock();
+            state.id = id;
+            state.renewal.number = number;
+            (state.renewal.level.clone(), state.renewal.subscriptions.clone())
+        };
+        self.initialized().await?;
+        let again = level.into_iter().map(|level| (SET_LEVEL, level));
+        let again = again.chain(subscriptions.into_iter().map(|params| (SUBSCRIBE, params)));
+        for ((method, params), n) in again.zip(1..) {
+            // What it does not offer any more is not there any more.
+            let _not_any_more = self.request_anew(&Id::own(&name, n), method, &params).await;
+        }
+        Ok(result)
+    }
+
+    async fn initialized(&self) -> Result<(), String> {
+        let notice = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let notice =
+            Message::parse(Bytes::from_static(notice.as_bytes())).map_err(|problem| problem.to_string())?;
+        let prepared = self.client.prepare().await.map_err(|error| error.to_string())?;
+        let response =
+            self.client.send(prepared, self.post(&notice)).await.map_err(|error| error.to_string())?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(format!("HTTP {} to notifications/initialized", status.as_u16())),
+        }
+    }
+
+    /// A request of semel's own, and the session that its answer names.
+    async fn request_anew(
+        &self,
+        id: &Id,
+        method: &str,
+        params: &Bytes,
+    ) -> Result<(Message, Option<HeaderValue>), String> {
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{}}}"#, quoted(method), text(params));
+        let request = Message::parse(Bytes::from(request)).map_err(|problem| problem.to_string())?;
+        let prepared = self.client.prepare().await.map_err(|error| error.to_string())?;
+        let response =
+            self.client.send(prepared, self.post(&request)).await.map_err(|error| error.to_string())?;
+        let session = response.headers().get(SESSION).cloned();
+        match self.read(id, response, None).await {
+            Exchanged::Reply(answer) => Ok((answer, session)),
+            Exchanged::Refused(why)
+            | Exchanged::Unclear(why)
+            | Exchanged::NeverSent(why)
+            | Exchanged::Lost(why) => Err(why),
+        }
+    }
+}
+
+fn no_session(why: &str) -> String {
+    format!("the server has forgotten the session, and there is no new one: {why}")
+}
