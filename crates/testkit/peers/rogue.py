@@ -234,6 +234,7 @@ class Http(BaseHTTPRequestHandler):
     names = (
         "charge", "charge_then_404", "charge_then_reset", "charge_then_502", "charge_then_503",
         "charge_then_cut_stream", "charge_in_a_stream", "charge_answered_late", "list_charges",
+        "charge_refused_then_answered",
     )
 
     def log_message(self, *words) -> None:
@@ -311,6 +312,17 @@ class Http(BaseHTTPRequestHandler):
         self.misbehaved.add(name)
         if name == "charge_in_a_stream":
             return self.reply(200, b"event: message\ndata: " + right + b"\n\n", "text/event-stream")
+        if name == "charge_refused_then_answered":
+            error = {"code": -32602, "message": "invalid arguments: no such customer"}
+            refused = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
+            self.begin_stream()
+            if "until" not in arguments:
+                self.wfile.write(b"data: " + refused + b"\n\ndata: " + right + b"\n\n")
+                return None
+            self.wfile.write(b"data: " + refused + b"\n\n")
+            wait_for(arguments["until"])
+            self.wfile.write(b"data: " + right + b"\n\n")
+            return None
         if name == "charge_answered_late":
             wait_for(arguments["until"])
         elif first and name == "charge_then_404":

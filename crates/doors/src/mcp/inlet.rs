@@ -17,6 +17,9 @@ pub trait Hearer {
 
     /// The pipe is not read while there is none.
     fn has_room(&self) -> bool;
+
+    /// All that has come, and there was room for, is handed on.
+    fn pauses(&mut self) {}
 }
 
 /// A pipe with who hears it.
@@ -76,10 +79,11 @@ impl Inlet {
                 Some(line) => self.hearer.line(line),
                 None => {
                     self.holds_back = false;
-                    return;
+                    break;
                 }
             }
         }
+        self.hearer.pauses();
     }
 
     /// `false` at the end.

@@ -1,5 +1,6 @@
 //! Servers without manners: whatever they say, nothing is done twice and no answer is lost or mixed up.
 
+use super::door::stage::greeted;
 use super::line::Line;
 use super::peers::Server;
 use super::{Way, assert_in_doubt, receipt, text};
@@ -56,9 +57,33 @@ fn what_is_called_refused_and_then_done_is_done() {
 }
 
 #[test]
+fn what_a_stream_calls_refused_and_then_done_is_done() {
+    let home = Home::new();
+    let served = home.http(Way::Direct, Server::Rogue);
+    let mut client = greeted(Line::start(&home, &home.stdio_before_http(served.url())));
+    for _ in 0..2 {
+        let charged = client.call("charge_refused_then_answered", ada());
+        assert!(text(&charged).starts_with("charged: "), "{charged}");
+    }
+    assert_eq!(home.effects(), 1);
+}
+
+#[test]
 fn what_is_called_done_long_after_it_was_called_refused_is_done_too() {
     let home = Home::new();
-    let mut client = Line::open(&home, Way::Guarded, Server::Rogue);
+    let client = Line::open(&home, Way::Guarded, Server::Rogue);
+    is_done_though_it_was_refused(&home, client);
+}
+
+#[test]
+fn what_a_stream_calls_done_long_after_it_was_called_refused_is_done_too() {
+    let home = Home::new();
+    let served = home.http(Way::Direct, Server::Rogue);
+    let client = greeted(Line::start(&home, &home.stdio_before_http(served.url())));
+    is_done_though_it_was_refused(&home, client);
+}
+
+fn is_done_though_it_was_refused(home: &Home, mut client: Line) {
     let arguments = json!({"customer": "ada", "amount": 3, "until": home.work().join("until")});
     let params = json!({"name": "charge_refused_then_answered", "arguments": arguments});
     let asked = client.ask("tools/call", params);

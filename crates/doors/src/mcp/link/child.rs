@@ -1,6 +1,7 @@
 //! A server on standard input and output: one process, started once. What dies with it is surfaced, and never sent
 //! again to another.
 
+use super::again::{AGAIN_BYTES_MAX, is_success, push_bounded};
 use super::{Exchanged, Listener, Outgoing};
 use crate::mcp::frame::Frame;
 use crate::mcp::inlet::{Hearer, Inlet};
@@ -164,19 +165,6 @@ struct Again {
     listening: VecDeque<(Id, oneshot::Sender<Message>)>,
 }
 
-/// How many requests are remembered beyond their answers.
-const AGAIN_MAX: usize = 32;
-
-/// What is large is hardly news, and is not kept for it.
-const AGAIN_BYTES_MAX: usize = 64 * 1024;
-
-fn push_bounded<T>(queue: &mut VecDeque<T>, item: T) {
-    if queue.len() >= AGAIN_MAX {
-        queue.pop_front();
-    }
-    queue.push_back(item);
-}
-
 impl Waiting {
     fn new() -> Waiting {
         Waiting(Mutex::new(Some(Table::default())))
@@ -254,7 +242,8 @@ impl ChildOutput {
 
     /// For whoever reads it beside other pipes.
     pub fn inlet(self, listener: impl Listener) -> Inlet {
-        Inlet::new(self.output, Reader { waiting: self.waiting, listener, went_to: None })
+        let reader = Reader { waiting: self.waiting, listener, went_to: None, refused: Vec::new() };
+        Inlet::new(self.output, reader)
     }
 }
 
@@ -263,6 +252,8 @@ struct Reader<L> {
     listener: L,
     /// Where the newest line went on, if it may have to wait there.
     went_to: Option<Outbox>,
+    /// Answers that are no success. Where a success has come with one of them, it is there before that is given.
+    refused: Vec<(Id, Message)>,
 }
 
 impl<L: Listener> Hearer for Reader<L> {
@@ -277,10 +268,23 @@ impl<L: Listener> Hearer for Reader<L> {
     fn has_room(&self) -> bool {
         self.went_to.as_ref().is_none_or(Outbox::has_room)
     }
+
+    fn pauses(&mut self) {
+        self.give_refused();
+    }
+}
+
+impl<L> Reader<L> {
+    fn give_refused(&mut self) {
+        for (id, message) in self.refused.drain(..) {
+            self.waiting.settle(&id, Exchanged::Reply(message));
+        }
+    }
 }
 
 impl<L> Drop for Reader<L> {
     fn drop(&mut self) {
+        self.give_refused();
         self.waiting.close();
     }
 }
@@ -289,9 +293,16 @@ impl<L: Listener> Reader<L> {
     fn text(&mut self, bytes: Bytes) -> Option<Outbox> {
         match Message::parse(bytes.clone()) {
             Ok(message) => match &message.kind {
+                Kind::Response { id: Some(id), .. } if self.refused.iter().any(|(of, _)| of == id) => {
+                    self.waiting.answered_again(id, &message);
+                    None
+                }
                 Kind::Response { id: Some(id), .. } if self.waiting.has(id) => {
                     let id = id.clone();
-                    self.waiting.settle(&id, Exchanged::Reply(message));
+                    match is_success(&message) {
+                        true => self.waiting.settle(&id, Exchanged::Reply(message)),
+                        false => self.refused.push((id, message)),
+                    }
                     None
                 }
                 kind => {

@@ -1,5 +1,6 @@
 //! Ways to a real server.
 
+mod again;
 pub mod child;
 pub mod remote;
 
@@ -102,7 +103,7 @@ impl Link {
     pub fn answers_again(&self, id: &Id) -> Option<oneshot::Receiver<Message>> {
         match self {
             Link::Child(child) => child.answers_again(id),
-            Link::Remote(_) => None,
+            Link::Remote(remote) => remote.answers_again(id),
         }
     }
 

@@ -3,6 +3,7 @@
 mod exchange;
 mod mirror;
 mod renewal;
+mod rest;
 mod session;
 
 pub use exchange::{is_stream, request};
@@ -73,6 +74,7 @@ pub struct RemoteLink {
     speaks: Speaks,
     told: Option<Arc<dyn Told>>,
     prepared: Arc<Mutex<Vec<Prepared>>>,
+    again: rest::Again,
     clock: RuntimeClock,
 }
 
@@ -84,12 +86,16 @@ impl RemoteLink {
         told: Option<Arc<dyn Told>>,
         clock: RuntimeClock,
     ) -> RemoteLink {
-        RemoteLink { client, speaks: Speaks::Client(headers), told, prepared: Arc::default(), clock }
+        RemoteLink::new(client, Speaks::Client(headers), told, clock)
     }
 
     /// For a client on standard input and output.
     pub fn for_stdio(client: Client, session: Arc<Session>, clock: RuntimeClock) -> RemoteLink {
-        RemoteLink { client, speaks: Speaks::Session(session), told: None, prepared: Arc::default(), clock }
+        RemoteLink::new(client, Speaks::Session(session), None, clock)
+    }
+
+    fn new(client: Client, speaks: Speaks, told: Option<Arc<dyn Told>>, clock: RuntimeClock) -> RemoteLink {
+        RemoteLink { client, speaks, told, prepared: Arc::default(), again: rest::Again::default(), clock }
     }
 
     /// Resolving, connecting and TLS: all that can fail without leaving a doubt.
