@@ -155,6 +155,22 @@ pub fn signals() -> anyhow::Result<oneshot::Receiver<Signal>> {
     Ok(told)
 }
 
+/// Signals that say nothing of ending, or leave it to the server: it gets each of them, and semel ends when it does.
+pub fn pass_on_signals(to: impl Fn(Signal) + Send + 'static) -> anyhow::Result<()> {
+    use signal_hook::consts::{SIGQUIT, SIGUSR1, SIGUSR2};
+    let mut signals = signal_hook::iterator::Signals::new([SIGQUIT, SIGUSR1, SIGUSR2]).context("signals")?;
+    std::thread::Builder::new().name("signals-passed".into()).spawn(move || {
+        for signal in signals.forever() {
+            to(match signal {
+                SIGQUIT => Signal::QUIT,
+                SIGUSR1 => Signal::USR1,
+                _ => Signal::USR2,
+            });
+        }
+    })?;
+    Ok(())
+}
+
 /// How long a server may take to end once its input has ended, and once it was asked to.
 pub const ENDS_BY_ITSELF: Duration = Duration::from_secs(5);
 const ENDS_WHEN_ASKED: Duration = Duration::from_secs(3);

@@ -26,12 +26,14 @@ It plays by `told.json` in its working directory, which it reads anew for each r
         ends        how: "completed" (the default), "failed" or "cancelled"
         dies        true: the process ends after the effect
 
+A server that is told `signals` (a list of names) appends each such signal that it gets to the world, and goes on.
 Whatever stands in the file `say` is written out as it is before the next request is answered.
 Each effect is a line at the end of the file that SEMEL_WORLD names; each message is one in SEMEL_HEARD, as it came.
 """
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -212,6 +214,10 @@ def request(message: dict) -> None:
     else:
         respond(message, "error", json.dumps({"code": -32601, "message": "no such method: " + method}))
 
+
+for name in told().get("signals", []):
+    noted = (json.dumps({"signal": name}) + "\n").encode()
+    signal.signal(signal.Signals[name], lambda *_, noted=noted: append(WORLD, noted))
 
 for line in sys.stdin.buffer:
     append(HEARD, line)

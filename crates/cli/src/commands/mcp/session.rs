@@ -65,6 +65,14 @@ impl Session {
         let pipes = std::thread::Builder::new().name("pipes".into());
         pipes.spawn(move || Inlet::read_and_run_errands(inlets, &runtime))?;
         let signalled = served::signals()?;
+        if let Link::Child(_) = &self.server.link {
+            let server = Arc::clone(&self.server);
+            served::pass_on_signals(move |signal| {
+                if let Link::Child(child) = &server.link {
+                    child.signal(signal);
+                }
+            })?;
+        }
         let asked = tokio::select! {
             _ = &mut server_ended => None,
             _ = client_left => Some(None),

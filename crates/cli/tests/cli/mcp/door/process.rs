@@ -66,6 +66,32 @@ fn a_signal_ends_the_server_and_then_semel_as_a_shell_would_report_it() {
     }
 }
 
+#[test]
+fn other_signals_are_the_servers_and_semel_goes_on_with_it() {
+    let names = ["SIGUSR1", "SIGUSR2", "SIGQUIT"];
+    let stage = Stage::telling(json!({"signals": names}));
+    let mut line = stage.open();
+    for (nth, name) in names.iter().enumerate() {
+        signal(&name.replace("SIG", "-"), &line.process().into());
+        stage.wait_until("the server has the signal", || stage.world().len() == nth + 1);
+        assert_eq!(stage.world()[nth], json!({"signal": name}));
+    }
+    assert_eq!(line.request("ping", json!({}))["result"], json!({}));
+    assert_eq!(line.close().code(), Some(0));
+}
+
+#[test]
+fn a_server_that_ends_by_such_a_signal_ends_semel() {
+    for (name, number) in [("-QUIT", 3), ("-USR1", 10)] {
+        let stage = Stage::telling(json!({}));
+        let mut line = stage.open();
+        line.request("ping", json!({}));
+        signal(name, &line.process().into());
+        assert_eq!(line.read(), None);
+        assert_eq!(line.close().code(), Some(128 + number), "{name}");
+    }
+}
+
 /// Rule 12: what was sent is finished and settled before the server is asked to end.
 #[test]
 fn a_signal_lets_a_call_finish_that_was_sent() {
