@@ -317,14 +317,25 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
 
 pub fn upstream_refused(effect: &Effect) -> Trouble {
     let why = match &effect.state {
-        State::NotApplied(not_applied) => why_not_applied(&not_applied.why),
-        _ => "refused".into(),
+        State::NotApplied(not_applied) => Some(&not_applied.why),
+        _ => None,
+    };
+    let (what_happened, next_step) = match why {
+        // Nobody has said no.
+        Some(NotAppliedWhy::AwaitingInput) => (
+            "It has not happened yet: the tool waits for input.".to_owned(),
+            "Call it again with the input that it asks for, and the same arguments; then it runs.",
+        ),
+        why => {
+            let why = why.map_or_else(|| "refused".into(), why_not_applied);
+            (format!("It did not happen: {why}."), "Read the error. Calling it again may run it.")
+        }
     };
     Trouble {
         code: Code::UpstreamRefused,
-        what_happened: format!("It did not happen: {why}."),
+        what_happened,
         is_it_safe_to_retry: Code::UpstreamRefused.retry(),
-        next_step: "Read the error. Calling it again may run it.".into(),
+        next_step: next_step.into(),
         human_next_step: format!("semel ledger show {}", effect.id),
         differing: Vec::new(),
     }

@@ -106,6 +106,7 @@ fn every_trouble() -> Vec<Trouble> {
     let doubt = in_doubt();
     let running = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
     let refused = effect(not_applied(NotAppliedWhy::Refused("declined".into())), &[Verdict::NotApplied]);
+    let awaiting = effect(not_applied(NotAppliedWhy::AwaitingInput), &[Verdict::NotApplied]);
     let refuted = effect(not_applied(NotAppliedWhy::Refuted("404".into())), &[Verdict::NotApplied]);
     let done = effect(applied(Evidence::Reported, Some(1)), &[Verdict::Applied]);
     let missing = KeyMissing { wanted: vec!["args.invoice".into()], missing: vec!["args.invoice".into()] };
@@ -124,6 +125,7 @@ fn every_trouble() -> Vec<Trouble> {
         wording::again_not_allowed(&done, Again::Person),
         wording::again_not_allowed(&done, Again::Never),
         wording::upstream_refused(&refused),
+        wording::upstream_refused(&awaiting),
         wording::not_started("no such program"),
         wording::key_required(&missing),
         wording::ledger_unavailable("disk full"),

@@ -220,6 +220,9 @@ fn a_question_that_comes_first_settles_nothing_and_the_continuation_is_the_one_e
         (&"input_required".into(), &"s-1".into()),
         "{asked}"
     );
+    let said = receipt(&asked)["what_happened"].to_string();
+    assert!(said.contains("not happened yet") && said.contains("waits for input"), "{asked}");
+    assert!(!receipt(&asked)["next_step"].to_string().contains("error"), "{asked}");
     assert_eq!(state(&stage), "not_applied");
     // Asked once more, it asks once more.
     assert_eq!(line.call_with(first.clone())["resultType"], "input_required");
