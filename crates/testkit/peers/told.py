@@ -144,6 +144,9 @@ def task(message: dict) -> None:
     if made not in tasks:
         return respond(message, "error", json.dumps({"code": -32602, "message": "no such task: " + made}))
     does = tasks[made]
+    if message["method"] == "tasks/cancel":
+        does["ends"] = "cancelled"
+        open(does["until"], "w").close()
     result = json.loads(does.get("raw", words("done: <made>")).replace("<made>", made))
     if message["method"] == "tasks/result":
         return respond(message, "result", json.dumps(result))
@@ -199,6 +202,11 @@ def request(message: dict) -> None:
         threading.Thread(target=listing, args=(message, plays), daemon=True).start() if "listed" in plays else listing(message, plays)
     elif method == "tools/call":
         call(message)
+    elif method == "subscriptions/listen":
+        # It has no answer; whatever comes by it names it.
+        named = {"io.modelcontextprotocol/subscriptionId": message["id"]}
+        params = {"_meta": named, "notifications": message["params"].get("notifications")}
+        say(json.dumps({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}).encode())
     elif method.startswith("tasks/"):
         task(message)
     elif method == "ping":

@@ -1,5 +1,8 @@
 use super::upstream::Upstream;
 use crate::home::Home;
+use crate::mcp::door::stage::stateless;
+use crate::mcp::line::Line;
+use crate::mcp::receipt;
 use serde_json::{Value, json};
 
 fn lines(messages: &[Value]) -> Vec<u8> {
@@ -98,6 +101,51 @@ fn of_the_stateless_era_headers_mirror_the_body() {
     let listed =
         heard.iter().find(|heard| heard.body.contains("tools/list")).expect("semel asks for the tools");
     assert_eq!(listed.header("mcp-method"), Some("tools/list"));
+}
+
+#[test]
+fn a_remote_tool_that_asks_twice_is_one_effect() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let mut line = Line::start(&home, &home.stdio_before_http(&upstream.url()));
+    let mut call = json!({"name": "charge_asking", "arguments": {"amount": 1}, "_meta": stateless()});
+    for state in ["one", "two"] {
+        // Whoever asks again is asked again.
+        for _ in 0..2 {
+            let asked = line.call_with(call.clone());
+            assert_eq!(
+                (&asked["resultType"], &asked["requestState"]),
+                (&json!("input_required"), &json!(state))
+            );
+        }
+        assert_eq!(upstream.effects(), 0);
+        call["inputResponses"] = json!({"sure": {"action": "accept"}});
+        call["requestState"] = json!(state);
+    }
+    let charged = line.call_with(call.clone());
+    assert_eq!(receipt(&charged)["outcome"], "ran", "{charged}");
+    assert_eq!(receipt(&line.call_with(call))["outcome"], "replayed");
+    assert_eq!(upstream.effects(), 1);
+}
+
+#[test]
+fn a_remote_subscription_stays_open_and_is_let_go_of_where_its_client_ends_it() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let mut line = Line::start(&home, &home.stdio_before_http(&upstream.url()));
+    let id = line.ask("subscriptions/listen", json!({"_meta": stateless(), "notifications": {}}));
+    let said = |line: &mut Line| -> Value {
+        serde_json::from_slice(&line.read().expect("the server says something")).expect("a message")
+    };
+    let acknowledged = said(&mut line);
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
+    let call = json!({"name": "charge", "arguments": {"amount": 1}, "_meta": stateless()});
+    assert_eq!(receipt(&line.call_with(call))["outcome"], "ran");
+    upstream.release();
+    let changed = said(&mut line);
+    assert_eq!(changed["method"], "notifications/tools/list_changed", "{changed}");
+    line.notify("notifications/cancelled", json!({"requestId": id, "_meta": stateless()}));
+    home.wait_until("the server's stream was let go of", || upstream.streams() == 0);
+    assert_eq!(upstream.effects(), 1);
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub enum Speaks {
 struct State {
     speaks: Speaks,
     effects: AtomicUsize,
+    /// Subscriptions that are open.
+    streams: AtomicUsize,
     heard: Mutex<Vec<Heard>>,
     /// Tools that wait do so until this.
     released: Mutex<bool>,
@@ -75,6 +77,10 @@ impl Upstream {
 
     pub fn effects(&self) -> usize {
         self.state.effects.load(Ordering::SeqCst)
+    }
+
+    pub fn streams(&self) -> usize {
+        self.state.streams.load(Ordering::SeqCst)
     }
 
     pub fn heard(&self) -> Vec<Heard> {
@@ -186,6 +192,7 @@ impl Upstream {
                 reply(stream, 200, "", &result(json!({"tools": tools})))
             }
             Some("tools/call") => self.call(stream, &message),
+            Some("subscriptions/listen") => self.listen(stream, id),
             // An answer with spaces, numbers and members that nobody knows, to be given on as it is.
             Some(_) => {
                 reply(stream, 200, "X-Own: 1\r\n", &format!(r#"{{"id":{id},  "x":1.0e2,"result":{{}}}}"#))
@@ -194,8 +201,35 @@ impl Upstream {
         }
     }
 
+    /// A stream without an answer: what has changed is told on it once the tools that wait go on.
+    fn listen(&self, stream: &mut TcpStream, id: &Value) -> Option<()> {
+        let named = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
+        let notice = |method: &str| json!({"jsonrpc": "2.0", "method": method, "params": named}).to_string();
+        stream_head(stream)?;
+        self.state.streams.fetch_add(1, Ordering::SeqCst);
+        write(stream, &format!("data: {}\n\n", notice("notifications/subscriptions/acknowledged")))?;
+        self.wait();
+        write(stream, &format!("data: {}\n\n", notice("notifications/tools/list_changed")))?;
+        // Until the client lets go of it.
+        let _let_go = stream.read(&mut [0]);
+        self.state.streams.fetch_sub(1, Ordering::SeqCst);
+        Some(())
+    }
+
     fn call(&self, stream: &mut TcpStream, message: &Value) -> Option<()> {
         let tool = message["params"]["name"].as_str()?;
+        // It asks twice, and then charges.
+        let next = match message["params"]["requestState"].as_str() {
+            None => Some("one"),
+            Some("one") => Some("two"),
+            Some(_) => None,
+        };
+        if let (Some(next), "charge_asking") = (next, tool) {
+            let asks = json!({"sure": {"method": "elicitation/create", "params": {"message": next}}});
+            let result = json!({"resultType": "input_required", "inputRequests": asks, "requestState": next});
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            return reply(stream, 200, "", &answer.to_string());
+        }
         if tool == "charge_refused" {
             return reply(
                 stream,

@@ -1,6 +1,7 @@
 //! Asking through the same server whether something happened.
 
 use super::stage::{Stage, listing};
+use crate::mcp::peers::script;
 use crate::mcp::{assert_in_doubt, receipt, text};
 use serde_json::{Value, json};
 
@@ -144,4 +145,34 @@ fn a_probe_can_ask_first() {
     assert_eq!(stage.world().len(), 0);
     line.call("create_order", json!({"order": "1002"}));
     assert_eq!(stage.world().len(), 1);
+}
+
+#[test]
+fn another_server_that_the_policy_names_answers_the_doubt() {
+    let stage = Stage::with_calls(&TOOLS, calls(sees(json!([]))));
+    let elsewhere = stage.work().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a directory");
+    let there = json!({"list_orders": sees(json!([{"order": "1001", "id": "or_7"}]))});
+    let told = json!({"pages": [listing(&["list_orders"])], "calls": there});
+    stage.file("elsewhere/told.json", &told.to_string());
+    let [world, heard] = ["world", "heard"].map(|file| elsewhere.join(file));
+    stage.file(
+        "semel.toml",
+        &format!(
+            "version = 1\n[mcp.warehouse]\ncommand = {}\ncwd = {elsewhere:?}\n\
+             env = {{ SEMEL_WORLD = {world:?}, SEMEL_HEARD = {heard:?} }}\n",
+            json!(["python3", "-S", script("told.py")])
+        ),
+    );
+    let stage = stage.rule("create_order", &rule("warehouse/list_orders", "0s"));
+    let mut line = stage.open();
+    let found = line.call("create_order", json!({"order": "1001"}));
+    let answer = receipt(&found);
+    assert_eq!((&answer["ok"], &answer["evidence"]), (&true.into(), &"probed".into()), "{found}");
+    assert!(text(&found).contains("or_7"), "{found}");
+    assert_eq!(receipt(&line.call("create_order", json!({"order": "1001"})))["outcome"], "replayed");
+    assert_eq!(stage.world().len(), 1);
+    assert_eq!(stage.heard_calls().len(), 1, "nobody but the other server was asked");
+    let asked = std::fs::read_to_string(heard).expect("it was asked");
+    assert_eq!(asked.matches("list_orders").count(), 1, "{asked}");
 }

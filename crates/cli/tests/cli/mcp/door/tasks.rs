@@ -208,6 +208,26 @@ fn a_task_that_was_cancelled_or_failed_without_a_reason_is_in_doubt() {
 }
 
 #[test]
+fn a_clients_cancel_of_its_task_reaches_the_server() {
+    for era in ERAS {
+        let stage = era.stage(json!({}));
+        let mut line = era.open(&stage);
+        let handle = line.call_with(era.params());
+        let mut cancel = json!({"taskId": era.id(&handle)});
+        if matches!(era, Era::Of2026) {
+            cancel["_meta"] = stateless();
+        }
+        let said = line.request("tasks/cancel", cancel.clone());
+        assert_eq!(said["result"]["status"], "cancelled", "{said}");
+        let heard = stage.heard_requests("tasks/cancel");
+        assert!(heard.len() == 1 && heard[0]["params"] == cancel, "{heard:?}");
+        // Whoever stops half-way may have done half.
+        stage.wait_until("the task's end is recorded", || state(&stage) == "in_doubt");
+        assert_eq!(stage.world().len(), 1, "{era:?}");
+    }
+}
+
+#[test]
 fn a_question_that_comes_first_settles_nothing_and_the_continuation_is_the_one_effect() {
     let input = json!({"inputRequests": {"sure": {"method": "elicitation/create", "params": {}}}, "requestState": "s-1"});
     let told = json!({"era": "stateless", "pages": [listing(&["create_order"])], "calls": {"create_order": {"input": input}}});

@@ -1,9 +1,9 @@
 //! What semel does not guard passes as the bytes that came, in both directions.
 
-use super::stage::Stage;
+use super::stage::{Stage, listing, stateless};
 use crate::mcp::Way;
 use crate::mcp::line::Line;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Sends each line, and after each reads as many lines as it is said to bring back.
 fn conversation(way: Way, stage: &Stage, lines: &[(&str, usize)]) -> (Vec<String>, Vec<String>) {
@@ -118,4 +118,31 @@ fn of_a_guarded_call_the_server_gets_what_the_client_sent_but_for_the_id() {
     assert_eq!(answer["id"], 5);
     let heard = stage.heard().pop().expect("it heard the call");
     assert!(heard.ends_with(&format!(r#""params":{params}}}"#)), "{heard}");
+}
+
+#[test]
+fn a_subscription_of_the_stateless_era_stays_open_and_is_ended_by_its_client() {
+    let stage = Stage::telling(json!({"era": "stateless", "pages": [listing(&["create_order"])]}));
+    let mut line = stage.open_stateless();
+    let wanted = json!({"resourceSubscriptions": ["file:///a"]});
+    let id = line.ask("subscriptions/listen", json!({"_meta": stateless(), "notifications": wanted}));
+    let said = |line: &mut Line| -> Value {
+        serde_json::from_slice(&line.read().expect("the server says something")).expect("a message")
+    };
+    let named = json!({"io.modelcontextprotocol/subscriptionId": id});
+    let acknowledged = said(&mut line);
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["params"], json!({"_meta": named, "notifications": wanted}));
+    let params = json!({"uri": "file:///a", "_meta": named});
+    let updated = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params});
+    stage.file("say", &updated.to_string());
+    let call = json!({"name": "create_order", "arguments": {}, "_meta": stateless()});
+    let called = line.ask("tools/call", call);
+    assert_eq!(said(&mut line), updated);
+    assert_eq!(said(&mut line)["id"], called);
+    line.notify("notifications/cancelled", json!({"requestId": id, "_meta": stateless()}));
+    line.close();
+    let cancelled = stage.heard_requests("notifications/cancelled");
+    assert!(cancelled.len() == 1 && cancelled[0]["params"]["requestId"] == id, "{cancelled:?}");
+    assert_eq!(stage.world().len(), 1);
 }
