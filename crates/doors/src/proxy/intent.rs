@@ -16,7 +16,8 @@ use semel_core::digest::Secret;
 use semel_core::ids::IdempotencyKey;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing, NamedBy, upstream_key};
 use semel_core::json::{Json, Step};
-use semel_core::policy::file::Stores;
+use semel_core::policy::file::{KeyForm, ServerError, Stores};
+use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
 use std::borrow::Cow;
 
@@ -78,6 +79,11 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
     arguments.with_headers(named, headers);
     rule.inject = rule.inject.filter(|inject| inject::fits(inject, &arguments));
     let in_header = key::in_header(headers, offer)?;
+    if rule.inject.is_none() && in_header.is_some() && offer.keys.server_error == ServerError::Resend {
+        // Whoever runs a repeat of a key to its end honours the client's own.
+        let into = InjectInto::Header(offer.keys.header.clone());
+        rule.inject = Some(Inject { into, form: KeyForm::Text, length: None, valid_for: offer.keys.life });
+    }
     let given = match &rule.inject {
         Some(inject) => inject::given(inject, &arguments, headers, offer)?,
         None => in_header.clone(),

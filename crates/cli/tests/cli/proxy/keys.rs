@@ -297,6 +297,25 @@ fn a_key_that_was_answered_by_the_newest_effect_does_not_make_another_after_the_
     assert_eq!(stage.api.effects(), effects);
 }
 
+/// The API runs a repeat of the key to its end, as its settings say.
+#[test]
+fn a_server_error_is_sent_again_under_the_clients_own_key_where_that_is_what_the_api_wants() {
+    for (server_error, sent) in [("resend", 2), ("in_doubt", 1)] {
+        let stage = Stage::with(&format!("keys = {{ server_error = \"{server_error}\" }}\n"));
+        stage.api.next(Act::Refuse(503, "", "{}"));
+        let answer = stage.charge("k-1", r#"{"order":1}"#);
+        assert_eq!(stage.api.heard().len(), sent, "{server_error}: {answer:?}");
+        assert_eq!(answer.status, if sent == 2 { 201 } else { 423 }, "{answer:?}");
+        for heard in stage.api.heard() {
+            assert_eq!(heard.header("idempotency-key"), Some("k-1"), "byte for byte");
+        }
+        // Without a key nothing can be sent again.
+        stage.api.next(Act::Refuse(503, "", "{}"));
+        assert_eq!(stage.send("POST", "/charges", JSON, r#"{"order":2}"#).status, 423);
+        assert_eq!(stage.api.heard().len(), sent + 1, "{server_error}");
+    }
+}
+
 #[test]
 fn what_a_connection_keeps_for_itself_is_no_key() {
     let stage = Stage::with(
