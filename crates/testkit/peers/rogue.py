@@ -316,6 +316,9 @@ class Http(BaseHTTPRequestHandler):
             error = {"code": -32602, "message": "invalid arguments: no such customer"}
             refused = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
             self.begin_stream()
+            if arguments.get("alone"):
+                self.wfile.write(b"data: " + refused + b"\n\n")
+                return None
             if "until" not in arguments:
                 self.wfile.write(b"data: " + refused + b"\n\ndata: " + right + b"\n\n")
                 return None

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 /// A dry run changes nothing; one that takes longer has failed.
 const OWN_DRY_RUN_TAKES_MAX: Duration = Duration::from_secs(30);
@@ -166,11 +166,11 @@ impl ToolUpstream<'_> {
         sending: &Sending<'_>,
     ) -> (Outcome, Option<Vec<u8>>) {
         let Some(mut answer) = self.server.link.answers_again(id) else { return refused };
-        if let Ok(second) = answer.try_recv() {
-            return match succeeds(&second, self.call, self.rule) {
-                true => self.outcome(second).await,
-                false => refused,
-            };
+        match answer.try_recv() {
+            Ok(second) if succeeds(&second, self.call, self.rule) => return self.outcome(second).await,
+            // The stream has ended.
+            Ok(_) | Err(TryRecvError::Closed) => return refused,
+            Err(TryRecvError::Empty) => {}
         }
         self.second = sending.recorded.and_then(|recorded| {
             let attempt = recorded.effect.attempt(recorded.attempt)?;

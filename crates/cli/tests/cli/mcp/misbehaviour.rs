@@ -6,6 +6,7 @@ use super::peers::Server;
 use super::{Way, assert_in_doubt, receipt, text};
 use crate::home::Home;
 use serde_json::{Value, json};
+use std::fs::File;
 
 fn ada() -> Value {
     json!({"customer": "ada", "amount": 3})
@@ -66,6 +67,24 @@ fn what_a_stream_calls_refused_and_then_done_is_done() {
         assert!(text(&charged).starts_with("charged: "), "{charged}");
     }
     assert_eq!(home.effects(), 1);
+}
+
+/// Whoever listens for more hears that there is none, and semel says nothing of it.
+#[test]
+fn a_refusal_at_the_end_of_a_stream_is_one() {
+    let home = Home::new();
+    let served = home.http(Way::Direct, Server::Rogue);
+    let log = home.work().join("stderr");
+    let mut command = home.program(&home.stdio_before_http(served.url()));
+    let mut client = greeted(Line::to(command.stderr(File::create(&log).expect("a log"))));
+    let params = json!({"name": "charge_refused_then_answered", "arguments": {"alone": true}});
+    for _ in 0..5 {
+        let refused = client.request("tools/call", params.clone());
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    assert_eq!(client.close().code(), Some(0));
+    let said = std::fs::read_to_string(log).expect("the log");
+    assert!(said.lines().count() == 1 && said.starts_with("semel: guarding"), "{said}");
 }
 
 #[test]
