@@ -80,7 +80,12 @@ impl Backup {
         let Guarded { semel, flags, .. } = undoing.guarded;
         let front = Front { semel, flags };
         let edits = match (self.entry(undoing.place, client)?, undoing.behind) {
-            (Entry::Local(_), Behind::Command { command, .. }) => guard::local(undoing.place, front, command),
+            // Whoever has put another program there since wants that one.
+            (Entry::Local(local), Behind::Command { command, .. })
+                if guard::same_but_for_spelling(&local, undoing.behind) =>
+            {
+                guard::local(undoing.place, front, command)
+            }
             (Entry::Remote(remote), Behind::Url { .. }) => {
                 guard::remote(undoing.place, &remote, client, front)
             }

@@ -167,6 +167,24 @@ fn taking_it_back_keeps_what_was_changed_since() {
     assert_eq!(scene.read(config.file), expected);
 }
 
+/// The backup still has the program that was there before.
+#[test]
+fn taking_it_back_keeps_a_program_that_was_put_there_since() {
+    let scene = Scene::new();
+    let entry = |command: &str| {
+        format!("{{\"mcpServers\": {{\"gh\": {{\"command\": \"{command}\", \"args\": [\"-y\"]}}}}}}")
+    };
+    scene.file("work/.mcp.json", &entry("npx"));
+    scene.done(["--write"]);
+    let npx = scene.fill_in("HOME/bin/npx");
+    let written = scene.read("work/.mcp.json");
+    assert!(written.contains(&npx), "{written}");
+    scene.file("work/.mcp.json", &written.replace(&npx, "/opt/bin/uvx"));
+    scene.done(["--undo", "--write"]);
+    let undone: serde_json::Value = serde_json::from_str(&scene.read("work/.mcp.json")).expect("JSON");
+    assert_eq!(undone, serde_json::from_str::<serde_json::Value>(&entry("/opt/bin/uvx")).expect("JSON"));
+}
+
 #[test]
 fn without_a_backup_the_entry_itself_says_what_it_was() {
     let scene = everything();
