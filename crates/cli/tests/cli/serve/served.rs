@@ -219,6 +219,11 @@ impl Asked {
 
     pub fn answer(mut self) -> Answer {
         let head = self.head();
+        self.answer_after(head)
+    }
+
+    /// The answer whose head was read already.
+    pub fn answer_after(mut self, head: String) -> Answer {
         let status = head[9..12].parse().expect("a status");
         let lower = head.to_ascii_lowercase();
         let mut body = String::new();
