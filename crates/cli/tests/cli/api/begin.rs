@@ -192,9 +192,9 @@ fn a_success_is_asked_about_again_after_a_restart() {
 #[test]
 fn a_doubt_is_cleared_by_the_probe_of_its_rule() {
     let (home, bank) = (Home::new(), Api::start());
-    bank.tell("GET /charges", [Says::json(200, r#"{"id": "ch_9", "token": "t0p"}"#)]);
+    bank.tell("GET /charges", [Says::json(200, r#"{"id": "ch_9", "token": "t0p", "iban": "DE00"}"#)]);
     let rule = format!(
-        "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\n\
+        "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\nsecret = [\"reply.iban\"]\n\
          [rule.probe]\nhttp = \"GET {}/charges?customer={{args.customer}}\"\nfound = \"status == 200\"\nreply = \"resp\"\n",
         bank.url()
     );
@@ -204,7 +204,8 @@ fn a_doubt_is_cleared_by_the_probe_of_its_rule() {
     client.settle(&claim, "in_doubt", Value::Null);
     let answer = client.begin(charge("ann")).json();
     assert_eq!((&answer["outcome"], &answer["evidence"]), (&json!("replayed"), &json!("probed")), "{answer}");
-    assert_eq!(answer["data"], json!({"id": "ch_9", "token": "[redacted]"}));
+    let kept = json!({"id": "ch_9", "token": "[redacted]", "iban": "[redacted]"});
+    assert_eq!(answer["data"], kept, "what its rule calls secret is not written");
     assert_eq!(bank.heard().last().expect("it was asked").what(), "GET /charges?customer=ann");
 }
 
