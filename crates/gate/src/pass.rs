@@ -153,8 +153,8 @@ impl<'a, U> Call<'a, U> {
         })
     }
 
-    /// How long another process may still need to mark what looks undelivered, where a repeat of what was delivered would
-    /// run. Asked once: clocks differ.
+    /// How long another process may still need to mark what looks undelivered, where a repeat of what was delivered
+    /// would run. Asked once: clocks differ.
     fn waits_for_mark(&mut self, found: &Found, me: Option<OwnerId>, now: At) -> Option<Duration> {
         let effect = found.effect()?;
         let elsewhere = effect.newest_attempt().is_some_and(|attempt| Some(attempt.owner) != me);
@@ -380,8 +380,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                             false => answer_of_record(earlier, call.intent, OutcomeWord::Replayed, now),
                         }
                     }
-                    // Retention has dropped its fact; that it is among what came before says enough. Of the newest effect
-                    // nothing is told, and its answer is not delivered by this.
+                    // Retention has dropped its fact; that it is among what came before says enough. Of the newest
+                    // effect nothing is told, and its answer is not delivered by this.
                     None => {
                         let newest = Found { reply: None, ..found };
                         let Passed { answer, reply, .. } =
@@ -412,8 +412,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// Where a call leads to. The key is asked anew each time: of two calls that bring one key to two intents, the faster
-    /// has it. Where nothing happened under the key so far, it may stand for something else, which has a record of its own.
+    /// Where a call leads to. The key is asked anew each time: of two calls that bring one key to two intents, the
+    /// faster has it. Where nothing happened under the key so far, it may stand for something else, which has a record
+    /// of its own.
     pub(crate) async fn led(&self, intent: &Intent) -> Result<Led, Error> {
         let nowhere_else = Led { key: intent.key, left: None, answered_by: None };
         let Some(alias) = intent.alias else { return Ok(nowhere_else) };
@@ -426,8 +427,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(Led { key, left: None, answered_by })
     }
 
-    /// A caller's own key that was answered by an effect stands for that effect from then on, as the key does that it was
-    /// made for: it is the same call after the window too, and cannot come with another intent.
+    /// A caller's own key that was answered by an effect stands for that effect from then on, as the key does that it
+    /// was made for: it is the same call after the window too, and cannot come with another intent.
     pub(crate) async fn remember_answered<U>(
         &self,
         call: &Call<'_, U>,
@@ -444,8 +445,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(())
     }
 
-    /// Whether a call is taken for new without a look. Not where more than its record has to be looked at, and not where
-    /// the claim would have to wait for anything: if it is a repeat after all, it need not.
+    /// Whether a call is taken for new without a look. Not where more than its record has to be looked at, and not
+    /// where the claim would have to wait for anything: if it is a repeat after all, it need not.
     fn guesses<U: Upstream>(&self, call: &mut Call<'_, U>) -> bool {
         let plain = call.intent.alias.is_none() && call.intent.turn.is_none() && !asks_first(call);
         let plain = plain && !call.upstream.has_sent();
@@ -453,8 +454,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         guesses && !self.ledger.store().is_hindered() && call.upstream.is_at_hand()
     }
 
-    /// Claims as if nothing were known. `None`: something is, or the claim cannot be had, or it was sent and is in doubt;
-    /// look.
+    /// Claims as if nothing were known. `None`: something is, or the claim cannot be had, or it was sent and is in
+    /// doubt; look.
     async fn claim_unseen<U: Upstream>(
         &self,
         call: &mut Call<'_, U>,
@@ -614,8 +615,8 @@ pub async fn unrecorded<U: Upstream>(rule: &Rule, upstream: &mut U) -> Passed {
     }
 }
 
-/// What becomes of a call whose own key was answered by an effect that was made for somebody else: the same again, unless
-/// it came to nothing since.
+/// What becomes of a call whose own key was answered by an effect that was made for somebody else: the same again,
+/// unless it came to nothing since.
 pub(crate) fn answered_before(
     found: &Found,
     answered_by: Option<u32>,

@@ -75,8 +75,8 @@ pub struct Wanted<'a> {
     /// The run's fence, at the revision at which it was seen open.
     pub fence: Option<(Digest, Revision)>,
     pub turn: Option<FreeTurn>,
-    /// The caller's own key, which is to point to this intent, at the revision at which it was seen to point to none, or
-    /// to one of which nothing happened.
+    /// The caller's own key, which is to point to this intent, at the revision at which it was seen to point to none,
+    /// or to one of which nothing happened.
     pub alias: Option<(Digest, Revision)>,
     /// Nobody has looked whether something in its neighbourhood is in doubt, so there must be nothing.
     pub neighbourhood_quiet: bool,
@@ -443,7 +443,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(if busy { Err((revision, Box::new(found))) } else { Ok(FreeTurn { key, revision }) })
     }
 
-    /// Lets a caller's own key point to the effect that answers it, unless it points to one already or to another intent.
+    /// Lets a caller's own key point to the effect that answers it, unless it points to one already or to another
+    /// intent.
     pub async fn remember_alias(&self, alias: Digest, key: Digest, answered_by: u32) -> Result<(), Error> {
         let (seen, known) = self.alias(alias).await?;
         if known.is_some_and(|known| known.key != key || known.answered_by.is_some()) {

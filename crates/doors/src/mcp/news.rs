@@ -1,4 +1,4 @@
-//! What a model should still be told: what was found out after it had its answer, and answers that it may never have had.
+//! What a model should still be told: what came to light after its answer, and answers that it may never have had.
 
 use semel_core::ids::EffectId;
 use std::collections::HashMap;

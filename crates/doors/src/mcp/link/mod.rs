@@ -46,8 +46,8 @@ pub trait Listener: Send + 'static {
     /// A line that is no message.
     fn stray(&mut self, line: &str) -> Option<Outbox>;
 
-    /// The server had forgotten the session, and a new one was begun: it may be another server by now. `hello` is what it
-    /// says of itself.
+    /// The server had forgotten the session, and a new one was begun: it may be another server by now. `hello` is what
+    /// it says of itself.
     fn began_anew(&mut self, _hello: &str) {}
 }
 

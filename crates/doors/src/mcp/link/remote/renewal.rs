@@ -111,8 +111,8 @@ impl Session {
 }
 
 impl RemoteLink {
-    /// Begins a new session if the server has forgotten the one there was. An error: there is none, and nothing was sent
-    /// but the wish for one.
+    /// Begins a new session if the server has forgotten the one there was. An error: there is none, and nothing was
+    /// sent but the wish for one.
     pub(super) async fn in_session(&self) -> Result<(), String> {
         let Speaks::Session(session) = &self.speaks else { return Ok(()) };
         let before = {

@@ -1,5 +1,5 @@
-//! What a stream holds behind the response. A server that calls a request refused and then done has broken the protocol,
-//! and has done it.
+//! What a stream holds behind the response. A server that calls a request refused and then done has broken the
+//! protocol, and has done it.
 
 use super::RemoteLink;
 use super::exchange::is_response_to;
