@@ -17,8 +17,13 @@ pub struct Tokens {
 const FIRST: usize = 2;
 const LAST: usize = 8;
 
-/// What a whole answer cost. `None`: it does not say.
+/// What a whole answer cost. A stream of a chat says so only if its client has asked, and is else counted by its events.
+/// `None`: nothing is known.
 pub fn of(api: Api, form: Form, pieces: &[Bytes]) -> Option<Tokens> {
+    said(api, form, pieces).or_else(|| Some(so_far(api, form, pieces)).filter(|tokens| tokens.output > 0))
+}
+
+fn said(api: Api, form: Form, pieces: &[Bytes]) -> Option<Tokens> {
     let mut tokens = None;
     let mut add = |data: &[u8]| {
         let Ok(said) = serde_json::from_slice::<Value>(data) else { return };
@@ -60,7 +65,7 @@ pub fn of_whole(api: Api, form: Form, body: &Bytes) -> Option<Tokens> {
 
 /// What a generation that was ended had cost until then: what the API has said, and about a token for each event.
 pub fn so_far(api: Api, form: Form, pieces: &[Bytes]) -> Tokens {
-    let said = of(api, form, pieces).unwrap_or_default();
+    let said = said(api, form, pieces).unwrap_or_default();
     let events = match form {
         Form::Document => 0,
         Form::Events => pieces.iter().filter(|piece| contains(piece, b"delta")).count() as u64,
@@ -111,6 +116,12 @@ mod tests {
         ]);
         assert_eq!(of(Api::Chat, Form::Events, &chat), Some(Tokens { input: 9, output: 5 }));
         assert_eq!(of(Api::Chat, Form::Events, &chat[..1]), None);
+        let silent = pieces(&[
+            r#"{"choices":[{"delta":{"content":"a"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"b"}}]}"#,
+            "[DONE]",
+        ]);
+        assert_eq!(of(Api::Chat, Form::Events, &silent), Some(Tokens { input: 0, output: 2 }));
         let comment = Bytes::from_static(b": still here\n\n");
         let kept_open =
             [vec![comment.clone(); 3], chat[..2].to_vec(), vec![comment; 9], chat[2..].to_vec()].concat();
