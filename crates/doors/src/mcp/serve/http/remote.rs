@@ -353,7 +353,9 @@ impl Watch {
     async fn not_initialized(&self, status: StatusCode, bytes: &Bytes) -> Option<Frame> {
         let Watched::Hello { method, params } = &self.watched else { return None };
         let credential = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        if method != "initialize" || credential || self.door.hall.observes() {
+        // Who names a version of the stateless era is of that one, and hears what the server says to such a client.
+        let is_stateless = era::version_of(params).is_some();
+        if method != "initialize" || is_stateless || credential || self.door.hall.observes() {
             return None;
         }
         let says_no = || {
