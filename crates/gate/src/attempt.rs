@@ -88,7 +88,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let alias = match call.intent.alias {
             None => None,
             Some(alias) => match self.ledger.alias(alias).await? {
-                (_, Some(known)) if known.key == found.key => None,
+                // A repeat for a reason of its own leaves the key with what it stands for.
+                (_, Some(known)) if known.key == found.key && call.intent.again.is_some() => None,
+                (seen, Some(known)) if known.key == found.key => Some((alias, seen)),
                 (seen, known) if known.as_ref().is_none_or(|known| Some(known.key) == call.left) => {
                     Some((alias, seen))
                 }

@@ -77,6 +77,8 @@ pub(crate) struct Call<'a, U> {
     pub(crate) reissued: bool,
     /// The record that the caller's own key led to, and that has nothing to do with this call.
     pub(crate) left: Option<Digest>,
+    /// The effect before the newest one of its record that answers it.
+    pub(crate) earlier: Option<u32>,
     /// This call has given another process the time to mark an answer.
     pub(crate) mark_awaited: bool,
     /// What the call goes by.
@@ -110,6 +112,7 @@ impl<'a, U> Call<'a, U> {
             seen: None,
             reissued: false,
             left: None,
+            earlier: None,
             mark_awaited: false,
             sight: Sight::NotYet,
         }
@@ -364,6 +367,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::ReplayRefusal => Ok(Some(answer_of_refused(found, OutcomeWord::Replayed))),
             Decision::ReplayEarlier(number, replay) => {
                 call.reissued = replay == Replay::Reissue;
+                call.earlier = Some(number);
                 let reply = self.ledger.reply(found.key, number).await?;
                 Ok(Some(match self.ledger.occurrence(found.key, number).await? {
                     Some(known) if known.effect.marks.fingerprint != call.intent.marks.fingerprint => {
@@ -437,10 +441,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let (Some(alias), Some(known), true) = (call.intent.alias, &call.seen, answer.ok) else {
             return Ok(());
         };
-        let effect = &known.effect;
-        let is_its_own = effect.calls().any(|id| Some(id) == call.intent.call_id.as_deref());
-        if answer.effect_id == Some(effect.id) && answer.outcome != OutcomeWord::Ran && !is_its_own {
-            self.ledger.remember_alias(alias, call.key, effect.occurrence.number).await?;
+        // A repeat for a reason is told by its reason.
+        if call.intent.again.is_some() || answer.outcome == OutcomeWord::Ran {
+            return Ok(());
+        }
+        let newest = &known.effect;
+        let is_newest = answer.effect_id == Some(newest.id);
+        if let Some(number) = call.earlier.or_else(|| is_newest.then_some(newest.occurrence.number)) {
+            self.ledger.remember_alias(alias, call.key, number).await?;
         }
         Ok(())
     }
@@ -624,7 +632,8 @@ pub(crate) fn answered_before(
     situation: &Situation,
 ) -> Option<Decision> {
     let (effect, number) = (found.effect()?, answered_by?);
-    if situation.fenced || intent.again.is_some() {
+    // A person may have let it happen once more, for whoever comes next.
+    if situation.fenced || intent.again.is_some() || effect.released.is_some() {
         return None;
     }
     if number < effect.occurrence.number {

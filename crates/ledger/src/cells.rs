@@ -25,7 +25,7 @@ pub struct TurnHolder {
 pub struct Alias {
     /// The record of the intent that it came with.
     pub key: Digest,
-    /// The effect that answered it, if that was made for somebody else.
+    /// The effect that it was claimed for or that answered it. Older ledgers do not say.
     pub answered_by: Option<u32>,
 }
 

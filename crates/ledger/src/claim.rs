@@ -184,7 +184,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             puts.push(cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
         if let Some((alias, seen)) = wanted.alias {
-            puts.push(cell(alias, seen, &Alias { key, answered_by: None }));
+            let answered_by = Some(effect.occurrence.number);
+            puts.push(cell(alias, seen, &Alias { key, answered_by }));
         }
         // Two runs may well ask a model the same thing at once.
         let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);

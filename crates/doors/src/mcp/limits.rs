@@ -19,11 +19,16 @@ const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
 /// Smaller calls need no room: no large one stands in their way.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// One request among those that may be under way, until it is dropped.
-pub type Place = OwnedSemaphorePermit;
+/// One request among those that may be under way, until it is dropped. As long as there is one, its limits are there
+/// too: whoever comes next is held to the same.
+#[derive(Debug)]
+pub struct Place {
+    _permit: OwnedSemaphorePermit,
+    _of: Arc<Limits>,
+}
 
 /// A large call is kept until it has its answer, and this with it.
-pub type Room = OwnedSemaphorePermit;
+pub type Room = Place;
 
 /// There is none left now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,29 +57,30 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub fn call(&self) -> Result<Place, Full> {
-        take(&self.calls, 1)
+    pub fn call(self: &Arc<Self>) -> Result<Place, Full> {
+        self.take(&self.calls, 1)
     }
 
-    pub fn passing(&self) -> Result<Place, Full> {
-        take(&self.passed, 1)
+    pub fn passing(self: &Arc<Self>) -> Result<Place, Full> {
+        self.take(&self.passed, 1)
     }
 
-    pub fn listening(&self) -> Result<Place, Full> {
-        take(&self.listening, 1)
+    pub fn listening(self: &Arc<Self>) -> Result<Place, Full> {
+        self.take(&self.listening, 1)
     }
 
     /// Room for a call of this size, if it needs any.
-    pub fn room_for(&self, bytes: usize) -> Result<Option<Room>, Full> {
+    pub fn room_for(self: &Arc<Self>, bytes: usize) -> Result<Option<Room>, Full> {
         if bytes <= LARGE_BYTES {
             return Ok(None);
         }
-        take(&self.room, u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)).map(Some)
+        self.take(&self.room, u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)).map(Some)
     }
-}
 
-fn take(of: &Arc<Semaphore>, count: u32) -> Result<OwnedSemaphorePermit, Full> {
-    Arc::clone(of).try_acquire_many_owned(count).map_err(|_| Full)
+    fn take(self: &Arc<Self>, of: &Arc<Semaphore>, count: u32) -> Result<Place, Full> {
+        let permit = Arc::clone(of).try_acquire_many_owned(count).map_err(|_| Full)?;
+        Ok(Place { _permit: permit, _of: Arc::clone(self) })
+    }
 }
 
 #[cfg(test)]
@@ -83,7 +89,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_request_has_a_limit_of_its_own() {
-        let limits = Limits::default();
+        let limits = Arc::new(Limits::default());
         let listening: Vec<_> = std::iter::from_fn(|| limits.listening().ok()).collect();
         let passing: Vec<_> = std::iter::from_fn(|| limits.passing().ok()).collect();
         assert_eq!((listening.len(), passing.len()), (LISTENING_MAX, PASSED_MAX));

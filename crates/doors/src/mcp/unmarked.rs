@@ -50,6 +50,24 @@ const OF_A_FAILURE: &[&str] = &[
     "type",
 ];
 
+/// What a state is called that is no failure.
+const DONE: &[&str] = &[
+    "ok",
+    "success",
+    "successful",
+    "succeeded",
+    "done",
+    "completed",
+    "partial",
+    "sent",
+    "created",
+    "accepted",
+    "queued",
+];
+
+/// What stands where a failure would, if there is none.
+const NOTHING: &[&str] = &["", "0", "none", "null", "no error", "no errors", "ok", "success"];
+
 /// The words of the failure, if the result is one.
 pub fn failure(result: &Members<'_>) -> Option<String> {
     let said = word::value(result);
@@ -103,6 +121,13 @@ fn failed_member(members: &Object) -> bool {
         members.get(name).and_then(Json::as_str).is_some_and(|said| said.eq_ignore_ascii_case(word))
     };
     let denies = |name: &str| members.get(name).and_then(Json::as_bool) == Some(false);
+    let affirms = |name: &str| members.get(name).and_then(Json::as_bool) == Some(true);
+    // It was done, with a fault in one part.
+    let done = ["ok", "success"].iter().any(|name| affirms(name))
+        || ["status", "result"].iter().any(|name| DONE.iter().any(|word| is(name, word)));
+    if done {
+        return false;
+    }
     ["error", "errors"].iter().any(|name| members.get(name).is_some_and(|error| !is_empty(error)))
         || is("object", "error")
         || is("status", "error")
@@ -113,10 +138,11 @@ fn failed_member(members: &Object) -> bool {
 fn is_empty(value: &Json) -> bool {
     match value {
         Json::Null | Json::Bool(false) => true,
-        Json::String(text) => text.is_empty(),
+        Json::String(text) => NOTHING.iter().any(|word| text.trim().eq_ignore_ascii_case(word)),
         Json::Array(items) => items.is_empty(),
-        Json::Object(members) => members.is_empty(),
-        Json::Bool(true) | Json::Number(_) => false,
+        Json::Object(members) => members.iter().all(|(_, value)| is_empty(value)),
+        Json::Number(_) => value.canonical() == "0",
+        Json::Bool(true) => false,
     }
 }
 
@@ -177,6 +203,12 @@ mod tests {
             r#"{"status": "ok"}"#,
             r#"{"id": "j1", "status": "error"}"#,
             r#"{"success": true}"#,
+            r#"{"success": true, "message": "Sent to 2 of 3", "errors": ["invalid address: foo@"]}"#,
+            r#"{"status": "success", "errors": [{"message": "invalid tag ignored"}]}"#,
+            r#"{"error": 0, "message": "Success"}"#,
+            r#"{"ok": true, "errors": 0}"#,
+            r#"{"success": true, "error": "No error"}"#,
+            r#"{"code": "0", "error": {"code": 0, "message": "OK"}}"#,
             r#"{"message": "error"}"#,
             r#"[{"error": "no"}]"#,
             r#"[]"#,

@@ -77,9 +77,10 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
         _ => None,
     });
     arguments.with_headers(named, headers);
+    let has_its_place = rule.inject.is_some();
     rule.inject = rule.inject.filter(|inject| inject::fits(inject, &arguments));
     let in_header = key::in_header(headers, offer)?;
-    if rule.inject.is_none() && in_header.is_some() && offer.keys.server_error == ServerError::Resend {
+    if !has_its_place && in_header.is_some() && offer.keys.server_error == ServerError::Resend {
         // Whoever runs a repeat of a key to its end honours the client's own.
         let into = InjectInto::Header(offer.keys.header.clone());
         rule.inject = Some(Inject { into, form: KeyForm::Text, length: None, valid_for: offer.keys.life });

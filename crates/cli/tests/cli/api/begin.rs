@@ -188,6 +188,35 @@ fn a_success_is_asked_about_again_after_a_restart() {
     home.wait_until("it is confirmed", || client.begin(charge("ann")).json()["evidence"] == "confirmed");
 }
 
+/// A model's call has an id of its own each time; the key says that it is the same request.
+#[test]
+fn a_key_that_joins_is_the_same_request_after_the_window_whatever_the_id_of_the_call() {
+    let home = Home::new();
+    let rule = "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\nkey = [\"args.customer\"]\n\
+                caller_key = \"joins\"\nwindow = \"1s\"\n";
+    let served = Served::start(&home, rule);
+    let client = Client::new(&served, &agent(&home));
+    let wish = |customer: &str, key: &str, call: &str| {
+        let mut wish = charge(customer);
+        (wish["key"], wish["call_id"]) = (key.into(), call.into());
+        wish
+    };
+    for customer in ["ann", "bob"] {
+        let claim = client.claim(wish(customer, &format!("k-{customer}"), "toolu_01a"));
+        client.settle(&claim, "applied", json!({"id": customer}));
+        // Its answer has arrived.
+        client.begin(wish(customer, &format!("k-{customer}"), "toolu_01a"));
+    }
+    let mut others = 0..;
+    home.wait_until("bob's window is over, and with it ann's", || {
+        let other = format!("other-{:?}", others.next().expect("numbers do not end"));
+        client.begin(wish("bob", &other, "toolu_01b")).json()["outcome"] == "run"
+    });
+    let again = client.begin(wish("ann", "k-ann", "toolu_01c"));
+    assert_eq!(again.json()["outcome"], "replayed", "{again:?}");
+    assert_eq!(client.begin(wish("ann", "new", "toolu_01d")).json()["outcome"], "run");
+}
+
 /// The client brings its arguments with each begin, so semel can ask what the rule asks.
 #[test]
 fn a_doubt_is_cleared_by_the_probe_of_its_rule() {

@@ -297,6 +297,60 @@ fn a_key_that_was_answered_by_the_newest_effect_does_not_make_another_after_the_
     assert_eq!(stage.api.effects(), effects);
 }
 
+#[test]
+fn a_key_that_joins_stands_for_one_effect_whatever_came_after_it() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.order\"]\n\
+                caller_key = \"joins\"\nagain = \"agent\"\n";
+    let stage = Stage::with(rule);
+    let send = |key: &str, again: &str, body: &str| {
+        let again = if again.is_empty() { String::new() } else { format!("Semel-Again: {again}\r\n") };
+        stage.send("POST", "/charges", &format!("{JSON}Idempotency-Key: {key}\r\n{again}"), body)
+    };
+    let order = r#"{"order":1}"#;
+    let first = send("k-1", "", order);
+    let second = send("k-9", "one more", order);
+    assert_eq!((became(&first).1.as_str(), became(&second).1.as_str()), ("ran", "ran"));
+    assert_eq!(send("k-1", "one more", order).body, second.body, "the same reason is the same repetition");
+    assert_eq!(send("k-1", "", order).body, first.body, "and the key stays with what it was made for");
+    // A third was refused meanwhile: who does not ask for it is answered by the one before.
+    stage.api.next(Act::Refuse(402, "", r#"{"error":{"message":"declined"}}"#));
+    assert_eq!(send("k-5", "and another", order).status, 402);
+    let answered = send("k-2", "", order);
+    assert_eq!(became(&answered).1, "replayed", "{answered:?}");
+    assert_eq!(send("k-2", "", r#"{"order":2}"#).status, 422, "it stands for what answered it");
+    assert_eq!(stage.api.effects(), 2);
+}
+
+#[test]
+fn a_leave_lets_a_key_that_was_answered_make_another_and_stand_for_that() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.order\"]\n\
+                caller_key = \"joins\"\nagain = \"person\"\n";
+    let stage = Stage::with(rule);
+    let first = stage.charge("k-1", r#"{"order":1}"#);
+    assert_eq!(stage.charge("k-2", r#"{"order":1}"#).body, first.body);
+    let id = header(&first, "semel-effect-id").expect("an effect").to_owned();
+    let leave = stage.home.semel(["ledger", "again", &id, "--reason", "a second parcel"]);
+    assert_eq!(leave.code, Some(0), "{leave:?}");
+    let second = stage.charge("k-2", r#"{"order":1}"#);
+    assert_eq!((became(&second).1.as_str(), stage.api.effects()), ("ran", 2), "{second:?}");
+    assert_eq!(stage.charge("k-2", r#"{"order":1}"#).body, second.body);
+    assert_eq!(stage.charge("k-1", r#"{"order":1}"#).body, first.body);
+    assert_eq!(stage.api.effects(), 2);
+}
+
+/// Its rule puts the key into the body, and this body takes none.
+#[test]
+fn where_a_key_does_not_fit_into_its_place_nothing_is_sent_again() {
+    let stage = Stage::with(
+        "keys = { server_error = \"resend\" }\n[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n\
+         inject = { body = \"idempotency_key\" }\n",
+    );
+    stage.api.next(Act::Vanish);
+    let headers = "Content-Type: text/plain\r\nIdempotency-Key: k-1\r\n";
+    assert_eq!(stage.send("POST", "/charges", headers, "pay").status, 423);
+    assert_eq!(stage.api.effects(), 1);
+}
+
 /// The API runs a repeat of the key to its end, as its settings say.
 #[test]
 fn a_server_error_is_sent_again_under_the_clients_own_key_where_that_is_what_the_api_wants() {

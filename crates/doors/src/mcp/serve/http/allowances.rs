@@ -45,6 +45,19 @@ mod tests {
         allowances.of(&caller, &parts)
     }
 
+    /// Whoever has asked goes on to other things; its request is still under way.
+    #[test]
+    fn what_is_under_way_keeps_its_limits() {
+        let allowances = Allowances::default();
+        let listening: Vec<_> =
+            std::iter::from_fn(|| asks(&allowances, "ann", Credential::None).listening().ok())
+                .take(5_000)
+                .collect();
+        assert!(listening.len() < 5_000, "each request had limits of its own");
+        drop(listening);
+        assert!(asks(&allowances, "ann", Credential::None).listening().is_ok());
+    }
+
     #[test]
     fn holders_have_their_own_and_all_others_one_together() {
         let allowances = Allowances::default();
