@@ -20,6 +20,9 @@ pub struct Situation {
     pub forgotten_before: Option<At>,
     /// This very call has sent it before.
     pub has_sent: bool,
+    /// The effect of the record that the caller's own key stands for: the one that it was claimed for, or that answered
+    /// it.
+    pub stands_for: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +82,7 @@ pub enum Refusal {
     AgainNotAllowed(Again),
 }
 
-/// In this order: fence; a call that was an earlier effect; open state (join or look; drift is refused); re-issue; class
+/// In this order: fence; what the caller's own key stands for; a call that was an earlier effect; open state (join or look; drift is refused); re-issue; class
 /// says run; drift; replay.
 pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: &Situation) -> Decision {
     if rule.class == Class::Read {
@@ -94,6 +97,9 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
             _ => Decision::Claim(Claiming::First),
         };
     };
+    if let Some(decision) = stands_for(effect, intent, situation) {
+        return decision;
+    }
     if let Some(decision) = wants_something_else(effect, intent, rule, situation.now) {
         return decision;
     }
@@ -132,6 +138,23 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
             Ok(decision) => decision,
         },
     }
+}
+
+/// What becomes of a call whose own key stands for an effect that was done: the same again, after the window too. A
+/// repeat for a reason is told by its reason, and a person may have let it happen once more, for whoever comes next.
+fn stands_for(effect: &Effect, intent: &Intent, situation: &Situation) -> Option<Decision> {
+    let number = situation.stands_for?;
+    if intent.again.is_some() || effect.released.is_some() {
+        return None;
+    }
+    if number < effect.occurrence.number {
+        return Some(Decision::ReplayEarlier(number, Replay::Reissue));
+    }
+    let delivered = matches!(effect.state, State::Applied(_)) && effect.delivered_at.is_some();
+    delivered.then(|| match effect.marks.fingerprint == intent.marks.fingerprint {
+        true => Decision::Replay(Replay::Reissue),
+        false => Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) }),
+    })
 }
 
 /// What becomes of a call that does not want the newest effect of its record: it was an effect before that one, or the

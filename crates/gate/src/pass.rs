@@ -174,8 +174,8 @@ pub(crate) struct Led {
     pub(crate) key: Digest,
     /// Another that its caller's own key leads to, and that has nothing to do with it.
     pub(crate) left: Option<Digest>,
-    /// The effect of its record that its caller's own key was answered by.
-    pub(crate) answered_by: Option<u32>,
+    /// The effect of its record that its caller's own key stands for.
+    pub(crate) stands_for: Option<u32>,
 }
 
 /// What this call has sent and cannot say the fate of, and the effect that it was sent for.
@@ -228,7 +228,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         for _ in 0..ROUNDS_MAX {
             match (self.round(call).await, &call.own) {
                 (Ok(Some(passed)), _) => {
-                    self.remember_answered(call, &passed.answer).await?;
+                    self.remember_answered(call, &passed.answer).await;
                     return Ok(passed);
                 }
                 (Ok(None), _) => {}
@@ -287,15 +287,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call.seen = found.newest.clone();
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let has_sent = call.own.is_some() || call.upstream.has_sent();
-        let situation = Situation { now, fenced, forgotten_before, has_sent };
+        let situation = Situation { now, fenced, forgotten_before, has_sent, stands_for: led.stands_for };
         if let Some(passed) = self.known_result(call, &found, &situation).await? {
             return Ok(Some(passed));
         }
         if let (Some(refusal), false) = (key_of_another(call.intent, &found), fenced) {
             return Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)));
         }
-        let answered = answered_before(&found, led.answered_by, call.intent, &situation);
-        match answered.unwrap_or_else(|| decide(found.effect(), call.intent, call.rule, &situation)) {
+        match decide(found.effect(), call.intent, call.rule, &situation) {
             Decision::Pass => {
                 Box::pin(self.pass_through(call.intent, call.rule, call.upstream)).await.map(Some)
             }
@@ -420,37 +419,31 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// faster has it. Where nothing happened under the key so far, it may stand for something else, which has a record
     /// of its own.
     pub(crate) async fn led(&self, intent: &Intent) -> Result<Led, Error> {
-        let nowhere_else = Led { key: intent.key, left: None, answered_by: None };
+        let nowhere_else = Led { key: intent.key, left: None, stands_for: None };
         let Some(alias) = intent.alias else { return Ok(nowhere_else) };
-        let Some(Alias { key, answered_by }) = self.ledger.alias(alias).await?.1 else {
+        let Some(Alias { key, stands_for }) = self.ledger.alias(alias).await?.1 else {
             return Ok(nowhere_else);
         };
         if key != intent.key && is_free(&self.ledger.find(key).await?, intent) {
             return Ok(Led { left: Some(key), ..nowhere_else });
         }
-        Ok(Led { key, left: None, answered_by })
+        Ok(Led { key, left: None, stands_for })
     }
 
     /// A caller's own key that was answered by an effect stands for that effect from then on, as the key does that it
-    /// was made for: it is the same call after the window too, and cannot come with another intent.
-    pub(crate) async fn remember_answered<U>(
-        &self,
-        call: &Call<'_, U>,
-        answer: &Answer,
-    ) -> Result<(), Error> {
-        let (Some(alias), Some(known), true) = (call.intent.alias, &call.seen, answer.ok) else {
-            return Ok(());
-        };
+    /// was made for: it is the same call after the window too, and cannot come with another intent. A repeat is answered
+    /// also by a ledger that cannot be written.
+    pub(crate) async fn remember_answered<U>(&self, call: &Call<'_, U>, answer: &Answer) {
+        let (Some(alias), Some(known), true) = (call.intent.alias, &call.seen, answer.ok) else { return };
         // A repeat for a reason is told by its reason.
         if call.intent.again.is_some() || answer.outcome == OutcomeWord::Ran {
-            return Ok(());
+            return;
         }
         let newest = &known.effect;
         let is_newest = answer.effect_id == Some(newest.id);
         if let Some(number) = call.earlier.or_else(|| is_newest.then_some(newest.occurrence.number)) {
-            self.ledger.remember_alias(alias, call.key, number).await?;
+            let _unremembered = self.ledger.remember_alias(alias, call.key, number).await;
         }
-        Ok(())
     }
 
     /// Whether a call is taken for new without a look. Not where more than its record has to be looked at, and not
@@ -470,7 +463,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         now: At,
     ) -> Result<Option<Passed>, Error> {
         let found = Found::nothing(call.key);
-        let situation = Situation { now, fenced: false, forgotten_before: None, has_sent: false };
+        let situation =
+            Situation { now, fenced: false, forgotten_before: None, has_sent: false, stands_for: None };
         let Decision::Claim(claiming) = decide(None, call.intent, call.rule, &situation) else {
             return Ok(None);
         };
@@ -621,27 +615,4 @@ pub async fn unrecorded<U: Upstream>(rule: &Rule, upstream: &mut U) -> Passed {
             Passed::passed_through(sent, rule)
         }
     }
-}
-
-/// What becomes of a call whose own key was answered by an effect that was made for somebody else: the same again,
-/// unless it came to nothing since.
-pub(crate) fn answered_before(
-    found: &Found,
-    answered_by: Option<u32>,
-    intent: &Intent,
-    situation: &Situation,
-) -> Option<Decision> {
-    let (effect, number) = (found.effect()?, answered_by?);
-    // A person may have let it happen once more, for whoever comes next.
-    if situation.fenced || intent.again.is_some() || effect.released.is_some() {
-        return None;
-    }
-    if number < effect.occurrence.number {
-        return Some(Decision::ReplayEarlier(number, Replay::Reissue));
-    }
-    let delivered = matches!(effect.state, State::Applied(_)) && effect.delivered_at.is_some();
-    delivered.then(|| match effect.marks.fingerprint == intent.marks.fingerprint {
-        true => Decision::Replay(Replay::Reissue),
-        false => Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) }),
-    })
 }

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::look::may_have_lookalikes;
-use crate::pass::{answered_before, key_of_another};
+use crate::pass::key_of_another;
 use crate::seen::Times;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
@@ -34,11 +34,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
             None => false,
         };
-        let situation = Situation { now, fenced, forgotten_before, has_sent: false };
+        let stands_for = led.stands_for;
+        let situation = Situation { now, fenced, forgotten_before, has_sent: false, stands_for };
         let decision = match key_of_another(intent, &found) {
             Some(refusal) => Decision::Refuse(refusal),
-            None => answered_before(&found, led.answered_by, intent, &situation)
-                .unwrap_or_else(|| decide(found.effect(), intent, rule, &situation)),
+            None => decide(found.effect(), intent, rule, &situation),
         };
         let in_the_way = match decision {
             Decision::Claim(_) => self.in_the_way(intent, rule, found.key, now).await?,

@@ -26,7 +26,7 @@ pub struct Alias {
     /// The record of the intent that it came with.
     pub key: Digest,
     /// The effect that it was claimed for or that answered it. Older ledgers do not say.
-    pub answered_by: Option<u32>,
+    pub stands_for: Option<u32>,
 }
 
 /// The first form was the record's key alone.
@@ -34,23 +34,23 @@ pub struct Alias {
 #[serde(untagged)]
 enum StoredAlias {
     Record(Digest),
-    Effect { key: Digest, answered_by: u32 },
+    Effect { key: Digest, stands_for: u32 },
 }
 
 impl From<StoredAlias> for Alias {
     fn from(stored: StoredAlias) -> Alias {
         match stored {
-            StoredAlias::Record(key) => Alias { key, answered_by: None },
-            StoredAlias::Effect { key, answered_by } => Alias { key, answered_by: Some(answered_by) },
+            StoredAlias::Record(key) => Alias { key, stands_for: None },
+            StoredAlias::Effect { key, stands_for } => Alias { key, stands_for: Some(stands_for) },
         }
     }
 }
 
 impl From<Alias> for StoredAlias {
-    fn from(Alias { key, answered_by }: Alias) -> StoredAlias {
-        match answered_by {
+    fn from(Alias { key, stands_for }: Alias) -> StoredAlias {
+        match stands_for {
             None => StoredAlias::Record(key),
-            Some(answered_by) => StoredAlias::Effect { key, answered_by },
+            Some(stands_for) => StoredAlias::Effect { key, stands_for },
         }
     }
 }

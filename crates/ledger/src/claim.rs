@@ -184,8 +184,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             puts.push(cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
         if let Some((alias, seen)) = wanted.alias {
-            let answered_by = Some(effect.occurrence.number);
-            puts.push(cell(alias, seen, &Alias { key, answered_by }));
+            let stands_for = Some(effect.occurrence.number);
+            puts.push(cell(alias, seen, &Alias { key, stands_for }));
         }
         // Two runs may well ask a model the same thing at once.
         let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);
@@ -446,15 +446,15 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Lets a caller's own key point to the effect that answers it, unless it points to one already or to another
     /// intent.
-    pub async fn remember_alias(&self, alias: Digest, key: Digest, answered_by: u32) -> Result<(), Error> {
+    pub async fn remember_alias(&self, alias: Digest, key: Digest, stands_for: u32) -> Result<(), Error> {
         let (seen, known) = self.alias(alias).await?;
-        if known.is_some_and(|known| known.key != key || known.answered_by.is_some()) {
+        if known.is_some_and(|known| known.key != key || known.stands_for.is_some()) {
             return Ok(());
         }
-        let answered_by = Some(answered_by);
+        let stands_for = Some(stands_for);
         let commit = Commit {
             nonce: nonce(&self.entropy),
-            puts: vec![cell(alias, seen, &Alias { key, answered_by })],
+            puts: vec![cell(alias, seen, &Alias { key, stands_for })],
             require: Require::default(),
             journal: Vec::new(),
             durability: Durability::Lazy,

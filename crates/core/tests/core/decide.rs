@@ -218,6 +218,7 @@ impl Scene {
             fenced: case.fenced,
             forgotten_before: case.forgotten.then_some(late()),
             has_sent: true,
+            stands_for: None,
         };
         let newest = (case.newest != Newest::Unseen).then_some(&*effect);
         decide(newest, intent, rule, &situation)
@@ -489,7 +490,8 @@ fn every_case_is_spoken_of() {
 
 fn one(change: impl FnOnce(&mut Scene, &mut Situation) -> bool) -> Decision {
     let mut scene = Scene::set();
-    let mut situation = Situation { now: late(), fenced: false, forgotten_before: None, has_sent: true };
+    let mut situation =
+        Situation { now: late(), fenced: false, forgotten_before: None, has_sent: true, stands_for: None };
     let known = change(&mut scene, &mut situation);
     decide(known.then_some(&scene.effect), &scene.intent, &scene.rule, &situation)
 }
@@ -531,6 +533,35 @@ fn a_callers_key_that_is_a_version_7_uuid_tells_when_the_intent_was_born() {
     assert_eq!(intent.born_at, Some(At::from_millis(0x0189_0a5d_ac96)));
     assert_eq!(intent.named_by, NamedBy::CallerKey);
     assert_eq!(intent.window, None);
+}
+
+/// Class and window let everything else run: only what the key stands for keeps it.
+#[test]
+fn what_a_key_stands_for_answers_it_after_the_window_too() {
+    let with = |change: &dyn Fn(&mut Scene, &mut Situation)| {
+        one(|scene, situation| {
+            scene.rule.class = Class::Act;
+            scene.intent.window = Some(Duration::ZERO);
+            scene.effect.state = applied(Evidence::Reported, Some(1));
+            scene.effect.delivered_at = Some(CLAIMED);
+            scene.effect.occurrence.number = 2;
+            situation.stands_for = Some(2);
+            change(scene, situation);
+            true
+        })
+    };
+    let runs = |decision: Decision| matches!(decision, Decision::Claim(Claiming::NextEffect { .. }));
+    assert_eq!(with(&|_, _| {}), Decision::Replay(Replay::Reissue));
+    assert!(runs(with(&|_, situation| situation.stands_for = None)), "without it the same call runs");
+    assert_eq!(
+        with(&|_, situation| situation.stands_for = Some(1)),
+        Decision::ReplayEarlier(1, Replay::Reissue)
+    );
+    assert_eq!(with(&|_, situation| situation.fenced = true), Decision::Refuse(Refusal::Cancelled));
+    assert!(runs(with(&|scene, _| {
+        scene.rule.again = Again::Agent;
+        scene.intent.again = Some(reason("new"));
+    })));
 }
 
 #[test]

@@ -48,8 +48,13 @@ fn decided(effect: &Effect, after_claims: Duration) -> Decision {
         replay_refusals: false,
     };
     let intent = Intent::of(&ask, &rule(), &secret()).expect("no key is required");
-    let situation =
-        Situation { now: after(after_claims), fenced: false, forgotten_before: None, has_sent: true };
+    let situation = Situation {
+        now: after(after_claims),
+        fenced: false,
+        forgotten_before: None,
+        has_sent: true,
+        stands_for: None,
+    };
     decide(Some(effect), &intent, &rule(), &situation)
 }
 

@@ -81,12 +81,12 @@ fn by_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result
     if let Some(known) = found.newest {
         return Ok(Some((named, known.effect.clone())));
     }
-    if let Some(Alias { key, answered_by }) =
+    if let Some(Alias { key, stands_for }) =
         block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))?.1
     {
         let newest = block_on(ledger.find(key))?.newest.map(|known| known.effect.clone());
-        let is_it = |effect: &Effect| answered_by.is_none_or(|number| number == effect.occurrence.number);
-        return Ok(match (newest.filter(is_it), answered_by) {
+        let is_it = |effect: &Effect| stands_for.is_none_or(|number| number == effect.occurrence.number);
+        return Ok(match (newest.filter(is_it), stands_for) {
             (Some(effect), _) => Some((key, effect)),
             (None, Some(number)) => {
                 block_on(ledger.occurrence(key, number))?.map(|known| (key, known.effect))

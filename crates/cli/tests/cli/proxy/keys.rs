@@ -244,12 +244,18 @@ fn a_lost_request_is_not_sent_again_under_another_key() {
     }
 }
 
+/// Orders are one by their number, whatever key they come with.
+fn joining(setting: &str) -> Stage {
+    Stage::with(&format!(
+        "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.order\"]\n\
+         caller_key = \"joins\"\n{setting}\n"
+    ))
+}
+
 /// A window says how long equal requests are one; the same key is the same request for ever.
 #[test]
 fn a_key_that_joins_is_the_same_request_after_the_window_too() {
-    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.order\"]\n\
-                caller_key = \"joins\"\nwindow = \"1s\"\n";
-    let stage = Stage::with(rule);
+    let stage = joining("window = \"1s\"");
     let first = stage.charge("k-1", r#"{"order":1}"#);
     assert_eq!(became(&first).1, "ran");
     let answered = stage.charge("answered", r#"{"order":1}"#);
@@ -272,9 +278,7 @@ fn a_key_that_joins_is_the_same_request_after_the_window_too() {
 /// Before the record has gone on: nothing but its own key tells that this one was answered.
 #[test]
 fn a_key_that_was_answered_by_the_newest_effect_does_not_make_another_after_the_window() {
-    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.order\"]\n\
-                caller_key = \"joins\"\nwindow = \"1s\"\n";
-    let stage = Stage::with(rule);
+    let stage = joining("window = \"1s\"");
     stage.api.next(Act::Hold);
     let first = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k-1\r\n"), r#"{"order":1}"#);
     stage.api.has_heard(1);
@@ -299,9 +303,7 @@ fn a_key_that_was_answered_by_the_newest_effect_does_not_make_another_after_the_
 
 #[test]
 fn a_key_that_joins_stands_for_one_effect_whatever_came_after_it() {
-    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.order\"]\n\
-                caller_key = \"joins\"\nagain = \"agent\"\n";
-    let stage = Stage::with(rule);
+    let stage = joining("again = \"agent\"");
     let send = |key: &str, again: &str, body: &str| {
         let again = if again.is_empty() { String::new() } else { format!("Semel-Again: {again}\r\n") };
         stage.send("POST", "/charges", &format!("{JSON}Idempotency-Key: {key}\r\n{again}"), body)
@@ -323,9 +325,7 @@ fn a_key_that_joins_stands_for_one_effect_whatever_came_after_it() {
 
 #[test]
 fn a_leave_lets_a_key_that_was_answered_make_another_and_stand_for_that() {
-    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nkey = [\"body.order\"]\n\
-                caller_key = \"joins\"\nagain = \"person\"\n";
-    let stage = Stage::with(rule);
+    let stage = joining("again = \"person\"");
     let first = stage.charge("k-1", r#"{"order":1}"#);
     assert_eq!(stage.charge("k-2", r#"{"order":1}"#).body, first.body);
     let id = header(&first, "semel-effect-id").expect("an effect").to_owned();

@@ -539,8 +539,13 @@ fn repeat(api: &Api, (line, body): (&str, &str), key: Option<&str>, after: Durat
         crate::scene::effect(crate::scene::applied(Evidence::Reported, Some(1)), &[Verdict::Applied]);
     effect.marks = Arc::clone(&intent.marks);
     effect.delivered_at = Some(crate::scene::CLAIMED);
-    let situation =
-        Situation { now: crate::scene::after(after), fenced: false, forgotten_before: None, has_sent: true };
+    let situation = Situation {
+        now: crate::scene::after(after),
+        fenced: false,
+        forgotten_before: None,
+        has_sent: true,
+        stands_for: None,
+    };
     decide(Some(&effect), &intent, &rule, &situation)
 }
 

@@ -1,7 +1,7 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
 use super::guarding::Guarding;
-use super::relay::{Hears, News, Relay, Renamed};
+use super::relay::{Announcement, Hears, Relay, Renamed};
 use super::resumable::Owner;
 use super::sessions::Sessions;
 use super::stream::{CallStream, KEPT_BYTES_MAX};
@@ -434,8 +434,8 @@ impl Child {
                     () = writer.closed() => return,
                 };
                 match heard {
-                    Ok(News { uri: Some(uri), .. }) if !relay.subscriptions().has(&client, &uri) => {}
-                    Ok(News { raw, .. }) => {
+                    Ok(Announcement { uri: Some(uri), .. }) if !relay.subscriptions().has(&client, &uri) => {}
+                    Ok(Announcement { raw, .. }) => {
                         if writer.send(raw).await.is_err() {
                             return;
                         }

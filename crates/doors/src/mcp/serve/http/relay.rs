@@ -19,7 +19,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::broadcast;
 
-/// News that wait for a client which does not read them. It then misses the oldest, and lists again anyway.
+/// Announcement that wait for a client which does not read them. It then misses the oldest, and lists again anyway.
 const NEWS_MAX: usize = 64;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -27,7 +27,7 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 #[derive(Debug)]
 pub struct Relay {
     live: Mutex<HashMap<Id, Live>>,
-    pub news: broadcast::Sender<News>,
+    pub news: broadcast::Sender<Announcement>,
     subscriptions: Mutex<Subscriptions>,
     /// Set once the server is there; until then it has nobody to speak of.
     server: OnceLock<Arc<Server>>,
@@ -35,7 +35,7 @@ pub struct Relay {
 
 /// What the server tells everybody, that one of its listings has changed, or those who asked for it.
 #[derive(Debug, Clone)]
-pub struct News {
+pub struct Announcement {
     pub raw: Bytes,
     /// The resource that it is about, if it is for its subscribers alone.
     pub uri: Option<String>,
@@ -168,14 +168,14 @@ impl Listener for Hears {
                     server.tools_changed();
                 }
                 // Nobody may be listening.
-                let _unheard = relay.news.send(News { raw: sse::message(&message.bytes), uri: None });
+                let _unheard = relay.news.send(Announcement { raw: sse::message(&message.bytes), uri: None });
             }
             Kind::Notification { method } if method == "notifications/resources/updated" => {
                 let params = message.params.as_ref().map_or("{}", text);
                 let params = Members::parse(params).unwrap_or_default();
                 let uri = params.text("uri").map(|uri| uri.into_owned());
                 if uri.is_some() {
-                    let _unheard = relay.news.send(News { raw: sse::message(&message.bytes), uri });
+                    let _unheard = relay.news.send(Announcement { raw: sse::message(&message.bytes), uri });
                 }
             }
             // Which client it would be for cannot be told, so the server was told that there is none to ask.
