@@ -230,6 +230,7 @@ class Http(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     sessions: set = set()
+    forgetting = threading.Lock()
     misbehaved: set = set()
     names = (
         "charge", "charge_then_404", "charge_then_reset", "charge_then_502", "charge_then_503",
@@ -275,9 +276,10 @@ class Http(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         hear(message)
-        if os.path.exists("forget"):
-            self.sessions.clear()
-            os.remove("forget")
+        with self.forgetting:
+            if os.path.exists("forget"):
+                self.sessions.clear()
+                os.remove("forget")
         method, params = message.get("method"), message.get("params", {})
         session = self.headers.get("Mcp-Session-Id")
         if method == "initialize" and os.path.exists("closed"):
