@@ -32,7 +32,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::net::TcpListener;
 
 /// Beside the first. While one waits for the ledger, the other serves; more would only take memory.
 const THREADS_MORE: usize = 1;
@@ -81,8 +80,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         .merge(api::router(Arc::new(Api::new(Arc::clone(&hall)))))
         .fallback(nothing_here);
     runtime.block_on(async {
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|error| {
+        let listener = server::listen(address).map_err(|error| {
             Hinted::error(
                 format!("cannot listen on {address}: {error}"),
                 "semel serve --listen 127.0.0.1:PORT",
