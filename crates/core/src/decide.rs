@@ -115,20 +115,10 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
             Decision::Refuse(Refusal::Refuted)
         }
         State::NotApplied(_) if situation.forgotten_before.is_some() => Decision::Unremembered,
-        // A refusal of which nothing was to be kept speaks for its own moment alone.
-        State::NotApplied(NotApplied { at, why: NotAppliedWhy::Refused(_), reply, .. })
-            if intent.replay_refusals
-                && intent.again == effect.occurrence.reason
-                && !effect.occurrence.by_leave
-                && *reply != Reply::Unknown
-                && intent.window.is_none_or(|window| situation.now < at.plus(window)) =>
-        {
-            if drifted {
-                drift()
-            } else {
-                Decision::ReplayRefusal
-            }
-        }
+        State::NotApplied(_) if answers_with_refusal(effect, intent, situation.now) => match drifted {
+            true => drift(),
+            false => Decision::ReplayRefusal,
+        },
         // Nothing happened, so a corrected call under the same key is no drift.
         State::NotApplied(_) => Decision::Claim(Claiming::NextAttempt),
         State::Applied(_) => match applied(effect, intent, rule, situation.now, drifted) {
@@ -144,17 +134,34 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
 /// repeat for a reason is told by its reason, and a person may have let it happen once more, for whoever comes next.
 fn stands_for(effect: &Effect, intent: &Intent, situation: &Situation) -> Option<Decision> {
     let number = situation.stands_for?;
-    if intent.again.is_some() || effect.released.is_some() {
+    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    // The leave is for what it was given for.
+    let by_leave = effect.released.is_some() && !drifted;
+    if intent.again.is_some() || by_leave {
         return None;
     }
     if number < effect.occurrence.number {
         return Some(Decision::ReplayEarlier(number, Replay::Reissue));
     }
     let delivered = matches!(effect.state, State::Applied(_)) && effect.delivered_at.is_some();
-    delivered.then(|| match effect.marks.fingerprint == intent.marks.fingerprint {
-        true => Decision::Replay(Replay::Reissue),
-        false => Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) }),
+    delivered.then(|| match drifted {
+        true => Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) }),
+        false => Decision::Replay(Replay::Reissue),
     })
+}
+
+/// Whether what the upstream refused is the answer to this call, as its caller's kind of key demands. A refusal of which
+/// nothing was to be kept speaks for its own moment alone.
+pub fn answers_with_refusal(effect: &Effect, intent: &Intent, now: At) -> bool {
+    let State::NotApplied(NotApplied { at, why: NotAppliedWhy::Refused(_), reply, .. }) = &effect.state
+    else {
+        return false;
+    };
+    intent.replay_refusals
+        && intent.again == effect.occurrence.reason
+        && !effect.occurrence.by_leave
+        && *reply != Reply::Unknown
+        && intent.window.is_none_or(|window| now < at.plus(window))
 }
 
 /// What becomes of a call that does not want the newest effect of its record: it was an effect before that one, or the

@@ -124,6 +124,10 @@ pub struct Facts {
     /// A caller named it with a key of its own: it answers for ever and its fact is never pruned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub caller_key: bool,
+    /// A caller came to it with a key that only joins (`caller_key = "joins"`): that key means it for ever, so its fact is
+    /// never pruned either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_joining_key: bool,
     /// One redacted line for tables.
     pub subject: String,
     /// Where the rule stands, as `semel.toml:12`, or `default`.

@@ -238,6 +238,7 @@ impl Intent {
             run: self.run.clone(),
             digest: self.digest,
             caller_key: self.named_by == NamedBy::CallerKey,
+            by_joining_key: self.alias.is_some(),
             subject: self.subject.clone(),
             rule: rule.origin.to_string(),
             undoes: self.undoes.clone(),

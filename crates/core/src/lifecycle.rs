@@ -435,10 +435,13 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
     if matches!(&effect.state, State::NotApplied(NotApplied { why: NotAppliedWhy::Refused(_), .. })) {
         effect.refusals += 1;
     }
-    // An effect stays with the run that opened it; who made an attempt stands on the attempt.
-    effect.facts = match effect.facts.run == new.facts.run {
+    // An effect stays with the run that opened it, and with the keys that led to it; who made an attempt stands on the
+    // attempt.
+    let (run, by_joining_key) =
+        (effect.facts.run.clone(), effect.facts.by_joining_key || new.facts.by_joining_key);
+    effect.facts = match run == new.facts.run && by_joining_key == new.facts.by_joining_key {
         true => Arc::clone(&new.facts),
-        false => Arc::new(Facts { run: effect.facts.run.clone(), ..Facts::clone(&new.facts) }),
+        false => Arc::new(Facts { run, by_joining_key, ..Facts::clone(&new.facts) }),
     };
     effect.marks = Arc::clone(&new.marks);
     effect.epoch = new.epoch;

@@ -10,6 +10,7 @@ pub mod confirm;
 pub mod counts;
 mod error;
 mod guess;
+mod led;
 mod look;
 pub mod observe;
 mod owed;

@@ -2,6 +2,7 @@
 
 use crate::begin::Handed;
 use crate::clock::Clock;
+use crate::led::key_of_another;
 use crate::look::{asks_first, in_doubt};
 use crate::observe::{Answered, Told};
 use crate::reply::{
@@ -22,7 +23,6 @@ use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::Found;
-use semel_ledger::cells::Alias;
 use semel_ledger::claim::How;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -77,6 +77,8 @@ pub(crate) struct Call<'a, U> {
     pub(crate) reissued: bool,
     /// The record that the caller's own key led to, and that has nothing to do with this call.
     pub(crate) left: Option<Digest>,
+    /// The cell of the caller's own key, if that stands for nothing so far.
+    pub(crate) unbound: Option<Revision>,
     /// The effect before the newest one of its record that answers it.
     pub(crate) earlier: Option<u32>,
     /// This call has given another process the time to mark an answer.
@@ -112,6 +114,7 @@ impl<'a, U> Call<'a, U> {
             seen: None,
             reissued: false,
             left: None,
+            unbound: None,
             earlier: None,
             mark_awaited: false,
             sight: Sight::NotYet,
@@ -166,16 +169,6 @@ impl<'a, U> Call<'a, U> {
         let waits = elsewhere && runs && !left.is_zero() && !std::mem::replace(&mut self.mark_awaited, true);
         waits.then_some(left)
     }
-}
-
-/// Where a call leads to.
-pub(crate) struct Led {
-    /// Its record.
-    pub(crate) key: Digest,
-    /// Another that its caller's own key leads to, and that has nothing to do with it.
-    pub(crate) left: Option<Digest>,
-    /// The effect of its record that its caller's own key stands for.
-    pub(crate) stands_for: Option<u32>,
 }
 
 /// What this call has sent and cannot say the fate of, and the effect that it was sent for.
@@ -278,20 +271,22 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let first = call.sight == Sight::NotYet;
         call.sight = Sight::Looked;
         let (fence, fenced) = self.fence(call.intent).await?;
-        let led = self.led(call.intent).await?;
+        let led = self.led(call.intent, now).await?;
         (call.key, call.left) = (led.key, led.left);
         let found = self.ledger.observe(call.key, now).await?;
+        let stands_for = self.stood_for(&led, &found).await?;
+        call.unbound = led.unbound(stands_for, &found);
         if first {
             self.guess.learn(&found);
         }
         call.seen = found.newest.clone();
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let has_sent = call.own.is_some() || call.upstream.has_sent();
-        let situation = Situation { now, fenced, forgotten_before, has_sent, stands_for: led.stands_for };
+        let situation = Situation { now, fenced, forgotten_before, has_sent, stands_for };
         if let Some(passed) = self.known_result(call, &found, &situation).await? {
             return Ok(Some(passed));
         }
-        if let (Some(refusal), false) = (key_of_another(call.intent, &found), fenced) {
+        if let (Some(refusal), false) = (key_of_another(call.intent, &found, stands_for), fenced) {
             return Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)));
         }
         match decide(found.effect(), call.intent, call.rule, &situation) {
@@ -412,37 +407,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)))
             }
-        }
-    }
-
-    /// Where a call leads to. The key is asked anew each time: of two calls that bring one key to two intents, the
-    /// faster has it. Where nothing happened under the key so far, it may stand for something else, which has a record
-    /// of its own.
-    pub(crate) async fn led(&self, intent: &Intent) -> Result<Led, Error> {
-        let nowhere_else = Led { key: intent.key, left: None, stands_for: None };
-        let Some(alias) = intent.alias else { return Ok(nowhere_else) };
-        let Some(Alias { key, stands_for }) = self.ledger.alias(alias).await?.1 else {
-            return Ok(nowhere_else);
-        };
-        if key != intent.key && is_free(&self.ledger.find(key).await?, intent) {
-            return Ok(Led { left: Some(key), ..nowhere_else });
-        }
-        Ok(Led { key, left: None, stands_for })
-    }
-
-    /// A caller's own key that was answered by an effect stands for that effect from then on, as the key does that it
-    /// was made for: it is the same call after the window too, and cannot come with another intent. A repeat is answered
-    /// also by a ledger that cannot be written.
-    pub(crate) async fn remember_answered<U>(&self, call: &Call<'_, U>, answer: &Answer) {
-        let (Some(alias), Some(known), true) = (call.intent.alias, &call.seen, answer.ok) else { return };
-        // A repeat for a reason is told by its reason.
-        if call.intent.again.is_some() || answer.outcome == OutcomeWord::Ran {
-            return;
-        }
-        let newest = &known.effect;
-        let is_newest = answer.effect_id == Some(newest.id);
-        if let Some(number) = call.earlier.or_else(|| is_newest.then_some(newest.occurrence.number)) {
-            let _unremembered = self.ledger.remember_alias(alias, call.key, number).await;
         }
     }
 
@@ -587,23 +551,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         self.tell(&Told::PassedThrough { intent });
         Ok(unrecorded(rule, upstream).await)
     }
-}
-
-/// Whether nothing happened that a caller's key could stand for, if it comes with something else now.
-fn is_free(found: &Found, intent: &Intent) -> bool {
-    let Some(effect) = found.effect() else { return true };
-    let nothing_happened = match &effect.state {
-        State::NotApplied(NotApplied { why, .. }) => !matches!(why, NotAppliedWhy::Refuted(_)),
-        _ => false,
-    };
-    nothing_happened && effect.occurrence.number == 1 && effect.marks.fingerprint != intent.marks.fingerprint
-}
-
-/// A caller's key that came to stand for what happened cannot come with something else, whatever a repeat of that gets.
-pub(crate) fn key_of_another(intent: &Intent, found: &Found) -> Option<Refusal> {
-    let effect = found.effect().filter(|_| found.key != intent.key)?;
-    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
-    drifted.then(|| Refusal::Drift { paths: effect.marks.differing(&intent.marks) })
 }
 
 /// Sends without claiming or recording: reads, also when there is no ledger to ask, and everything in observe mode.

@@ -1,8 +1,8 @@
 //! Dry run and observe mode: what would happen, without claiming anything.
 
 use crate::clock::Clock;
+use crate::led::key_of_another;
 use crate::look::may_have_lookalikes;
-use crate::pass::key_of_another;
 use crate::seen::Times;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
@@ -27,16 +27,16 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(run_key) => self.ledger.fence(run_key).await?.2.is_some_and(|fence| fence.cancelled),
             None => false,
         };
-        let led = self.led(intent).await?;
+        let led = self.led(intent, now).await?;
         let found = self.ledger.find(led.key).await?;
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let holder_died = match found.effect().and_then(|effect| effect.open_attempt()) {
             Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
             None => false,
         };
-        let stands_for = led.stands_for;
+        let stands_for = self.stood_for(&led, &found).await?;
         let situation = Situation { now, fenced, forgotten_before, has_sent: false, stands_for };
-        let decision = match key_of_another(intent, &found) {
+        let decision = match key_of_another(intent, &found, stands_for) {
             Some(refusal) => Decision::Refuse(refusal),
             None => decide(found.effect(), intent, rule, &situation),
         };
@@ -133,7 +133,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Answers a dry run. It sends no effect and writes nothing.
     pub async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Answer, Error> {
         let would = self.would(intent, rule).await?;
-        let found = self.ledger.find(self.led(intent).await?.key).await?;
+        let found = self.ledger.find(self.led(intent, self.clock.now()).await?.key).await?;
         let word = match (&rule.effect, would.would) {
             (_, Would::Replay | Would::Refuse | Would::Hold | Would::Wait) => EffectWord::Noop,
             (Some(EffectWording::Word(word)), _) => *word,

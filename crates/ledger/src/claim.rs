@@ -1,6 +1,6 @@
 //! Claim and settle: the right to make one attempt, and its answer.
 
-use crate::cells::{Alias, QUARANTINE, Turn, TurnHolder};
+use crate::cells::{Alias, QUARANTINE, StandsFor, Turn, TurnHolder};
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
 use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, undetermined};
@@ -184,7 +184,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             puts.push(cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
         if let Some((alias, seen)) = wanted.alias {
-            let stands_for = Some(effect.occurrence.number);
+            let stands_for = Some(StandsFor::of(&effect));
             puts.push(cell(alias, seen, &Alias { key, stands_for }));
         }
         // Two runs may well ask a model the same thing at once.
@@ -444,17 +444,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(if busy { Err((revision, Box::new(found))) } else { Ok(FreeTurn { key, revision }) })
     }
 
-    /// Lets a caller's own key point to the effect that answers it, unless it points to one already or to another
-    /// intent.
-    pub async fn remember_alias(&self, alias: Digest, key: Digest, stands_for: u32) -> Result<(), Error> {
-        let (seen, known) = self.alias(alias).await?;
-        if known.is_some_and(|known| known.key != key || known.stands_for.is_some()) {
-            return Ok(());
-        }
-        let stands_for = Some(stands_for);
+    /// Lets a caller's own key point to the effect that answers it, unless it has come to point elsewhere since it was
+    /// `seen`.
+    pub async fn remember_alias(&self, alias: Digest, seen: Revision, to: &Alias) -> Result<(), Error> {
         let commit = Commit {
             nonce: nonce(&self.entropy),
-            puts: vec![cell(alias, seen, &Alias { key, stands_for })],
+            puts: vec![cell(alias, seen, to)],
             require: Require::default(),
             journal: Vec::new(),
             durability: Durability::Lazy,

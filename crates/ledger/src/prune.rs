@@ -1,4 +1,4 @@
-//! Retention: drops replies, never the fact of an open effect or of an explicit key.
+//! Retention: drops replies, never the fact of an open effect or of one that a caller's key stands for.
 
 use crate::Error;
 use crate::cells::{Pruned, pruned_key};
@@ -78,7 +78,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     continue;
                 }
                 let changed_at = known.effect.changed_at();
-                if changed_at < facts_before && !known.effect.facts.caller_key {
+                let facts = &known.effect.facts;
+                let named = facts.caller_key || facts.by_joining_key;
+                if changed_at < facts_before && !named {
                     let forget = Put::Forget { key, ordinal, expected: revision };
                     if self.prune_commit(vec![forget]).await? {
                         report.facts_dropped += 1;

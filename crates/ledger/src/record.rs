@@ -261,7 +261,12 @@ mod tests {
             let reason = Reason::parse("wrong order").expect("a reason");
             effect.released = Some(Ruling { by: "ann".into(), reason: reason.clone(), at: At(6) });
             let undoes = Some(Undoes { effect: EffectId(3), by: "ann".into(), reason });
-            effect.facts = Arc::new(Facts { undoes, upstream_key: 7, ..Facts::clone(&effect.facts) });
+            effect.facts = Arc::new(Facts {
+                undoes,
+                upstream_key: 7,
+                by_joining_key: true,
+                ..Facts::clone(&effect.facts)
+            });
             effect.refusals = 2;
             row.body = encode(&effect);
             let known = decode(row).expect("it reads back");

@@ -509,8 +509,8 @@ pub struct ConfirmTable {
 pub struct Retention {
     /// How long replies are kept: `30d` unless given.
     pub replies: Option<Spot<String>>,
-    /// How long the fact that it happened is kept: `400d` unless given, and never less than the longest `window` of any
-    /// policy that this ledger has served. Facts of explicit keys and open effects stay.
+    /// How long the fact that it happened is kept: `400d` unless given, and never less than the longest `window` or `valid_for` of any
+    /// policy that this ledger has served. Facts of effects that were made under a caller's key stay, and of open ones.
     pub facts: Option<Spot<String>>,
 }
 

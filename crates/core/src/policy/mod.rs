@@ -205,7 +205,9 @@ impl Policy {
     fn longest_window(&self) -> Duration {
         let rules = self.rules.iter().filter_map(|rule| rule.choices.window);
         let keys = self.upstreams.values().filter_map(|api| api.keys.life);
-        rules.chain(keys).chain(self.defaults.window).max().unwrap_or_default().max(WINDOW_NAMED)
+        // The next effect of a record that was forgotten would come under the key of the first.
+        let sent = self.rules.iter().filter_map(|rule| rule.inject.as_ref()?.valid_for);
+        rules.chain(keys).chain(sent).chain(self.defaults.window).max().unwrap_or_default().max(WINDOW_NAMED)
     }
 
     /// The effective rule. There always is one.

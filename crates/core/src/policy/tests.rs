@@ -87,6 +87,14 @@ fn command(policy: &Policy, line: &str) -> Rule {
     policy.rule_for(&ActionFacts::new(&format!("cli:{program}"), &arguments))
 }
 
+/// The first effect of a record that was forgotten would go up under the key of the one before.
+#[test]
+fn facts_stay_while_an_upstream_honours_the_keys_that_were_sent() {
+    let rule = "[[rule]]\nmatch = \"cli:pay *\"\ninject = { flag = \"--k\", valid_for = \"45d\" }\n";
+    let policy = loaded(&format!("[retention]\nfacts = \"1d\"\n{rule}"));
+    assert_eq!(policy.retention.windows, Duration::from_secs(45 * 86_400));
+}
+
 #[test]
 fn the_documented_example_loads_and_every_field_arrives() {
     let policy = loaded(EXAMPLE);

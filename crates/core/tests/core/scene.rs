@@ -76,6 +76,7 @@ pub fn facts() -> Arc<Facts> {
         run: None,
         digest: IntentDigest::of_caller_key("k"),
         caller_key: false,
+        by_joining_key: false,
         subject: "customer=ann".into(),
         rule: "default".into(),
         undoes: None,

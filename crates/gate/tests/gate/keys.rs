@@ -3,9 +3,22 @@
 use crate::house::*;
 use semel_core::answer::{Code, OutcomeWord, Would};
 use semel_core::class::Class;
+use semel_core::effect::Ruling;
+use semel_core::ids::Reason;
 use semel_core::json::Path;
 use semel_core::policy::rule::CallerKey;
-use semel_gate::clock::block_on;
+use semel_gate::clock::{Clock, block_on};
+
+/// What is one by its customer, whatever key it comes with.
+fn joining(class: Class, key: &'static str) -> Wish {
+    let mut wish = Wish { key: Some(key), ..Wish::of(class) };
+    wish.rule.caller_key = CallerKey::Joins;
+    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    wish
+}
+
+/// Longer than any window.
+const LATER: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 3600);
 
 #[test]
 fn a_key_used_for_something_else_is_drift_and_names_what_differs() {
@@ -25,9 +38,7 @@ fn a_key_used_for_something_else_is_drift_and_names_what_differs() {
 #[test]
 fn a_callers_key_can_only_add_sameness_where_the_rule_says_joins() {
     let (house, script) = (House::new(), Script::succeeds());
-    let mut wish = Wish { key: Some("fresh-1"), ..Wish::consequential() };
-    wish.rule.caller_key = CallerKey::Joins;
-    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    let wish = joining(Class::Consequential, "fresh-1");
     let gate = house.gate();
     house.pass_delivered(&gate, &wish, &script);
     let another_key = Wish { key: Some("fresh-2"), ..wish.clone() };
@@ -40,9 +51,7 @@ fn a_callers_key_can_only_add_sameness_where_the_rule_says_joins() {
 #[test]
 fn a_key_that_joins_takes_no_sameness_away() {
     let house = House::new();
-    let mut wish = Wish { key: Some("sdk-1"), ..Wish::consequential() };
-    wish.rule.caller_key = CallerKey::Joins;
-    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    let wish = joining(Class::Consequential, "sdk-1");
     let bob = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
     let gate = house.gate();
     let script = Script::answers([refusal(), success(), success()]);
@@ -62,13 +71,11 @@ fn a_key_that_joins_takes_no_sameness_away() {
 fn a_key_that_stands_for_what_happened_cannot_come_with_something_else() {
     for class in [Class::Act, Class::Consequential] {
         let (house, script) = (House::new(), Script::succeeds());
-        let mut wish = Wish { key: Some("sdk-1"), ..Wish::of(class) };
-        wish.rule.caller_key = CallerKey::Joins;
-        wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+        let wish = joining(class, "sdk-1");
         let bob = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
         let gate = house.gate();
         house.pass_delivered(&gate, &wish, &script);
-        house.wait(seconds(7 * 24 * 3600));
+        house.wait(LATER);
         for other in [bob.clone(), bob.again("once more")] {
             assert_eq!(code(&house.pass(&gate, &other, &script)), Some(Code::Drift), "{class}");
         }
@@ -82,9 +89,7 @@ fn a_key_that_stands_for_what_happened_cannot_come_with_something_else() {
 #[test]
 fn a_key_that_came_to_stand_for_another_effect_meanwhile_sends_nothing() {
     let (house, other_script) = (House::new(), Script::succeeds());
-    let mut wish = Wish { key: Some("sdk-1"), ..Wish::consequential() };
-    wish.rule.caller_key = CallerKey::Joins;
-    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    let wish = joining(Class::Consequential, "sdk-1");
     let (gate, clock) = (house.gate(), house.clock.clone());
     let other = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
     let overtaking = call(&gate, &other, &other_script, &clock);
@@ -94,4 +99,89 @@ fn a_key_that_came_to_stand_for_another_effect_meanwhile_sends_nothing() {
     });
     assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::Drift));
     assert_eq!((script.sent(), other_script.sent()), (0, 1));
+}
+
+/// A record that nothing happened in is nobody's: in another run it is that run's own effect, which answers that run's
+/// other keys too.
+#[test]
+fn what_was_refused_in_one_run_and_made_in_another_is_the_others() {
+    let (house, script) = (House::new(), Script::answers([refusal(), success(), success()]));
+    let wish = joining(Class::Consequential, "sdk-1");
+    let gate = house.gate();
+    assert_eq!(code(&house.pass(&gate, &wish.in_run("a"), &script)), Some(Code::UpstreamRefused));
+    house.pass_delivered(&gate, &wish.in_run("b"), &script);
+    for key in [Some("sdk-1"), Some("sdk-2"), None] {
+        let passed = house.pass_delivered(&gate, &Wish { key, ..wish.in_run("b") }, &script);
+        assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Replayed, 2), "{key:?}");
+    }
+    let passed = house.pass_delivered(&gate, &wish.in_run("a"), &script);
+    assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Replayed, 2), "the key is run b's now");
+}
+
+#[test]
+fn a_key_of_which_nothing_happened_stands_for_what_answers_it() {
+    let (house, script) = (House::new(), Script::answers([refusal(), success(), success()]));
+    let wish = joining(Class::Consequential, "sdk-1");
+    let bob = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+    let cy = wish.with_arguments(r#"{"args":{"customer":"cy","amount":1}}"#);
+    let gate = house.gate();
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::UpstreamRefused));
+    house.pass_delivered(&gate, &Wish { key: Some("bobs"), ..bob.clone() }, &script);
+    house.pass_delivered(&gate, &bob, &script);
+    assert_eq!(code(&house.pass(&gate, &cy, &script)), Some(Code::Drift));
+    house.wait(LATER);
+    assert_eq!(house.pass(&gate, &bob, &script).answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(script.sent(), 2);
+}
+
+/// The repetition came to nothing, so its key is a plain call's again.
+#[test]
+fn a_key_of_a_refused_repetition_stands_for_the_success_that_answers_it() {
+    let (house, script) = (House::new(), Script::answers([success(), refusal(), success()]));
+    let wish = joining(Class::Consequential, "sdk-1");
+    let other = Wish { key: Some("sdk-5"), ..wish.clone() };
+    let gate = house.gate();
+    house.pass_delivered(&gate, &wish, &script);
+    assert_eq!(code(&house.pass(&gate, &other.again("one more"), &script)), Some(Code::UpstreamRefused));
+    house.pass_delivered(&gate, &other, &script);
+    house.wait(LATER);
+    assert_eq!(house.pass(&gate, &other, &script).answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(script.sent(), 2);
+}
+
+#[test]
+fn a_key_is_compared_with_the_effect_that_it_stands_for() {
+    let (house, script) = (House::new(), Script::succeeds());
+    let wish = joining(Class::Consequential, "sdk-1").in_run("a");
+    let dearer = wish.with_arguments(r#"{"args":{"customer":"ann","amount":2}}"#);
+    let gate = house.gate();
+    let first = house.pass_delivered(&gate, &wish, &script).answer.effect_id;
+    house.wait(LATER);
+    house.pass_delivered(&gate, &Wish { key: Some("sdk-2"), ..dearer.clone() }, &script);
+    for run in ["a", "b"] {
+        let passed = house.pass(&gate, &wish.in_run(run), &script);
+        assert_eq!((passed.answer.outcome, passed.answer.effect_id), (OutcomeWord::Replayed, first), "{run}");
+        assert_eq!(code(&house.pass(&gate, &dearer.in_run(run), &script)), Some(Code::Drift), "{run}");
+    }
+    assert_eq!(script.sent(), 2);
+}
+
+#[test]
+fn a_leave_is_for_what_it_was_given_for() {
+    let (house, script) = (House::new(), Script::succeeds());
+    let wish = joining(Class::Consequential, "sdk-1");
+    let gate = house.gate();
+    let id = house.pass_delivered(&gate, &wish, &script).answer.effect_id.expect("it ran");
+    let answered = Wish { key: Some("sdk-2"), ..wish };
+    house.pass_delivered(&gate, &answered, &script);
+    house.wait(LATER);
+    let ruling =
+        Ruling { by: "ann".into(), reason: Reason::parse("another parcel").unwrap(), at: house.clock.now() };
+    let ledger = gate.clone();
+    house.run(async move { ledger.ledger.release(id, ruling).await.expect("it may happen once more") });
+    let dearer = answered.with_arguments(r#"{"args":{"customer":"ann","amount":99}}"#);
+    assert_eq!(code(&house.pass(&gate, &dearer, &script)), Some(Code::Drift));
+    assert_eq!(script.sent(), 1);
+    assert_eq!(house.pass_delivered(&gate, &answered, &script).answer.outcome, OutcomeWord::Ran);
+    assert_eq!(script.sent(), 2);
 }

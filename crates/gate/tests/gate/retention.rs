@@ -1,7 +1,10 @@
 //! What is dropped after its time, and what is not.
 
 use crate::house::*;
+use semel_core::answer::OutcomeWord;
+use semel_core::json::Path;
 use semel_core::policy::Retention;
+use semel_core::policy::rule::CallerKey;
 use semel_core::time::At;
 use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
@@ -83,4 +86,49 @@ fn what_was_dropped_is_not_dropped_again() {
     house.wait(seconds(2 * DAY));
     let dropped = || block_on(gate.ledger.prune(retention(1, 1), house.clock.now())).unwrap().replies_dropped;
     assert_eq!((dropped(), dropped()), (1, 0));
+}
+
+/// The other effect was made without a key: its fact goes, and the number that it had is given again.
+#[test]
+fn a_key_that_joins_means_its_effect_for_ever_and_never_anothers() {
+    let (house, script) = (House::new(), Script::succeeds());
+    let mut wish = Wish { key: Some("sdk-1"), ..Wish::consequential() };
+    wish.rule.caller_key = CallerKey::Joins;
+    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    let bob = Wish { key: None, ..wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#) };
+    let answered = Wish { key: Some("sdk-2"), ..bob.clone() };
+    let gate = house.gate();
+    for wish in [&wish, &bob, &answered] {
+        house.pass_delivered(&gate, wish, &script);
+    }
+    assert_eq!(script.sent(), 2);
+    house.wait(seconds(3 * DAY));
+    let report = block_on(gate.ledger.prune(retention(1, 1), house.clock.now())).unwrap();
+    assert_eq!(report.facts_dropped, 1);
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Replayed, 2));
+    house.pass_delivered(&gate, &bob, &script);
+    house.wait(seconds(2 * DAY));
+    let passed = house.pass_delivered(&gate, &answered, &script);
+    assert_eq!(
+        (passed.answer.outcome, script.sent()),
+        (OutcomeWord::Ran, 4),
+        "what it stood for is forgotten"
+    );
+}
+
+#[test]
+fn whoever_makes_what_a_key_was_refused_the_key_means_it() {
+    let (house, script) = (House::new(), Script::answers([refusal(), success(), success()]));
+    let mut wish = Wish { key: Some("sdk-1"), ..Wish::consequential() };
+    wish.rule.caller_key = CallerKey::Joins;
+    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    let gate = house.gate();
+    house.pass(&gate, &wish, &script);
+    house.pass_delivered(&gate, &Wish { key: None, ..wish.clone() }, &script);
+    house.wait(seconds(3 * DAY));
+    let report = block_on(gate.ledger.prune(retention(1, 1), house.clock.now())).unwrap();
+    assert_eq!(report.facts_dropped, 0);
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Replayed, 2));
 }

@@ -164,7 +164,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
     let (mut action, mut tenant, mut subject, mut rule) = (None, None, None, None);
     let (mut class, mut tier, mut run, mut digest, mut caller_key) = (None, None, None, None, false);
     let mut undoes = None;
-    let (mut principal, mut upstream_key) = (0, 0);
+    let (mut principal, mut upstream_key, mut by_joining_key) = (0, 0, false);
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -180,6 +180,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
             10 => undoes = Some(self::undoes(value)?),
             12 => principal = value.number()?,
             13 => upstream_key = value.number()?,
+            14 => by_joining_key = value.flag()?,
             _ => {}
         }
     }
@@ -191,6 +192,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
         run,
         digest: there(digest)?,
         caller_key,
+        by_joining_key,
         subject: there(subject)?,
         rule: there(rule)?,
         undoes,

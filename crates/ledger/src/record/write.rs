@@ -97,6 +97,7 @@ fn facts(out: &mut Out, facts: &Facts) {
         run,
         digest,
         caller_key,
+        by_joining_key,
         subject,
         rule,
         undoes,
@@ -125,6 +126,7 @@ fn facts(out: &mut Out, facts: &Facts) {
     if *upstream_key != 0 {
         out.fixed(13, *upstream_key);
     }
+    out.flag(14, *by_joining_key);
 }
 
 fn undo(out: &mut Out, undo: &Undo) {

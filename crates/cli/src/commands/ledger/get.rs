@@ -85,11 +85,12 @@ fn by_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result
         block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))?.1
     {
         let newest = block_on(ledger.find(key))?.newest.map(|known| known.effect.clone());
-        let is_it = |effect: &Effect| stands_for.is_none_or(|number| number == effect.occurrence.number);
+        let is_it = |effect: &Effect| stands_for.is_none_or(|it| it.is(effect));
         return Ok(match (newest.filter(is_it), stands_for) {
             (Some(effect), _) => Some((key, effect)),
-            (None, Some(number)) => {
-                block_on(ledger.occurrence(key, number))?.map(|known| (key, known.effect))
+            (None, Some(it)) => {
+                let earlier = block_on(ledger.occurrence(key, it.number))?.map(|known| known.effect);
+                earlier.filter(is_it).map(|effect| (key, effect))
             }
             (None, None) => None,
         });

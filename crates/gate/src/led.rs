@@ -1,0 +1,129 @@
+//! Where a caller's own key leads its call, under `caller_key = "joins"`: to the record of the intent that it came with, and
+//! there to the effect that it stands for.
+
+use crate::pass::Call;
+use crate::{Error, Gate};
+use semel_core::answer::{Answer, OutcomeWord};
+use semel_core::decide::{Refusal, answers_with_refusal};
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
+use semel_core::intent::Intent;
+use semel_core::time::At;
+use semel_ledger::Found;
+use semel_ledger::cells::{Alias, StandsFor};
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::store::{Revision, Store};
+use std::cmp::Ordering;
+
+/// Where a call leads to.
+pub(crate) struct Led {
+    /// Its record.
+    pub(crate) key: Digest,
+    /// Another that its caller's own key leads to, and that has nothing to do with it.
+    pub(crate) left: Option<Digest>,
+    /// The effect of its record that its caller's own key was last said to stand for.
+    stands_for: Option<StandsFor>,
+    /// The cell that said all this.
+    seen: Revision,
+}
+
+impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
+    /// Where a call leads to. The key is asked anew each time: of two calls that bring one key to two intents, the
+    /// faster has it. Where nothing happened under the key so far, it may stand for something else, which has a record
+    /// of its own.
+    pub(crate) async fn led(&self, intent: &Intent, now: At) -> Result<Led, Error> {
+        let nowhere_else = Led { key: intent.key, left: None, stands_for: None, seen: Revision::ABSENT };
+        let Some(alias) = intent.alias else { return Ok(nowhere_else) };
+        let (seen, known) = self.ledger.alias(alias).await?;
+        let Some(Alias { key, stands_for }) = known else { return Ok(Led { seen, ..nowhere_else }) };
+        if key != intent.key {
+            let found = self.ledger.find(key).await?;
+            let dropped = match stands_for {
+                Some(stands_for) => !self.is_still(stands_for, &found).await?,
+                None => false,
+            };
+            if dropped || is_free(&found, intent, now) {
+                return Ok(Led { left: Some(key), seen, ..nowhere_else });
+            }
+        }
+        Ok(Led { key, left: None, stands_for, seen })
+    }
+
+    /// The number of the effect that its caller's own key stands for, in the record that it was led to.
+    pub(crate) async fn stood_for(&self, led: &Led, found: &Found) -> Result<Option<u32>, Error> {
+        match led.stands_for {
+            Some(stands_for) if self.is_still(stands_for, found).await? => Ok(Some(stands_for.number)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the record still has that effect. One that retention has dropped begins to count anew.
+    async fn is_still(&self, stands_for: StandsFor, found: &Found) -> Result<bool, Error> {
+        let Some(newest) = found.effect() else { return Ok(false) };
+        Ok(match stands_for.number.cmp(&newest.occurrence.number) {
+            Ordering::Greater => false,
+            Ordering::Equal => stands_for.is(newest),
+            Ordering::Less => {
+                let known = self.ledger.occurrence(found.key, stands_for.number).await?;
+                known.is_none_or(|known| stands_for.is(&known.effect))
+            }
+        })
+    }
+
+    /// A caller's own key that was answered by an effect stands for that effect from then on, as the key does that it
+    /// was made for: it is the same call after the window too, and cannot come with another intent. A repeat is answered
+    /// also by a ledger that cannot be written.
+    pub(crate) async fn remember_answered<U>(&self, call: &Call<'_, U>, answer: &Answer) {
+        let (Some(alias), Some(seen), Some(known)) = (call.intent.alias, call.unbound, &call.seen) else {
+            return;
+        };
+        // A repeat for a reason is told by its reason.
+        if !answer.ok || call.intent.again.is_some() || answer.outcome == OutcomeWord::Ran {
+            return;
+        }
+        let newest = &known.effect;
+        let is_newest = answer.effect_id == Some(newest.id);
+        if let Some(number) = call.earlier.or_else(|| is_newest.then_some(newest.occurrence.number)) {
+            let stands_for = Some(StandsFor { number, effect: answer.effect_id });
+            let to = Alias { key: call.key, stands_for };
+            let _unremembered = self.ledger.remember_alias(alias, seen, &to).await;
+        }
+    }
+}
+
+impl Led {
+    /// The key's cell, if the key may come to stand for whatever answers it: so far it stands for nothing that happened.
+    pub(crate) fn unbound(&self, stands_for: Option<u32>, found: &Found) -> Option<Revision> {
+        let happened = |number: u32| {
+            found.effect().is_none_or(|newest| number < newest.occurrence.number || may_have_happened(newest))
+        };
+        (!stands_for.is_some_and(happened)).then_some(self.seen)
+    }
+}
+
+/// Whether nothing happened that a caller's key could stand for, and nothing there answers it, if it comes with another
+/// identity now: something else, or the same in another run.
+fn is_free(found: &Found, intent: &Intent, now: At) -> bool {
+    let Some(effect) = found.effect() else { return true };
+    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    !may_have_happened(effect)
+        && effect.occurrence.number == 1
+        && (drifted || !answers_with_refusal(effect, intent, now))
+}
+
+fn may_have_happened(effect: &Effect) -> bool {
+    match &effect.state {
+        State::NotApplied(NotApplied { why, .. }) => matches!(why, NotAppliedWhy::Refuted(_)),
+        _ => true,
+    }
+}
+
+/// A caller's key that came to stand for what happened cannot come with something else, whatever a repeat of that gets.
+/// An effect before the newest one is compared where it answers.
+pub(crate) fn key_of_another(intent: &Intent, found: &Found, stands_for: Option<u32>) -> Option<Refusal> {
+    let effect = found.effect().filter(|_| found.key != intent.key)?;
+    let drifted = effect.marks.fingerprint != intent.marks.fingerprint
+        && stands_for.is_none_or(|number| number == effect.occurrence.number);
+    drifted.then(|| Refusal::Drift { paths: effect.marks.differing(&intent.marks) })
+}
