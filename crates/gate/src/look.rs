@@ -137,7 +137,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// `before = true`: asks first, and skips what is already there.
-    async fn already_there<U: Upstream>(&self, call: &mut Call<'_, U>, found: &Found) -> Option<Passed> {
+    pub(crate) async fn already_there<U: Upstream>(
+        &self,
+        call: &mut Call<'_, U>,
+        found: &Found,
+    ) -> Option<Passed> {
         let probe = probes_before(call)?;
         // Whoever repeats it on purpose knows that it is there.
         let is_known =

@@ -3,25 +3,36 @@
 use crate::clock::Clock;
 use crate::led::key_of_another;
 use crate::look::may_have_lookalikes;
+use crate::pass::Call;
 use crate::seen::Times;
+use crate::upstream::Upstream;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Situation, answers_repeats, decide};
 use semel_core::digest::Digest;
-use semel_core::effect::State;
+use semel_core::effect::{Evidence, State};
 use semel_core::intent::Intent;
 use semel_core::policy::rule::{EffectWording, Rule};
 use semel_core::time::At;
+use semel_ledger::Found;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::journal;
 use semel_ledger::store::{Durability, Store};
 use serde_json::{Value, json};
 
+/// What the ledger alone says about a call.
+struct Foreseen {
+    dry_run: DryRun,
+    found: Found,
+    /// Nothing speaks against a claim.
+    claims: bool,
+}
+
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// The decision, as a person would put it.
-    pub(crate) async fn would(&self, intent: &Intent, rule: &Rule) -> Result<DryRun, Error> {
+    async fn would(&self, intent: &Intent, rule: &Rule) -> Result<Foreseen, Error> {
         let now = self.clock.now();
         let fenced = match intent.run_key {
             Some(run_key) => self.ledger.fence(run_key).await?.2.is_some_and(|fence| fence.cancelled),
@@ -40,10 +51,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(refusal) => Decision::Refuse(refusal),
             None => decide(found.effect(), intent, rule, &situation),
         };
+        let claims = matches!(decision, Decision::Claim(_));
         let in_the_way = match decision {
             Decision::Claim(_) => self.in_the_way(intent, rule, found.key, now).await?,
             _ => None,
         };
+        let claims = claims && in_the_way.is_none();
         let (would, change) = match decision {
             Decision::Pass => (Would::Run, format!("pass {} through, as a read", intent.action)),
             Decision::Claim(_) => in_the_way
@@ -71,7 +84,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Would::Run => vec![json!({"action": intent.action, "what": change})],
             _ => vec![json!({"what": change})],
         };
-        Ok(DryRun { would, intent_digest: intent.digest, rule: rule.origin.to_string(), changes })
+        let dry_run = DryRun { would, intent_digest: intent.digest, rule: rule.origin.to_string(), changes };
+        Ok(Foreseen { dry_run, found, claims })
     }
 
     /// Writes down what would have been decided about a call that passes as it is.
@@ -84,7 +98,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let counts = |first: At| intent.window.is_none_or(|window| now < first.plus(window));
         let before = self.seen.see(intent.key, now, counts);
         // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
-        if let Ok(would) = self.would(intent, rule).await {
+        if let Ok(Foreseen { dry_run: would, .. }) = self.would(intent, rule).await {
             let mut data = json!({
                 "would": would.would, "action": intent.action, "subject": intent.subject,
             });
@@ -130,10 +144,20 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(looks_alike.then(|| (Would::Hold, "hold it: it looks like a call that may have happened".into())))
     }
 
-    /// Answers a dry run. It sends no effect and writes nothing.
-    pub async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Answer, Error> {
-        let would = self.would(intent, rule).await?;
-        let found = self.ledger.find(self.led(intent, self.clock.now()).await?.key).await?;
+    /// Answers a dry run. It sends no effect and writes nothing; but it asks what the call would ask first.
+    pub async fn dry_run<U: Upstream>(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        upstream: &mut U,
+    ) -> Result<Answer, Error> {
+        let Foreseen { dry_run: mut would, found, claims } = self.would(intent, rule).await?;
+        let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
+        let already_there = claims && self.already_there(&mut call, &found).await.is_some();
+        if already_there {
+            would.would = Would::Replay;
+            would.changes = vec![json!({"what": "skip it: a probe found it there already; nothing changes"})];
+        }
         let word = match (&rule.effect, would.would) {
             (_, Would::Replay | Would::Refuse | Would::Hold | Would::Wait) => EffectWord::Noop,
             (Some(EffectWording::Word(word)), _) => *word,
@@ -141,6 +165,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             _ => EffectWord::Updated,
         };
         let evidence = match found.effect().map(|effect| &effect.state) {
+            _ if already_there => Some(Evidence::Probed),
             Some(State::Applied(applied)) => Some(applied.evidence),
             _ => None,
         };

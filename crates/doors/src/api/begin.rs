@@ -125,13 +125,13 @@ pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
         .map_err(|missing| Problem::of_trouble(wording::key_required(&missing)))?;
     intent.beside = beside;
+    let mut client = Client::of(&api.hall, &wish.action, &wish.arguments, &rule);
     if wish.dry_run {
-        return respond::json(&gate.dry_run(&intent, &rule).await?);
+        return respond::json(&gate.dry_run(&intent, &rule, &mut client).await?);
     }
     // Whoever has read the answer of the call before means another one now.
     api.hall.leaving.gone(intent.key).await;
     let nonce = wish.nonce(&who, gate.ledger.secret());
-    let mut client = Client::of(&api.hall, &wish.action, &wish.arguments, &rule);
     match gate.begin(&intent, &rule, &mut client, nonce).await? {
         Begun::Run(taken) => respond::json(&ToRun::with(&taken)),
         Begun::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),

@@ -200,11 +200,11 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         }
     }
 
-    fn effect_word(&self, said: Said, output: &Output) -> EffectWord {
+    fn effect_word(&self, said: Said, stdout: &[u8]) -> EffectWord {
         let by_rule = match &self.rule.effect {
             Some(EffectWording::Word(word)) => Some(*word),
             Some(EffectWording::Expression(expression)) => {
-                let reply = render::reply(&output.stdout);
+                let reply = render::reply(stdout);
                 expression.eval(&[("reply", &reply)]).ok().and_then(|word| EffectWord::parse(word.as_str()?))
             }
             None => None,
@@ -251,7 +251,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             Meaning::Succeeded => {
                 let said = render::said(&output.stdout);
                 let evidence = if said.only_accepted { Evidence::Accepted } else { Evidence::Reported };
-                Outcome::Applied { evidence, word: self.effect_word(said, output), reply }
+                Outcome::Applied { evidence, word: self.effect_word(said, &output.stdout), reply }
             }
             Meaning::NeverSent => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
             Meaning::Refused => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
@@ -364,9 +364,11 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                     ask::Reply::Printed(stdout) => stdout,
                     ask::Reply::Value(value) => format!("{}\n", value.canonical()).into_bytes(),
                 });
+                let printed = stdout.as_deref().unwrap_or_default();
+                let word = Some(self.effect_word(render::said(printed), printed));
                 let parts = SecretParts::of(self.rule);
                 let reply = stdout.map(|stdout| Output::of_stdout(stdout).scrubbed(&[], &parts).encode());
-                ProbeAnswer::Yes { reply, word: None }
+                ProbeAnswer::Yes { reply, word }
             }
         }
     }

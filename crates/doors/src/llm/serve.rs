@@ -153,7 +153,7 @@ impl Call {
         };
         let unavailable = |error: Error| alone(rule, wording::ledger_unavailable(&error.to_string()));
         if asked.dry_run {
-            let answered = Box::pin(gate.dry_run(&intent, rule)).await;
+            let answered = Box::pin(gate.dry_run(&intent, rule, &mut model)).await;
             let would = |answer| Passed { answer, reply: GivenReply::None, delivery: None };
             return answered.map_or_else(unavailable, would);
         }

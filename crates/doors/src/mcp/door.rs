@@ -362,7 +362,7 @@ impl Door {
         let asker = Asker { whose: connection.caller.whose(), waiter, handle };
         let mut upstream = ToolUpstream { asker: Some(asker), ..self.upstream(&guarded) };
         if call.dry_run {
-            let answered = gate.dry_run(&intent, rule).await;
+            let answered = gate.dry_run(&intent, rule, &mut upstream).await;
             return match answered {
                 Ok(answer) => Ended { passed: self.with_changes(answer, &mut upstream).await, live: None },
                 Err(error) => alone(wording::ledger_unavailable(&error.to_string())),

@@ -3,6 +3,7 @@
 use super::render::recorded_value;
 use super::secrets::Secrets;
 use super::upstream::ToolUpstream;
+use super::word;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use semel_core::effect::Effect;
 use semel_core::json::Json;
@@ -26,7 +27,9 @@ pub async fn ask(
                 Reply::Printed(stdout) => Json::str(String::from_utf8_lossy(&stdout).trim()),
             });
             let recorded = reply.as_ref().map(|reply| recorded_value(reply, &secrets));
-            (ProbeAnswer::Yes { reply: recorded, word: None }, reply)
+            let said = reply.as_ref().unwrap_or(&Json::Null);
+            let word = Some(word::of_reply(said, asked_by.rule, &asked_by.call.tool));
+            (ProbeAnswer::Yes { reply: recorded, word }, reply)
         }
     }
 }

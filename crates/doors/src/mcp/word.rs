@@ -10,24 +10,24 @@ use semel_core::policy::rule::{EffectWording, Rule};
 
 /// From the rule, else from what the tool itself says, else from its name.
 pub fn effect_word(answer: &Message, rule: &Rule, tool: &str) -> EffectWord {
-    let result = answer.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
-    match &rule.effect {
-        Some(EffectWording::Word(word)) => return *word,
-        Some(EffectWording::Expression(expression)) => {
-            let reply = value(&result);
-            let said = expression.eval(&[("reply", &reply)]).ok();
-            if let Some(word) = said.and_then(|said| EffectWord::parse(said.as_str()?)) {
-                return word;
-            }
-        }
-        None => {
-            let said = value(&result);
-            if let Some(word) = said.get("effect").and_then(Json::as_str).and_then(EffectWord::parse) {
-                return word;
-            }
-        }
+    if let Some(EffectWording::Word(word)) = &rule.effect {
+        return *word;
     }
-    by_verb(tool)
+    let result = answer.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
+    of_reply(&value(&result), rule, tool)
+}
+
+/// The same of a reply as rules see it.
+pub fn of_reply(reply: &Json, rule: &Rule, tool: &str) -> EffectWord {
+    let said = match &rule.effect {
+        Some(EffectWording::Word(word)) => Some(*word),
+        Some(EffectWording::Expression(expression)) => {
+            let said = expression.eval(&[("reply", reply)]).ok();
+            said.and_then(|said| EffectWord::parse(said.as_str()?))
+        }
+        None => reply.get("effect").and_then(Json::as_str).and_then(EffectWord::parse),
+    };
+    said.unwrap_or_else(|| by_verb(tool))
 }
 
 /// The same without an answer to read.

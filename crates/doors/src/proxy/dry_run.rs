@@ -5,6 +5,7 @@ use super::classify;
 use super::guard::Guarded;
 use super::inject::{self, Parts};
 use super::reply;
+use super::upstream::HttpUpstream;
 use crate::http::body;
 use crate::runtime::ServedGate;
 use http::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
@@ -13,7 +14,9 @@ use semel_core::answer::{Answer, Would};
 use semel_core::policy::rule::{DryRun, Inject, InjectInto};
 use semel_gate::Error;
 use serde_json::{Value, json};
+use std::sync::Weak;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// A dry run changes nothing; one that takes longer has failed.
 const TAKES_MAX: Duration = Duration::from_secs(30);
@@ -21,7 +24,9 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// What would become of it, with what the upstream says about that. Nothing is claimed, and no effect is sent.
 pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Error> {
-    let mut answer = gate.dry_run(&guarded.intent, &guarded.understood.rule).await?;
+    // Nothing is sent through it, so nobody waits for an answer.
+    let mut upstream = HttpUpstream::of(guarded, oneshot::channel().0, Weak::new());
+    let mut answer = gate.dry_run(&guarded.intent, &guarded.understood.rule, &mut upstream).await?;
     if let (Some(told), Some(own)) = (&mut answer.dry_run, &guarded.understood.rule.dry_run)
         && told.would == Would::Run
         && let Some(request) = request(guarded, own)

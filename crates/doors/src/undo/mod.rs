@@ -223,7 +223,8 @@ impl Undoing<'_> {
     }
 
     async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Passed, Error> {
-        let mut answer = self.gate.dry_run(intent, rule).await?;
+        let mut nobody = Nobody("nobody is asked by a dry run of an undo".into());
+        let mut answer = self.gate.dry_run(intent, rule, &mut nobody).await?;
         if let Some(dry_run) = &mut answer.dry_run
             && dry_run.would == semel_core::answer::Would::Run
         {

@@ -210,7 +210,8 @@ impl Upstream for RequestUpstream<'_> {
                     Found::Value(value) => value,
                     Found::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
                 });
-                ProbeAnswer::Yes { reply: found.map(|value| self.recorded(None, &value)), word: None }
+                let word = Some(self.word(StatusCode::OK, found.as_ref().unwrap_or(&Json::Null)));
+                ProbeAnswer::Yes { reply: found.map(|value| self.recorded(None, &value)), word }
             }
         }
     }

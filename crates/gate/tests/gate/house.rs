@@ -1,6 +1,6 @@
 //! Gates over one memory store, on a manual clock, with an upstream that follows a script.
 
-use semel_core::answer::{Code, EffectWord};
+use semel_core::answer::{Answer, Code, EffectWord};
 use semel_core::class::Class;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
@@ -487,6 +487,12 @@ impl Upstream for Actor {
     }
 
     fn let_go(&mut self) {}
+}
+
+/// What would become of a call.
+pub fn dry_run(gate: &TestGate, wish: &Wish, script: &Script, clock: &ManualClock) -> Answer {
+    let mut actor = Actor { script: script.clone(), clock: clock.clone() };
+    block_on(gate.dry_run(&wish.intent(), &wish.rule, &mut actor)).expect("the ledger is well")
 }
 
 pub fn code(passed: &Passed) -> Option<Code> {

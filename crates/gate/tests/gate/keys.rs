@@ -79,8 +79,7 @@ fn a_key_that_stands_for_what_happened_cannot_come_with_something_else() {
         for other in [bob.clone(), bob.again("once more")] {
             assert_eq!(code(&house.pass(&gate, &other, &script)), Some(Code::Drift), "{class}");
         }
-        let (dry, intent, rule) = (gate.clone(), bob.intent(), bob.rule.clone());
-        let told = house.run(async move { dry.dry_run(&intent, &rule).await.expect("the ledger is well") });
+        let told = dry_run(&gate, &bob, &Script::default(), &house.clock);
         assert_eq!(told.dry_run.expect("it says what it would do").would, Would::Refuse);
         assert_eq!(script.sent(), 1);
     }

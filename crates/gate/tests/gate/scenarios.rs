@@ -735,7 +735,7 @@ fn reads_pass_and_leave_no_trace_even_when_the_ledger_is_down() {
 fn a_dry_run_says_what_would_happen_and_writes_nothing() {
     let (house, wish) = (House::new(), Wish::consequential().in_run("a"));
     let gate = house.gate();
-    let dry = |wish: &Wish| block_on(gate.dry_run(&wish.intent(), &wish.rule)).unwrap();
+    let dry = |wish: &Wish| dry_run(&gate, wish, &Script::default(), &house.clock);
     let would = |wish: &Wish| dry(wish).dry_run.unwrap().would;
     let answer = dry(&wish);
     assert_eq!((answer.outcome, answer.effect), (OutcomeWord::DryRun, EffectWord::WouldUpdate));
@@ -755,6 +755,27 @@ fn a_dry_run_says_what_would_happen_and_writes_nothing() {
 }
 
 #[test]
+fn a_dry_run_asks_what_the_call_would_ask_first() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.probe.as_mut().unwrap().before = true;
+    let (gate, unknown) = (house.gate(), ProbeAnswer::Unknown { why: "error".into() });
+    for (answer, would) in [(yes(), Would::Replay), (ProbeAnswer::No, Would::Run), (unknown, Would::Run)] {
+        let script = Script::default().probes([answer]);
+        let told = dry_run(&gate, &wish, &script, &house.clock);
+        assert_eq!(told.dry_run.unwrap().would, would);
+        assert_eq!(told.effect == EffectWord::WouldNoop, would == Would::Replay);
+        assert_eq!((script.asked(), script.sent()), (1, 0));
+    }
+    assert!(house.effects().is_empty() && house.journal().is_empty());
+
+    let doubtful = Script::answers([unclear()]).probes([ProbeAnswer::Unknown { why: "error".into() }]);
+    house.pass(&gate, &wish, &doubtful);
+    let asked = Script::default().probes([yes()]);
+    let would = dry_run(&gate, &wish, &asked, &house.clock).dry_run.unwrap().would;
+    assert_eq!((would, asked.asked()), (Would::Hold, 0), "a doubt is no question of what is there");
+}
+
+#[test]
 fn a_dry_run_says_what_a_claim_would_come_upon() {
     let house = House::new();
     let letter = |body: &str| {
@@ -764,9 +785,10 @@ fn a_dry_run_says_what_a_claim_would_come_upon() {
     let wish = letter("Your order has shipped.");
     let (elsewhere, reworded) = (wish.in_run("b"), letter("Good news: it has shipped!"));
     let (here, there) = (house.process(1, Mode::Guard).0, house.process(2, Mode::Guard).0);
+    let clock = house.clock.clone();
     let would = move || {
         [&elsewhere, &reworded]
-            .map(|wish| block_on(here.dry_run(&wish.intent(), &wish.rule)).unwrap().dry_run.unwrap().would)
+            .map(|wish| dry_run(&here, wish, &Script::default(), &clock).dry_run.unwrap().would)
     };
     assert_eq!(would(), [Would::Run, Would::Run]);
     let (asks, seen) = (would.clone(), Arc::new(Mutex::new(None)));

@@ -93,7 +93,7 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     let mut upstream =
         CommandUpstream::new(&asked.line, action, (&rule, &policy), holders, &gate.clock, options());
     if args.dry_run {
-        return match block_on(gate.dry_run(&intent, &rule)) {
+        return match block_on(gate.dry_run(&intent, &rule, &mut upstream)) {
             Ok(answer) => dry_run(context, &rule, answer, &mut upstream),
             Err(error) => finish_unavailable(context, &rule, &error.to_string(), None),
         };

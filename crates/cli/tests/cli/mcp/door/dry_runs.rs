@@ -82,6 +82,32 @@ fn a_dry_run_asked_for_in_other_words_is_a_dry_run() {
     }
 }
 
+/// A dry run may read: what the call would ask first is asked, and nothing is done.
+#[test]
+fn a_dry_run_asks_the_probe_that_goes_before() {
+    let rule = "class = \"consequential\"\n[rule.probe]\nmcp = \"./list_orders\"\n\
+                found = \"resp.orders.exists(o, o.order == args.order)\"\nquiet = \"0s\"\nbefore = true";
+    let orders = json!({"orders": [{"order": "1"}]}).to_string();
+    let result = json!({"content": [{"type": "text", "text": orders}]}).to_string();
+    let calls = json!({"list_orders": {"effect": false, "raw": result}});
+    let stage = Stage::with_calls(&["create_order", "list_orders"], calls).rule("create_order", rule);
+    let mut line = stage.open();
+    let there = line.call_with(dry("1"));
+    assert_eq!(
+        (&receipt(&there)["would"], &receipt(&there)["effect"]),
+        (&"replay".into(), &"would_noop".into()),
+        "{there}"
+    );
+    assert!(receipt(&there)["changes"].to_string().contains("a probe found it there"), "{there}");
+    let missing = line.call_with(dry("2"));
+    assert_eq!(
+        (&receipt(&missing)["would"], &receipt(&missing)["effect"]),
+        (&"run".into(), &"would_create".into()),
+        "{missing}"
+    );
+    assert_eq!((stage.heard_calls().len(), stage.world().len(), stage.recorded().len()), (2, 0, 0));
+}
+
 #[test]
 fn the_tools_own_dry_run_fills_the_changes() {
     let rule = "class = \"consequential\"\ndry_run = { arg = \"preview\", value = \"true\" }";

@@ -37,8 +37,8 @@ fn a_yes_makes_it_done_with_the_reply_that_was_found() {
         let found = line.call("create_order", json!({"order": "1001"}));
         let answer = receipt(&found);
         assert_eq!(
-            (&answer["ok"], &answer["evidence"], &answer["tier"]),
-            (&true.into(), &"probed".into(), &"probed".into())
+            (&answer["ok"], &answer["evidence"], &answer["tier"], &answer["effect"]),
+            (&true.into(), &"probed".into(), &"probed".into(), &"created".into())
         );
         assert!(found["isError"] != true && text(&found).contains("or_7"), "{found}");
         assert_eq!(found["structuredContent"], json!({"id": "or_7", "order": "1001"}), "{found}");
