@@ -14,6 +14,7 @@ pub mod holders;
 pub mod journal;
 pub mod lapses;
 pub mod ledger;
+pub mod lines;
 pub mod memory;
 pub mod outbox;
 pub mod owner;

@@ -1,5 +1,6 @@
 //! One client: what it has asked for, what it no longer waits for, and what it should still be told.
 
+use super::heritage::Elders;
 use super::limits::{Limits, Place};
 use super::message::Id;
 use super::news::{NEWS_MAX, News};
@@ -23,6 +24,8 @@ pub struct Connection {
     /// Answers may get lost on their way and calls go on in another connection. On pipes neither can be.
     pub is_http: bool,
     pub limits: Arc<Limits>,
+    /// On pipes: who stood here before.
+    pub elders: Elders,
     state: Mutex<State>,
 }
 
@@ -78,7 +81,8 @@ impl Connection {
 
     /// One of several over HTTP that have these limits together.
     pub fn within(caller: Caller, limits: Arc<Limits>) -> Connection {
-        Connection { caller, news: Arc::default(), is_http: true, limits, state: Mutex::default() }
+        let (elders, state) = (Elders::default(), Mutex::default());
+        Connection { caller, news: Arc::default(), is_http: true, limits, elders, state }
     }
 
     /// A guarded call begins. `None`: too many at once.

@@ -5,6 +5,7 @@ use super::classify;
 use super::confirm;
 use super::connection::{Connection, Waiter};
 use super::frame::Frame;
+use super::heritage;
 use super::intent;
 use super::limits::Room;
 use super::message::{Id, Message};
@@ -220,6 +221,9 @@ impl Door {
     pub async fn guard(self: &Arc<Self>, guarded: Guarded) -> Option<Given> {
         let came = self.hall.clock.elapsed();
         let guarded = Arc::new(guarded);
+        if !guarded.connection.is_http && !guarded.call.dry_run {
+            Box::pin(heritage::learn(self, &guarded)).await;
+        }
         let ended = match self.not_even_asked(&guarded).await {
             Some(passed) => Ended { passed, live: None },
             None => self.passes(&guarded).await,

@@ -12,6 +12,7 @@ pub mod decorate;
 pub mod door;
 pub mod era;
 pub mod frame;
+pub mod heritage;
 pub mod inlet;
 pub mod intent;
 pub mod limits;

@@ -1,0 +1,88 @@
+//! What was left behind by processes that stood here before: a client that is started anew starts semel anew too, and
+//! nobody was there to be told what became of its last calls.
+//!
+//! The place is the server's name in one run, or in one directory where there is no run, for one principal. Each process
+//! that has ended is named to one that comes after it, so everything is told once.
+
+use super::door::{Door, Guarded};
+use super::own_tools;
+use semel_core::effect::{Effect, State};
+use semel_core::ids::{EffectId, OwnerId};
+use semel_core::intent::principal_mark;
+use semel_gate::clock::Clock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Agents resume within a day; what is older is for people to look at.
+const TOLD_WITHIN: Duration = Duration::from_secs(24 * 3600);
+
+/// Other processes at this place that still lived when this one last looked. `None`: it has not looked yet.
+#[derive(Debug, Default)]
+pub struct Elders(Mutex<Option<Vec<OwnerId>>>);
+
+impl Elders {
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<OwnerId>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says that this process is here, before it claims anything, and learns what those have left that have ended. A ledger
+/// in trouble has no news: the call itself will say so.
+pub async fn learn(door: &Door, guarded: &Guarded) {
+    let Ok(gate) = &door.hall.gate else { return };
+    let (caller, ledger) = (&guarded.connection.caller, &gate.ledger);
+    let elders = &guarded.connection.elders;
+    let ended = |owner: &OwnerId| ledger.is_alive(*owner).is_ok_and(|alive| !alive);
+    if elders.lock().as_ref().is_some_and(|living| !living.iter().any(ended)) {
+        return;
+    }
+    let named = caller.run.as_ref().or(caller.surrounding_run.as_ref());
+    let (kind, where_it_is) = match named {
+        Some(run) => ("run", run.id.clone()),
+        None => ("directory", door.hall.means.shell.cwd.to_string_lossy().into_owned()),
+    };
+    let place = [&caller.tenant, &caller.principal, &guarded.server.name, kind, &*where_it_is];
+    let place = ledger.secret().mac("line", &place.map(str::as_bytes));
+    let Ok(others) = ledger.serves(place).await else { return };
+    *elders.lock() = Some(others.living);
+    if others.gone.is_empty() {
+        return;
+    }
+    let now = door.hall.clock.now();
+    let Ok(left) = ledger.left_by(&others.gone, TOLD_WITHIN, now).await else { return };
+    let own = principal_mark(ledger.secret(), &caller.tenant, &caller.principal);
+    let here = format!("mcp:{}/", guarded.server.name);
+    // The oldest is told first.
+    for (key, known) in left.into_iter().rev() {
+        let facts = &known.effect.facts;
+        if facts.tenant != caller.tenant || facts.principal != own || !facts.action.starts_with(&here) {
+            continue;
+        }
+        let mut effect = known.effect;
+        if effect.open_attempt().is_some() {
+            // Looking notices that its holder has died.
+            let Ok(found) = ledger.observe(key, now).await else { continue };
+            let Some(observed) = found.effect().filter(|observed| observed.id == effect.id) else { continue };
+            effect = observed.clone();
+        }
+        if let Some((effect, words)) = news_of(&effect) {
+            guarded.connection.news.learns(effect, words);
+        }
+    }
+}
+
+/// What nobody was told, as far as anybody knows. A refusal has no mark, and may be tried again in any case.
+fn news_of(effect: &Effect) -> Option<(EffectId, String)> {
+    let advice = match &effect.state {
+        State::Applied(_) if effect.delivered_at.is_none() => {
+            " The same call gets its answer; it is not done again."
+        }
+        State::InDoubt(_) => "",
+        _ => return None,
+    };
+    let what = own_tools::told(effect);
+    Some((
+        effect.id,
+        format!("An earlier call from here, whose answer may not have reached you: {what}.{advice}"),
+    ))
+}

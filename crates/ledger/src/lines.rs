@@ -1,0 +1,96 @@
+//! Which processes have served one place, so that the next one learns what those before it left behind.
+
+use crate::Error;
+use crate::entropy::{Entropy, nonce};
+use crate::holders::Holders;
+use crate::ledger::Ledger;
+use crate::record::{Known, decode};
+use crate::store::{Commit, Committed, Durability, Latest, PAGE_ROWS_MAX, Put, Require, Store};
+use semel_core::digest::Digest;
+use semel_core::ids::OwnerId;
+use semel_core::time::At;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Processes that are remembered of one place. One that is forgotten only leaves no news.
+const KEPT_MAX: usize = 16;
+
+/// How many effects are looked at for what was left behind: somebody waits for an answer meanwhile.
+const LOOKED_AT_MAX: usize = 500;
+
+/// Many may come at once; whoever loses so often goes without news.
+const RACES_MAX: usize = 8;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept(Vec<OwnerId>);
+
+/// The other processes that have served a place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Those that have ended. Each is named to one process only.
+    pub gone: Vec<OwnerId>,
+    pub living: Vec<OwnerId>,
+}
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    /// This process serves a place from now on. If the machine loses power, that may be forgotten.
+    pub async fn serves(&self, place: Digest) -> Result<Others, Error> {
+        let me = self.holders().me()?;
+        for _ in 0..RACES_MAX {
+            let (revision, kept) = self.cell::<Kept>(place).await?;
+            let before = kept.unwrap_or_default();
+            let mut others = Others::default();
+            for owner in before.0.iter().copied().filter(|owner| *owner != me) {
+                match self.is_alive(owner)? {
+                    true => others.living.push(owner),
+                    false => others.gone.push(owner),
+                }
+            }
+            let mut now = Kept(others.living.iter().copied().chain([me]).collect());
+            now.0.drain(..now.0.len().saturating_sub(KEPT_MAX));
+            if others.gone.is_empty() && before.0.contains(&me) {
+                return Ok(others);
+            }
+            let body = serde_json::to_vec(&now).expect("a cell has only string keys");
+            let commit = Commit {
+                nonce: nonce(&self.entropy),
+                puts: vec![Put::Cell { key: place, expected: revision, body }],
+                require: Require::default(),
+                journal: Vec::new(),
+                durability: Durability::Lazy,
+            };
+            if matches!(self.store.commit(commit).await?, Committed::Done) {
+                return Ok(others);
+            }
+        }
+        Err(Error::NotWritten { what: "who serves a place does not come to rest".into() })
+    }
+
+    /// The newest effects that these processes tried last and that changed within this time, newest first. What cannot
+    /// be read is passed over.
+    pub async fn left_by(
+        &self,
+        owners: &[OwnerId],
+        within: Duration,
+        now: At,
+    ) -> Result<Vec<(Digest, Known)>, Error> {
+        let (mut left, mut before, mut looked_at) = (Vec::new(), None, 0);
+        while looked_at < LOOKED_AT_MAX {
+            let page = self.store.latest(Latest::All, before, PAGE_ROWS_MAX.min(LOOKED_AT_MAX)).await?;
+            looked_at += page.items.len();
+            for (_, row) in page.items {
+                let key = row.key;
+                let Ok(known) = decode(row) else { continue };
+                let theirs = known.effect.newest_attempt().is_some_and(|last| owners.contains(&last.owner));
+                if theirs && now.since(known.effect.changed_at()) <= within {
+                    left.push((key, known));
+                }
+            }
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        Ok(left)
+    }
+}
