@@ -1,6 +1,6 @@
 //! The shape of `semel.toml`: which keys there are and what type each has. What they mean is `build`'s matter.
 
-use super::rule::{Again, CallerKey, Failure, OnDisconnect, Rulings, ScopeChoice};
+use super::rule::{Again, CallerKey, Failure, OnDisconnect, Rulings, ScopeChoice, Unmarked};
 use crate::class::Class;
 use crate::normalise::Normaliser;
 use schemars::JsonSchema;
@@ -365,6 +365,8 @@ pub struct RuleTable {
     pub failure: Option<Failure>,
     /// What becomes of a model's answer when whoever reads it goes away: `finish` unless given.
     pub on_disconnect: Option<OnDisconnect>,
+    /// What a tool's result counts as that only tells of an error, without being marked as one: `read` unless given.
+    pub unmarked: Option<Unmarked>,
     /// How many times semel itself may send again: at most 20.
     pub budget: Option<Spot<i64>>,
     /// How long an attempt may take.

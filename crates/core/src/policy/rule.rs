@@ -30,6 +30,7 @@ pub struct Rule {
     pub rulings: Rulings,
     pub failure: Failure,
     pub on_disconnect: OnDisconnect,
+    pub unmarked: Unmarked,
     /// How many re-sends semel itself may make for one effect.
     pub budget: u32,
     pub timeout: Option<Duration>,
@@ -170,6 +171,17 @@ pub enum Failure {
     Table,
     /// Every error of the action is ambiguous.
     InDoubt,
+}
+
+/// What a result counts as that only tells of an error and is not marked as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unmarked {
+    /// It is read like a marked one.
+    #[default]
+    Read,
+    /// It is a success, as the tool says.
+    Trust,
 }
 
 /// What becomes of a generation that nobody reads any more.

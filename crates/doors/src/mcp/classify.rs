@@ -4,7 +4,8 @@ use super::afterwards;
 use super::members::Members;
 use super::message::{Message, text};
 use semel_core::class::Class;
-use semel_core::policy::rule::{Failure, Rule};
+use semel_core::json::Json;
+use semel_core::policy::rule::{Failure, Rule, Unmarked};
 use semel_gate::GivenReply;
 
 /// The reading of an answer.
@@ -206,11 +207,12 @@ pub const READ_BYTES_MAX: usize = 1 << 20;
 /// Errors are words; nobody needs more of them, of either end, to read one.
 const WORDS_BYTES_MAX: usize = 16 * 1024;
 
-pub fn read(answer: &Message, rule: &Rule, asked_for_task: bool) -> Reading {
+/// `arguments` are those of the call.
+pub fn read(answer: &Message, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Reading {
     let body = answer.body.as_ref().map_or("null", text);
     match &answer.kind {
         super::message::Kind::Response { failed: true, .. } => error(body, rule),
-        _ => result(body, rule, asked_for_task),
+        _ => result(body, rule, asked_for_task, arguments),
     }
 }
 
@@ -238,7 +240,7 @@ fn error(body: &str, rule: &Rule) -> Reading {
     by_words("an error", &message, rule)
 }
 
-fn result(body: &str, rule: &Rule, asked_for_task: bool) -> Reading {
+fn result(body: &str, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Reading {
     let Some(members) = Members::parse(body) else {
         return reading(Meaning::Ambiguous, "the result is not an object");
     };
@@ -278,7 +280,9 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool) -> Reading {
             return reading(Meaning::Ambiguous, line);
         }
     }
-    if let Some(words) = super::unmarked::failure(&members) {
+    if rule.unmarked == Unmarked::Read
+        && let Some(words) = super::unmarked::failure(&members, arguments)
+    {
         return match rule.failure {
             Failure::InDoubt => ambiguous_by_rule(&words),
             Failure::Table => by_words("a result that only tells of an error", &words, rule),
@@ -414,7 +418,6 @@ fn status(result: &Members<'_>) -> Option<String> {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use semel_core::json::Json;
     use semel_core::policy::{ActionFacts, Policy};
 
     fn rule(class: Class) -> Rule {
@@ -424,7 +427,7 @@ mod tests {
 
     fn meaning(body: &str, class: Class) -> Meaning {
         let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
-        read(&message, &rule(class), true).meaning
+        read(&message, &rule(class), true, &Json::Null).meaning
     }
 
     fn tool_error(words: &str) -> String {
@@ -461,7 +464,7 @@ mod tests {
             let rule = Policy::load(vec![file]).unwrap().rule_for(&ActionFacts::new("mcp:s/t", &Json::Null));
             let body = format!(r#""result":{{"content":[{{"type":"text","text":{words:?}}}]}}"#);
             let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
-            read(&message, &rule, false).meaning
+            read(&message, &rule, false, &Json::Null).meaning
         };
         assert_eq!(of("table", r#"{"ok": true}"#), Meaning::Succeeded);
         assert_eq!(of("table", r#"{"ok": false, "error": "channel_not_found"}"#), Meaning::Refused);
@@ -536,7 +539,7 @@ mod tests {
         let strict = Rule { failure: Failure::InDoubt, ..rule(Class::Act) };
         let message =
             Message::parse(Bytes::from(format!(r#"{{"id":1,{}}}"#, tool_error("invalid")))).unwrap();
-        assert_eq!(read(&message, &strict, false).meaning, Meaning::Ambiguous);
+        assert_eq!(read(&message, &strict, false, &Json::Null).meaning, Meaning::Ambiguous);
     }
 
     #[test]

@@ -22,7 +22,7 @@ fn counts(pack: &str, tool: &str, arguments: Value, answers: &[(Value, Meaning)]
             response[member] = value.clone();
         }
         let message = Message::parse(Bytes::from(response.to_string())).expect("a message");
-        let reading = read(&message, &rule, false);
+        let reading = read(&message, &rule, false, &arguments);
         assert_eq!(reading.meaning, *expected, "{pack}/{tool}: {answer}: {}", reading.line);
     }
 }

@@ -65,7 +65,7 @@ impl Followed<'_> {
 
     /// The task's end, once it has one.
     async fn ended(self, state: &str) -> Option<Reading> {
-        let Followed { rule, handle, .. } = self;
+        let Followed { rule, handle, call, .. } = self;
         let members = Members::parse(state)?;
         let said = members.text("statusMessage").unwrap_or_default().into_owned();
         match members.text("status")?.as_ref() {
@@ -77,7 +77,7 @@ impl Followed<'_> {
                 let response =
                     format!(r#"{{"result":{}}}"#, result.unwrap_or_else(|| r#"{"content":[]}"#.into()));
                 Some(match Message::parse(Bytes::from(response)) {
-                    Ok(response) => read(&response, rule, false),
+                    Ok(response) => read(&response, rule, false, &call.arguments),
                     Err(problem) => ambiguous(problem.to_string()),
                 })
             }
@@ -86,7 +86,9 @@ impl Followed<'_> {
                     Some(error) => format!(r#"{{"error":{error}}}"#),
                     None => format!(r#"{{"error":{{"code":0,"message":{}}}}}"#, quoted(&said)),
                 };
-                Message::parse(Bytes::from(error)).ok().map(|response| read(&response, rule, false))
+                Message::parse(Bytes::from(error))
+                    .ok()
+                    .map(|response| read(&response, rule, false, &call.arguments))
             }
             // Whoever stops half-way may have done half.
             "cancelled" => Some(ambiguous(format!("task {} was cancelled. {said}", handle.id))),

@@ -68,8 +68,13 @@ const DONE: &[&str] = &[
 /// What stands where a failure would, if there is none.
 const NOTHING: &[&str] = &["", "0", "none", "null", "no error", "no errors", "ok", "success"];
 
-/// The words of the failure, if the result is one.
-pub fn failure(result: &Members<'_>) -> Option<String> {
+/// What a state is called that is a failure.
+const FAILED: &[&str] = &["error", "failed", "failure"];
+
+/// The words of the failure, if the result is one. `arguments` are those of the call: many tools answer with what they
+/// were given, and a title may begin in any way.
+pub fn failure(result: &Members<'_>, arguments: &Json) -> Option<String> {
+    let in_words = |text: &str| in_words(text, arguments);
     let said = word::value(result);
     // What is no JSON stands in an object of its own, and so may a tool's own object.
     let text = said.as_object().filter(|whole| whole.len() == 1).and(said.get("text")).and_then(Json::as_str);
@@ -96,13 +101,28 @@ fn has_structure(result: &Members<'_>) -> bool {
     result.get("structuredContent").is_some_and(|structure| structure != "null")
 }
 
-fn in_words(text: &str) -> Option<String> {
+fn in_words(text: &str, arguments: &Json) -> Option<String> {
     let text = text.trim();
     if let Ok(inner @ Json::Object(_)) = json::parse(text) {
         return in_members(&inner);
     }
     let beginning = text.get(..BEGINNING.len())?;
-    beginning.eq_ignore_ascii_case(BEGINNING).then(|| text.to_owned())
+    let failed = beginning.eq_ignore_ascii_case(BEGINNING) && !is_echo(text, arguments);
+    failed.then(|| text.to_owned())
+}
+
+/// Whether the text is what the call was given: an argument, or the beginning of one. An argument with more behind it is
+/// one too if it is a line by itself.
+fn is_echo(text: &str, given: &Json) -> bool {
+    match given {
+        Json::String(argument) => {
+            let argument = argument.trim();
+            argument.starts_with(text) || text.lines().next().is_some_and(|line| line.trim_end() == argument)
+        }
+        Json::Array(items) => items.iter().any(|item| is_echo(text, item)),
+        Json::Object(members) => members.iter().any(|(_, value)| is_echo(text, value)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => false,
+    }
 }
 
 fn in_members(said: &Json) -> Option<String> {
@@ -117,21 +137,24 @@ fn in_members(said: &Json) -> Option<String> {
 }
 
 fn failed_member(members: &Object) -> bool {
-    let is = |name: &str, word: &str| {
-        members.get(name).and_then(Json::as_str).is_some_and(|said| said.eq_ignore_ascii_case(word))
+    // Languages write the same member in their own ways.
+    let any = |names: &[&str], holds: &dyn Fn(&Json) -> bool| {
+        let named = |name: &str| names.iter().any(|one| name.eq_ignore_ascii_case(one));
+        members.iter().any(|(name, value)| named(name) && holds(value))
     };
-    let denies = |name: &str| members.get(name).and_then(Json::as_bool) == Some(false);
-    let affirms = |name: &str| members.get(name).and_then(Json::as_bool) == Some(true);
+    let is = |value: &Json, words: &[&str]| {
+        value.as_str().is_some_and(|said| words.iter().any(|word| said.eq_ignore_ascii_case(word)))
+    };
     // It was done, with a fault in one part.
-    let done = ["ok", "success"].iter().any(|name| affirms(name))
-        || ["status", "result"].iter().any(|name| DONE.iter().any(|word| is(name, word)));
+    let done = any(&["ok", "success"], &|value| value.as_bool() == Some(true))
+        || any(&["status", "result"], &|value| is(value, DONE));
     if done {
         return false;
     }
-    ["error", "errors"].iter().any(|name| members.get(name).is_some_and(|error| !is_empty(error)))
-        || is("object", "error")
-        || is("status", "error")
-        || ["ok", "success"].iter().any(|name| denies(name))
+    any(&["error", "errors"], &|value| !is_empty(value))
+        || any(&["object"], &|value| is(value, &["error"]))
+        || any(&["status"], &|value| is(value, FAILED))
+        || any(&["ok", "success"], &|value| value.as_bool() == Some(false))
 }
 
 /// Whether a member says no more than that there is nothing to say.
@@ -151,7 +174,7 @@ mod tests {
     use super::*;
 
     fn fails(result: &str) -> bool {
-        failure(&Members::parse(result).expect("an object")).is_some()
+        failure(&Members::parse(result).expect("an object"), &Json::Null).is_some()
     }
 
     fn says(text: &str) -> String {
@@ -171,6 +194,11 @@ mod tests {
             r#"{"status": "error", "message": "no"}"#,
             r#"{"errors": [{"message": "no"}], "data": null}"#,
             r#""Error: no""#,
+            r#"{"Error": "no"}"#,
+            r#"{"ERROR": {"Message": "no"}}"#,
+            r#"{"status": "failed"}"#,
+            r#"{"Status": "Failed", "Reason": "no", "Data": null}"#,
+            r#"{"OK": false}"#,
         ] {
             assert!(fails(&says(text)), "{text}");
             let quoted = super::super::members::quoted(text);
@@ -179,6 +207,7 @@ mod tests {
         }
         assert!(fails(r#"{"content":[{"type":"text","text":{"error":{"message":"no"}}}]}"#));
         assert!(fails(r#"{"content":[],"structuredContent":{"error":"no"}}"#));
+        assert!(fails(r#"{"content":[],"structuredContent":{"status":"failed"}}"#));
         assert!(fails(r#"{"content":[],"structuredContent":{"result":{"error":"no"}}}"#));
         assert!(fails(
             r#"{"content":[],"structuredContent":{"result":[{"type":"text","text":"Error: no"}]}}"#
@@ -210,6 +239,10 @@ mod tests {
             r#"{"success": true, "error": "No error"}"#,
             r#"{"code": "0", "error": {"code": 0, "message": "OK"}}"#,
             r#"{"message": "error"}"#,
+            r#"{"id": "j1", "status": "failed"}"#,
+            r#"{"Error": ""}"#,
+            r#"{"Success": true, "Error": "one of 3 was left out"}"#,
+            r#"{"status": "failed", "ok": true}"#,
             r#"[{"error": "no"}]"#,
             r#"[]"#,
         ] {
@@ -223,5 +256,23 @@ mod tests {
             r#"{"content":[],"structuredContent":{"result":[{"text":"Error: 1"},{"text":"made"}]}}"#
         ));
         assert!(!fails(r#"{"content":[]}"#));
+    }
+
+    #[test]
+    fn what_the_call_was_given_may_come_back() {
+        let given = |text: &str, arguments: &str| {
+            let arguments = json::parse(arguments).expect("JSON");
+            failure(&Members::parse(&says(text)).expect("an object"), &arguments).is_some()
+        };
+        let title = r#"{"args":{"issue":{"title":"Error: login fails with 502"},"labels":["bug"]}}"#;
+        assert!(!given("Error: login fails with 502", title));
+        assert!(!given("Error: login fails", title), "it was made shorter");
+        assert!(!given("Error: login fails with 502\nhttps://issues.example/12", title));
+        assert!(!given("Error: one", r#"{"args":{"titles":["Error: one","two"]}}"#));
+        assert!(given("Error: login fails with 502 while saving", title), "it says more in the same breath");
+        assert!(given("Error: connection lost", title));
+        assert!(given("Error: connection lost", r#"{"args":{"body":"It says Error: connection lost"}}"#));
+        assert!(given("Error: connection lost", r#"{"args":{"title":"Error:"}}"#));
+        assert!(given(r#"{"error": "no"}"#, r#"{"args":{"error":"no"}}"#));
     }
 }

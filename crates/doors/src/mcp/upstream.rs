@@ -133,7 +133,7 @@ impl ToolUpstream<'_> {
     }
 
     async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
-        let Reading { meaning, line } = read(&answer, self.rule, self.call.wants_task);
+        let Reading { meaning, line } = read(&answer, self.rule, self.call.wants_task, &self.call.arguments);
         let recorded = render::recorded(&answer, &self.secrets());
         let kept = match (&recorded, &answer.body) {
             (Some(_), _) => Reply::Kept,
@@ -217,7 +217,8 @@ impl ToolUpstream<'_> {
 }
 
 fn succeeds(answer: &Message, call: &ToolCall, rule: &Rule) -> bool {
-    matches!(read(answer, rule, call.wants_task).meaning, Meaning::Succeeded | Meaning::Accepted)
+    let reading = read(answer, rule, call.wants_task, &call.arguments);
+    matches!(reading.meaning, Meaning::Succeeded | Meaning::Accepted)
 }
 
 impl Upstream for ToolUpstream<'_> {

@@ -13,7 +13,7 @@ use super::glob::{self, Pattern};
 use super::nearest::nearest;
 use super::rule::{
     Again, Call, CallerKey, Confirm, DryRun, EffectWording, Failure, Inject, InjectInto, OnDisconnect,
-    Origin, Probe, Rulings, ScopeChoice,
+    Origin, Probe, Rulings, ScopeChoice, Unmarked,
 };
 use super::{Retention, duration};
 use crate::answer::EffectWord;
@@ -48,6 +48,7 @@ pub struct Written {
     pub sorting: Sorting,
     pub key_required: bool,
     pub on_disconnect: OnDisconnect,
+    pub unmarked: Unmarked,
     pub choices: Choices,
     pub serialize_by: Option<Path>,
     pub inject: Option<Inject>,
@@ -175,6 +176,7 @@ pub fn rule(
         sorting: check.sorting(table),
         key_required: table.key_required.unwrap_or(false),
         on_disconnect: table.on_disconnect.unwrap_or_default(),
+        unmarked: table.unmarked.unwrap_or_default(),
         choices: Choices {
             scope: table.scope,
             caller_key: table.caller_key,

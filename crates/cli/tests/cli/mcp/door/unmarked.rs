@@ -125,3 +125,45 @@ fn a_success_that_quotes_an_error_is_answered_from_the_record() {
         assert_eq!(stage.world().len(), 1);
     }
 }
+
+#[test]
+fn a_status_and_any_letter_case_are_read_too() {
+    let order = json!({"order": "1001"});
+    for lost in [json!({"status": "failed", "message": "fetch failed"}), json!({"Error": "fetch failed"})] {
+        let structured = json!({"content": [], "structuredContent": lost});
+        for lost in [says(&lost), structured] {
+            let stage = Stage::telling(told("create_order", &lost, true));
+            let mut line = stage.open();
+            for _ in 0..2 {
+                assert_in_doubt(&line.call("create_order", order.clone()));
+            }
+            assert_eq!(stage.world().len(), 1, "{lost}");
+        }
+    }
+}
+
+#[test]
+fn a_title_that_comes_back_is_no_failure() {
+    let title = json!({"title": "Error: connection reset by peer"});
+    let made = says("Error: connection reset by peer");
+    let stage = Stage::telling(told("create_issue", &made, true));
+    let mut line = stage.open();
+    assert_eq!(receipt(&line.call("create_issue", title.clone()))["outcome"], "ran");
+    let again = line.call("create_issue", title);
+    assert_eq!((&receipt(&again)["outcome"], &receipt(&again)["ok"]), (&"replayed".into(), &true.into()));
+    assert_in_doubt(&line.call("create_issue", json!({"title": "Another"})));
+    assert_eq!(stage.world().len(), 2);
+}
+
+#[test]
+fn a_rule_can_trust_what_is_not_marked() {
+    let made = says("Error: connection reset by peer");
+    let stage = Stage::telling(told("create_order", &made, true))
+        .rule("create_order", "class = \"consequential\"\nunmarked = \"trust\"");
+    let mut line = stage.open();
+    for outcome in ["ran", "replayed"] {
+        let told = line.call("create_order", json!({"order": "1001"}));
+        assert_eq!((&receipt(&told)["outcome"], &receipt(&told)["ok"]), (&outcome.into(), &true.into()));
+    }
+    assert_eq!(stage.world().len(), 1);
+}
