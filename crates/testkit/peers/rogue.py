@@ -9,6 +9,8 @@ of the file that SEMEL_HEARD names, if any. Over HTTP it looks for files in its 
     forget      it forgets all sessions, and then this file
     closed      it begins no session
     speaks      the version that it agrees on in new sessions
+    deaf        it does not take the notice that a session has begun
+    unknown     the status, and after a space the words, with which it refuses a session that it does not know
     streams     it offers a stream for its own messages, which names its session
 """
 
@@ -270,6 +272,7 @@ class Http(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def do_DELETE(self) -> None:
+        hear({"method": "DELETE", "session": self.headers.get("Mcp-Session-Id")})
         self.sessions.discard(self.headers.get("Mcp-Session-Id"))
         self.reply(200)
 
@@ -291,8 +294,15 @@ class Http(BaseHTTPRequestHandler):
             session = uuid.uuid4().hex
             self.sessions.add(session)
             return self.reply(200, common(message, method, params, []), Mcp_Session_Id=session)
+        if session not in self.sessions and os.path.exists("unknown"):
+            with open("unknown", encoding="utf-8") as file:
+                status, words = file.read().split(" ", 1)
+            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": words}}
+            return self.reply(int(status), json.dumps(error).encode())
         if session not in self.sessions:
             return self.reply(404 if session else 400, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no session"}}')
+        if method == "notifications/initialized" and os.path.exists("deaf"):
+            return self.reply(503, b"not now")
         if "id" not in message:
             return self.reply(202)
         if method in ("resources/subscribe", "logging/setLevel"):

@@ -132,6 +132,56 @@ fn where_there_is_no_new_session_it_is_said_and_nothing_is_sent() {
     assert_eq!(scene.home.effects(), 3);
 }
 
+/// Many servers answer 400 where the protocol has 404.
+#[test]
+fn a_session_that_is_unknown_by_words_is_begun_anew() {
+    for words in ["Bad Request: No valid session ID provided", "Session not found"] {
+        let mut scene = Scene::new();
+        scene.home.file("unknown", &format!("400 {words}"));
+        scene.forgets();
+        let charges = scene.line.call("list_charges", json!({}));
+        assert!(text(&charges).contains("ada"), "{charges}");
+        assert_eq!(scene.heard("initialize").len(), 2);
+        // What semel itself would ask before a call is known.
+        scene.line.request("tools/list", json!({}));
+        // A call was turned away before any tool ran. It is not sent again from here; the next one runs.
+        scene.forgets();
+        let charge = scene.line.call("charge", bob());
+        assert_eq!(receipt(&charge)["code"], "upstream_refused", "{charge}");
+        assert_eq!((scene.home.effects(), scene.heard("initialize").len()), (1, 2));
+        assert_eq!(receipt(&scene.line.call("charge", bob()))["outcome"], "ran");
+        assert_eq!((scene.home.effects(), scene.heard("initialize").len()), (2, 3));
+    }
+}
+
+#[test]
+fn a_refusal_that_is_not_plainly_about_the_session_is_passed_on() {
+    let mut scene = Scene::new();
+    scene.home.file("unknown", "400 Bad Request: Server not initialized");
+    scene.forgets();
+    let read = scene.line.request("tools/call", json!({"name": "list_charges", "arguments": {}}));
+    assert!(read.to_string().contains("Server not initialized"), "{read}");
+    assert_eq!(scene.heard("initialize").len(), 1);
+}
+
+/// The server would keep it for nobody.
+#[test]
+fn a_session_that_was_begun_and_cannot_be_used_is_ended() {
+    let mut scene = Scene::new();
+    scene.home.file("deaf", "");
+    scene.forgets();
+    for tries in 1..=2 {
+        let read = scene.line.request("tools/call", json!({"name": "list_charges", "arguments": {}}));
+        assert!(read.to_string().contains("there is no new one"), "{read}");
+        assert_eq!((scene.heard("initialize").len(), scene.heard("DELETE").len()), (tries + 1, tries));
+    }
+    std::fs::remove_file(scene.home.work().join("deaf")).expect("it was there");
+    assert!(text(&scene.line.call("list_charges", json!({}))).contains("ada"));
+    assert_eq!(scene.heard("DELETE").len(), 2);
+    let ended: Vec<Value> = scene.heard("DELETE").into_iter().map(|mut one| one["session"].take()).collect();
+    assert!(ended[0].is_string() && ended[1].is_string() && ended[0] != ended[1], "{ended:?}");
+}
+
 #[test]
 fn what_the_session_held_is_there_again() {
     let home = Home::new();

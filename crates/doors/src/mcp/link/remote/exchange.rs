@@ -45,6 +45,18 @@ enum Try {
     Second,
 }
 
+/// An answer, and whether it shows that the server has forgotten the session.
+pub(super) struct Heard {
+    pub exchanged: Exchanged,
+    pub forgot: bool,
+}
+
+impl From<Exchanged> for Heard {
+    fn from(exchanged: Exchanged) -> Heard {
+        Heard { exchanged, forgot: false }
+    }
+}
+
 enum Followed {
     Answered(Exchanged),
     Ended,
@@ -55,7 +67,7 @@ impl RemoteLink {
     pub async fn exchange(&self, request: Outgoing) -> Exchanged {
         let Outgoing { id, frame, last_moment } = request;
         match Message::parse(frame.to_bytes()) {
-            Ok(message) => self.exchange_in_session(&id, &message, last_moment, Try::First).await,
+            Ok(message) => self.exchange_in_session(&id, &message, last_moment, Try::First).await.exchanged,
             Err(_) => Exchanged::NeverSent("the request is no message".into()),
         }
     }
@@ -67,10 +79,10 @@ impl RemoteLink {
             return Exchanged::NeverSent("the request is no message".into());
         };
         match self.exchange_in_session(&id, &message, last_moment, Try::First).await {
-            Exchanged::Unclear(_) if self.session().is_some() => {
-                self.exchange_in_session(&id, &message, last_moment, Try::Second).await
+            Heard { forgot: true, .. } if self.session().is_some() => {
+                self.exchange_in_session(&id, &message, last_moment, Try::Second).await.exchanged
             }
-            exchanged => exchanged,
+            Heard { exchanged, .. } => exchanged,
         }
     }
 
@@ -80,22 +92,22 @@ impl RemoteLink {
         message: &Message,
         last_moment: Option<At>,
         try_is: Try,
-    ) -> Exchanged {
+    ) -> Heard {
         if is_bound(message)
             && let Err(why) = self.in_session().await
         {
-            return Exchanged::NeverSent(why);
+            return Exchanged::NeverSent(why).into();
         }
         let waiting = self.lock().pop().and_then(Prepared::fresh);
         let prepared = match waiting {
             Some(prepared) => prepared,
             None => match self.client.prepare().await {
                 Ok(prepared) => prepared,
-                Err(error) => return Exchanged::NeverSent(error.to_string()),
+                Err(error) => return Exchanged::NeverSent(error.to_string()).into(),
             },
         };
         if last_moment.is_some_and(|last| self.clock.now() > last) {
-            return Exchanged::NeverSent("the last moment for sending has passed".into());
+            return Exchanged::NeverSent("the last moment for sending has passed".into()).into();
         }
         let number = self.session().map(|session| session.number());
         let request = self.post(message);
@@ -108,23 +120,21 @@ impl RemoteLink {
                 {
                     session.heard(number, &headers);
                 }
-                let exchanged = self.read(id, response, in_session).await;
-                match (&self.speaks, &exchanged, number) {
+                let heard = self.read(id, response, in_session).await;
+                match (&self.speaks, &heard.exchanged, number) {
+                    // What a new session does not know either is not for want of a session.
+                    (Speaks::Session(session), _, Some(number)) if heard.forgot && try_is == Try::First => {
+                        session.lose(number);
+                    }
                     (Speaks::Session(session), Exchanged::Reply(answer), _) => {
                         session.learned(message, answer, &headers);
                     }
-                    // What a new session does not know either is not for want of a session.
-                    (Speaks::Session(session), Exchanged::Unclear(_), Some(number))
-                        if try_is == Try::First =>
-                    {
-                        session.lose(number);
-                    }
                     _ => {}
                 }
-                exchanged
+                heard
             }
-            Err(Failed::NeverSent(why)) => Exchanged::NeverSent(why),
-            Err(Failed::Lost(why)) => Exchanged::Lost(why),
+            Err(Failed::NeverSent(why)) => Exchanged::NeverSent(why).into(),
+            Err(Failed::Lost(why)) => Exchanged::Lost(why).into(),
         }
     }
 
@@ -173,18 +183,18 @@ impl RemoteLink {
         id: &Id,
         response: Response<Incoming>,
         in_session: Option<&str>,
-    ) -> Exchanged {
+    ) -> Heard {
         let (head, body) = response.into_parts();
         if head.status.is_success() && is_stream(&head.headers) {
             if let Some(told) = &self.told {
                 told.opened(&head.headers);
             }
-            return self.follow(id, head.status, head.headers, body).await;
+            return self.follow(id, head.status, head.headers, body).await.into();
         }
         let max = if head.status.is_success() { MESSAGE_BYTES_MAX } else { REFUSAL_BYTES_MAX };
         let bytes = match body::read(body, max, PAUSE_MAX).await {
             Ok(bytes) => bytes,
-            Err(error) => return Exchanged::Lost(format!("HTTP {}: {error}", head.status.as_u16())),
+            Err(error) => return Exchanged::Lost(format!("HTTP {}: {error}", head.status.as_u16())).into(),
         };
         let form = |form| Answered { status: head.status, headers: head.headers.clone(), form };
         let response = Message::parse(bytes.clone()).ok().filter(|message| is_response_to(message, id));
@@ -193,9 +203,12 @@ impl RemoteLink {
             && in_session.is_some_and(|method| {
                 method == "tools/call" || !response.as_ref().is_some_and(is_unknown_method)
             });
+        // Before any tool is looked for: a call was turned away with it.
+        let unknown_session =
+            head.status == StatusCode::BAD_REQUEST && in_session.is_some() && names_session(&bytes);
         // The id in it is semel's own, and says nothing to the client.
         let page = if response.is_some() { Bytes::new() } else { bytes.clone() };
-        match response {
+        let exchanged = match response {
             Some(message) if may_answer(head.status, &message, session_lost) => {
                 self.answered(form(Form::Document));
                 Exchanged::Reply(message)
@@ -206,7 +219,8 @@ impl RemoteLink {
                 if session_lost { Exchanged::Unclear(words) } else { Exchanged::Refused(words) }
             }
             _ => Exchanged::Lost(words(head.status, &bytes)),
-        }
+        };
+        Heard { exchanged, forgot: session_lost || unknown_session }
     }
 
     fn answered(&self, answered: Answered) {
@@ -354,6 +368,39 @@ fn is_unknown_method(response: &Message) -> bool {
     failed && error.is_some_and(|error| error.get("code") == Some("-32601"))
 }
 
+/// How the servers of the usual SDKs complain about the session of a request with 400, where the protocol has 404: `Bad
+/// Request: No valid session ID provided`, `Invalid session ID`, `Session not found`.
+const OF_A_SESSION: [&str; 9] = [
+    "no valid",
+    "not found",
+    "invalid",
+    "unknown",
+    "expired",
+    "terminated",
+    "no such",
+    "does not exist",
+    "doesn't exist",
+];
+
+/// Whether a refusal plainly says that it is for the session: in one short sentence.
+fn names_session(body: &[u8]) -> bool {
+    const SENTENCE_CHARS_MAX: usize = 200;
+    let said = String::from_utf8_lossy(body);
+    let parsed = Members::parse(&said);
+    let sentence = match &parsed {
+        Some(members) => {
+            let error = members.object("error");
+            let message = error.text("message").or_else(|| members.text("error"));
+            message.or_else(|| members.text("message")).unwrap_or_default().into_owned()
+        }
+        None => said.into_owned(),
+    };
+    let sentence = sentence.to_lowercase();
+    sentence.chars().count() <= SENTENCE_CHARS_MAX
+        && sentence.contains("session")
+        && OF_A_SESSION.iter().any(|phrase| sentence.contains(phrase))
+}
+
 /// What certainly was turned away, as every door reads it: 4xx but the three that leave it open, 307 and 308.
 fn is_refusal(status: StatusCode) -> bool {
     let open = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_EARLY];
@@ -368,4 +415,33 @@ fn words(status: StatusCode, body: &[u8]) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|shown| !shown.is_control()).take(SHOWN_CHARS_MAX).collect();
     format!("HTTP {} {line}", status.as_u16()).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_for_the_session_only_if_it_says_so() {
+        for plain in [
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
+            r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}"#,
+            r#"{"error":"Invalid or expired session"}"#,
+            "Invalid session ID\n",
+        ] {
+            assert!(names_session(plain.as_bytes()), "{plain}");
+        }
+        let long = format!("invalid session {}", "x".repeat(300));
+        for other in [
+            "",
+            "Bad Request",
+            r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params"},"id":7}"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}"#,
+            r#"{"error":{"message":"invalid amount","data":"session"}}"#,
+            "the session begins at nine",
+            &long,
+        ] {
+            assert!(!names_session(other.as_bytes()), "{other}");
+        }
+    }
 }

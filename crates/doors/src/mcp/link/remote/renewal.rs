@@ -45,6 +45,8 @@ pub struct Renewal {
     /// Which of the sessions of this link it is.
     number: u64,
     lost: bool,
+    /// One that the server has begun and that is not in use yet.
+    opening: Option<HeaderValue>,
     /// How often a new one was asked for, and why there was none the last time.
     tries: u64,
     failed: String,
@@ -153,6 +155,13 @@ impl RemoteLink {
             }
             state.hearing.is_some()
         };
+        let opening = session.lock().renewal.opening.take();
+        if let (Err(_), Some(id)) = (&begun, opening) {
+            // The server would keep it for nobody.
+            let mut unwanted = session.headers(None);
+            unwanted.insert(SESSION, id);
+            self.goodbye(unwanted).await;
+        }
         let hello = begun.map_err(|why| no_session(&why))?;
         session.began_anew(&hello);
         if listens {
@@ -170,18 +179,13 @@ impl RemoteLink {
         let hello = hello.ok_or("the client has not introduced itself")?;
         let name = format!("session{number}");
         let (answer, id) = self.request_anew(&Id::own(&name, 0), INITIALIZE, &hello).await?;
+        session.lock().renewal.opening = id.clone();
         let result = answer.body.as_ref().map_or("null", text).to_owned();
         if !matches!(answer.kind, Kind::Response { failed: false, .. }) {
             return Err(format!("it answers initialize with the error {result}"));
         }
         let version = version_in(&result);
         if version != agreed {
-            let mut unwanted = session.headers(None);
-            unwanted.remove(SESSION);
-            if let Some(id) = id {
-                unwanted.insert(SESSION, id);
-                self.goodbye(unwanted).await;
-            }
             let [agreed, now] =
                 [agreed, version].map(|version| match version.as_ref().map(|text| text.to_str()) {
                     Some(Ok(version)) => version.to_owned(),
@@ -232,7 +236,7 @@ impl RemoteLink {
         let response =
             self.client.send(prepared, self.post(&request)).await.map_err(|error| error.to_string())?;
         let session = response.headers().get(SESSION).cloned();
-        match self.read(id, response, None).await {
+        match self.read(id, response, None).await.exchanged {
             Exchanged::Reply(answer) => Ok((answer, session)),
             Exchanged::Refused(why)
             | Exchanged::Unclear(why)
