@@ -58,6 +58,76 @@ fn a_transport_that_sends_one_model_call_twice_gets_one_effect_whatever_the_clas
     }
 }
 
+/// Some agents count their calls, and begin again. An id means something only together with the very same call.
+#[test]
+fn an_id_that_comes_back_with_another_call_neither_joins_nor_replays() {
+    let tools = ["append_note", "create_order", "send_mail"];
+    for id in ["call_1", "toolu_01A09q90qw90lq917835lq9"] {
+        let stage = Stage::with_tools(&tools);
+        let mut line = stage.open();
+        let mut seen = Vec::new();
+        for (tool, order) in [
+            ("append_note", "1"),
+            ("append_note", "2"),
+            ("create_order", "1"),
+            ("create_order", "2"),
+            ("send_mail", "1"),
+        ] {
+            let params = json!({"name": tool, "arguments": {"order": order}, "_meta": {"callId": id}});
+            let ran = line.call_with(params);
+            assert_eq!(receipt(&ran)["outcome"], "ran", "{tool} {order}: {ran}");
+            seen.push(text(&ran).to_owned());
+        }
+        let made = stage.world();
+        let made = made.iter().map(|effect| format!("done: {}", effect["id"].as_str().expect("an id")));
+        assert_eq!(seen, made.collect::<Vec<_>>(), "each has its own answer");
+    }
+}
+
+#[test]
+fn ids_that_come_back_while_another_call_runs_do_not_join_it() {
+    let stage =
+        Stage::with_calls(&["append_note", "create_order"], json!({"append_note": {"until": "until"}}));
+    let mut line = stage.open();
+    line.request("tools/list", json!({}));
+    let calls = [("append_note", "1"), ("append_note", "2"), ("create_order", "1")];
+    for (tool, order) in calls {
+        let params = json!({"name": tool, "arguments": {"order": order}, "_meta": {"callId": "call_1"}});
+        line.send(&json!({"jsonrpc": "2.0", "id": 70, "method": "tools/call", "params": params}));
+    }
+    stage.wait_until("all are with the server", || stage.world().len() == calls.len());
+    stage.file("until", "");
+    let mut said: Vec<String> = Vec::new();
+    for _ in calls {
+        let (answer, _) = line.read_answer().expect("an answer");
+        assert_eq!((&answer["id"], &receipt(&answer["result"])["outcome"]), (&70.into(), &"ran".into()));
+        said.push(text(&answer["result"]).to_owned());
+    }
+    said.sort();
+    said.dedup();
+    assert_eq!((said.len(), stage.world().len()), (calls.len(), calls.len()), "{said:?}");
+}
+
+/// Under a rule's key it is the same intent with other arguments.
+#[test]
+fn an_id_that_comes_back_with_other_arguments_under_one_key_is_drift() {
+    for class in ["consequential", "act"] {
+        let stage = Stage::with_tools(&["create_order"])
+            .rule("create_order", &format!("class = \"{class}\"\nkey = [\"args.order\"]"));
+        let mut line = stage.open();
+        let mut call = |amount: u64| {
+            let arguments = json!({"order": "1001", "amount": amount});
+            line.call_with(
+                json!({"name": "create_order", "arguments": arguments, "_meta": {"callId": "call_1"}}),
+            )
+        };
+        assert_eq!(receipt(&call(3))["outcome"], "ran");
+        let drift = call(4);
+        assert_eq!(receipt(&drift)["code"], "drift", "{drift}");
+        assert_eq!(stage.world().len(), 1, "{class}");
+    }
+}
+
 #[test]
 fn another_model_call_never_makes_two_of_one_consequential_call() {
     let stage = Stage::with_tools(&["create_order"]);
