@@ -363,7 +363,8 @@ impl Door {
             intent.keep_on_connection(rule);
         }
         let waiter = Arc::clone(&guarded.waiter);
-        let asker = Asker { whose: connection.caller.whose(), waiter, handle };
+        let (whose, connection_of_it) = (connection.caller.whose(), Arc::clone(connection));
+        let asker = Asker { whose, connection: connection_of_it, waiter, handle };
         let mut upstream = ToolUpstream { asker: Some(asker), ..self.upstream(&guarded) };
         if call.dry_run {
             let answered = gate.dry_run(&intent, rule, &mut upstream).await;
@@ -419,6 +420,8 @@ impl Door {
             sent,
             asker: None,
             task: None,
+            effect: None,
+            has_handle: false,
             live: None,
             found: None,
             second: None,

@@ -1,13 +1,18 @@
 //! Tasks that a client was given a handle of. The answer of their call has reached it once it has learnt their end, and
 //! it learns that by questions of its own, which pass.
 
+use super::call::ToolCall;
+use super::classify::TaskEra;
+use super::connection::Connection;
 use super::members::Members;
+use super::message::Message;
 use crate::delivery::Delivery;
 use crate::hall::Hall;
+use semel_core::ids::EffectId;
 use semel_core::json::{self, Json};
 use semel_ledger::Found;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
 
 /// Of more the oldest are forgotten: they count as undelivered.
@@ -21,6 +26,29 @@ pub struct Tasks {
     followed: Mutex<VecDeque<(Name, Progress)>>,
     /// Who was given which handle. A process that serves many takes them all for one.
     owners: Mutex<HashMap<String, String>>,
+    running: Mutex<HashMap<EffectId, Running>>,
+}
+
+/// A task whose effect is in flight, and the answer that it began with.
+#[derive(Debug)]
+pub struct Running {
+    pub whose: String,
+    pub connection: Weak<Connection>,
+    pub era: TaskEra,
+    pub handle: Message,
+}
+
+/// Nobody is given the handle any more once this is gone.
+#[derive(Debug)]
+pub struct Runs<'a> {
+    tasks: &'a Tasks,
+    effect: EffectId,
+}
+
+impl Drop for Runs<'_> {
+    fn drop(&mut self) {
+        self.tasks.running().remove(&self.effect);
+    }
 }
 
 /// Whose task, and its id.
@@ -53,6 +81,34 @@ impl Tasks {
     pub fn is_of(&self, whose: &str, id: &str) -> bool {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.get(id).is_some_and(|owner| owner == whose)
+    }
+
+    /// The task of this effect is at work until what is returned is dropped.
+    pub fn runs(&self, effect: EffectId, running: Running) -> Runs<'_> {
+        self.running().insert(effect, running);
+        Runs { tasks: self, effect }
+    }
+
+    /// The handle of the task that this effect is, for a call that can do something with it: one of the same caller that
+    /// wants a task. A server of the 2025 era may know its tasks in one session alone.
+    pub fn handle_of(
+        &self,
+        effect: EffectId,
+        whose: &str,
+        connection: &Arc<Connection>,
+        call: &ToolCall,
+    ) -> Option<Message> {
+        let running = self.running();
+        let task = running.get(&effect).filter(|task| task.whose == whose)?;
+        let fits = match task.era {
+            TaskEra::Result => call.wants_task && task.connection.as_ptr() == Arc::as_ptr(connection),
+            TaskEra::Inline => call.version.is_some(),
+        };
+        fits.then(|| task.handle.clone())
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<EffectId, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A client is about to get the handle. What is returned tells that it has learnt the end.

@@ -2,7 +2,7 @@
 
 use super::call::{KeyUpstream, ToolCall};
 use super::classify::{Handle, Meaning, Reading, read, words};
-use super::connection::Waiter;
+use super::connection::{Connection, Waiter};
 use super::frame::Frame;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
@@ -12,7 +12,7 @@ use super::render;
 use super::secrets::Secrets;
 use super::server::Server;
 use super::task::Followed;
-use super::tasks;
+use super::tasks::{self, Running};
 use super::word::effect_word;
 use crate::ask::{Lent, Matter, Means};
 use crate::runtime::RuntimeClock;
@@ -47,6 +47,10 @@ pub struct ToolUpstream<'a> {
     pub asker: Option<Asker>,
     /// The task that it then polls.
     pub task: Option<tasks::Name>,
+    /// The effect that is sent.
+    pub effect: Option<EffectId>,
+    /// Its caller has the handle of a task that somebody else's attempt began.
+    pub has_handle: bool,
     /// The newest answer of the server.
     pub live: Option<Message>,
     /// What a probe found of its reply.
@@ -69,6 +73,7 @@ pub struct Second {
 #[derive(Debug)]
 pub struct Asker {
     pub whose: String,
+    pub connection: Arc<Connection>,
     pub waiter: Arc<Waiter>,
     pub handle: oneshot::Sender<Message>,
 }
@@ -193,7 +198,13 @@ impl ToolUpstream<'_> {
     async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
         let recorded = render::recorded(&answer, &self.secrets());
         let mut learnt = Arc::default();
-        if let Some(Asker { whose, handle: tell, .. }) = self.asker.take() {
+        let mut _runs = None;
+        if let Some(Asker { whose, connection, handle: tell, .. }) = self.asker.take() {
+            _runs = self.effect.map(|effect| {
+                let (whose, connection) = (whose.clone(), Arc::downgrade(&connection));
+                let running = Running { whose, connection, era: handle.era, handle: answer.clone() };
+                self.server.tasks().runs(effect, running)
+            });
             let task = tasks::Name { whose, id: handle.id.clone() };
             learnt = self.server.tasks().begun(task.clone());
             self.task = tell.send(answer.clone()).is_ok().then_some(task);
@@ -228,7 +239,23 @@ impl Upstream for ToolUpstream<'_> {
             let why = "it was cancelled before anything was sent".to_owned();
             return Err(NotStarted { why, data: Value::Null });
         }
+        if self.has_handle {
+            let why = "its caller has the handle of a task".to_owned();
+            return Err(NotStarted { why, data: Value::Null });
+        }
         self.server.link.ready().await.map_err(|why| NotStarted { why, data: Value::Null })
+    }
+
+    /// Whoever wants a task gets the one that is at work: its end is the answer of both.
+    fn joins(&mut self, effect: &Effect, _: AttemptNo) {
+        let handle = self.asker.as_ref().and_then(|asker| {
+            self.server.tasks().handle_of(effect.id, &asker.whose, &asker.connection, self.call)
+        });
+        if let Some(handle) = handle
+            && let Some(asker) = self.asker.take()
+        {
+            self.has_handle = asker.handle.send(handle).is_ok();
+        }
     }
 
     fn has_sent(&self) -> bool {
@@ -239,6 +266,7 @@ impl Upstream for ToolUpstream<'_> {
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let request = self.request(&sending);
         self.sent.store(true, Ordering::Relaxed);
+        self.effect = sending.recorded.map(|recorded| recorded.effect.id);
         let id = request.id.clone();
         let (outcome, reply) = match self.server.link.exchange(request).await {
             Exchanged::Reply(answer) => match self.outcome(answer).await {

@@ -198,6 +198,8 @@ impl Undoing<'_> {
             sent: &sent,
             asker: None,
             task: None,
+            effect: None,
+            has_handle: false,
             live: None,
             found: None,
             second: None,

@@ -78,9 +78,10 @@ fn the_handle_comes_at_once_and_the_effect_settles_when_the_task_has_ended() {
         let handle = line.call_with(era.params());
         assert_eq!(era.id(&handle), stage.world()[0]["id"], "{handle}");
         assert_eq!(state(&stage), "in_flight", "{era:?}");
-        // A repeat while it runs does not run.
+        // A repeat while it runs does not run: it is the same task.
         let repeat = line.call_with(era.params());
-        assert_eq!(receipt(&repeat)["code"], "in_flight", "{repeat}");
+        assert_eq!(era.id(&repeat), era.id(&handle), "{repeat}");
+        assert_ne!(repeat["isError"], true, "{repeat}");
         // The client's own questions pass.
         let asked = era.ask(&mut line, &handle, false);
         assert_eq!(asked["result"]["status"], "working", "{asked}");
@@ -93,6 +94,42 @@ fn the_handle_comes_at_once_and_the_effect_settles_when_the_task_has_ended() {
             "{again}"
         );
         assert_eq!(stage.world().len(), 1);
+    }
+}
+
+/// A handle is for whoever can ask with it.
+#[test]
+fn a_repeat_that_cannot_use_the_handle_is_told_that_the_task_still_runs() {
+    for era in ERAS {
+        let stage = era.stage(json!({}));
+        let mut line = era.open(&stage);
+        line.call_with(era.params());
+        if matches!(era, Era::Of2025) {
+            let plain = line.call_with(json!({"name": "create_order", "arguments": {}}));
+            assert_eq!(receipt(&plain)["code"], "in_flight", "it wants no task: {plain}");
+        }
+        // The server of another process knows nothing of it.
+        let elsewhere = era.open(&stage).call_with(era.params());
+        assert_eq!(receipt(&elsewhere)["code"], "in_flight", "{elsewhere}");
+        stage.file("until", "");
+        stage.wait_until("the task's end is recorded", || state(&stage) == "applied");
+        assert_eq!(stage.world().len(), 1);
+    }
+}
+
+/// The one that waited has its answer, and does not begin again by itself.
+#[test]
+fn a_repeat_that_got_the_handle_of_a_task_sends_nothing_when_that_has_failed() {
+    for era in ERAS {
+        let stage =
+            era.stage(json!({"ends": "failed", "error": {"code": -32602, "message": "invalid order"}}));
+        let mut line = era.open(&stage);
+        let handle = line.call_with(era.params());
+        assert_eq!(era.id(&line.call_with(era.params())), era.id(&handle));
+        stage.file("until", "");
+        stage.wait_until("the task's end is recorded", || state(&stage) == "not_applied");
+        assert!(line.close().success());
+        assert_eq!(stage.world().len(), 1, "{era:?}");
     }
 }
 
