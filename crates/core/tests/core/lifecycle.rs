@@ -490,8 +490,10 @@ fn a_no_does_not_count_until_it_has_been_quiet_since_the_answer_was_lost() {
     for (why, counts_from) in [
         (Doubt::Ambiguous("the connection broke".into()), lost),
         (Doubt::DeadlinePassed, lost),
+        // It has waited until it died, and its upstream does not know.
+        (Doubt::HolderDied, lost),
         // Nobody has waited for anything: the last moment for sending is what counts.
-        (Doubt::HolderDied, CLAIMED.plus(SEND_WITHIN)),
+        (Doubt::Reopened(reason("no")), CLAIMED.plus(SEND_WITHIN)),
     ] {
         let mut effect = effect(State::InDoubt(InDoubt { since: lost, why }), &[Verdict::Unproven]);
         effect.attempts[0].claimed_at = CLAIMED;

@@ -322,6 +322,29 @@ fn a_no_speaks_for_the_moment_at_which_it_was_asked() {
     assert_eq!(state(&house), "in doubt");
 }
 
+/// It has waited for a slow upstream until it died, and nobody has told that one.
+#[test]
+fn a_no_does_not_count_at_once_after_the_death_of_a_holder() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.wait = seconds(3);
+    let slow = Script::after(seconds(600), success());
+    let (gate, holders) = house.process(1, Mode::Guard);
+    house.start(1, call(&gate, &wish, &slow, &house.clock));
+    let (orders, clock) = (house.orders.clone(), house.clock.clone());
+    house.start(0, async move {
+        clock.nap(seconds(60)).await;
+        holders.let_go();
+        orders.kill(1);
+    });
+    house.settle();
+    let next = Script::succeeds().probes([ProbeAnswer::No]);
+    let held = house.pass(&house.process(2, Mode::Guard).0, &wish, &next);
+    assert_eq!((code(&held), slow.sent(), next.sent()), (Some(Code::InDoubt), 1, 0));
+    house.wait(seconds(5));
+    assert!(house.pass(&house.process(2, Mode::Guard).0, &wish, &next).answer.ok);
+    assert_eq!(next.sent(), 1);
+}
+
 #[test]
 fn a_probe_that_cannot_tell_leaves_the_doubt_and_says_why() {
     let (house, wish) = (House::new(), Wish::probed());
