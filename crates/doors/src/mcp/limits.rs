@@ -19,11 +19,17 @@ const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
 /// Smaller calls need no room: no large one stands in their way.
 const LARGE_BYTES: usize = 1 << 20;
 
+/// All sessions of one principal may have as much under way together as so many clients: an agent has a few, and whoever
+/// begins one session after the other has no more for it.
+const CLIENTS_OF_ONE: usize = 4;
+
 /// One request among those that may be under way, until it is dropped. As long as there is one, its limits are there
 /// too: whoever comes next is held to the same.
 #[derive(Debug)]
 pub struct Place {
     _permit: OwnedSemaphorePermit,
+    /// The same among all of its principal's.
+    _of_all: Option<OwnedSemaphorePermit>,
     _of: Arc<Limits>,
 }
 
@@ -42,31 +48,48 @@ pub struct Limits {
     listening: Arc<Semaphore>,
     /// In KiB.
     room: Arc<Semaphore>,
+    /// What it has together with others.
+    all: Option<Arc<Limits>>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        let of = |count| Arc::new(Semaphore::new(count));
+        Limits::of_clients(1, None)
+    }
+}
+
+impl Limits {
+    /// Those of all clients of one principal together.
+    pub fn of_all() -> Limits {
+        Limits::of_clients(CLIENTS_OF_ONE, None)
+    }
+
+    /// Those of one client, which has no more than is left of these.
+    pub fn of_one(all: Arc<Limits>) -> Limits {
+        Limits::of_clients(1, Some(all))
+    }
+
+    fn of_clients(count: usize, all: Option<Arc<Limits>>) -> Limits {
+        let of = |each: usize| Arc::new(Semaphore::new(count * each));
         Limits {
             calls: of(CALLS_MAX),
             passed: of(PASSED_MAX),
             listening: of(LISTENING_MAX),
             room: of(ROOM_KIB),
+            all,
         }
     }
-}
 
-impl Limits {
     pub fn call(self: &Arc<Self>) -> Result<Place, Full> {
-        self.take(&self.calls, 1)
+        self.take(|limits| &limits.calls, 1)
     }
 
     pub fn passing(self: &Arc<Self>) -> Result<Place, Full> {
-        self.take(&self.passed, 1)
+        self.take(|limits| &limits.passed, 1)
     }
 
     pub fn listening(self: &Arc<Self>) -> Result<Place, Full> {
-        self.take(&self.listening, 1)
+        self.take(|limits| &limits.listening, 1)
     }
 
     /// Room for a call of this size, if it needs any.
@@ -74,12 +97,14 @@ impl Limits {
         if bytes <= LARGE_BYTES {
             return Ok(None);
         }
-        self.take(&self.room, u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)).map(Some)
+        self.take(|limits| &limits.room, u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)).map(Some)
     }
 
-    fn take(self: &Arc<Self>, of: &Arc<Semaphore>, count: u32) -> Result<Place, Full> {
-        let permit = Arc::clone(of).try_acquire_many_owned(count).map_err(|_| Full)?;
-        Ok(Place { _permit: permit, _of: Arc::clone(self) })
+    fn take(self: &Arc<Self>, of: fn(&Limits) -> &Arc<Semaphore>, count: u32) -> Result<Place, Full> {
+        let permit = |limits: &Limits| Arc::clone(of(limits)).try_acquire_many_owned(count).map_err(|_| Full);
+        let own = permit(self)?;
+        let of_all = self.all.as_deref().map(permit).transpose()?;
+        Ok(Place { _permit: own, _of_all: of_all, _of: Arc::clone(self) })
     }
 }
 

@@ -1,5 +1,6 @@
-//! What whoever asks without a session may have under way at one server. A session has limits of its own; without one
-//! every request stands alone, and no limit of a single request would hold anybody.
+//! What whoever asks may have under way at one server. A session has limits of its own; without one every request stands
+//! alone, and no limit of a single request would hold anybody. All of one principal's have limits together: whoever may
+//! begin one session may begin many.
 
 use crate::caller::Caller;
 use crate::http::server::Credential;
@@ -8,26 +9,52 @@ use http::request::Parts;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// By whoever asks, as long as something of theirs is under way.
 #[derive(Debug, Default)]
-pub struct Allowances(Mutex<HashMap<String, Weak<Limits>>>);
+pub struct Allowances {
+    sessionless: ByWhose,
+    all: ByWhose,
+}
 
-impl Allowances {
-    /// Holders of tokens have each their own. All others have one together: a credential that is not semel's can be
-    /// made up anew for each request.
-    pub fn of(&self, caller: &Caller, parts: &Parts) -> Arc<Limits> {
-        let whose = match parts.extensions.get() {
-            Some(Credential::Holder(_)) => caller.whose(),
-            Some(Credential::Passed(_) | Credential::None) | None => String::new(),
-        };
+/// By whoever asks, as long as something of theirs is under way or a session of theirs is there.
+#[derive(Debug, Default)]
+struct ByWhose(Mutex<HashMap<String, Weak<Limits>>>);
+
+impl ByWhose {
+    fn of(&self, whose: &str, begin: impl FnOnce() -> Limits) -> Arc<Limits> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(limits) = all.get(&whose).and_then(Weak::upgrade) {
+        if let Some(limits) = all.get(whose).and_then(Weak::upgrade) {
             return limits;
         }
         all.retain(|_, limits| limits.strong_count() > 0);
-        let limits = Arc::default();
-        all.insert(whose, Arc::downgrade(&limits));
+        let limits = Arc::new(begin());
+        all.insert(whose.to_owned(), Arc::downgrade(&limits));
         limits
+    }
+}
+
+impl Allowances {
+    /// For what comes without a session.
+    pub fn of(&self, caller: &Caller, parts: &Parts) -> Arc<Limits> {
+        let whose = whose(caller, parts);
+        self.sessionless.of(&whose, || Limits::of_one(self.all_of(&whose)))
+    }
+
+    /// For a session, which keeps them.
+    pub fn of_session(&self, caller: &Caller, parts: &Parts) -> Arc<Limits> {
+        Arc::new(Limits::of_one(self.all_of(&whose(caller, parts))))
+    }
+
+    fn all_of(&self, whose: &str) -> Arc<Limits> {
+        self.all.of(whose, Limits::of_all)
+    }
+}
+
+/// Holders of tokens have each their own. All others have one together: a credential that is not semel's can be made up
+/// anew for each request.
+fn whose(caller: &Caller, parts: &Parts) -> String {
+    match parts.extensions.get() {
+        Some(Credential::Holder(_)) => caller.whose(),
+        Some(Credential::Passed(_) | Credential::None) | None => String::new(),
     }
 }
 
@@ -38,11 +65,45 @@ mod tests {
     use semel_ledger::tokens::Scope;
 
     fn asks(allowances: &Allowances, principal: &str, credential: Credential) -> Arc<Limits> {
+        let (caller, parts) = request(principal, credential);
+        allowances.of(&caller, &parts)
+    }
+
+    fn request(principal: &str, credential: Credential) -> (Caller, Parts) {
         let caller =
             Caller { tenant: "t".into(), principal: principal.into(), run: None, surrounding_run: None };
         let mut parts = http::Request::new(()).into_parts().0;
         parts.extensions.insert(credential);
-        allowances.of(&caller, &parts)
+        (caller, parts)
+    }
+
+    fn holder_named(name: &str) -> Credential {
+        Credential::Holder(Holder { tenant: "t".into(), subject: name.into(), scope: Scope::Agent })
+    }
+
+    /// Each session has as much as a client needs, and no number of them has more than a few.
+    #[test]
+    fn the_sessions_of_one_principal_are_bounded_together() {
+        let allowances = Allowances::default();
+        let session = |name: &str, credential: Credential| {
+            let (caller, parts) = request(name, credential);
+            allowances.of_session(&caller, &parts)
+        };
+        let calls = |limits: &Arc<Limits>| std::iter::from_fn(|| limits.call().ok()).collect::<Vec<_>>();
+        let first = calls(&session("ann", holder_named("ann")));
+        let more: Vec<_> = (0..100).flat_map(|_| calls(&session("ann", holder_named("ann")))).collect();
+        assert!(first.len() + more.len() < 10 * first.len(), "{} and {}", first.len(), more.len());
+        assert!(asks(&allowances, "ann", holder_named("ann")).call().is_err(), "also without a session");
+        let late = session("ann", holder_named("ann"));
+        assert!(late.call().is_err() && late.passing().is_ok());
+        assert_eq!(calls(&session("bob", holder_named("bob"))).len(), first.len(), "others have their own");
+        drop(more);
+        assert_eq!(calls(&late).len(), first.len());
+        // A credential can be made up anew for each session.
+        let made_up: Vec<_> = (0..100)
+            .flat_map(|n| calls(&session(&n.to_string(), Credential::Passed(n.to_string().into()))))
+            .collect();
+        assert!(made_up.len() < 10 * first.len());
     }
 
     /// Whoever has asked goes on to other things; its request is still under way.
@@ -61,10 +122,7 @@ mod tests {
     #[test]
     fn holders_have_their_own_and_all_others_one_together() {
         let allowances = Allowances::default();
-        let holder = |name: &str| {
-            let holder = Holder { tenant: "t".into(), subject: name.into(), scope: Scope::Agent };
-            asks(&allowances, name, Credential::Holder(holder))
-        };
+        let holder = |name: &str| asks(&allowances, name, holder_named(name));
         let (ann, bob) = (holder("ann"), holder("bob"));
         assert!(Arc::ptr_eq(&ann, &holder("ann")) && !Arc::ptr_eq(&ann, &bob));
         let made_up = |name: &str| asks(&allowances, name, Credential::Passed(name.into()));
@@ -75,6 +133,8 @@ mod tests {
         assert!(!Arc::ptr_eq(&one, &ann));
         drop((ann, bob, one));
         let _carl = holder("carl");
-        assert_eq!(allowances.0.lock().unwrap().len(), 1, "who has nothing under way is forgotten");
+        for kept in [&allowances.sessionless, &allowances.all] {
+            assert_eq!(kept.0.lock().unwrap().len(), 1, "who has nothing under way is forgotten");
+        }
     }
 }

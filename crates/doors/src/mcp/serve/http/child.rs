@@ -223,7 +223,7 @@ impl Child {
         let result = offered(asked.door.hello(&self.server, "initialize", result), result);
         let frame = Frame::result(id, Frame::from(in_version(params, &result)));
         let mut response = respond::document(StatusCode::OK, &frame);
-        let (session, ended) = self.sessions.begin(asked.caller);
+        let (session, ended) = self.sessions.begin(asked.caller, asked.limits);
         ended.iter().for_each(|owner| self.forget_subscriptions(owner));
         if let Ok(session) = HeaderValue::try_from(session) {
             response.headers_mut().insert(SESSION, session);

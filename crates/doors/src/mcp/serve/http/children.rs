@@ -72,7 +72,11 @@ impl Children {
             true => other,
             false => wanted,
         };
-        let limits = self.allowances.of(&caller, &parts);
+        // What begins a session begins its limits.
+        let limits = match message.as_ref().and_then(Message::method) == Some("initialize") {
+            true => self.allowances.of_session(&caller, &parts),
+            false => self.allowances.of(&caller, &parts),
+        };
         child.answer(door, caller, limits, parts, message).await
     }
 }

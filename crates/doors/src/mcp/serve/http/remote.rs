@@ -113,7 +113,7 @@ impl Remote {
         }
         // A session that the server did not give is a word that anybody can make up for each request.
         let limits = match self.opened.is_of(&owner) {
-            true => Arc::default(),
+            true => self.allowances.of_session(&caller, &parts),
             false => self.allowances.of(&caller, &parts),
         };
         let authority = self.authority(&parts.headers, door.hall.secret());

@@ -3,6 +3,7 @@
 use super::resumable::Owner;
 use crate::caller::Caller;
 use crate::mcp::connection::Connection;
+use crate::mcp::limits::Limits;
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,8 +28,9 @@ struct Session {
 }
 
 impl Sessions {
-    /// Begins a session, and gives it a name that nobody can guess. Gives also the one that ended for it, if any.
-    pub fn begin(&self, caller: Caller) -> (String, Option<Owner>) {
+    /// Begins a session within these limits, and gives it a name that nobody can guess. Gives also the one that ended for
+    /// it, if any.
+    pub fn begin(&self, caller: Caller, limits: Arc<Limits>) -> (String, Option<Owner>) {
         let id = format!("{:032x}", OsEntropy.bits());
         let owner = Owner { principal: caller.whose(), session: Some(id.clone()) };
         let mut state = self.lock();
@@ -40,7 +42,7 @@ impl Sessions {
         }
         state.moment += 1;
         let session =
-            Session { connection: Arc::new(Connection::within(caller, Arc::default())), used: state.moment };
+            Session { connection: Arc::new(Connection::within(caller, limits)), used: state.moment };
         state.by_owner.insert(owner, session);
         (id, ended)
     }
