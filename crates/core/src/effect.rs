@@ -438,7 +438,7 @@ impl Effect {
             return false;
         }
         // While somebody still waited for its answer the upstream may have been at work, and what stands before it gives
-        // up sooner than it does. A holder that died has waited until then; when that was is known from when it was seen.
+        // up sooner than it does. A holder that died has waited until then, which was not later than it was seen.
         let was_awaited =
             |why: &Doubt| matches!(why, Doubt::Ambiguous(_) | Doubt::DeadlinePassed | Doubt::HolderDied);
         if let State::InDoubt(InDoubt { since, why }) = &self.state

@@ -1,8 +1,8 @@
 //! What was left behind by processes that stood here before: a client that is started anew starts semel anew too, and
 //! nobody was there to be told what became of its last calls.
 //!
-//! The place is the server's name in one run, or in one directory where there is no run, for one principal. Each process
-//! that has ended is named to one that comes after it, so everything is told once.
+//! The place is the server's name in one run, or in one directory where there is no run, for one principal. Each
+//! process that has ended is named to one that comes after it, so everything is told once.
 
 use super::door::{Door, Guarded};
 use super::own_tools;

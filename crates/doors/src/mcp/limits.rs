@@ -19,8 +19,8 @@ const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
 /// Smaller calls need no room: no large one stands in their way.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// All sessions of one principal may have as much under way together as so many clients: an agent has a few, and whoever
-/// begins one session after the other has no more for it.
+/// All sessions of one principal may have as much under way together as so many clients: an agent has a few, and
+/// whoever begins one session after the other has no more for it.
 const CLIENTS_OF_ONE: usize = 4;
 
 /// One request among those that may be under way, until it is dropped. As long as there is one, its limits are there

@@ -89,8 +89,8 @@ impl Tasks {
         Runs { tasks: self, effect }
     }
 
-    /// The handle of the task that this effect is, for a call that can do something with it: one of the same caller that
-    /// wants a task. A server of the 2025 era may know its tasks in one session alone.
+    /// The handle of the task that this effect is, for a call that can do something with it: one of the same caller
+    /// that wants a task. A server of the 2025 era may know its tasks in one session alone.
     pub fn handle_of(
         &self,
         effect: EffectId,

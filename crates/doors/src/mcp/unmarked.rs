@@ -111,8 +111,8 @@ fn in_words(text: &str, arguments: &Json) -> Option<String> {
     failed.then(|| text.to_owned())
 }
 
-/// Whether the text is what the call was given: an argument, or the beginning of one. An argument with more behind it is
-/// one too if it is a line by itself.
+/// Whether the text is what the call was given: an argument, or the beginning of one. An argument with more behind it
+/// is one too if it is a line by itself.
 fn is_echo(text: &str, given: &Json) -> bool {
     match given {
         Json::String(argument) => {

@@ -1,6 +1,6 @@
-//! What whoever asks may have under way at one server. A session has limits of its own; without one every request stands
-//! alone, and no limit of a single request would hold anybody. All of one principal's have limits together: whoever may
-//! begin one session may begin many.
+//! What whoever asks may have under way at one server. A session has limits of its own; without one every request
+//! stands alone, and no limit of a single request would hold anybody. All of one principal's have limits together:
+//! whoever may begin one session may begin many.
 
 use crate::caller::Caller;
 use crate::http::server::Credential;

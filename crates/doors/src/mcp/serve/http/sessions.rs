@@ -28,8 +28,8 @@ struct Session {
 }
 
 impl Sessions {
-    /// Begins a session within these limits, and gives it a name that nobody can guess. Gives also the one that ended for
-    /// it, if any.
+    /// Begins a session within these limits, and gives it a name that nobody can guess. Gives also the one that ended
+    /// for it, if any.
     pub fn begin(&self, caller: Caller, limits: Arc<Limits>) -> (String, Option<Owner>) {
         let id = format!("{:032x}", OsEntropy.bits());
         let owner = Owner { principal: caller.whose(), session: Some(id.clone()) };
