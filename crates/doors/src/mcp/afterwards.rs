@@ -109,7 +109,7 @@ const NOT_DONE: &[&str] = &[
     "not", "no", "never", "nothing", "none", "neither", "nor", "cannot", "can", "could", "be", "must",
     "should", "would", "unable", "fails", "failed", "if", "unless", "until", "before", "when", "once", "too",
     "only", "without", "need", "needs", "invalid", "missing", "required", "requires", "expected", "limit",
-    "maximum", "denied", "declined", "rejected",
+    "maximum", "denied", "declined", "rejected", "0",
 ];
 
 /// After a word of [`DONE`] these make it the description of a thing: `the message sent is too long`.
@@ -189,6 +189,12 @@ fn checked_model(lower: &str) -> Option<Model> {
         }
     };
     Some(if arguments { Model::Arguments } else { Model::Other })
+}
+
+/// Whether a word about how it went says that something was done: `Created`, `Mail sent to 2 of 3`.
+pub fn says_that_it_was_done(message: &str) -> bool {
+    let one_of_two = format!("{}: {}; and", SAYS_HOW_IT_IS[0], message.to_lowercase());
+    done_before_it_failed(&one_of_two).is_some()
 }
 
 /// A clause that says what was done, with something after it: `Created issue #12. Error: label not found`; or behind what

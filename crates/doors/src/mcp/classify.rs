@@ -3,6 +3,7 @@
 use super::afterwards;
 use super::members::Members;
 use super::message::{Message, text};
+use super::unmarked::{self, Told};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::rule::{Failure, Rule, Unmarked};
@@ -281,11 +282,18 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Re
         }
     }
     if rule.unmarked == Unmarked::Read
-        && let Some(words) = super::unmarked::failure(&members, arguments)
+        && let Some(told) = unmarked::failure(&members, arguments)
     {
-        return match rule.failure {
-            Failure::InDoubt => ambiguous_by_rule(&words),
-            Failure::Table => by_words("a result that only tells of an error", &words, rule),
+        return match (told, rule.failure) {
+            (Told::Failure(words) | Told::Both(words), Failure::InDoubt) => ambiguous_by_rule(&words),
+            (Told::Failure(words), Failure::Table) => {
+                by_words("a result that only tells of an error", &words, rule)
+            }
+            (Told::Both(words), Failure::Table) => {
+                let line =
+                    format!("a result that tells of an error and of something else: {}", short(&words));
+                reading(Meaning::Ambiguous, line)
+            }
         };
     }
     match status(&members) {

@@ -4,6 +4,7 @@
 //! A success may quote the word, so only an answer that says nothing else counts: a text that begins by saying so, or
 //! an object that says so and has no member which could be a result.
 
+use super::afterwards;
 use super::classify::texts;
 use super::members::Members;
 use super::word;
@@ -50,19 +51,21 @@ const OF_A_FAILURE: &[&str] = &[
     "type",
 ];
 
-/// What a state is called that is no failure.
+/// Members of them that tell in words how it went.
+const IN_WORDS: &[&str] = &["message", "msg", "detail", "details", "statustext"];
+
+/// What a state is called that is no failure, beside what [`afterwards`] knows.
 const DONE: &[&str] = &[
     "ok",
     "success",
     "successful",
     "succeeded",
     "done",
-    "completed",
+    "complete",
     "partial",
-    "sent",
-    "created",
     "accepted",
-    "queued",
+    "updated",
+    "deleted",
 ];
 
 /// What stands where a failure would, if there is none.
@@ -71,9 +74,28 @@ const NOTHING: &[&str] = &["", "0", "none", "null", "no error", "no errors", "ok
 /// What a state is called that is a failure.
 const FAILED: &[&str] = &["error", "failed", "failure"];
 
-/// The words of the failure, if the result is one. `arguments` are those of the call: many tools answer with what they
+/// What a result that is not marked says all the same.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Told {
+    /// That it failed, in these words.
+    Failure(String),
+    /// That it failed, in its structure, and something else beside it.
+    Both(String),
+}
+
+/// What it tells of a failure, if it is one. `arguments` are those of the call: many tools answer with what they
 /// were given, and a title may begin in any way.
-pub fn failure(result: &Members<'_>, arguments: &Json) -> Option<String> {
+pub fn failure(result: &Members<'_>, arguments: &Json) -> Option<Told> {
+    let words = words_of_failure(result, arguments)?;
+    let says_more = |text: &Option<String>| match text {
+        Some(text) => !text.trim().is_empty() && in_words(text, arguments).is_none(),
+        None => true,
+    };
+    let both = has_structure(result) && texts(result).iter().any(says_more);
+    Some(if both { Told::Both(words) } else { Told::Failure(words) })
+}
+
+fn words_of_failure(result: &Members<'_>, arguments: &Json) -> Option<String> {
     let in_words = |text: &str| in_words(text, arguments);
     let said = word::value(result);
     // What is no JSON stands in an object of its own, and so may a tool's own object.
@@ -127,34 +149,54 @@ fn is_echo(text: &str, given: &Json) -> bool {
 
 fn in_members(said: &Json) -> Option<String> {
     let members = said.as_object()?;
-    let failed = failed_member(members);
-    let about_it = |name: &str| {
-        let name: String = name.chars().filter(|c| !matches!(c, '_' | '-')).collect();
-        OF_A_FAILURE.contains(&name.to_ascii_lowercase().as_str())
-    };
+    let about_it = |name: &str| OF_A_FAILURE.contains(&plain(name).as_str());
     let nothing_else = members.iter().all(|(name, value)| about_it(name) || is_empty(value));
-    (failed && nothing_else).then(|| said.canonical())
+    (failed(members) && !done(members) && nothing_else).then(|| said.canonical())
 }
 
-fn failed_member(members: &Object) -> bool {
-    // Languages write the same member in their own ways.
-    let any = |names: &[&str], holds: &dyn Fn(&Json) -> bool| {
-        let named = |name: &str| names.iter().any(|one| name.eq_ignore_ascii_case(one));
-        members.iter().any(|(name, value)| named(name) && holds(value))
+/// Languages write the same member in their own ways.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn any(members: &Object, names: &[&str], holds: impl Fn(&Json) -> bool) -> bool {
+    members.iter().any(|(name, value)| names.contains(&plain(name).as_str()) && holds(value))
+}
+
+fn is(value: &Json, words: &[&str]) -> bool {
+    value.as_str().is_some_and(|said| words.iter().any(|word| said.eq_ignore_ascii_case(word)))
+}
+
+fn failed(members: &Object) -> bool {
+    any(members, &["error", "errors"], |value| !is_empty(value))
+        || any(members, &["object"], |value| is(value, &["error"]))
+        || any(members, &["status"], |value| is(value, FAILED))
+        || any(members, &["ok", "success"], |value| value.as_bool() == Some(false))
+}
+
+/// Whether it says in any way that it was done, with a fault in one part.
+fn done(members: &Object) -> bool {
+    let says_yes =
+        |value: &Json| value.as_bool() == Some(true) || is(value, &["true", "yes"]) || is_one(value);
+    let says_so = |value: &Json| value.as_str().is_some_and(afterwards::says_that_it_was_done);
+    any(members, &["ok", "success"], says_yes)
+        || any(members, &["status", "result"], |value| is(value, DONE) || says_so(value))
+        || any(members, &["status", "statuscode", "code"], is_2xx)
+        || any(members, IN_WORDS, says_so)
+}
+
+fn is_one(value: &Json) -> bool {
+    matches!(value, Json::Number(_)) && value.canonical() == "1"
+}
+
+/// A status of HTTP: `200`, `"201 Created"`.
+fn is_2xx(value: &Json) -> bool {
+    let written = match value {
+        Json::Number(_) => value.canonical(),
+        Json::String(text) => text.split_whitespace().next().unwrap_or_default().to_owned(),
+        _ => return false,
     };
-    let is = |value: &Json, words: &[&str]| {
-        value.as_str().is_some_and(|said| words.iter().any(|word| said.eq_ignore_ascii_case(word)))
-    };
-    // It was done, with a fault in one part.
-    let done = any(&["ok", "success"], &|value| value.as_bool() == Some(true))
-        || any(&["status", "result"], &|value| is(value, DONE));
-    if done {
-        return false;
-    }
-    any(&["error", "errors"], &|value| !is_empty(value))
-        || any(&["object"], &|value| is(value, &["error"]))
-        || any(&["status"], &|value| is(value, FAILED))
-        || any(&["ok", "success"], &|value| value.as_bool() == Some(false))
+    written.len() == 3 && written.starts_with('2') && written.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// Whether a member says no more than that there is nothing to say.
@@ -192,6 +234,9 @@ mod tests {
             r#"{"success": false, "message": "no", "data": null}"#,
             r#"{"ok": false}"#,
             r#"{"status": "error", "message": "no"}"#,
+            r#"{"status": 404, "message": "The issue was not created", "error": "not found"}"#,
+            r#"{"message": "0 of 3 mails sent", "error": "invalid address"}"#,
+            r#"{"code": 20001, "error": "invalid parameter"}"#,
             r#"{"errors": [{"message": "no"}], "data": null}"#,
             r#""Error: no""#,
             r#"{"Error": "no"}"#,
@@ -233,6 +278,16 @@ mod tests {
             r#"{"id": "j1", "status": "error"}"#,
             r#"{"success": true}"#,
             r#"{"success": true, "message": "Sent to 2 of 3", "errors": ["invalid address: foo@"]}"#,
+            r#"{"message": "Issue created", "errors": ["label not found"]}"#,
+            r#"{"error": "label not found", "message": "Created"}"#,
+            r#"{"status": 200, "message": "Mail is on its way", "errors": ["invalid tag ignored"]}"#,
+            r#"{"statusCode": "201 Created", "errors": ["invalid cc ignored"]}"#,
+            r#"{"code": 200, "errors": ["invalid cc"]}"#,
+            r#"{"status": "delivered", "errors": ["cc not found"]}"#,
+            r#"{"status": "complete", "errors": ["not found: 1 cc"]}"#,
+            r#"{"success": "true", "errors": ["invalid cc"]}"#,
+            r#"{"ok": 1, "error": "invalid"}"#,
+            r#"{"type": "mail", "message": "Queued", "errors": [{"detail": "cc denied"}]}"#,
             r#"{"status": "success", "errors": [{"message": "invalid tag ignored"}]}"#,
             r#"{"error": 0, "message": "Success"}"#,
             r#"{"ok": true, "errors": 0}"#,
@@ -256,6 +311,28 @@ mod tests {
             r#"{"content":[],"structuredContent":{"result":[{"text":"Error: 1"},{"text":"made"}]}}"#
         ));
         assert!(!fails(r#"{"content":[]}"#));
+    }
+
+    #[test]
+    fn a_structure_that_failed_beside_something_else_says_both() {
+        let told = |content: &str| {
+            let result =
+                format!(r#"{{"content":[{content}],"structuredContent":{{"error":"label not found"}}}}"#);
+            failure(&Members::parse(&result).expect("an object"), &Json::Null).expect("its structure failed")
+        };
+        let words = || r#"{"error":"label not found"}"#.to_owned();
+        let json = super::super::members::quoted(&words());
+        for alone in ["", r#"{"type":"text","text":""}"#, r#"{"type":"text","text":"Error: no"}"#] {
+            assert_eq!(told(alone), Told::Failure(words()), "{alone}");
+        }
+        assert_eq!(told(&format!(r#"{{"type":"text","text":{json}}}"#)), Told::Failure(words()));
+        for more in [
+            r#"{"type":"text","text":"Created issue 1"}"#,
+            r#"{"type":"resource_link","uri":"issue://1","name":"issue"}"#,
+            r#"{"type":"text","text":"Error: no"},{"type":"image","data":""}"#,
+        ] {
+            assert_eq!(told(more), Told::Both(words()), "{more}");
+        }
     }
 
     #[test]

@@ -167,3 +167,28 @@ fn a_rule_can_trust_what_is_not_marked() {
     }
     assert_eq!(stage.world().len(), 1);
 }
+
+/// It was done, and something beside it was not: a repeat gets the same answer, fault and all.
+#[test]
+fn a_success_with_a_fault_in_one_part_happens_once() {
+    let issue = json!({"title": "x"});
+    for answer in [
+        json!({"message": "Issue created", "errors": ["label not found"]}),
+        json!({"status": 201, "errors": ["label not found"]}),
+        json!({"status": "posted", "error": "label not found"}),
+    ] {
+        let stage = Stage::telling(told("create_issue", &says(&answer), true));
+        let mut line = stage.open_as("tracker");
+        let outcomes = [0, 1].map(|_| receipt(&line.call("create_issue", issue.clone()))["outcome"].clone());
+        assert_eq!(outcomes, ["ran", "replayed"], "{answer}");
+        assert_eq!(stage.world().len(), 1, "{answer}");
+    }
+    let link = json!({"type": "resource_link", "uri": "issue://1", "name": "issue"});
+    let both = json!({"content": [link], "structuredContent": {"errors": ["label not found"]}});
+    let stage = Stage::telling(told("create_issue", &both, true));
+    let mut line = stage.open_as("tracker");
+    for _ in 0..2 {
+        assert_in_doubt(&line.call("create_issue", issue.clone()));
+    }
+    assert_eq!(stage.world().len(), 1);
+}
