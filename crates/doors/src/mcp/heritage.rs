@@ -1,8 +1,8 @@
 //! What was left behind by processes that stood here before: a client that is started anew starts semel anew too, and
 //! nobody was there to be told what became of its last calls.
 //!
-//! The place is the server's name in one run, or in one directory where there is no run, for one principal. Each
-//! process that has ended is named to one that comes after it, so everything is told once.
+//! The place is the server's name in one run, or in one directory where there is no run, for one principal with one
+//! credential. Each process that has ended is named to one that comes after it, so everything is told once.
 
 use super::door::{Door, Guarded};
 use super::own_tools;
@@ -41,7 +41,8 @@ pub async fn learn(door: &Door, guarded: &Guarded) {
         Some(run) => ("run", run.id.clone()),
         None => ("directory", door.hall.means.shell.cwd.to_string_lossy().into_owned()),
     };
-    let place = [&caller.tenant, &caller.principal, &guarded.server.name, kind, &*where_it_is];
+    let server = &guarded.server;
+    let place = [&caller.tenant, &caller.principal, &server.name, &server.authority, kind, &*where_it_is];
     let place = ledger.secret().mac("line", &place.map(str::as_bytes));
     let Ok(others) = ledger.serves(place).await else { return };
     *elders.lock() = Some(others.living);

@@ -238,9 +238,9 @@ impl Server {
         known.shown.values().filter(|definition| known.is_other(definition)).cloned().collect()
     }
 
-    /// What the model of a named run should be told, by whatever connection it calls.
+    /// What the model of a named run should be told, by whatever connection it calls with the same credential.
     pub fn news_of_run(&self, whose: &str, run: &str) -> Arc<News> {
-        self.shared.news.of(whose, run)
+        self.shared.news.of(&format!("{whose}\n{}", self.authority), run)
     }
 
     pub fn shown_without_notice(&self, tool: &str) {

@@ -1,7 +1,8 @@
 //! A client that goes away in the middle of a call: its model learns with a later one what became of it.
 
-use super::served::{Answer, Asked, Served};
+use super::served::{Answer, Asked, SESSION, Served, calling};
 use super::stateless::{call_in_run, serving};
+use super::upstream::Upstream;
 use crate::home::Home;
 use crate::mcp::peers::script;
 use serde_json::{Value, json};
@@ -68,4 +69,27 @@ fn without_a_session_it_is_told_with_the_next_call_of_the_run() {
     });
     let other = call_in_run(&served, "create_order", json!({"order": "x"}), "another").answer();
     assert!(!other.body.contains(MISSED), "{other:?}");
+}
+
+/// One token of semel's and one name of a run may come with the credentials of many.
+#[test]
+fn the_news_of_one_account_are_not_told_to_another() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let served = Served::before(&home, &upstream.url());
+    let call = |of: &str, arguments: Value| {
+        let mut message = calling(1, "charge", arguments);
+        message["params"]["_meta"]["dev.semel/run-id"] = "nightly".into();
+        served.ask("POST", &format!("{SESSION}Authorization: Bearer {of}\r\n"), &message.to_string())
+    };
+    let asked = call("ann", json!({"amount": 0, "waits": true}));
+    home.wait_until("it is with the server", || upstream.effects() == 1);
+    drop(asked);
+    upstream.release();
+    let mut amounts = 1..;
+    home.wait_until("ann is told", || {
+        let amount = amounts.next().expect("numbers do not end");
+        let [bob, ann] = ["bob", "ann"].map(|of| call(of, json!({"amount": amount})).answer().body);
+        assert!(!bob.contains("Your earlier call"), "{bob}");
+        ann.contains("Your earlier call of charge")
+    });
 }
