@@ -1,7 +1,7 @@
 //! Models behind `semel serve`: who gets which answer, counted where the answers are made.
 
-mod model;
-mod stage;
+pub mod model;
+pub mod stage;
 
 mod cancelling;
 mod counting;

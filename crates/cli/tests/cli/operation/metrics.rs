@@ -1,5 +1,7 @@
 use crate::api::client::token;
 use crate::home::{Home, Ran};
+use crate::llm::model::Api;
+use crate::llm::stage::{Stage, ask, read_to_end, request, streamed, wait};
 use crate::mcp::peers;
 use crate::serve::served::{Served, TOKEN};
 use crate::serve::upstream::Upstream;
@@ -89,4 +91,50 @@ fn metrics_are_for_this_machines_operator_unless_the_policy_says_otherwise() {
         401,
         "and nothing else is"
     );
+}
+
+/// Two generations of 9 tokens in and 5 out, and three answers that needed none.
+#[test]
+fn tokens_money_and_repeats_are_scraped_as_the_model_and_semel_stats_count_them() {
+    let mut stage = Stage::with("[prices.\"*\"]\ninput = 1\noutput = 10\n");
+    for _ in 0..3 {
+        assert_eq!(stage.answer_with(Api::Messages, "Semel-Step: one\r\n", &request("m")).status, 200);
+    }
+    let mut first = stage.ask(Api::Responses, &streamed("waits"));
+    first.head();
+    first.chunk();
+    let mut retry = ask(&stage.served, Api::Responses, "x-stainless-retry-count: 1\r\n", &streamed("waits"));
+    retry.head();
+    stage.model.release();
+    read_to_end(&mut first);
+    read_to_end(&mut retry);
+    wait(|| stage.count("in_flight") == 0);
+    let (status, text) = scrape(&stage.served, TOKEN);
+    assert_eq!(status, 200);
+    let samples = parsed(&stage.home, &text);
+    let of = |name: &str, label: &str, word: &str| value(&samples, name, json!({label: word})).expect(word);
+    let tokens =
+        ["input", "output", "saved_input", "saved_output"].map(|kind| of("semel_tokens_total", "kind", kind));
+    let cost = ["spent", "saved"].map(|kind| of("semel_cost_nanos_total", "kind", kind));
+    let layers = ["transport", "sdk", "agent", "process"];
+    let repeats = layers.map(|layer| {
+        let labels = json!({"door": "llm", "layer": layer});
+        value(&samples, "semel_repeats_total", labels).expect(layer)
+    });
+    let generated = stage.model.asked() as f64;
+    assert_eq!(of("semel_attempts_total", "door", "llm"), generated);
+    assert_eq!(generated, 2.0);
+    assert_eq!(tokens, [9.0 * generated, 5.0 * generated, 27.0, 15.0]);
+    // 9 at a millionth and 5 at ten of them.
+    assert_eq!(cost, [59_000.0 * generated, 177_000.0]);
+    assert_eq!(repeats, [0.0, 1.0, 2.0, 0.0]);
+    assert!(stage.served.stop().success());
+    let stats = stage.home.json(["stats"]);
+    let llm = &stats["doors"]["llm"];
+    let told =
+        |path: &str| llm.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}: {stats}"));
+    let paths = ["/tokens/input", "/tokens/output", "/saved_tokens/input", "/saved_tokens/output"];
+    assert_eq!(paths.map(told), tokens, "{stats}");
+    assert_eq!(["/cost", "/saved_cost"].map(|path| (told(path) * 1e9).round()), cost, "{stats}");
+    assert_eq!(layers.map(|layer| told(&format!("/repeated/{layer}"))), repeats, "{stats}");
 }
