@@ -8,6 +8,7 @@ use semel_core::intent::Intent;
 use semel_ledger::counts::{Day, Tally, Under};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
+use semel_ledger::lapses::Witness;
 use semel_ledger::store::Store;
 use semel_ledger::times::Times;
 use semel_ledger::{Error, Ledger};
@@ -261,8 +262,10 @@ impl Counts {
     }
 
     fn answered(&self, answered: &Answered<'_>) {
-        let Answered { intent, answer, layer, .. } = answered;
+        let Answered { intent, answer, layer, looked_again, .. } = answered;
         let outcome = match answer.outcome {
+            // Whatever it found when it looked again, it has made an attempt.
+            _ if *looked_again => Some(Counter::Ran),
             OutcomeWord::Ran => Some(Counter::Ran),
             OutcomeWord::Replayed => Some(Counter::Replayed),
             OutcomeWord::Joined => Some(Counter::Joined),
@@ -315,6 +318,13 @@ impl Drop for Taken<'_> {
         for (counter, more) in &self.new {
             self.written[*counter as usize].fetch_sub(*more, Ordering::Relaxed);
         }
+    }
+}
+
+/// A deadline or a holder's death leaves a doubt, as an unclear answer does.
+impl Witness for Counts {
+    fn lapsed(&self, effect: &Effect) {
+        self.became(effect);
     }
 }
 

@@ -60,7 +60,9 @@ pub struct Gate<S, H, E, C> {
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
-        let (counts, debts, guess) = (Arc::default(), Debts::default(), Guess::default());
+        let (counts, debts, guess) = (Arc::<Counts>::default(), Debts::default(), Guess::default());
+        let witness: Arc<Counts> = Arc::clone(&counts);
+        let ledger = ledger.witnessed_by(witness);
         let seen = Seen::default();
         let steady = Steady::from(clock.now(), clock.elapsed());
         Gate { ledger, clock, mode, counts, observer: None, debts, guess, seen, steady }

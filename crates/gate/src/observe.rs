@@ -25,7 +25,7 @@ pub enum Told<'a> {
     Settled(&'a Settling<'a>),
     /// A probe has cleared a doubt.
     Cleared { effect: &'a Effect },
-    /// A call has its answer.
+    /// A call has its answer, the first one if it comes to several.
     Answered(&'a Answered<'a>),
     /// A client took a claim away; `again` if it had it before.
     Begun { intent: &'a Intent, again: bool },
@@ -59,6 +59,8 @@ pub struct Answered<'a> {
     pub at: At,
     /// Who repeated it, if it is a repeat.
     pub layer: Option<Layer>,
+    /// Its timeout has passed, and it has its answer from another look: its own attempt goes on.
+    pub looked_again: bool,
     /// The attempt whose answer it got, or that keeps it waiting.
     pub original: Option<(&'a Effect, &'a Attempt)>,
 }

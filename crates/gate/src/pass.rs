@@ -83,6 +83,8 @@ pub(crate) struct Call<'a, U> {
     pub(crate) earlier: Option<u32>,
     /// This call has given another process the time to mark an answer.
     pub(crate) mark_awaited: bool,
+    /// It has sent before its timeout passed, and looks what became of that.
+    pub(crate) looks_again: bool,
     /// What the call goes by.
     pub(crate) sight: Sight,
 }
@@ -117,6 +119,7 @@ impl<'a, U> Call<'a, U> {
             unbound: None,
             earlier: None,
             mark_awaited: false,
+            looks_again: false,
             sight: Sight::NotYet,
         }
     }
@@ -209,8 +212,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     ) -> Result<Passed, Error> {
         let came = self.clock.now();
         let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
-        let passed = self.come_to_rest(&mut call).await;
+        call.looks_again = call.upstream.has_sent();
+        let mut passed = self.come_to_rest(&mut call).await;
+        // What it sees may be held; but it was this very call that sent it.
+        if let Ok(Passed { answer, .. }) = &mut passed
+            && answer.outcome == OutcomeWord::Held
+            && (call.looks_again || call.own.is_some())
+        {
+            answer.outcome = OutcomeWord::Ran;
+        }
         match &passed {
+            _ if !call.upstream.answers_first() => {}
             Ok(passed) => self.tell_answered(&call, &passed.answer, came),
             Err(_) => self.tell(&Told::Failed { intent }),
         }
@@ -256,9 +268,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (OutcomeWord::Joined, Some((_, attempt))) if elsewhere(attempt) => Layer::Process,
             _ => Layer::Agent,
         };
-        let layer = call.intent.beside.layer.or_else(|| repeat.then(derived));
+        let looked_again = call.looks_again;
+        let layer = call.intent.beside.layer.or_else(|| (repeat && !looked_again).then(derived));
         let at = self.clock.now();
-        self.tell(&Told::Answered(&Answered { intent: call.intent, answer, came, at, layer, original }));
+        let intent = call.intent;
+        let answered = Answered { intent, answer, came, at, layer, looked_again, original };
+        self.tell(&Told::Answered(&answered));
     }
 
     /// One look at the ledger and one step. `None`: look again.

@@ -32,6 +32,12 @@ pub trait Upstream: Send {
         false
     }
 
+    /// Whether what this call comes to is the first answer for its caller. Whoever looks again after a timeout gets one
+    /// from that look, and the attempt that was left behind comes to another one later.
+    fn answers_first(&mut self) -> bool {
+        true
+    }
+
     /// Carries out one attempt and reads its answer.
     fn send(&mut self, sending: Sending<'_>) -> impl Future<Output = Sent> + Send;
 

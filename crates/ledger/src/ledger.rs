@@ -3,6 +3,7 @@
 use crate::cells::{Epoch, Fence, fence_key};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
+use crate::lapses::Witness;
 use crate::record::{Known, decode, encode, index_after, run_digest};
 use crate::store::{
     By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Page, Put,
@@ -27,6 +28,8 @@ pub struct Ledger<S, H, E> {
     pub(crate) holders: H,
     pub(crate) entropy: E,
     pub(crate) secret: Secret,
+    /// Told of the lapses that this process writes down.
+    witness: Option<Arc<dyn Witness>>,
 }
 
 /// What the ledger knows of one intent key.
@@ -84,7 +87,13 @@ pub(crate) const RACES_MAX: usize = 64;
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub fn new(store: S, holders: H, entropy: E, secret: Secret) -> Self {
-        Ledger { store, holders, entropy, secret }
+        Ledger { store, holders, entropy, secret, witness: None }
+    }
+
+    /// Lapses are derived on read, by whoever reads, so they are told where they are written.
+    #[must_use]
+    pub fn witnessed_by(self, witness: Arc<dyn Witness>) -> Self {
+        Ledger { witness: Some(witness), ..self }
     }
 
     pub fn store(&self) -> &S {
@@ -169,16 +178,28 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Applies an event to the newest effect of a record, at the revision that was read.
     pub(crate) async fn write(&self, found: &Found, change: Change<'_>) -> Result<Written, Error> {
+        let lapses = matches!(change.event, Event::Lapsed { .. });
+        let tell = |changed: &Changed| {
+            if let (true, Some(witness), Some(effect)) = (lapses, &self.witness, changed.found.effect()) {
+                witness.lapsed(effect);
+            }
+        };
         let (commit, changed) = self.change(found, change)?;
         match self.store.commit(commit).await? {
-            Committed::Done => Ok(Written::Done(changed)),
+            Committed::Done => {
+                tell(&changed);
+                Ok(Written::Done(changed))
+            }
             Committed::Conflict(_) => Ok(Written::Moved),
             Committed::Unknown => {
                 let current = self.find(found.key).await.map_err(undetermined)?;
                 let landed =
                     current.revision == changed.found.revision && current.effect() == changed.found.effect();
                 match landed {
-                    true => Ok(Written::Done(Changed { found: current, ..changed })),
+                    true => {
+                        tell(&changed);
+                        Ok(Written::Done(Changed { found: current, ..changed }))
+                    }
                     false => Ok(Written::Moved),
                 }
             }

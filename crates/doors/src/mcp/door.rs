@@ -70,6 +70,8 @@ pub struct Guarded {
     waiter: Arc<Waiter>,
     /// Something went to the server on its behalf.
     sent: AtomicBool,
+    /// It has come to an answer: there may be another one, of an attempt that its caller has left behind.
+    answered: AtomicBool,
     room: Option<Room>,
 }
 
@@ -161,8 +163,9 @@ impl Door {
             return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
-        let sent = AtomicBool::new(false);
-        Route::Guard(Box::new(Guarded { call, rule, server, connection, tools, waiter, sent, room }))
+        let (sent, answered) = (AtomicBool::new(false), AtomicBool::new(false));
+        let guarded = Guarded { call, rule, server, connection, tools, waiter, sent, answered, room };
+        Route::Guard(Box::new(guarded))
     }
 
     /// Whether a read passes as it came. Where changed definitions are held, one that is not known to be as it was goes
@@ -325,15 +328,9 @@ impl Door {
             };
             tokio::select! {
                 ended = pass => {
-                    let mut ended = ended.unwrap_or_else(|_| {
+                    return ended.unwrap_or_else(|_| {
                         Ended { passed: trouble_alone(&guarded.rule, wording::lost_sight()), live: None }
                     });
-                    let answer = &mut ended.passed.answer;
-                    // Seen from a second look it is held; but it was this very call that sent it.
-                    if answer.outcome == OutcomeWord::Held && guarded.sent.load(Ordering::Relaxed) {
-                        answer.outcome = OutcomeWord::Ran;
-                    }
-                    return ended;
                 }
                 Ok(handle) = handle => return Ended::with_handle(handle, &guarded.rule),
                 () = patience => left_behind.store(true, Ordering::Relaxed),
@@ -408,7 +405,7 @@ impl Door {
 
     /// The tool behind a guarded call.
     pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
-        let Guarded { call, rule, server, sent, .. } = guarded;
+        let Guarded { call, rule, server, sent, answered, .. } = guarded;
         let Hall { means, policy, clock, .. } = &*self.hall;
         ToolUpstream {
             server,
@@ -418,6 +415,7 @@ impl Door {
             rule,
             clock,
             sent,
+            answered,
             asker: None,
             task: None,
             effect: None,

@@ -43,6 +43,8 @@ pub struct ToolUpstream<'a> {
     pub clock: &'a RuntimeClock,
     /// Told when something goes out.
     pub sent: &'a AtomicBool,
+    /// Told when its call has come to an answer.
+    pub answered: &'a AtomicBool,
     /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
     pub asker: Option<Asker>,
     /// The task that it then polls.
@@ -260,6 +262,10 @@ impl Upstream for ToolUpstream<'_> {
 
     fn has_sent(&self) -> bool {
         self.sent.load(Ordering::Relaxed)
+    }
+
+    fn answers_first(&mut self) -> bool {
+        !self.answered.swap(true, Ordering::Relaxed)
     }
 
     /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.

@@ -46,6 +46,8 @@ pub struct Guarded {
     pub came: Duration,
     /// Something went to the upstream on its behalf.
     pub sent: AtomicBool,
+    /// It has come to an answer: there may be another one, of an attempt that its caller has left behind.
+    pub answered: AtomicBool,
 }
 
 /// What a request came to.

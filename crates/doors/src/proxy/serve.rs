@@ -195,6 +195,7 @@ impl Taken<'_> {
             intent,
             came,
             sent: AtomicBool::new(false),
+            answered: AtomicBool::new(false),
         });
         if !wishes.dry_run {
             return Ok(guard::guard(guarded).await);

@@ -294,6 +294,10 @@ impl Upstream for HttpUpstream<'_> {
         self.guarded.sent.load(Ordering::Relaxed)
     }
 
+    fn answers_first(&mut self) -> bool {
+        !self.guarded.answered.swap(true, Ordering::Relaxed)
+    }
+
     /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         self.guarded.sent.store(true, Ordering::Relaxed);

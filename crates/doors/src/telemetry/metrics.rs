@@ -115,7 +115,7 @@ impl Collector for Snapshot {
         counter(
             &mut encoder,
             "semel_effects",
-            "Attempts settled, by what is known of their effect",
+            "Attempts settled or lapsed, by what is known of their effect",
             &effects,
         )?;
         counter(&mut encoder, "semel_repeats", "Repeated calls, by who repeated", &repeats)?;

@@ -60,13 +60,13 @@ impl Span {
         Some(Span { trace, id, parent: parent.map(|parent| parent.span), error, ..span })
     }
 
-    /// A call that got its answer without anything being sent for it.
+    /// A call that got its answer without anything being sent for it, or before its own attempt had one.
     pub fn of_duplicate(answered: &Answered<'_>) -> Option<Span> {
-        let Answered { intent, answer, came, at, layer, original } = answered;
+        let Answered { intent, answer, came, at, layer, looked_again, original } = answered;
         let collapsed =
             matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held);
         let parent = intent.beside.trace;
-        if !collapsed || parent.is_some_and(|parent| !parent.sampled) {
+        if !(collapsed || *looked_again) || parent.is_some_and(|parent| !parent.sampled) {
             return None;
         }
         let mut span = Span::about(&intent.action, Some(&intent.beside), *came, *at);

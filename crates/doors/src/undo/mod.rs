@@ -187,7 +187,7 @@ impl Undoing<'_> {
         };
         let intent = self.intent(&prepared);
         let rule = &prepared.rule;
-        let sent = AtomicBool::default();
+        let (sent, answered) = (AtomicBool::default(), AtomicBool::default());
         let mut upstream = ToolUpstream {
             server,
             means,
@@ -196,6 +196,7 @@ impl Undoing<'_> {
             rule,
             clock,
             sent: &sent,
+            answered: &answered,
             asker: None,
             task: None,
             effect: None,

@@ -56,6 +56,46 @@ fn doubts_refusals_and_what_the_ledger_cannot_answer_are_counted() {
 }
 
 #[test]
+fn a_deadline_that_passes_and_a_holder_that_dies_are_counted_as_doubts() {
+    use Counter::{Applied, Held, InDoubt, Ran, Sent};
+    let (house, mut wish) = (House::new(), Wish::consequential());
+    wish.rule.timeout = Some(seconds(5));
+    let (gate, script) = (house.gate(), Script::after(seconds(30), success()));
+    let slow = house.start(1, call(&gate, &wish, &script, &house.clock));
+    let twin = house.start(2, {
+        let (clock, call) = (house.clock.clone(), call(&gate, &wish, &script, &house.clock));
+        async move {
+            clock.nap(seconds(10)).await;
+            call.await
+        }
+    });
+    house.settle();
+    assert!(!take(&twin).unwrap().answer.ok && take(&slow).unwrap().answer.ok);
+    assert_eq!(
+        all(&gate, &[Sent, Ran, Held, InDoubt, Applied]),
+        [1, 1, 1, 1, 1],
+        "its late answer cleared it"
+    );
+    assert_eq!(script.sent(), 1);
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::after(seconds(30), success()));
+    let (dies, holders) = house.process(1, Mode::Guard);
+    house.start(1, call(&dies, &wish, &script, &house.clock));
+    house.start(0, {
+        let (orders, clock) = (house.orders.clone(), house.clock.clone());
+        async move {
+            clock.nap(seconds(1)).await;
+            orders.kill(1);
+            holders.let_go();
+        }
+    });
+    house.settle();
+    let gate = house.gate();
+    house.pass(&gate, &wish, &script);
+    house.pass(&gate, &wish, &script);
+    assert_eq!(all(&gate, &[InDoubt, Held, Sent]), [1, 2, 0], "whoever writes it down counts it, once");
+}
+
+#[test]
 fn who_repeats_is_told_apart() {
     use Counter::{Agent, Process, Sdk, Transport};
     let (house, mut wish) = (House::new(), Wish::of(Class::Act));

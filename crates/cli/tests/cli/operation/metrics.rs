@@ -3,6 +3,8 @@ use crate::home::{Home, Ran};
 use crate::llm::model::Api;
 use crate::llm::stage::{Stage, ask, read_to_end, request, streamed, wait};
 use crate::mcp::peers;
+use crate::proxy;
+use crate::proxy::api::Act;
 use crate::serve::served::{Served, TOKEN};
 use crate::serve::upstream::Upstream;
 use serde_json::{Value, json};
@@ -137,4 +139,57 @@ fn tokens_money_and_repeats_are_scraped_as_the_model_and_semel_stats_count_them(
     assert_eq!(paths.map(told), tokens, "{stats}");
     assert_eq!(["/cost", "/saved_cost"].map(|path| (told(path) * 1e9).round()), cost, "{stats}");
     assert_eq!(layers.map(|layer| told(&format!("/repeated/{layer}"))), repeats, "{stats}");
+}
+
+/// What the metrics say of one door: calls by what they got, attempts, repeats, and what became known of effects.
+fn counts(home: &Home, served: &Served, door: &str) -> Value {
+    let samples = parsed(home, &scrape(served, TOKEN).1);
+    let of = |name: &str, labels: Value| value(&samples, name, labels).unwrap_or_else(|| panic!("{name}"));
+    let outcomes = ["ran", "replayed", "joined", "held", "refused", "passed_through"];
+    let requests = outcomes.map(|word| of("semel_requests_total", json!({"door": door, "outcome": word})));
+    let states = ["applied", "not_applied", "in_doubt"];
+    let effects = states.map(|word| of("semel_effects_total", json!({"door": door, "state": word})));
+    let layers = ["transport", "sdk", "agent", "process"];
+    let repeats = layers.map(|word| of("semel_repeats_total", json!({"door": door, "layer": word})));
+    let attempts = of("semel_attempts_total", json!({"door": door}));
+    json!({"requests": requests, "attempts": attempts, "effects": effects, "repeats": repeats.iter().sum::<f64>()})
+}
+
+/// Its caller is answered from a second look; it is one call all the same, and the doubt in between is one.
+#[test]
+fn a_call_that_is_answered_after_its_timeout_is_one_call_and_was_in_doubt() {
+    let in_doubt = json!({"requests": [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], "attempts": 1.0, "effects": [0.0, 0.0, 1.0], "repeats": 0.0});
+    let cleared = json!({"requests": [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], "attempts": 1.0, "effects": [1.0, 0.0, 1.0], "repeats": 0.0});
+    let applied = |home: &Home| home.json(["ledger", "list", "--state", "applied"])["items"][0].is_object();
+
+    let mut stage =
+        proxy::stage::Stage::with("[[rule]]\nmatch = \"http:POST bank/*\"\ntimeout = \"200ms\"\n");
+    stage.api.next(Act::Hold);
+    let late = stage.charge("k", "{}");
+    let became = proxy::stage::became(&late);
+    assert_eq!(
+        (became.1.as_str(), became.2.as_str()),
+        ("ran", "in_doubt"),
+        "it was this very call that sent it"
+    );
+    assert_eq!(counts(&stage.home, &stage.served, "http"), in_doubt);
+    stage.api.release();
+    stage.home.wait_until("the late answer is known", || applied(&stage.home));
+    stage.home.wait_until("and counted", || counts(&stage.home, &stage.served, "http") == cleared);
+    assert!(stage.served.stop().success());
+    let http = &stage.home.json(["stats"])["doors"]["http"];
+    assert_eq!((&http["asked"], &http["sent"], stage.api.effects()), (&1.into(), &1.into(), 1), "{http}");
+
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let rule = "[[rule]]\nmatch = \"mcp:bank/charge\"\nclass = \"consequential\"\ntimeout = \"200ms\"\n";
+    let mut served = Served::start(&home, &format!("[mcp.bank]\nurl = \"{}\"\n{rule}", upstream.url()));
+    let answer = served.call("charge", json!({"amount": 1, "waits": true}));
+    assert_eq!(answer.outcome(), "ran", "{answer:?}");
+    assert_eq!(counts(&home, &served, "mcp"), in_doubt);
+    upstream.release();
+    home.wait_until("the late answer is known", || applied(&home));
+    home.wait_until("and counted", || counts(&home, &served, "mcp") == cleared);
+    assert!(served.stop().success());
+    let mcp = &home.json(["stats"])["doors"]["mcp"];
+    assert_eq!((&mcp["asked"], &mcp["sent"], upstream.effects()), (&1.into(), &1.into(), 1), "{mcp}");
 }

@@ -1,7 +1,7 @@
 //! `/p/NAME/…` of `semel serve`, before an API of our own that counts what it was made to do.
 
-mod api;
-mod stage;
+pub mod api;
+pub mod stage;
 
 mod bodies;
 mod document;
