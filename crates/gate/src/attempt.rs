@@ -17,6 +17,7 @@ use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, St
 use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
+use semel_core::policy::prices::Tokens;
 use semel_core::time::At;
 use semel_core::undo::{Filling, Undo};
 use semel_core::wording;
@@ -228,7 +229,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let now = self.clock.now();
         let took = self.clock.elapsed().saturating_sub(answered_at);
-        self.tell_settled(&changed, attempt, &sent.outcome, took, Some(&call.intent.beside));
+        let by = Some((&call.intent.beside, call.upstream.used()));
+        self.tell_settled(&changed, attempt, &sent.outcome, took, by);
         if changed.alarm == Some(Alarm::DuplicateDetected) {
             let mut passed = answer_ran(changed.found, sent, now);
             passed.answer.reason = Some(DUPLICATE.into());
@@ -264,13 +266,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         attempt: AttemptNo,
         outcome: &Outcome,
         took: Duration,
-        beside: Option<&Beside>,
+        by: Option<(&Beside, Option<Tokens>)>,
     ) {
         let Some(effect) = changed.found.effect() else { return };
         let Some(attempt) = effect.attempt(attempt) else { return };
         let duplicate = changed.alarm == Some(Alarm::DuplicateDetected);
         let at = self.clock.now();
-        self.tell(&Told::Settled(&Settling { effect, attempt, outcome, at, duplicate, took, beside }));
+        let (beside, used) = (by.map(|(beside, _)| beside), by.and_then(|(_, used)| used));
+        let settling = Settling { effect, attempt, outcome, at, duplicate, took, beside, used };
+        self.tell(&Told::Settled(&settling));
     }
 
     /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.

@@ -5,6 +5,7 @@ use semel_core::beside::{Beside, Layer};
 use semel_core::effect::{Attempt, Effect};
 use semel_core::intent::Intent;
 use semel_core::outcome::Outcome;
+use semel_core::policy::prices::Tokens;
 use semel_core::time::At;
 use std::fmt;
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub struct Settling<'a> {
     pub took: Duration,
     /// Of the call that made the attempt, unless a client took the claim away.
     pub beside: Option<&'a Beside>,
+    /// What a model took for it.
+    pub used: Option<Tokens>,
 }
 
 #[derive(Debug)]

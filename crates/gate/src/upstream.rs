@@ -7,6 +7,7 @@ use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::file::KeyForm;
+use semel_core::policy::prices::Tokens;
 use semel_core::policy::rule::{Probe, Rule};
 use serde_json::Value;
 use std::future::Future;
@@ -40,6 +41,11 @@ pub trait Upstream: Send {
 
     /// Carries out one attempt and reads its answer.
     fn send(&mut self, sending: Sending<'_>) -> impl Future<Output = Sent> + Send;
+
+    /// What the newest attempt took, where it was a model that was asked and that is known.
+    fn used(&self) -> Option<Tokens> {
+        None
+    }
 
     /// Asks, read-only, whether it happened. `effect` is absent when asking before the first attempt.
     fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> impl Future<Output = ProbeAnswer> + Send;

@@ -13,6 +13,13 @@ pub struct Price {
     pub output: f64,
 }
 
+/// What a generation took, in tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tokens {
+    pub input: u64,
+    pub output: u64,
+}
+
 impl Prices {
     /// Of this very name, else of the longest name with a `*` behind it that this one begins with.
     pub fn of(&self, model: &str) -> Option<Price> {

@@ -138,6 +138,7 @@ impl Call {
             prepared: None,
             own: None,
             cancelled: false,
+            used: None,
         };
         // What few requests need is boxed: it would have its room in all of them.
         let (gate, intent) = match (&hall.gate, intent) {

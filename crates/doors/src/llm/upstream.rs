@@ -49,6 +49,8 @@ pub struct Model<'a> {
     pub own: Option<Own>,
     /// It was ended because its run was cancelled.
     pub cancelled: bool,
+    /// What it took, as it is counted.
+    pub used: Option<Tokens>,
 }
 
 /// The answer of an attempt of this call's own. If nobody says how it ended, it broke off.
@@ -148,7 +150,7 @@ impl Model<'_> {
             (None, Came::Failed { .. } | Came::Broken(_)) => self.so_far(live),
             (None, Came::Whole) => Tokens::default(),
         };
-        self.meter.used(self.hall, used);
+        self.uses(used);
         if let Some(own) = &mut self.own {
             own.cost = cost;
             own.otherwise = match came {
@@ -161,6 +163,11 @@ impl Model<'_> {
         read
     }
 
+    fn uses(&mut self, used: Tokens) {
+        self.meter.used(self.hall, used);
+        self.used = (used != Tokens::default()).then_some(used);
+    }
+
     fn so_far(&self, live: &Live) -> Tokens {
         let (form, pieces) = live.so_far();
         usage::so_far(self.api, form, &pieces)
@@ -169,7 +176,7 @@ impl Model<'_> {
     /// What a generation came to that was ended from here: its connection is closed.
     async fn stopped(&mut self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
         let Tokens { input, output } = self.so_far(live);
-        self.meter.used(self.hall, Tokens { input, output });
+        self.uses(Tokens { input, output });
         self.cancelled = stop == Stop::Cancelled;
         let why = match stop {
             Stop::Cancelled => "its run was cancelled",
@@ -222,6 +229,10 @@ impl Upstream for Model<'_> {
             stop = stops => (self.stopped(stop, &sending, &live).await, None),
         };
         Sent { outcome, reply, data: Value::Null }
+    }
+
+    fn used(&self) -> Option<Tokens> {
+        self.used
     }
 
     async fn probe(&mut self, _: &Probe, _: Option<&Effect>) -> ProbeAnswer {

@@ -5,13 +5,8 @@ use super::form::data_events;
 use super::live::Form;
 use crate::http::sse::Parser;
 use bytes::Bytes;
+pub use semel_core::policy::prices::Tokens;
 use serde_json::Value;
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tokens {
-    pub input: u64,
-    pub output: u64,
-}
 
 /// Counts stand in the first or in one of the last events of a stream.
 const FIRST: usize = 2;

@@ -8,6 +8,7 @@ use semel_core::beside::Beside;
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, State};
 use semel_core::outcome::Outcome;
+use semel_core::policy::prices::Tokens;
 use semel_core::time::At;
 use semel_gate::counts::Door;
 use semel_gate::observe::{Answered, Settling};
@@ -54,6 +55,7 @@ impl Span {
         span.attributes.push(("semel.outcome", json!("ran")));
         span.attributes.push(("semel.state", json!(semel_ledger::journal::state_word(&effect.state))));
         span.attributes.extend(attempt.call_id.as_ref().map(|id| ("gen_ai.tool.call.id", json!(id))));
+        span.attributes.extend(settling.used.iter().flat_map(|used| usage(*used)));
         if settling.duplicate {
             span.attributes.push(("semel.duplicate_detected", json!(true)));
         }
@@ -158,6 +160,11 @@ fn facts(effect: &Effect) -> Vec<(&'static str, Value)> {
         attributes.push(("semel.evidence", json!(applied.evidence)));
     }
     attributes
+}
+
+/// What a generation took. Whoever was answered with it a second time has used nothing.
+fn usage(Tokens { input, output }: Tokens) -> Vec<(&'static str, Value)> {
+    vec![("gen_ai.usage.input_tokens", json!(input)), ("gen_ai.usage.output_tokens", json!(output))]
 }
 
 /// `mcp:github/create_issue` is the tool `create_issue`, `http:POST api.stripe.com/v1/charges` is itself.

@@ -30,6 +30,14 @@ impl Stage {
         Stage { home, model, served }
     }
 
+    /// With a collector of spans.
+    pub fn told_to(collector: &str) -> Stage {
+        let (home, model) = (Home::new(), Model::start());
+        let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector)];
+        let served = Served::start_with(&home, &text(&model, ""), &variables);
+        Stage { home, model, served }
+    }
+
     /// Another process on the same ledger.
     pub fn another(&self, policy: &str) -> Served {
         Served::start(&self.home, &text(&self.model, policy))

@@ -1,5 +1,9 @@
 use crate::home::Home;
+use crate::llm;
+use crate::llm::model::Api;
 use crate::mcp::peers;
+use crate::proxy;
+use crate::proxy::api::Act;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
 use crate::serve::upstream::Upstream;
 use serde_json::{Value, json};
@@ -66,12 +70,7 @@ fn an_attempt_has_a_span_and_every_collapsed_repeat_one_that_points_to_it() {
     assert_eq!(upstream.effects(), 1);
     assert!(first.stop().success() && second.stop().success());
     let spans = spans(&home);
-    let by_parent = |parent: &str| {
-        let mut found = spans.iter().filter(|span| span["parentSpanId"] == parent);
-        let one = found.next().unwrap_or_else(|| panic!("{parent} has a child in {spans:#?}"));
-        assert!(found.next().is_none());
-        one
-    };
+    let by_parent = |parent: &str| below(&spans, parent);
     let attempt = by_parent("00f067aa0ba902b1");
     assert_eq!((&attempt["name"], &attempt["traceId"]), (&json!("execute_tool charge"), &json!(TRACE)));
     assert_eq!(attribute(attempt, "gen_ai.operation.name"), Some("execute_tool"));
@@ -90,6 +89,91 @@ fn an_attempt_has_a_span_and_every_collapsed_repeat_one_that_points_to_it() {
     }
     assert_eq!(spans.len(), 3);
     assert!(spans.iter().all(|span| !span.to_string().contains("canary")), "arguments are the caller's");
+}
+
+/// The one span below this one.
+fn below<'a>(spans: &'a [Value], parent: &str) -> &'a Value {
+    let mut found = spans.iter().filter(|span| span["parentSpanId"] == parent);
+    let one = found.next().unwrap_or_else(|| panic!("{parent} has a child in {spans:#?}"));
+    assert!(found.next().is_none(), "{spans:#?}");
+    one
+}
+
+fn traced(parent: &str) -> String {
+    format!("traceparent: 00-{TRACE}-{parent}-01\r\n")
+}
+
+#[test]
+fn a_generation_says_what_it_took_and_whoever_joined_it_points_to_it() {
+    let home = Home::new();
+    let collector = Collector::start(&home, 0);
+    let mut stage = llm::stage::Stage::told_to(&collector.address);
+    let body = llm::stage::streamed("waits");
+    let mut first = llm::stage::ask(&stage.served, Api::Responses, &traced("00f067aa0ba902b1"), &body);
+    first.head();
+    first.chunk();
+    let retry = format!("x-stainless-retry-count: 1\r\n{}", traced("00f067aa0ba902b2"));
+    let mut retry = llm::stage::ask(&stage.served, Api::Responses, &retry, &body);
+    retry.head();
+    stage.model.release();
+    llm::stage::read_to_end(&mut first);
+    llm::stage::read_to_end(&mut retry);
+    assert!(stage.served.stop().success());
+    assert_eq!(stage.model.asked(), 1);
+    let spans = spans(&home);
+    let (attempt, joined) = (below(&spans, "00f067aa0ba902b1"), below(&spans, "00f067aa0ba902b2"));
+    assert_eq!((&attempt["name"], attribute(attempt, "semel.outcome")), (&json!("chat waits"), Some("ran")));
+    assert_eq!(attribute(attempt, "gen_ai.usage.input_tokens"), Some("9"));
+    assert_eq!(attribute(attempt, "gen_ai.usage.output_tokens"), Some("5"));
+    assert_eq!(attribute(joined, "semel.outcome"), Some("joined"), "{joined:#}");
+    assert_eq!(attribute(joined, "semel.repeated_by"), Some("sdk"));
+    assert_eq!(joined["links"], json!([{"traceId": TRACE, "spanId": attempt["spanId"]}]));
+    assert_eq!(attribute(joined, "gen_ai.usage.output_tokens"), None, "it took nothing");
+    assert_eq!(spans.len(), 2);
+}
+
+#[test]
+fn each_request_that_joined_another_has_a_span_that_points_to_it() {
+    let home = Home::new();
+    let collector = Collector::start(&home, 0);
+    let mut stage = proxy::stage::Stage::with(&format!("[serve]\notlp = \"{}\"\n", collector.address));
+    let ask = |parent: &str| {
+        let headers = format!("{}Idempotency-Key: k\r\n{}", proxy::stage::JSON, traced(parent));
+        stage.ask("POST", "/charges", &headers, "{}")
+    };
+    let all_are_under_way = || {
+        let headers = format!("Authorization: Bearer {TOKEN}\r\n");
+        let text = stage.served.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
+        text.contains("semel_calls_in_flight 9\n")
+    };
+    stage.api.next(Act::Hold);
+    let first = ask("00f067aa0ba902b0");
+    stage.api.has_heard(1);
+    let parents = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| format!("00f067aa0ba902b{n}"));
+    let twins = parents.each_ref().map(|parent| ask(parent));
+    stage.home.wait_until("all are under way", all_are_under_way);
+    stage.api.release();
+    let first = first.answer();
+    let outcomes = twins.map(|twin| {
+        let answer = twin.answer();
+        assert_eq!(answer.body, first.body);
+        proxy::stage::became(&answer).1
+    });
+    // One that has not looked yet when the first is settled is answered from the record.
+    assert!(outcomes.iter().any(|outcome| outcome == "joined"), "{outcomes:?}");
+    assert!(stage.served.stop().success());
+    assert_eq!(stage.api.effects(), 1);
+    let spans = spans(&home);
+    let attempt = below(&spans, "00f067aa0ba902b0");
+    assert_eq!(attribute(attempt, "semel.outcome"), Some("ran"));
+    for (parent, outcome) in parents.iter().zip(&outcomes) {
+        let twin = below(&spans, parent);
+        assert_eq!(attribute(twin, "semel.outcome"), Some(outcome.as_str()));
+        assert_eq!(attribute(twin, "semel.repeated_by"), Some("agent"));
+        assert_eq!(attribute(twin, "semel.effect.id"), attribute(attempt, "semel.effect.id"));
+        assert_eq!(twin["links"], json!([{"traceId": TRACE, "spanId": attempt["spanId"]}]));
+    }
+    assert_eq!(spans.len(), 9);
 }
 
 #[test]
