@@ -57,6 +57,10 @@ pub struct PriceTable {
     pub input: Option<Spot<Amount>>,
     /// A million tokens that are generated.
     pub output: Option<Spot<Amount>>,
+    /// A million tokens that are sent and read from the provider's cache; as `input` unless given.
+    pub cache_read: Option<Spot<Amount>>,
+    /// A million tokens that are sent and written to the provider's cache; as `input` unless given.
+    pub cache_write: Option<Spot<Amount>>,
 }
 
 /// A number, whole or not.

@@ -869,13 +869,14 @@ fn prices_and_where_messages_go_are_read_and_checked() {
     let policy = load(
         "[serve]\nmetrics = \"open\"\notlp = \"http://127.0.0.1:4318\"\n\
          [serve.webhook]\nurl = \"https://example.com/hook\"\nsecret_env = \"HOOK\"\n\
-         [prices.\"gpt-5*\"]\ninput = 2.5\noutput = 10\n",
+         [prices.\"gpt-5*\"]\ninput = 2.5\noutput = 10\ncache_read = 0.25\n",
     )
     .expect("it holds together");
     assert_eq!(policy.serve.metrics, Some(file::MetricsFor::Open));
     assert_eq!(policy.serve.otlp.as_deref(), Some("http://127.0.0.1:4318"));
     assert_eq!(policy.serve.webhook.as_ref().and_then(|hook| hook.secret_env.as_deref()), Some("HOOK"));
-    assert_eq!(policy.prices.of("gpt-5-mini").map(|price| (price.input, price.output)), Some((2.5, 10.0)));
+    let price = prices::Price { input: 2.5, output: 10.0, cache_read: Some(0.25), cache_write: None };
+    assert_eq!(policy.prices.of("gpt-5-mini"), Some(price));
     for bad in [
         "[serve]\notlp = \"localhost:4318\"\n",
         "[serve]\nmetrics = \"closed\"\n",
@@ -887,6 +888,7 @@ fn prices_and_where_messages_go_are_read_and_checked() {
         "[prices.m]\ninput = \"2\"\n",
         "[prices.m]\noutput = nan\n",
         "[prices.m]\ncached = 1\n",
+        "[prices.m]\ncache_write = -1\n",
     ] {
         assert!(load(bad).is_err(), "{bad}");
     }

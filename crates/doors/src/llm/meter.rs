@@ -24,8 +24,8 @@ impl Meter {
         }
     }
 
-    fn usage(&self, hall: &Hall, Tokens { input, output }: Tokens) -> Usage {
-        let cost_nanos = hall.policy.prices.cost_nanos(&self.model, input, output);
-        Usage { input_tokens: input, output_tokens: output, cost_nanos }
+    fn usage(&self, hall: &Hall, tokens: Tokens) -> Usage {
+        let cost_nanos = hall.policy.prices.cost_nanos(&self.model, tokens);
+        Usage { input_tokens: tokens.input, output_tokens: tokens.output, cost_nanos }
     }
 }

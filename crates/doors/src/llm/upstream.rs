@@ -175,8 +175,9 @@ impl Model<'_> {
 
     /// What a generation came to that was ended from here: its connection is closed.
     async fn stopped(&mut self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
-        let Tokens { input, output } = self.so_far(live);
-        self.uses(Tokens { input, output });
+        let used = self.so_far(live);
+        self.uses(used);
+        let Tokens { input, output, .. } = used;
         self.cancelled = stop == Stop::Cancelled;
         let why = match stop {
             Stop::Cancelled => "its run was cancelled",

@@ -71,18 +71,25 @@ pub fn so_far(api: Api, form: Form, pieces: &[Bytes]) -> Tokens {
 /// Later counts are totals, and take the place of earlier ones.
 fn counted(api: Api, usage: &Value, tokens: &mut Tokens) {
     let count = |name: &str| usage[name].as_u64();
-    let (input, output) = match api {
-        Api::Chat => (count("prompt_tokens"), count("completion_tokens")),
-        Api::Responses => (count("input_tokens"), count("output_tokens")),
-        Api::Messages => {
-            // What is read from or written to the cache is counted apart, and is input all the same.
-            let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"];
-            let cached: u64 = cached.iter().filter_map(|name| count(name)).sum();
-            (count("input_tokens").map(|input| input + cached), count("output_tokens"))
-        }
+    let ([input, output], details) = match api {
+        Api::Chat => (["prompt_tokens", "completion_tokens"], &usage["prompt_tokens_details"]),
+        Api::Responses => (["input_tokens", "output_tokens"], &usage["input_tokens_details"]),
+        Api::Messages => (["input_tokens", "output_tokens"], usage),
     };
-    tokens.input = input.unwrap_or(tokens.input);
-    tokens.output = output.unwrap_or(tokens.output);
+    let [read, written] = match api {
+        Api::Chat | Api::Responses => ["cached_tokens", "cache_write_tokens"],
+        Api::Messages => ["cache_read_input_tokens", "cache_creation_input_tokens"],
+    };
+    tokens.cache_read = details[read].as_u64().unwrap_or(tokens.cache_read);
+    tokens.cache_write = details[written].as_u64().unwrap_or(tokens.cache_write);
+    if let Some(input) = count(input) {
+        tokens.input = match api {
+            Api::Chat | Api::Responses => input,
+            // What is read from or written to the cache is counted apart, and is input all the same.
+            Api::Messages => input.saturating_add(tokens.cache_read).saturating_add(tokens.cache_write),
+        };
+    }
+    tokens.output = count(output).unwrap_or(tokens.output);
 }
 
 /// Whether a piece says nothing: proxies keep a line open with these.
@@ -102,6 +109,10 @@ mod tests {
         texts.iter().map(|text| Bytes::from(format!("data: {text}\n\n"))).collect()
     }
 
+    fn took(input: u64, output: u64) -> Tokens {
+        Tokens { input, output, ..Tokens::default() }
+    }
+
     #[test]
     fn tokens_are_found_where_each_api_says_them() {
         let chat = pieces(&[
@@ -109,33 +120,71 @@ mod tests {
             r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":5}}"#,
             "[DONE]",
         ]);
-        assert_eq!(of(Api::Chat, Form::Events, &chat), Some(Tokens { input: 9, output: 5 }));
+        assert_eq!(of(Api::Chat, Form::Events, &chat), Some(took(9, 5)));
         assert_eq!(of(Api::Chat, Form::Events, &chat[..1]), None);
         let silent = pieces(&[
             r#"{"choices":[{"delta":{"content":"a"}}]}"#,
             r#"{"choices":[{"delta":{"content":"b"}}]}"#,
             "[DONE]",
         ]);
-        assert_eq!(of(Api::Chat, Form::Events, &silent), Some(Tokens { input: 0, output: 2 }));
+        assert_eq!(of(Api::Chat, Form::Events, &silent), Some(took(0, 2)));
         let comment = Bytes::from_static(b": still here\n\n");
         let kept_open =
             [vec![comment.clone(); 3], chat[..2].to_vec(), vec![comment; 9], chat[2..].to_vec()].concat();
-        assert_eq!(of(Api::Chat, Form::Events, &kept_open), Some(Tokens { input: 9, output: 5 }));
+        assert_eq!(of(Api::Chat, Form::Events, &kept_open), Some(took(9, 5)));
         let document = [
             Bytes::from_static(br#"{"usage":{"#),
             Bytes::from_static(br#""prompt_tokens":1,"completion_tokens":2}}"#),
         ];
-        assert_eq!(of(Api::Chat, Form::Document, &document), Some(Tokens { input: 1, output: 2 }));
+        assert_eq!(of(Api::Chat, Form::Document, &document), Some(took(1, 2)));
         let responses = pieces(&[
             r#"{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":5}}}"#,
         ]);
-        assert_eq!(of(Api::Responses, Form::Events, &responses), Some(Tokens { input: 9, output: 5 }));
+        assert_eq!(of(Api::Responses, Form::Events, &responses), Some(took(9, 5)));
+        let cached = |output| Tokens { cache_read: 100, ..took(109, output) };
         let mut messages = pieces(&[
             r#"{"message":{"usage":{"input_tokens":9,"cache_read_input_tokens":100,"output_tokens":1}}}"#,
         ]);
         messages.extend(vec![Bytes::from_static(b"data: {\"delta\":{}}\n\n"); 40]);
-        assert_eq!(so_far(Api::Messages, Form::Events, &messages), Tokens { input: 109, output: 40 });
+        assert_eq!(so_far(Api::Messages, Form::Events, &messages), cached(40));
         messages.extend(pieces(&[r#"{"type":"message_delta","usage":{"output_tokens":20}}"#, "{}"]));
-        assert_eq!(of(Api::Messages, Form::Events, &messages), Some(Tokens { input: 109, output: 20 }));
+        assert_eq!(of(Api::Messages, Form::Events, &messages), Some(cached(20)));
+    }
+
+    #[test]
+    fn what_a_cache_took_part_in_is_input_and_counted_apart() {
+        let used = Tokens { input: 1_030, cache_read: 1_000, cache_write: 20, output: 5 };
+        let said = [
+            (
+                Api::Chat,
+                r#"{"usage":{"prompt_tokens":1030,"completion_tokens":5,
+                    "prompt_tokens_details":{"cached_tokens":1000,"cache_write_tokens":20}}}"#,
+            ),
+            (
+                Api::Responses,
+                r#"{"usage":{"input_tokens":1030,"output_tokens":5,
+                    "input_tokens_details":{"cached_tokens":1000,"cache_write_tokens":20}}}"#,
+            ),
+            (
+                Api::Messages,
+                r#"{"usage":{"input_tokens":10,"output_tokens":5,
+                    "cache_read_input_tokens":1000,"cache_creation_input_tokens":20}}"#,
+            ),
+        ];
+        for (api, document) in said {
+            assert_eq!(of(api, Form::Document, &[Bytes::from_static(document.as_bytes())]), Some(used));
+        }
+        // The last event of a stream repeats some of it, or none.
+        let stream = pieces(
+            &[
+                r#"{"message":{"usage":{"input_tokens":10,"cache_read_input_tokens":1000,
+                "cache_creation_input_tokens":20,"output_tokens":1}}}"#,
+                r#"{"type":"message_delta","usage":{"input_tokens":10,"output_tokens":5}}"#,
+            ]
+            .map(|text| text.replace('\n', ""))
+            .each_ref()
+            .map(String::as_str),
+        );
+        assert_eq!(of(Api::Messages, Form::Events, &stream), Some(used));
     }
 }

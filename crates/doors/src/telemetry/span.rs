@@ -163,8 +163,17 @@ fn facts(effect: &Effect) -> Vec<(&'static str, Value)> {
 }
 
 /// What a generation took. Whoever was answered with it a second time has used nothing.
-fn usage(Tokens { input, output }: Tokens) -> Vec<(&'static str, Value)> {
-    vec![("gen_ai.usage.input_tokens", json!(input)), ("gen_ai.usage.output_tokens", json!(output))]
+fn usage(tokens: Tokens) -> Vec<(&'static str, Value)> {
+    let Tokens { input, cache_read, cache_write, output } = tokens;
+    let mut attributes =
+        vec![("gen_ai.usage.input_tokens", json!(input)), ("gen_ai.usage.output_tokens", json!(output))];
+    let cached = [
+        ("gen_ai.usage.cache_read.input_tokens", cache_read),
+        ("gen_ai.usage.cache_creation.input_tokens", cache_write),
+    ];
+    let cached = cached.into_iter().filter(|(_, tokens)| *tokens > 0);
+    attributes.extend(cached.map(|(name, tokens)| (name, json!(tokens))));
+    attributes
 }
 
 /// `mcp:github/create_issue` is the tool `create_issue`, `http:POST api.stripe.com/v1/charges` is itself.

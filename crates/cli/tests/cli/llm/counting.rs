@@ -44,3 +44,23 @@ fn what_a_stream_had_used_that_broke_off_is_counted() {
     assert_eq!(tokens["input"], 9, "{stats}");
     assert!(tokens["output"].as_u64().is_some_and(|output| (1..5).contains(&output)), "{stats}");
 }
+
+#[test]
+fn what_a_cache_took_part_in_is_input_at_a_price_of_its_own() {
+    let prices = "input = 10\noutput = 100\n";
+    let apart = format!("[prices.cached]\n{prices}cache_read = 1\ncache_write = 20\n");
+    // For all three APIs: ten at 10, a thousand at 1, a hundred at 20, five at 100; or all that was sent at 10.
+    for (table, micros) in [(apart, 3 * 3_600), (format!("[prices.cached]\n{prices}"), 3 * 11_600)] {
+        let mut stage = Stage::with(&table);
+        for api in Api::ALL {
+            assert_eq!(stage.answer(api, &request("cached")).status, 200);
+        }
+        assert!(stage.served.stop().success());
+        let stats = stage.home.json(["stats"]);
+        let llm = &stats["doors"]["llm"];
+        assert_eq!((&llm["sent"], stage.model.asked()), (&3.into(), 3), "{stats}");
+        assert_eq!(llm["tokens"]["input"], 3 * 1_110, "{stats}");
+        let cost = llm["cost"].as_f64().map(|cost| (cost * 1e6).round());
+        assert_eq!(cost, Some(f64::from(micros)), "{stats}");
+    }
+}

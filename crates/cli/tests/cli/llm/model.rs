@@ -162,7 +162,11 @@ impl Model {
                 write(stream, &format!("{head}{length}\r\n{{\"id\":"))?;
                 return stream.shutdown(std::net::Shutdown::Both).ok();
             }
-            let document = api.document(number, &text).to_string();
+            let mut document = api.document(number, &text);
+            if how.contains("cached") {
+                document["usage"] = api.cached_usage();
+            }
+            let document = document.to_string();
             return reply(stream, 200, "x-request-id: req_1\r\nset-cookie: a=secret\r\n", &document);
         }
         write(
@@ -271,6 +275,23 @@ impl Api {
                 "id": format!("msg_{number}"), "type": "message", "role": "assistant", "model": "m",
                 "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": null,
                 "usage": {"input_tokens": 9, "output_tokens": 5},
+            }),
+        }
+    }
+
+    /// A thousand tokens from a cache, a hundred into it, ten beside it, and five out, in the words of each.
+    fn cached_usage(self) -> Value {
+        let details = json!({"cached_tokens": 1_000, "cache_write_tokens": 100});
+        match self {
+            Api::Chat => {
+                json!({"prompt_tokens": 1_110, "completion_tokens": 5, "prompt_tokens_details": details})
+            }
+            Api::Responses => {
+                json!({"input_tokens": 1_110, "output_tokens": 5, "input_tokens_details": details})
+            }
+            Api::Messages => json!({
+                "input_tokens": 10, "output_tokens": 5,
+                "cache_read_input_tokens": 1_000, "cache_creation_input_tokens": 100,
             }),
         }
     }

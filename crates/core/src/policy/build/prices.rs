@@ -17,22 +17,27 @@ pub fn prices(
     let tables = tables.0.iter();
     tables
         .map(|(model, table)| {
-            let PriceTable { input, output } = &table.value;
-            let price = Price { input: check.amount(input.as_ref()), output: check.amount(output.as_ref()) };
+            let PriceTable { input, output, cache_read, cache_write } = &table.value;
+            let price = Price {
+                input: check.amount(input.as_ref()).unwrap_or_default(),
+                output: check.amount(output.as_ref()).unwrap_or_default(),
+                cache_read: check.amount(cache_read.as_ref()),
+                cache_write: check.amount(cache_write.as_ref()),
+            };
             (model.value.clone(), price)
         })
         .collect()
 }
 
 impl Check<'_> {
-    fn amount(&mut self, amount: Option<&Spot<Amount>>) -> f64 {
-        let Some(amount) = amount else { return 0.0 };
+    fn amount(&mut self, amount: Option<&Spot<Amount>>) -> Option<f64> {
+        let amount = amount?;
         let value = amount.value.value();
         if !(0.0..=PRICE_MAX).contains(&value) {
             let what = format!("`{value}` is no price for a million tokens");
             self.error(amount.span.clone(), Code::BadServer, what, "such as 2.5");
-            return 0.0;
+            return None;
         }
-        value
+        Some(value)
     }
 }
