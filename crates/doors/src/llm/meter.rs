@@ -26,6 +26,7 @@ impl Meter {
 
     fn usage(&self, hall: &Hall, tokens: Tokens) -> Usage {
         let cost_nanos = hall.policy.prices.cost_nanos(&self.model, tokens);
-        Usage { input_tokens: tokens.input, output_tokens: tokens.output, cost_nanos }
+        // Of what nobody has said, nothing is counted.
+        Usage { input_tokens: tokens.input.unwrap_or_default(), output_tokens: tokens.output, cost_nanos }
     }
 }

@@ -189,7 +189,12 @@ impl Model<'_> {
             let line = journal::note("generation_ended", Some(recorded.effect), self.run, data, now);
             let _counted_elsewhere_too = gate.ledger.note(line, Durability::Lazy).await;
         }
-        let why = format!("{why}; it was ended after {input} tokens in and about {output} out");
+        let why = match input {
+            Some(input) => format!("{why}; it was ended after {input} tokens in and about {output} out"),
+            None => {
+                format!("{why}; it was ended after about {output} tokens out; how many went in is not known")
+            }
+        };
         match self.rule.class {
             // There is nothing that it could still do.
             Class::Generate => {

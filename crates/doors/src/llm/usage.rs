@@ -58,7 +58,8 @@ pub fn of_whole(api: Api, form: Form, body: &Bytes) -> Option<Tokens> {
     }
 }
 
-/// What a generation that was ended had cost until then: what the API has said, and about a token for each event.
+/// What a generation that was ended had cost until then: what the API has said, and about a token for each event. What was
+/// sent is not guessed.
 pub fn so_far(api: Api, form: Form, pieces: &[Bytes]) -> Tokens {
     let said = said(api, form, pieces).unwrap_or_default();
     let events = match form {
@@ -83,11 +84,11 @@ fn counted(api: Api, usage: &Value, tokens: &mut Tokens) {
     tokens.cache_read = details[read].as_u64().unwrap_or(tokens.cache_read);
     tokens.cache_write = details[written].as_u64().unwrap_or(tokens.cache_write);
     if let Some(input) = count(input) {
-        tokens.input = match api {
+        tokens.input = Some(match api {
             Api::Chat | Api::Responses => input,
             // What is read from or written to the cache is counted apart, and is input all the same.
             Api::Messages => input.saturating_add(tokens.cache_read).saturating_add(tokens.cache_write),
-        };
+        });
     }
     tokens.output = count(output).unwrap_or(tokens.output);
 }
@@ -110,7 +111,7 @@ mod tests {
     }
 
     fn took(input: u64, output: u64) -> Tokens {
-        Tokens { input, output, ..Tokens::default() }
+        Tokens { input: Some(input), output, ..Tokens::default() }
     }
 
     #[test]
@@ -127,7 +128,7 @@ mod tests {
             r#"{"choices":[{"delta":{"content":"b"}}]}"#,
             "[DONE]",
         ]);
-        assert_eq!(of(Api::Chat, Form::Events, &silent), Some(took(0, 2)));
+        assert_eq!(of(Api::Chat, Form::Events, &silent), Some(Tokens { input: None, ..took(0, 2) }));
         let comment = Bytes::from_static(b": still here\n\n");
         let kept_open =
             [vec![comment.clone(); 3], chat[..2].to_vec(), vec![comment; 9], chat[2..].to_vec()].concat();
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_a_cache_took_part_in_is_input_and_counted_apart() {
-        let used = Tokens { input: 1_030, cache_read: 1_000, cache_write: 20, output: 5 };
+        let used = Tokens { input: Some(1_030), cache_read: 1_000, cache_write: 20, output: 5 };
         let said = [
             (
                 Api::Chat,

@@ -165,8 +165,8 @@ fn facts(effect: &Effect) -> Vec<(&'static str, Value)> {
 /// What a generation took. Whoever was answered with it a second time has used nothing.
 fn usage(tokens: Tokens) -> Vec<(&'static str, Value)> {
     let Tokens { input, cache_read, cache_write, output } = tokens;
-    let mut attributes =
-        vec![("gen_ai.usage.input_tokens", json!(input)), ("gen_ai.usage.output_tokens", json!(output))];
+    let mut attributes = vec![("gen_ai.usage.output_tokens", json!(output))];
+    attributes.extend(input.map(|input| ("gen_ai.usage.input_tokens", json!(input))));
     let cached = [
         ("gen_ai.usage.cache_read.input_tokens", cache_read),
         ("gen_ai.usage.cache_creation.input_tokens", cache_write),
