@@ -58,9 +58,18 @@ fn a_foreign_page_claims_nothing() {
     assert_eq!(home.json(["ledger", "list"])["items"], json!([]));
 }
 
-/// What tells two refusals apart, if anything: all but the name that was asked for.
-fn without(answer: &Answer, name: &str) -> (u16, String) {
-    (answer.status, answer.body.replace(name, "NAME"))
+/// What tells two refusals apart, if anything: all but the name that was asked for and the moment.
+fn without(answer: &Answer, name: &str) -> (u16, Vec<String>, String) {
+    let lines = answer.head.lines().filter(|line| !line.starts_with("date: ")).map(str::to_owned);
+    (answer.status, lines.collect(), answer.body.replace(name, "NAME"))
+}
+
+/// How often the ledger was written so far.
+fn commits(served: &Served) -> String {
+    let headers = format!("Authorization: Bearer {TOKEN}\r\n");
+    let text = served.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
+    let line = text.lines().find(|line| line.starts_with("semel_ledger_commit_seconds_count"));
+    line.expect("commits are counted").to_owned()
 }
 
 #[test]
@@ -68,10 +77,15 @@ fn what_is_another_tenants_is_as_good_as_absent() {
     let home = Home::new();
     let served = Served::start(&home, "");
     let client = |scope: &str, tenant: &str| Client::new(&served, &token(&home, scope, tenant, "x"));
-    let (ours, theirs) = (client("admin", "acme"), client("admin", "other"));
+    let ours = client("admin", "acme");
+    // One that its own tenant will find lapsed, and write that down.
+    let brief = json!({"action": "fn:charge", "arguments": {"n": 2}, "wait": "0s", "timeout": "1ms"});
+    let overdue = ours.claim(brief)["effect_id"].as_str().expect("an id").to_owned();
+    let theirs = client("admin", "other");
     let wish = json!({"action": "fn:charge", "arguments": {"canary": "sings"}, "run": "r1", "key": "k1", "wait": "0s"});
     let claim = ours.claim(wish.clone());
     let id = claim["effect_id"].as_str().expect("an id").to_owned();
+    let before = commits(&served);
     let absent = "ef_01ARZ3NDEKTSV4RRFFQ69G5FAV";
     for (method, path, body) in [
         ("GET", "/effects/{}", None),
@@ -80,17 +94,22 @@ fn what_is_another_tenants_is_as_good_as_absent() {
         ("POST", "/effects/{}/reopen", Some(json!({"reason": "x"}))),
         ("POST", "/effects/{}/again", Some(json!({"reason": "x"}))),
         ("POST", "/effects/{}/probe", Some(json!({"found": "yes"}))),
+        ("POST", "/effects/{}/undo", Some(json!({"reason": "x"}))),
     ] {
         let ask = |id: &str| {
             let body = body.as_ref().map(ToString::to_string).unwrap_or_default();
             theirs.ask(method, &path.replace("{}", id), "Content-Type: application/json\r\n", &body)
         };
-        let (hers, none) = (ask(&id), ask(absent));
+        let (hers, late, none) = (ask(&id), ask(&overdue), ask(absent));
         assert_eq!(without(&hers, &id), without(&none, absent), "{method} {path}");
+        assert_eq!(without(&late, &overdue), without(&none, absent), "{method} {path}");
         assert_eq!(hers.status, 404, "{method} {path}: {hers:?}");
         assert_eq!(ask(&id[20..]).status, 404, "nor by its end");
     }
     assert_eq!(without(&theirs.get("/runs/r1"), "r1"), without(&theirs.get("/runs/r2"), "r2"));
+    assert_eq!(commits(&served), before, "nothing was written because they asked");
+    assert_eq!(ours.get(&format!("/effects/{overdue}")).json()["state"], "in_doubt");
+    assert_ne!(commits(&served), before, "its own tenant sees it as it is now");
     assert_eq!(theirs.get("/runs/r1").status, 404);
     for list in ["/effects", "/runs", "/effects?run=r1"] {
         assert_eq!(theirs.get(list).json()["items"], json!([]), "{list}");

@@ -1,35 +1,88 @@
 //! Many at once: idle connections, waiters, and what is under way when semel is told to stop.
 
 use super::line::Line;
-use super::stage::{CASE, JSON, Stage, asked};
+use super::stage::{CASE, JSON, PLAIN, Stage, asked};
+use super::world::World;
+use crate::api::client::token;
+use crate::home::Home;
 use crate::serve::served::{Served, TOKEN};
 use serde_json::json;
 
-/// Fewer than a machine's usual limit of open files; `SEMEL_EVERY_BYTE` asks for more.
-fn crowd() -> usize {
+/// Idle connections, and requests that wait. Fewer than a machine's usual limit of open files; `SEMEL_EVERY_BYTE` asks
+/// for more.
+fn crowd() -> (usize, usize) {
     #[allow(clippy::disallowed_methods, reason = "how much to try is the caller's choice")]
-    if std::env::var_os("SEMEL_EVERY_BYTE").is_some() { 8_000 } else { 400 }
+    if std::env::var_os("SEMEL_EVERY_BYTE").is_some() { (8_000, 1_000) } else { (200, 150) }
+}
+
+/// A request that has not been answered yet, of somebody with this token.
+fn begun(address: &str, token: &str, case: &str) -> Line {
+    let mut line = Line::to(address);
+    let headers = [("Semel-Token", token), (CASE, case), ("Idempotency-Key", case), JSON];
+    line.request("POST", &format!("{PLAIN}/rest"), &headers, "{}");
+    line
 }
 
 #[test]
 fn idle_connections_and_waiters_hold_nobody_else_up() {
     let stage = Stage::patient();
-    let idle: Vec<Line> = (0..crowd()).map(|_| stage.line()).collect();
+    let [greedy, modest] = ["greedy", "modest"].map(|tenant| token(&stage.home, "agent", tenant, "agent"));
+    let (idle, waiting) = crowd();
+    let idle: Vec<Line> = (0..idle).map(|_| stage.line()).collect();
     stage.world.fail("waited for", json!({"hold": "long"}));
-    let headers = [("Semel-Token", TOKEN), (CASE, "waited for"), ("Idempotency-Key", "waited for"), JSON];
-    let mut waiting: Vec<Line> = (0..200).map(|_| stage.line()).collect();
-    for line in &mut waiting {
-        line.request("POST", "/p/plain/rest", &headers, "{}");
-    }
+    let waiting: Vec<Line> =
+        (0..waiting).map(|_| begun(&stage.semel.address, &greedy, "waited for")).collect();
     stage.home.wait_until("one of them was sent", || stage.world.of("waited for").effects == 1);
+    // Whose turn comes, while all of those wait: another tenant's, and the operator's.
     for n in 0..10 {
+        let case = format!("modest {n}");
+        let answer = begun(&stage.semel.address, &modest, &case).answer().expect("an answer");
+        assert_eq!((answer.outcome(), stage.world.of(&case).effects), ("ran", 1));
         assert_eq!(stage.post(&format!("other {n}"), "{}").outcome(), "ran");
     }
+    assert_eq!(stage.world.of("waited for").requests, 1);
     stage.world.release("long");
     let mut answers = waiting.into_iter().map(|mut line| line.answer().expect("an answer"));
     assert!(answers.all(|answer| matches!(answer.status, 201 | 409 | 503)));
     assert_eq!(stage.world.of("waited for").requests, 1);
     drop(idle);
+}
+
+/// Sixteen connections, fifteen requests, of which nobody has more than three quarters.
+#[test]
+fn a_tenant_that_waits_with_all_it_may_leaves_room_for_another() {
+    let home = Home::new();
+    let world = World::start(&home);
+    let policy = format!("[defaults]\nwait = \"30s\"\n[upstream.plain]\nurl = \"{}\"\n", world.url());
+    let semel = Served::start_with_files(&home, &policy, 160);
+    let [greedy, modest] = ["greedy", "modest"].map(|tenant| token(&home, "agent", tenant, "agent"));
+    world.fail("waited for", json!({"hold": "long"}));
+    let waiting: Vec<Line> = (0..12).map(|_| begun(&semel.address, &greedy, "waited for")).collect();
+    let under_way = || {
+        let headers = format!("Authorization: Bearer {TOKEN}\r\n");
+        let text = semel.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
+        // This question is one too.
+        text.contains("semel_requests_open 13\n")
+    };
+    home.wait_until("all of them wait", under_way);
+    for case in ["waited for", "something else"] {
+        let refused = begun(&semel.address, &greedy, case).answer().expect("an answer");
+        let said = String::from_utf8_lossy(&refused.body).into_owned();
+        assert_eq!(refused.status, 503, "{said}");
+        assert!(said.contains("others need room"), "{said}");
+    }
+    for n in 0..3 {
+        let case = format!("modest {n}");
+        let answer = begun(&semel.address, &modest, &case).answer().expect("an answer");
+        assert_eq!((answer.outcome(), world.of(&case).effects), ("ran", 1));
+    }
+    let listed = home.json(["ledger", "list", "--limit", "100"]);
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(4), "nothing is claimed for who was refused");
+    world.release("long");
+    for mut line in waiting {
+        assert_eq!(line.answer().expect("an answer").status, 201);
+    }
+    assert_eq!((world.of("waited for").requests, world.of("something else").requests), (1, 0));
 }
 
 /// Half of them are answered while semel waits for them; the rest never.

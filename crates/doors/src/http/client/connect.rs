@@ -6,6 +6,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use rustls::{ClientConfig, RootCertStore};
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -20,8 +21,9 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 
 pub type Connector = HttpsConnector<HttpConnector<CheckedResolver>>;
 
-pub fn connector(target: &Target, timeout: Duration) -> Result<Connector, Error> {
-    let mut http = HttpConnector::new_with_resolver(CheckedResolver { target: Arc::new(target.clone()) });
+pub fn connector(target: &Target, names: Arc<dyn Names>, timeout: Duration) -> Result<Connector, Error> {
+    let target_too = Arc::new(target.clone());
+    let mut http = HttpConnector::new_with_resolver(CheckedResolver { target: target_too, names });
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_keepalive(Some(KEEPALIVE));
@@ -54,10 +56,30 @@ fn roots(target: &Target) -> Result<RootCertStore, Error> {
     Ok(roots)
 }
 
-/// Resolves names, and lets through only addresses to which the target may lead.
+/// Says where names lead.
+pub trait Names: Send + Sync + fmt::Debug {
+    fn look_up(&self, name: Name) -> LookingUp;
+}
+
+pub type LookingUp = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+
+/// As this machine resolves them.
+#[derive(Debug)]
+pub struct OfThisMachine;
+
+impl Names for OfThisMachine {
+    fn look_up(&self, name: Name) -> LookingUp {
+        let resolving = GaiResolver::new().call(name);
+        Box::pin(async move { Ok(resolving.await?.collect()) })
+    }
+}
+
+/// Resolves names, and lets through only addresses to which the target may lead. A connection is made to what was
+/// checked; for the next one the name is asked anew, and checked anew.
 #[derive(Debug, Clone)]
 pub struct CheckedResolver {
     target: Arc<Target>,
+    names: Arc<dyn Names>,
 }
 
 impl Service<Name> for CheckedResolver {
@@ -71,7 +93,7 @@ impl Service<Name> for CheckedResolver {
 
     fn call(&mut self, name: Name) -> Self::Future {
         let target = self.target.clone();
-        let resolving = GaiResolver::new().call(name);
+        let resolving = self.names.look_up(name);
         Box::pin(async move {
             let mut allowed = Vec::new();
             let mut refused = None;

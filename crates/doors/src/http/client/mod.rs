@@ -13,7 +13,7 @@ pub use body::Incoming;
 pub use payload::Payload;
 
 use super::target::Target;
-use connect::Connector;
+use connect::{Connector, Names, OfThisMachine};
 use connection::Connection;
 use http::{Request, Response};
 use hyper::client::conn::http1::Builder;
@@ -97,7 +97,12 @@ impl Prepared {
 
 impl Client {
     pub fn to(target: Target) -> Result<Client, Error> {
-        let connector = connect::connector(&target, CONNECT_TIME)?;
+        Client::by(target, Arc::new(OfThisMachine))
+    }
+
+    /// Found by these names.
+    fn by(target: Target, names: Arc<dyn Names>) -> Result<Client, Error> {
+        let connector = connect::connector(&target, names, CONNECT_TIME)?;
         Ok(Client { target: Arc::new(target), connector, idle: Idle::default() })
     }
 

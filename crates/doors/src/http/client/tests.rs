@@ -1,7 +1,11 @@
 use super::*;
 use bytes::Bytes;
+use connect::LookingUp;
 use http_body_util::{BodyExt, Full};
-use std::net::SocketAddr;
+use hyper_util::client::legacy::connect::dns::Name;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -177,4 +181,81 @@ async fn idle_connections_are_tended_by_one_however_often_they_are_used() {
         client.send(prepared, request()).await.unwrap().into_body().collect().await.unwrap();
     }
     assert_eq!(tasks(), before + 1);
+}
+
+/// A name server that answers in this order, and never twice alike unless told so.
+#[derive(Debug)]
+struct Answers(Mutex<VecDeque<Vec<IpAddr>>>);
+
+impl Answers {
+    fn of(answers: &[&[IpAddr]]) -> Arc<Answers> {
+        Arc::new(Answers(Mutex::new(answers.iter().map(|answer| answer.to_vec()).collect())))
+    }
+
+    fn left(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+impl Names for Answers {
+    fn look_up(&self, _: Name) -> LookingUp {
+        let answer = self.0.lock().unwrap().pop_front().expect("it is asked once for each connection");
+        // The port is the target's own.
+        Box::pin(async move { Ok(answer.into_iter().map(|address| SocketAddr::new(address, 0)).collect()) })
+    }
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn named(port: u16, private: bool, names: &Arc<Answers>) -> Client {
+    let target = Target::parse(&format!("http://api.example:{port}/")).unwrap().with_private(private);
+    let names: Arc<Answers> = Arc::clone(names);
+    Client::by(target, names).unwrap()
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_is_refused_before_anything_is_connected() {
+    let (address, mut handed) = listen().await;
+    let inside = ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.0.0.1", "192.168.1.1", "fc00::1", "0.0.0.0"];
+    let metadata = ["169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254", "100.100.100.200"];
+    for place in inside.iter().chain(&metadata) {
+        let names = Answers::of(&[&[ip(place)]]);
+        let refused = named(address.port(), false, &names).prepare().await.unwrap_err();
+        assert!(refused.why.contains("leads to"), "{place}: {refused}");
+        assert_eq!(names.left(), 0, "{place}");
+    }
+    for place in metadata {
+        let names = Answers::of(&[&[ip(place)]]);
+        let refused = named(address.port(), true, &names).prepare().await.unwrap_err();
+        assert!(refused.why.contains("credentials"), "{place}: {refused}");
+    }
+    assert!(handed.try_recv().is_err(), "nobody was connected to");
+}
+
+#[tokio::test]
+async fn of_several_addresses_only_those_are_tried_that_were_allowed() {
+    let (address, mut handed) = listen().await;
+    let names = Answers::of(&[&[ip("169.254.169.254"), ip("127.0.0.1")]]);
+    named(address.port(), true, &names).prepare().await.unwrap();
+    assert!(handed.recv().await.is_some());
+    assert!(handed.try_recv().is_err());
+}
+
+/// The name says something harmless first, and something else once it is trusted.
+#[tokio::test]
+async fn a_name_that_is_bound_anew_is_not_followed_inside() {
+    let (address, mut handed) = listen().await;
+    let names = Answers::of(&[&[ip("127.0.0.1")], &[ip("169.254.169.254")], &[ip("127.0.0.1")]]);
+    let client = named(address.port(), true, &names);
+    let first = client.prepare().await.unwrap();
+    assert_eq!(names.left(), 2, "what was checked is what was connected to: nobody asks in between");
+    let _first_stream = handed.recv().await.unwrap();
+    let refused = client.connect().await.unwrap_err();
+    assert!(refused.why.contains("169.254.169.254"), "{refused}");
+    assert!(handed.try_recv().is_err(), "and nobody was connected to");
+    client.keep(first);
+    client.prepare().await.unwrap();
+    assert_eq!(names.left(), 1, "a connection that is there is still the one that was checked");
 }
