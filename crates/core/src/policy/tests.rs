@@ -368,6 +368,7 @@ fn an_http_api_has_defaults_and_every_fault_of_it_is_found() {
         "[upstream.a]\nurl = \"https://api.stripe.com\"\nservice = \"us\"\n",
         "[upstream.a]\nurl = \"https://x\"\nheaders = { Host = \"y\" }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { drift_status = 200 }\n",
+        "[upstream.a]\nurl = \"https://x\"\nkeys = { in_flight_status = 200 }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { pattern = \"(\" }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { store = \"2xx\" }\n",
         "[preset]\nservice = \"x\"\n",

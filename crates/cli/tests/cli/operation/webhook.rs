@@ -208,3 +208,22 @@ fn a_message_that_the_listener_cannot_take_keeps_no_other_waiting() {
         said.contains("answers 422") && said.contains("is not told") && said.contains(&doubts[0])
     });
 }
+
+#[test]
+fn a_redirect_is_not_followed_and_the_message_is_brought_again_where_it_belongs() {
+    for status in [302, 307] {
+        let home = Home::new();
+        let port = port();
+        let _served = serve(&home, port);
+        home.wait_until("it has begun to look", || outbox_is_taken(&home));
+        let _listener = Listener::refusing(&home, port, 1, status);
+        let doubt = home.doubt("k");
+        home.wait_until("it is told", || !heard(&home).is_empty());
+        assert_eq!(told(&home), [("effect.in_doubt".to_owned(), doubt)], "{status}");
+        assert_eq!(
+            heard(&home)[0]["path"],
+            "/hook",
+            "{status}: whoever it leads to was not chosen by the operator"
+        );
+    }
+}

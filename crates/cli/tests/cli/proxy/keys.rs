@@ -129,6 +129,24 @@ fn where_only_successes_are_stored_a_refused_key_may_be_tried_again() {
 }
 
 #[test]
+fn a_key_whose_request_is_under_way_gets_the_status_that_the_api_would_give() {
+    for (settings, status) in [("", 409), ("[upstream.api.keys]\nin_flight_status = 425\n", 425)] {
+        let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nwait = \"0s\"\n";
+        let stage = Stage::with(&format!("{settings}{rule}"));
+        stage.api.next(Act::Hold);
+        let first = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
+        stage.api.has_heard(1);
+        let twin = stage.charge("k", "{}");
+        assert_eq!(became(&twin), (status, "held".into(), "in_flight".into()));
+        assert_eq!(twin.json()["status"], status);
+        assert!(header(&twin, "retry-after").is_some() && header(&twin, "retry-after-ms").is_some());
+        stage.api.release();
+        assert_eq!(first.answer().status, 201);
+        assert_eq!(stage.api.effects(), 1);
+    }
+}
+
+#[test]
 fn keys_outlive_semel_and_hold_for_every_process() {
     let mut stage = Stage::plain();
     let first = stage.charge("k", "{}");
