@@ -2,6 +2,7 @@
 
 use super::problem::ProblemForm;
 use super::routes::{BASE, Form, Route, routes};
+use http::StatusCode;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -70,15 +71,19 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     }
     let problem =
         json!({"application/problem+json": {"schema": schemas.given.subschema_for::<ProblemForm>()}});
+    let mut responses = json!({
+        "200": {"description": "It was done, or this is the answer.", "content": content},
+        "default": {"description": "It was not; `detail` says why.", "content": problem},
+    });
+    for status in route.statuses().into_iter().filter(|status| !status.is_success()) {
+        responses[status.as_str()] = json!({"description": meaning(status), "content": problem});
+    }
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.summary,
         "description": format!("Needs a token of scope `{}` or more.", route.scope),
         "parameters": parameters(route, &mut schemas.taken),
-        "responses": {
-            "200": {"description": "It was done, or this is the answer.", "content": content},
-            "default": {"description": "It was not; `detail` says why.", "content": problem},
-        },
+        "responses": responses,
     });
     if let Some(body) = route.body {
         let schema = body(&mut schemas.taken);
@@ -86,6 +91,25 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
             json!({"required": !route.body_optional, "content": {"application/json": {"schema": schema}}});
     }
     operation
+}
+
+/// What a refusal means, as far as its status says.
+fn meaning(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::BAD_REQUEST => "It cannot be understood, or something in it is missing.",
+        StatusCode::UNAUTHORIZED => "It came without a token, or with one that is worth nothing.",
+        StatusCode::FORBIDDEN => "It is not allowed: to this token, from there, or without a person.",
+        StatusCode::NOT_FOUND => "There is no such thing, or it is somebody else's.",
+        StatusCode::CONFLICT => "It is under way, or not in the state for this, or the name fits several.",
+        StatusCode::PAYLOAD_TOO_LARGE => "The body is too large.",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "The body is not JSON, or it is encoded.",
+        StatusCode::UNPROCESSABLE_ENTITY => "It contradicts what came before it, or itself.",
+        StatusCode::LOCKED => "Nobody knows whether it happened.",
+        StatusCode::FAILED_DEPENDENCY => "The attempt that was waited for was refused.",
+        StatusCode::BAD_GATEWAY => "It was not begun; nothing was sent.",
+        StatusCode::SERVICE_UNAVAILABLE => "The ledger cannot be asked, or too much is under way; try again.",
+        _ => "It was not done; `detail` says why.",
+    }
 }
 
 fn parameters(route: &Route, schemas: &mut SchemaGenerator) -> Vec<Value> {

@@ -1,16 +1,17 @@
 //! The one table of routes: what can be asked, what scope it needs, what it takes and gives.
 
 use super::asked::{Answering, Asked};
-use super::problem::Problem;
+use super::problem::{Problem, status_of};
 use super::respond::List;
 use super::{Api, begin, document, effects, probe, rulings, runs, settle, stats, tokens, undo};
 use crate::effect_json::EffectJson;
 use crate::stats::Stats;
 use axum::response::Response;
-use http::Method;
+use http::{Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use semel_core::answer::Answer;
+use semel_core::answer::{Answer, Code};
 use semel_ledger::tokens::Scope;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,7 +36,39 @@ pub struct Route {
     pub gives: Form,
     /// It can also be had as Markdown.
     pub markdown: bool,
+    /// How it refuses what is well-formed, beside what every route of its form may say.
+    pub refuses: &'static [StatusCode],
+    /// The codes that an answer about an effect may have here.
+    pub codes: &'static [Code],
     pub(super) handler: Handler,
+}
+
+impl Route {
+    fn refusing(self, refuses: &'static [StatusCode]) -> Route {
+        Route { refuses, ..self }
+    }
+
+    fn answering_as(self, codes: &'static [Code]) -> Route {
+        Route { codes, ..self }
+    }
+
+    /// All statuses that it answers with.
+    pub fn statuses(&self) -> BTreeSet<StatusCode> {
+        // Who asks, under which name, and whether there is room and a ledger, is asked of everybody.
+        let mut all = BTreeSet::from([
+            StatusCode::OK,
+            StatusCode::BAD_REQUEST,
+            StatusCode::UNAUTHORIZED,
+            StatusCode::FORBIDDEN,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ]);
+        if self.body.is_some() {
+            all.extend([StatusCode::PAYLOAD_TOO_LARGE, StatusCode::UNSUPPORTED_MEDIA_TYPE]);
+        }
+        all.extend(self.refuses);
+        all.extend(self.codes.iter().map(|code| status_of(*code)));
+        all
+    }
 }
 
 impl fmt::Debug for Route {
@@ -75,6 +108,8 @@ fn get(
         body_optional: false,
         gives,
         markdown: false,
+        refuses: &[],
+        codes: &[],
         handler,
     }
 }
@@ -92,10 +127,24 @@ fn post(
     Route { method, body: Some(body), ..get(path, scope, id, summary, gives, handler) }
 }
 
+/// What a name or a place in a list leads to may not be there.
+const MAY_BE_ABSENT: &[StatusCode] = &[StatusCode::NOT_FOUND];
+
+/// An effect may be named by the end of its id, which may fit several; and it may not be in the state for it.
+const OF_AN_EFFECT: &[StatusCode] = &[StatusCode::NOT_FOUND, StatusCode::CONFLICT];
+
+/// A word may also contradict another one of the same request.
+const OF_A_RULING: &[StatusCode] =
+    &[StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY];
+
+/// What was asked for goes the way of every call, and may end as any.
+const OF_A_CALL: &[Code] = &Code::ALL;
+
 pub fn routes() -> Vec<Route> {
     use Scope::{Admin, Agent, Operator};
     vec![
         Route {
+            refuses: MAY_BE_ABSENT,
             query: Some(form::<effects::Filter>),
             ..get(
                 "/effects",
@@ -113,7 +162,8 @@ pub fn routes() -> Vec<Route> {
             "One effect, by its id or the end of it.",
             form::<EffectJson>,
             answering!(effects::one),
-        ),
+        )
+        .refusing(OF_AN_EFFECT),
         get(
             "/effects/{id}/reply",
             Agent,
@@ -121,7 +171,8 @@ pub fn routes() -> Vec<Route> {
             "What the upstream answered.",
             form::<effects::Reply>,
             answering!(effects::reply),
-        ),
+        )
+        .refusing(OF_AN_EFFECT),
         post(
             "/effects/{id}/probe",
             Agent,
@@ -130,7 +181,8 @@ pub fn routes() -> Vec<Route> {
             form::<probe::Probe>,
             form::<EffectJson>,
             answering!(probe::probe),
-        ),
+        )
+        .refusing(OF_AN_EFFECT),
         post(
             "/effects/{id}/resolve",
             Operator,
@@ -139,7 +191,8 @@ pub fn routes() -> Vec<Route> {
             form::<rulings::Resolve>,
             form::<EffectJson>,
             answering!(rulings::resolve),
-        ),
+        )
+        .refusing(OF_A_RULING),
         post(
             "/effects/{id}/reopen",
             Operator,
@@ -148,7 +201,8 @@ pub fn routes() -> Vec<Route> {
             form::<rulings::Because>,
             form::<EffectJson>,
             answering!(rulings::reopen),
-        ),
+        )
+        .refusing(OF_AN_EFFECT),
         post(
             "/effects/{id}/again",
             Operator,
@@ -157,7 +211,8 @@ pub fn routes() -> Vec<Route> {
             form::<rulings::Because>,
             form::<EffectJson>,
             answering!(rulings::again),
-        ),
+        )
+        .refusing(OF_AN_EFFECT),
         post(
             "/effects/{id}/undo",
             Operator,
@@ -166,8 +221,11 @@ pub fn routes() -> Vec<Route> {
             form::<undo::Undo>,
             form::<Answer>,
             answering!(undo::undo),
-        ),
+        )
+        .refusing(OF_AN_EFFECT)
+        .answering_as(OF_A_CALL),
         Route {
+            refuses: MAY_BE_ABSENT,
             query: Some(form::<runs::RunsFilter>),
             ..get(
                 "/runs",
@@ -179,6 +237,7 @@ pub fn routes() -> Vec<Route> {
             )
         },
         Route {
+            refuses: MAY_BE_ABSENT,
             query: Some(form::<runs::RunsFilter>),
             markdown: true,
             ..get(
@@ -210,7 +269,8 @@ pub fn routes() -> Vec<Route> {
             form::<begin::Begin>,
             form::<begin::BegunForm>,
             answering!(begin::begin),
-        ),
+        )
+        .answering_as(OF_A_CALL),
         post(
             "/settle",
             Agent,
@@ -219,7 +279,8 @@ pub fn routes() -> Vec<Route> {
             form::<settle::Settle>,
             form::<Answer>,
             answering!(settle::settle),
-        ),
+        )
+        .refusing(OF_AN_EFFECT),
         Route {
             query: Some(form::<stats::StatsFilter>),
             ..get(
@@ -249,6 +310,7 @@ pub fn routes() -> Vec<Route> {
             answering!(tokens::make),
         ),
         Route {
+            refuses: MAY_BE_ABSENT,
             method: Method::DELETE,
             ..get(
                 "/tokens/{id}",

@@ -1,4 +1,4 @@
-use super::client::{Client, charge, token};
+use super::client::{Client, assert_named, charge, token};
 use crate::home::Home;
 use crate::serve::served::{Answer, Served, TOKEN};
 use semel_doors::api::{BASE, routes};
@@ -18,7 +18,10 @@ fn every_route_needs_a_token_and_its_scope() {
     for route in routes() {
         let first = format!("{} {BASE}{} HTTP/1.1", route.method, filled(route.path));
         let ask = |headers: &str| {
-            served.ask_raw(&first, &format!("Content-Type: application/json\r\n{headers}"), "{}").answer()
+            let headers = format!("Content-Type: application/json\r\n{headers}");
+            let answer = served.ask_raw(&first, &headers, "{}").answer();
+            assert_named(&route, &answer);
+            answer
         };
         for none in
             ["", "Authorization: Bearer sk-somebodys\r\n", "Semel-Token: semel_x_y\r\n", "X-Api-Key: k\r\n"]

@@ -2,6 +2,7 @@
 
 use crate::home::Home;
 use crate::serve::served::{Answer, Served};
+use semel_doors::api::{Route, routes};
 use serde_json::{Value, json};
 
 /// Somebody with a token, at one server.
@@ -25,7 +26,11 @@ impl<'a> Client<'a> {
     pub fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         let first = format!("{method} /api/v1{path} HTTP/1.1");
         let headers = format!("Authorization: Bearer {}\r\n{headers}", self.token);
-        self.served.ask_raw(&first, &headers, body).answer()
+        let answer = self.served.ask_raw(&first, &headers, body).answer();
+        if let Some(route) = routes().iter().find(|route| is_of(route, method, path)) {
+            assert_named(route, &answer);
+        }
+        answer
     }
 
     pub fn get(&self, path: &str) -> Answer {
@@ -50,6 +55,20 @@ impl<'a> Client<'a> {
     pub fn settle(&self, claim: &Value, outcome: &str, reply: Value) -> Answer {
         self.post("/settle", json!({"claim": claim["claim"], "outcome": outcome, "reply": reply}))
     }
+}
+
+/// Whether a request is answered by this route.
+fn is_of(route: &Route, method: &str, path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default();
+    let (asked, known): (Vec<_>, Vec<_>) = (path.split('/').collect(), route.path.split('/').collect());
+    let fits = |(asked, known): (&&str, &&str)| asked == known || known.starts_with('{');
+    route.method == method && asked.len() == known.len() && asked.iter().zip(&known).all(fits)
+}
+
+/// Whatever a route answers, the OpenAPI document has said that it may.
+pub fn assert_named(route: &Route, answer: &Answer) {
+    let named = route.statuses().iter().any(|status| status.as_u16() == answer.status);
+    assert!(named, "{route:?} does not name {}: {answer:?}", answer.status);
 }
 
 /// A wish that waits for nobody.

@@ -22,6 +22,13 @@ fn the_document_has_every_route_and_no_other() {
     let routed: BTreeSet<(String, String)> =
         routes().iter().map(|route| (format!("{BASE}{}", route.path), route.method.to_string())).collect();
     assert_eq!(written, routed);
+    for route in routes() {
+        let path = format!("{BASE}{}", route.path);
+        let responses = &document["paths"][path][route.method.as_str().to_ascii_lowercase()]["responses"];
+        let named: BTreeSet<String> = responses.as_object().expect("responses").keys().cloned().collect();
+        let said = route.statuses().into_iter().map(|status| status.as_str().to_owned());
+        assert_eq!(named, said.chain(["default".to_owned()]).collect(), "{route:?}");
+    }
     // The router itself knows these and no other methods.
     for path in paths.keys() {
         let asked = path.replace(BASE, "").replace("{id}", "x").replace("{run}", "x");
