@@ -1,5 +1,6 @@
 //! Who calls.
 
+use crate::http::server::Revocable;
 use semel_core::ids::Run;
 
 /// From the credential and the surroundings; never from what a message says.
@@ -11,6 +12,8 @@ pub struct Caller {
     pub run: Option<Run>,
     /// The run that the environment names: what holds where a call names none.
     pub surrounding_run: Option<Run>,
+    /// What it showed, where that can be revoked while its call waits.
+    pub token: Option<Revocable>,
 }
 
 impl Caller {

@@ -71,18 +71,23 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Turn::Taken(passed) => return Ok(Some(*passed)),
             },
         };
+        let mut ready = Ok(());
         if !call.prepared {
-            if let Err(not_started) = call.upstream.prepare().await {
-                if call.sight == Sight::Guessed {
-                    return Ok(None);
-                }
-                // Nothing more is sent, and what was sent before is as unclear as it was.
-                if matches!(how, How::Resend) {
-                    return Ok(Some(in_doubt(call, found, None)));
-                }
-                return Ok(Some(Passed::not_started(found, not_started, call.rule)));
+            ready = call.upstream.prepare().await;
+            call.prepared = ready.is_ok();
+        }
+        if ready.is_ok() {
+            ready = call.upstream.may_still_send().await;
+        }
+        if let Err(not_started) = ready {
+            if call.sight == Sight::Guessed {
+                return Ok(None);
             }
-            call.prepared = true;
+            // Nothing more is sent, and what was sent before is as unclear as it was.
+            if matches!(how, How::Resend) {
+                return Ok(Some(in_doubt(call, found, None)));
+            }
+            return Ok(Some(Passed::not_started(found, not_started, call.rule)));
         }
         let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
         let resend = matches!(how, How::Resend);

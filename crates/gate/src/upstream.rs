@@ -33,6 +33,11 @@ pub trait Upstream: Send {
         false
     }
 
+    /// Asked right before the claim, after all that was waited for: whether its caller may still have it sent.
+    fn may_still_send(&mut self) -> impl Future<Output = Result<(), NotStarted>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// Whether what this call comes to is the first answer for its caller. Whoever looks again after a timeout gets one
     /// from that look, and the attempt that was left behind comes to another one later.
     fn answers_first(&mut self) -> bool {

@@ -5,7 +5,7 @@ use super::routes::Route;
 use crate::hall::Hall;
 use crate::http::beside;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
-use crate::http::server::caller;
+use crate::http::server::{Revocable, caller};
 use axum::body::Body;
 use axum::extract::{Query, RawPathParams};
 use axum::response::Response;
@@ -34,6 +34,8 @@ pub struct Asked {
     /// When it came, on the monotonic clock.
     pub came: Duration,
     pub beside: Beside,
+    /// What it showed, where that can be revoked.
+    pub token: Option<Revocable>,
     params: Vec<(String, String)>,
     parts: Parts,
     body: Body,
@@ -87,7 +89,8 @@ impl Asked {
         let who = Who { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let beside = beside(&parts.headers);
-        Ok(Asked { who, run: caller.run, came: hall.clock.elapsed(), beside, params, parts, body })
+        let (run, token, came) = (caller.run, caller.token, hall.clock.elapsed());
+        Ok(Asked { who, run, came, beside, token, params, parts, body })
     }
 
     /// A part of the path. The table says that it is there.

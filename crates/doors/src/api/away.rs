@@ -3,6 +3,7 @@
 use super::begin::word_of;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use crate::hall::Hall;
+use crate::http::server::{Revocable, lets_send};
 use crate::secret_parts::SecretParts;
 use semel_core::effect::Effect;
 use semel_core::identity::redact;
@@ -16,13 +17,19 @@ pub struct Client<'a> {
     action: &'a str,
     arguments: &'a Json,
     rule: &'a Rule,
+    /// What it showed, where that can be revoked.
+    token: Option<&'a Revocable>,
     /// What a probe found of its reply.
     found: Option<Json>,
 }
 
 impl<'a> Client<'a> {
     pub fn of(hall: &'a Hall, action: &'a str, arguments: &'a Json, rule: &'a Rule) -> Client<'a> {
-        Client { hall, action, arguments, rule, found: None }
+        Client { hall, action, arguments, rule, token: None, found: None }
+    }
+
+    pub fn showing(self, token: Option<&'a Revocable>) -> Client<'a> {
+        Client { token, ..self }
     }
 
     fn matter<'b>(&'b self, effect: Option<&'b Effect>) -> Matter<'b> {
@@ -34,6 +41,10 @@ impl<'a> Client<'a> {
 impl Upstream for Client<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         Ok(())
+    }
+
+    async fn may_still_send(&mut self) -> Result<(), NotStarted> {
+        lets_send(self.token).await
     }
 
     async fn send(&mut self, _: Sending<'_>) -> Sent {

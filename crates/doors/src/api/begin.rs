@@ -116,7 +116,7 @@ enum RunWord {
 pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let (who, bytes_max) = (asked.who.clone(), asked.bytes_max());
     let _until_it_is_answered = api.turn(&who, bytes_max).await?;
-    let beside = asked.beside.clone();
+    let (beside, token) = (asked.beside.clone(), asked.token.clone());
     let (who, header_run, came, wish) = asked.json::<Begin>().await?;
     let gate = api.gate()?;
     let wish = Wish::read(wish, header_run)?;
@@ -125,7 +125,8 @@ pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
         .map_err(|missing| Problem::of_trouble(wording::key_required(&missing)))?;
     intent.beside = beside;
-    let mut client = Client::of(&api.hall, &wish.action, &wish.arguments, &rule);
+    let client = Client::of(&api.hall, &wish.action, &wish.arguments, &rule);
+    let mut client = client.showing(token.as_ref());
     if wish.dry_run {
         return respond::json(&gate.dry_run(&intent, &rule, &mut client).await?);
     }

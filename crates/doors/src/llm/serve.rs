@@ -11,7 +11,7 @@ use super::upstream::Model;
 use crate::caller::Caller;
 use crate::delivery::Delivery;
 use crate::hall::Hall;
-use crate::http::server::problem;
+use crate::http::server::{Revocable, problem};
 use crate::proxy::{self, Offer};
 use axum::body::Body;
 use axum::response::Response;
@@ -39,6 +39,8 @@ pub struct Call {
     pub rule: Rule,
     /// When it came, on the monotonic clock.
     pub came: Duration,
+    /// What its caller showed, where that can be revoked.
+    pub token: Option<Revocable>,
     pub meter: Meter,
 }
 
@@ -72,7 +74,7 @@ pub async fn answer(
     drop(arguments);
     let meter = Meter { tenant: caller.tenant, model: beside.model.clone().unwrap_or_default() };
     let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
-    let call = Arc::new(Call { hall, offer, asked, rule, came, meter });
+    let call = Arc::new(Call { hall, offer, asked, rule, came, token: caller.token, meter });
     match intent.transpose() {
         Ok(intent) => {
             let intent = intent.map(|intent| Intent { beside, ..intent });
@@ -122,7 +124,7 @@ impl Call {
         tell: Tell,
         _under_way: UnderWay,
     ) -> Passed {
-        let Call { hall, offer, asked, rule, meter, .. } = &*self;
+        let Call { hall, offer, asked, rule, meter, token, .. } = &*self;
         let _working = hall.busy.begin();
         let run = intent.as_ref().and_then(|intent| intent.run_key);
         let (outgoing, api) = (Some(outgoing), asked.api);
@@ -133,6 +135,7 @@ impl Call {
             hall,
             meter,
             run,
+            token: token.as_ref(),
             outgoing,
             tell,
             prepared: None,

@@ -13,6 +13,7 @@ use crate::delivery::Delivery;
 use crate::hall::Hall;
 use crate::http::client::{Failed, Incoming, Prepared};
 use crate::http::headers::has_end;
+use crate::http::server::{Revocable, lets_send};
 use crate::proxy::Offer;
 use crate::proxy::secrets::Secrets;
 use bytes::Bytes;
@@ -41,6 +42,8 @@ pub struct Model<'a> {
     pub meter: &'a Meter,
     /// Where the run's fence is found, if the request belongs to a run.
     pub run: Option<Digest>,
+    /// What its caller showed, where that can be revoked.
+    pub token: Option<&'a Revocable>,
     /// What is sent, until it is; a generation is sent once by one call.
     pub outgoing: Option<Outgoing>,
     pub tell: Tell,
@@ -218,6 +221,10 @@ impl Upstream for Model<'_> {
         self.prepared =
             Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);
         Ok(())
+    }
+
+    async fn may_still_send(&mut self) -> Result<(), NotStarted> {
+        lets_send(self.token).await
     }
 
     async fn send(&mut self, sending: Sending<'_>) -> Sent {

@@ -219,6 +219,7 @@ mod tests {
             principal: "p".into(),
             run: None,
             surrounding_run: None,
+            token: None,
         })
     }
 

@@ -22,6 +22,7 @@ use super::word;
 use crate::delivery::Delivery;
 use crate::errands;
 use crate::hall::Hall;
+use crate::http::server::Revocable;
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
@@ -73,6 +74,8 @@ pub struct Guarded {
     /// It has come to an answer: there may be another one, of an attempt that its caller has left behind.
     answered: AtomicBool,
     room: Option<Room>,
+    /// What its caller showed, where that can be revoked.
+    pub token: Option<Revocable>,
 }
 
 impl Guarded {
@@ -164,7 +167,8 @@ impl Door {
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
         let (sent, answered) = (AtomicBool::new(false), AtomicBool::new(false));
-        let guarded = Guarded { call, rule, server, connection, tools, waiter, sent, answered, room };
+        let token = None;
+        let guarded = Guarded { call, rule, server, connection, tools, waiter, sent, answered, room, token };
         Route::Guard(Box::new(guarded))
     }
 
@@ -405,7 +409,7 @@ impl Door {
 
     /// The tool behind a guarded call.
     pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
-        let Guarded { call, rule, server, sent, answered, .. } = guarded;
+        let Guarded { call, rule, server, sent, answered, token, .. } = guarded;
         let Hall { means, policy, clock, .. } = &*self.hall;
         ToolUpstream {
             server,
@@ -416,6 +420,7 @@ impl Door {
             clock,
             sent,
             answered,
+            token: token.as_ref(),
             asker: None,
             task: None,
             effect: None,

@@ -15,6 +15,7 @@ use super::task::Followed;
 use super::tasks::{self, Running};
 use super::word::effect_word;
 use crate::ask::{Lent, Matter, Means};
+use crate::http::server::{Revocable, lets_send};
 use crate::runtime::RuntimeClock;
 use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
@@ -45,6 +46,8 @@ pub struct ToolUpstream<'a> {
     pub sent: &'a AtomicBool,
     /// Told when its call has come to an answer.
     pub answered: &'a AtomicBool,
+    /// What its caller showed, where that can be revoked.
+    pub token: Option<&'a Revocable>,
     /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
     pub asker: Option<Asker>,
     /// The task that it then polls.
@@ -262,6 +265,10 @@ impl Upstream for ToolUpstream<'_> {
 
     fn has_sent(&self) -> bool {
         self.sent.load(Ordering::Relaxed)
+    }
+
+    async fn may_still_send(&mut self) -> Result<(), NotStarted> {
+        lets_send(self.token).await
     }
 
     fn answers_first(&mut self) -> bool {

@@ -8,6 +8,7 @@ use super::streamed::Begun;
 use super::upstream::{HttpUpstream, Live, LiveBody};
 use crate::delivery::Delivery;
 use crate::hall::Hall;
+use crate::http::server::Revocable;
 use crate::http::turns::Turn;
 use crate::unstoppable::Unstoppable;
 use axum::response::Response;
@@ -44,6 +45,8 @@ pub struct Guarded {
     pub intent: Intent,
     /// When it came, on the monotonic clock.
     pub came: Duration,
+    /// What its caller showed, where that can be revoked.
+    pub token: Option<Revocable>,
     /// Something went to the upstream on its behalf.
     pub sent: AtomicBool,
     /// It has come to an answer: there may be another one, of an attempt that its caller has left behind.

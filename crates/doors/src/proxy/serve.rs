@@ -194,6 +194,7 @@ impl Taken<'_> {
             understood,
             intent,
             came,
+            token: caller.token,
             sent: AtomicBool::new(false),
             answered: AtomicBool::new(false),
         });

@@ -171,7 +171,7 @@ mod tests {
 
     fn named(principal: &str) -> Caller {
         let (tenant, principal) = ("t".to_owned(), principal.to_owned());
-        Caller { tenant, principal, run: None, surrounding_run: None }
+        Caller { tenant, principal, run: None, surrounding_run: None, token: None }
     }
 
     fn large() -> Bytes {

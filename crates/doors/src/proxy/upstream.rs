@@ -13,6 +13,7 @@ use crate::echoes::TooMany;
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, NotReached, Payload, Prepared, Unanswered};
 use crate::http::headers::has_end;
+use crate::http::server::lets_send;
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::response::Parts as Head;
@@ -292,6 +293,10 @@ impl Upstream for HttpUpstream<'_> {
 
     fn has_sent(&self) -> bool {
         self.guarded.sent.load(Ordering::Relaxed)
+    }
+
+    async fn may_still_send(&mut self) -> Result<(), NotStarted> {
+        lets_send(self.guarded.token.as_ref()).await
     }
 
     fn answers_first(&mut self) -> bool {

@@ -197,6 +197,7 @@ impl Undoing<'_> {
             clock,
             sent: &sent,
             answered: &answered,
+            token: None,
             asker: None,
             task: None,
             effect: None,

@@ -89,6 +89,7 @@ fn caller(context: &Context, args: &Args) -> anyhow::Result<Caller> {
         principal: TENANT.to_owned(),
         run: named(args.run.clone(), "--run")?,
         surrounding_run: named(context.environment.run_id(None), "SEMEL_RUN_ID")?,
+        token: None,
     })
 }
 

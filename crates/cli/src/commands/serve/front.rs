@@ -23,7 +23,7 @@ pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Fro
     Front {
         hosts: hosts(serve, address),
         origins: serve.allowed_origins.clone(),
-        keyring: Keyring::new(token, Some(read), hall.clock.clone()),
+        keyring: Arc::new(Keyring::new(token, Some(read), hall.clock.clone())),
         required,
         passing: passing.map(|(name, _)| format!("/p/{name}/")).collect(),
         open: open.then(|| "/metrics".to_owned()).into_iter().collect(),

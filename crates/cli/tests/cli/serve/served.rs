@@ -107,6 +107,14 @@ impl Served {
         Asked { reader: BufReader::new(stream) }
     }
 
+    /// As its metrics say.
+    pub fn calls_in_flight(&self) -> usize {
+        let headers = format!("Authorization: Bearer {TOKEN}\r\n");
+        let text = self.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
+        let count = text.lines().find_map(|line| line.strip_prefix("semel_calls_in_flight "));
+        count.and_then(|count| count.parse().ok()).expect("it is told")
+    }
+
     pub fn post(&self, message: &Value) -> Answer {
         self.ask("POST", SESSION, &message.to_string()).answer()
     }

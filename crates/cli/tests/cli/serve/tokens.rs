@@ -1,8 +1,11 @@
 //! Tokens of the ledger: made and revoked on the command line, honoured by every server on that ledger.
 
-use super::served::{SESSION, Served, calling};
+use super::served::{SESSION, Served, TOKEN, calling};
 use super::upstream::Upstream;
+use crate::api::client::Client;
 use crate::home::Home;
+use crate::proxy;
+use crate::proxy::api::Act;
 use serde_json::json;
 
 fn token(home: &Home, more: &[&str]) -> (String, String) {
@@ -116,4 +119,85 @@ fn a_session_of_one_principal_is_closed_to_another_that_knows_its_id() {
     assert_eq!(ask(&bob, "GET", session, "").status, 404);
     assert_eq!(upstream.heard().len(), before, "the server hears nothing of it");
     assert_eq!(ask(&ann, "DELETE", session, "").status, 200);
+}
+
+/// How many requests are under way, this question included.
+fn wait_for_requests(home: &Home, served: &Served, count: usize) {
+    let headers = format!("Authorization: Bearer {TOKEN}\r\n");
+    let open = format!("semel_requests_open {count}\n");
+    let text = || served.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
+    home.wait_until("they are under way", || text().contains(&open));
+}
+
+/// Revokes it, and waits until this server knows.
+fn revoke(home: &Home, served: &Served, (token, id): &(String, String)) {
+    home.json(["token", "revoke", id]);
+    let headers = format!("Authorization: Bearer {token}\r\n");
+    let status = || served.ask_raw("GET /api/v1/effects HTTP/1.1", &headers, "").answer().status;
+    home.wait_until("it is refused", || status() == 401);
+}
+
+/// They take turns, and the token of whoever comes second is revoked while it waits for the first.
+#[test]
+fn what_waits_for_its_turn_is_not_sent_for_a_token_that_was_revoked_meanwhile() {
+    let rule = |action: &str, turn: &str| {
+        format!(
+            "[[rule]]\nmatch = \"{action}\"\nclass = \"consequential\"\nwait = \"60s\"\nserialize_by = \"{turn}\"\n"
+        )
+    };
+
+    let stage = proxy::stage::Stage::with(&rule("http:POST bank/*", "body.account"));
+    let bob = token(&stage.home, &["--scope", "agent", "--name", "bob"]);
+    stage.api.next(Act::Hold);
+    let first = stage.ask("POST", "/charges", proxy::stage::JSON, r#"{"account":7,"n":1}"#);
+    stage.api.has_heard(1);
+    let headers = format!("Semel-Token: {}\r\n{}", bob.0, proxy::stage::JSON);
+    let waits = stage.served.ask_raw("POST /p/api/charges HTTP/1.1", &headers, r#"{"account":7,"n":2}"#);
+    wait_for_requests(&stage.home, &stage.served, 3);
+    revoke(&stage.home, &stage.served, &bob);
+    stage.api.release();
+    assert_eq!(first.answer().status, 201);
+    let refused = waits.answer();
+    assert_eq!((refused.status, &refused.json()["code"]), (502, &json!("not_started")), "{refused:?}");
+    assert!(refused.json()["what_happened"].to_string().contains("revoked"), "{refused:?}");
+    assert_eq!((stage.api.heard().len(), stage.api.effects()), (1, 1));
+
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let policy =
+        format!("[mcp.bank]\nurl = \"{}\"\n{}", upstream.url(), rule("mcp:bank/charge", "args.account"));
+    let served = Served::start(&home, &policy);
+    let bob = token(&home, &["--scope", "agent", "--name", "bob"]);
+    let ask = |token: &str, arguments| {
+        let headers = format!("Semel-Token: {token}\r\n{SESSION}");
+        served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &calling(1, "charge", arguments).to_string())
+    };
+    let first = ask(TOKEN, json!({"account": 7, "n": 1, "waits": true}));
+    home.wait_until("the first is under way", || upstream.effects() == 1);
+    let waits = ask(&bob.0, json!({"account": 7, "n": 2}));
+    wait_for_requests(&home, &served, 3);
+    revoke(&home, &served, &bob);
+    upstream.release();
+    assert!(first.answer().body.contains("charged"));
+    // The stream that the token had opened breaks off with it, so what counts is that nothing was sent.
+    home.wait_until("nothing is under way", || {
+        let listed = home.json(["ledger", "list", "--state", "in_flight"]);
+        listed["items"] == json!([]) && served.calls_in_flight() == 0
+    });
+    assert_eq!(upstream.effects(), 1);
+    drop(waits);
+
+    let admin = Client::new(&served, TOKEN);
+    let carol = token(&home, &["--scope", "agent", "--name", "carol"]);
+    let wish = |name: &str, wait: &str| json!({"action": format!("fn:{name}"), "serialize_by": "account 7", "wait": wait});
+    let claim = admin.claim(wish("first", "0s"));
+    let headers = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", carol.0);
+    let body = wish("second", "60s").to_string();
+    let waits = served.ask_raw("POST /api/v1/begin HTTP/1.1", &headers, &body);
+    wait_for_requests(&home, &served, 2);
+    revoke(&home, &served, &carol);
+    assert_eq!(admin.settle(&claim, "applied", json!(1)).status, 200);
+    let refused = waits.answer();
+    assert_eq!((refused.status, &refused.json()["code"]), (502, &json!("not_started")), "{refused:?}");
+    let listed = home.json(["ledger", "list"]);
+    assert!(!listed.to_string().contains("fn:second"), "{listed}");
 }

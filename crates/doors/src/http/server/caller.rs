@@ -1,6 +1,6 @@
 //! Whose request it is: from what it was let in by, never from what it says.
 
-use super::{Credential, problem};
+use super::{Credential, Revocable, problem};
 use crate::caller::Caller;
 use axum::response::Response;
 use http::request::Parts;
@@ -30,5 +30,6 @@ pub fn caller(
             None => return Err(Box::new(problem(StatusCode::BAD_REQUEST, "Semel-Run-Id cannot name a run"))),
         },
     };
-    Ok(Caller { tenant, principal, run, surrounding_run: surrounding.cloned() })
+    let token = parts.extensions.get::<Revocable>().cloned();
+    Ok(Caller { tenant, principal, run, surrounding_run: surrounding.cloned(), token })
 }

@@ -9,6 +9,7 @@ use http::header::{self, HeaderName};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use semel_ledger::tokens::Scope;
+use std::sync::Arc;
 
 /// Carries semel's own token where `Authorization` is meant for the upstream.
 pub const OWN_TOKEN: HeaderName = HeaderName::from_static("semel-token");
@@ -29,7 +30,7 @@ pub struct Front {
     pub hosts: Vec<String>,
     /// Web pages that may ask, besides the server's own.
     pub origins: Vec<String>,
-    pub keyring: Keyring,
+    pub keyring: Arc<Keyring>,
     /// `false`: the operator wants no token.
     pub required: bool,
     /// Beginnings of paths at which a request with the upstream's own credential needs no token: it gets nothing there
@@ -58,6 +59,9 @@ impl Front {
         parts.extensions.insert(admitted.credential);
         if let Some(scope) = admitted.scope {
             parts.extensions.insert(scope);
+        }
+        if let Some(token) = &admitted.revocable {
+            parts.extensions.insert(token.clone());
         }
         Ok(admitted.revocable)
     }
@@ -105,7 +109,7 @@ impl Front {
             match self.keyring.look_up(token).await {
                 Shown::Holds(shown) => {
                     if holder.is_none() && !self.keyring.is_own(token) {
-                        revocable = Some(Revocable::new(token));
+                        revocable = Some(Revocable::new(token, &self.keyring));
                     }
                     holder.get_or_insert(shown);
                     own.push(name);

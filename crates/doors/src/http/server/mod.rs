@@ -22,6 +22,7 @@ pub use front::{Front, OWN_TOKEN};
 pub use keyring::{Keyring, ReadTokens, Token};
 pub use listen::listen;
 pub use problem::problem;
+pub use revocable::{Revocable, lets_send};
 pub use room::Room;
 pub use shares::Share;
 
@@ -258,7 +259,7 @@ async fn answer(
                 true => Box::pin(answer_aside(Arc::clone(&served), request)).await,
             };
             match revocable {
-                Some(token) => response.map(|body| token.holds(body, Arc::clone(&served))),
+                Some(token) => response.map(|body| token.holds(body)),
                 None => response,
             }
         }

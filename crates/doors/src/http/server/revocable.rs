@@ -1,10 +1,11 @@
-//! Streams end with the token that opened them.
+//! Streams end with the token that opened them, and what still waits is not sent for it.
 
-use super::Served;
-use super::keyring::Shown;
+use super::keyring::{Keyring, Shown};
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
+use semel_gate::upstream::NotStarted;
+use serde_json::Value;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -18,28 +19,47 @@ const LOOKS_EVERY: Duration = Duration::from_millis(500);
 
 /// A token that somebody may revoke, or that will be over, while what it opened is still read. Never printed.
 #[derive(Clone)]
-pub struct Revocable(Vec<u8>);
+pub struct Revocable {
+    token: Vec<u8>,
+    keyring: Arc<Keyring>,
+}
 
 impl Revocable {
-    pub(super) fn new(token: &[u8]) -> Revocable {
-        Revocable(token.to_owned())
+    pub(super) fn new(token: &[u8], keyring: &Arc<Keyring>) -> Revocable {
+        Revocable { token: token.to_owned(), keyring: Arc::clone(keyring) }
+    }
+
+    /// A ledger that cannot be asked says nothing against it.
+    async fn is_worthless(&self) -> bool {
+        self.keyring.look_up(&self.token).await == Shown::Worthless
     }
 
     /// A body that breaks off once the token is worth nothing. One whose length is known is on its way already.
-    pub(super) fn holds<A: Send + Sync + 'static>(self, body: Body, served: Arc<Served<A>>) -> Body {
+    pub(super) fn holds(self, body: Body) -> Body {
         if body.size_hint().exact().is_some() {
             return body;
         }
         let over = async move {
             loop {
                 tokio::time::sleep(LOOKS_EVERY).await;
-                // A ledger that cannot be asked says nothing against it.
-                if served.front.keyring.look_up(&self.0).await == Shown::Worthless {
+                if self.is_worthless().await {
                     return;
                 }
             }
         };
         Body::new(UntilOver { body, over: Box::pin(over) })
+    }
+}
+
+/// Whether a call that may have waited can still be sent for whoever showed this token, if it was one that can be revoked.
+/// What the ring has read within the second is not read again.
+pub async fn lets_send(token: Option<&Revocable>) -> Result<(), NotStarted> {
+    match token {
+        Some(token) if token.is_worthless().await => {
+            let why = "its token was revoked, or is over, since it came".to_owned();
+            Err(NotStarted { why, data: Value::Null })
+        }
+        _ => Ok(()),
     }
 }
 

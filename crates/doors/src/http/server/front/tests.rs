@@ -39,7 +39,7 @@ fn front(ledger: &Arc<TestLedger>) -> Front {
     Front {
         hosts: vec!["Semel.example".into()],
         origins: vec!["https://app.example".into()],
-        keyring,
+        keyring: Arc::new(keyring),
         required: true,
         passing: vec!["/p/open/".into()],
         open: vec![],

@@ -70,8 +70,13 @@ mod tests {
     }
 
     fn request(principal: &str, credential: Credential) -> (Caller, Parts) {
-        let caller =
-            Caller { tenant: "t".into(), principal: principal.into(), run: None, surrounding_run: None };
+        let caller = Caller {
+            tenant: "t".into(),
+            principal: principal.into(),
+            run: None,
+            surrounding_run: None,
+            token: None,
+        };
         let mut parts = http::Request::new(()).into_parts().0;
         parts.extensions.insert(credential);
         (caller, parts)

@@ -287,7 +287,8 @@ impl Child {
                     let frame = own_tools::answer(asked.door, &self.server, &connection, &call).await;
                     return respond::document(StatusCode::OK, &frame);
                 }
-                Route::Guard(guarded) => {
+                Route::Guard(mut guarded) => {
+                    guarded.token = asked.caller.token.clone();
                     let working = asked.door.hall.busy.begin();
                     let under_way = self.guarding.begin(&asked.owner.principal, &id);
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));

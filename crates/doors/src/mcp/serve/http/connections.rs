@@ -32,7 +32,8 @@ impl Connections {
         if !all.contains_key(owner) && all.len() >= SESSIONS_MAX {
             all.retain(|_, connection| !connection.is_idle());
         }
-        let begun = || Arc::new(Connection::within(Caller { run: None, ..caller.clone() }, limits));
+        let begun =
+            || Arc::new(Connection::within(Caller { run: None, token: None, ..caller.clone() }, limits));
         Arc::clone(all.entry(owner.clone()).or_insert_with(begun))
     }
 

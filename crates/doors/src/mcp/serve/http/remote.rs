@@ -318,7 +318,8 @@ impl Remote {
                 let frame = own_tools::answer(door, &server, &connection, &call).await;
                 respond::document(StatusCode::OK, &frame)
             }
-            Route::Guard(guarded) => {
+            Route::Guard(mut guarded) => {
+                guarded.token = asked.caller.token.clone();
                 let working = door.hall.busy.begin();
                 let under_way = self.guarding.begin(&owner.principal, &id);
                 self.resumable.keep(owner.clone(), Arc::clone(&stream));
