@@ -382,6 +382,7 @@ pub struct RuleTable {
     /// An answer later than this counts as not delivered.
     pub late_after: Option<Spot<String>>,
     /// CEL over `reply`: does an answer that looks like a success refuse? An expression that fails leaves it in doubt.
+    /// `graphql` reads the answer to a mutation by what its errors are about.
     pub refused: Option<Spot<String>>,
     /// Exit codes that certainly mean "not applied".
     #[serde(default)]

@@ -8,6 +8,7 @@ pub mod explain;
 pub mod expression;
 pub mod file;
 pub mod glob;
+pub mod graphql;
 pub mod nearest;
 pub mod pack;
 pub mod prices;

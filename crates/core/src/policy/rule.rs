@@ -8,6 +8,7 @@ use crate::intent::WINDOW_NAMED;
 use crate::json::{Json, Path, Step};
 use crate::policy::expression::{EvalError, Expression, Template};
 use crate::policy::file::KeyForm;
+use crate::policy::graphql;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -44,8 +45,8 @@ pub struct Rule {
     pub confirm: Option<Confirm>,
     pub undo: Option<Call>,
     pub dry_run: Option<DryRun>,
-    /// CEL over `reply`: what looks like a success is a refusal.
-    pub refused: Option<Expression>,
+    /// How an answer that looks like a success is read for a refusal.
+    pub refused: Option<RefusedIf>,
     /// Exit codes that mean a refusal: certainly not applied.
     pub refused_exit: Vec<i32>,
 }
@@ -90,13 +91,58 @@ impl Rule {
     }
 
     /// Whether an answer that looks like a success says no: some APIs answer 200 to everything, and refuse in the body.
-    /// An error means that nobody can say. `reply` is read only if the rule asks.
-    pub fn refuses(&self, reply: impl FnOnce() -> Json) -> Result<bool, EvalError> {
+    /// An error means that nobody can say. `reply` is read only if the rule asks. `arguments` are those of the call.
+    pub fn refuses(&self, arguments: &Json, reply: impl FnOnce() -> Json) -> Result<bool, Unclear> {
         match &self.refused {
-            Some(refused) => refused.eval_bool(&[("reply", &reply())]),
+            Some(RefusedIf::Expression(refused)) => Ok(refused.eval_bool(&[("reply", &reply())])?),
+            Some(RefusedIf::Graphql) => Ok(graphql::refuses(graphql_fields(arguments), &reply())?),
             None => Ok(false),
         }
     }
+
+    /// Whether the body of an answer whose status refuses shows that something may have been carried out all the same.
+    pub fn contradicts_refusal(&self, arguments: &Json, reply: impl FnOnce() -> Json) -> bool {
+        match &self.refused {
+            Some(RefusedIf::Graphql) => graphql::contradicts_refusal(graphql_fields(arguments), &reply()),
+            Some(RefusedIf::Expression(_)) | None => false,
+        }
+    }
+}
+
+/// How many fields a document of GraphQL begins with, as the door tells it.
+fn graphql_fields(arguments: &Json) -> Option<usize> {
+    arguments.get("body")?.get("fields")?.as_array().map(<[Json]>::len)
+}
+
+/// What an answer that looks like a success is read for.
+#[derive(Debug, Clone)]
+pub enum RefusedIf {
+    /// CEL over `reply`.
+    Expression(Expression),
+    /// An answer of GraphQL, by what its errors are about.
+    Graphql,
+}
+
+impl RefusedIf {
+    /// How a policy says the latter.
+    pub const GRAPHQL: &str = "graphql";
+
+    /// As it stands in the policy.
+    pub fn source(&self) -> &str {
+        match self {
+            RefusedIf::Expression(expression) => expression.source(),
+            RefusedIf::Graphql => RefusedIf::GRAPHQL,
+        }
+    }
+}
+
+/// Nobody can say whether an answer refuses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unclear {
+    #[error(transparent)]
+    Expression(#[from] EvalError),
+    #[error(transparent)]
+    Graphql(#[from] graphql::Unclear),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

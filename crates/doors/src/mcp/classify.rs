@@ -271,7 +271,7 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Re
     if members.get("content").is_none() && members.get("structuredContent").is_none() {
         return reading(Meaning::Ambiguous, "the result has no content");
     }
-    match rule.refuses(|| super::word::value(&members)) {
+    match rule.refuses(&semel_core::json::Json::Null, || super::word::value(&members)) {
         Ok(false) => {}
         Ok(true) if rule.failure == Failure::InDoubt => return ambiguous_by_rule(&words(&members)),
         Ok(true) => return reading(Meaning::Refused, short(&words(&members))),

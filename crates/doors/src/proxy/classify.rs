@@ -1,5 +1,6 @@
 //! What an upstream's answer means: one table, and the words for what was done.
 
+use super::reply;
 use crate::command::render;
 use http::{Method, StatusCode};
 use semel_core::answer::EffectWord;
@@ -44,11 +45,16 @@ pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys, keyed: bool) -> Mea
 }
 
 /// The same once the body was read: some APIs answer 200 to everything, and refuse in the body. `Err`: nobody can say.
-pub fn within(meaning: Meaning, rule: &Rule, reply: impl FnOnce() -> Json) -> Result<Meaning, String> {
-    if !matches!(meaning, Meaning::Applied | Meaning::Accepted) {
-        return Ok(meaning);
+pub fn within(meaning: Meaning, rule: &Rule, arguments: &Json, body: &[u8]) -> Result<Meaning, String> {
+    let reply = || reply::value(body);
+    match meaning {
+        Meaning::Applied | Meaning::Accepted => {}
+        Meaning::Refused { .. } if rule.contradicts_refusal(arguments, reply) => {
+            return Err("its status refuses, and its body shows that something may have been done".into());
+        }
+        Meaning::Refused { .. } | Meaning::Ambiguous => return Ok(meaning),
     }
-    match (rule.refuses(reply), rule.failure) {
+    match (rule.refuses(arguments, reply), rule.failure) {
         (Ok(false), _) => Ok(meaning),
         (Ok(true), Failure::Table) => Ok(Meaning::Refused { answers_repeats: true }),
         (Ok(true), Failure::InDoubt) => Err("it refuses, which its rule takes for a doubt".into()),

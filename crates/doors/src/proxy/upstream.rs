@@ -164,7 +164,7 @@ impl<'a> HttpUpstream<'a> {
             Ok(Collected::Whole(_)) => return self.unclear(broke_off(&head, "it is not whole"), Value::Null),
             Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
         };
-        let meaning = match classify::within(meaning, rule, || reply::value(&whole)) {
+        let meaning = match classify::within(meaning, rule, &understood.arguments.json, &whole) {
             Ok(Meaning::Applied) if classify::is_only_accepted(&whole) => Meaning::Accepted,
             Ok(meaning) => meaning,
             Err(why) => {

@@ -103,7 +103,7 @@ impl<'a> RequestUpstream<'a> {
         match status {
             status if status.is_success() => {
                 // Some APIs answer 200 to everything, and refuse in the body.
-                match (self.rule.refuses(|| body.clone()), self.rule.failure) {
+                match (self.rule.refuses(self.asker.matter.arguments, || body.clone()), self.rule.failure) {
                     (Ok(false), _) => {}
                     (Ok(true), Failure::Table) => {
                         let why = NotAppliedWhy::Refused(format!("{line}, which refuses it"));

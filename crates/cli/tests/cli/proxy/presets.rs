@@ -101,6 +101,107 @@ fn what_is_created_in_linear_gets_an_id_and_a_query_passes() {
     assert_eq!(sent(&stage, "POST /graphql", "", r#"{"query": "query { viewer { id } }"}"#), "none");
 }
 
+/// A mutation, as a request to the preset of that name.
+struct Mutation {
+    preset: &'static str,
+    document: &'static str,
+}
+
+const ISSUE: Mutation = Mutation {
+    preset: "linear",
+    document: "mutation { issueCreate(input: {}) { issue { id team { key } } } }",
+};
+const TWO_ISSUES: Mutation = Mutation {
+    preset: "linear",
+    document: "mutation { a: issueCreate(input: {}) { success } b: issueCreate(input: {}) { success } }",
+};
+const GITHUB_ISSUE: Mutation = Mutation {
+    preset: "github",
+    document: "mutation { createIssue(input: {}) { issue { id author { login } } } }",
+};
+const ORDER: Mutation =
+    Mutation { preset: "shopify", document: "mutation { orderCreate(order: {}) { order { id } } }" };
+const TWO_ORDERS: Mutation = Mutation {
+    preset: "shopify",
+    document: "mutation { a: orderCreate(order: {}) { order { id } } b: orderCreate(order: {}) { order { id } } }",
+};
+
+impl Mutation {
+    fn sent(&self, stage: &Stage) -> String {
+        let path = if self.preset == "shopify" { "/admin/api/2026-01/graphql.json" } else { "/graphql" };
+        let body = serde_json::json!({ "query": self.document }).to_string();
+        sent(stage, &format!("POST {path}"), "", &body)
+    }
+}
+
+#[test]
+fn a_mutation_whose_answer_could_not_be_shown_is_not_sent_again() {
+    for (mutation, data, errors) in [
+        (ISSUE, "null", r#"{"path": ["issueCreate", "issue", "team"], "extensions": {"code": "FORBIDDEN"}}"#),
+        (TWO_ISSUES, "null", r#"{"path": ["b"], "extensions": {"code": "INPUT_ERROR"}}"#),
+        (
+            GITHUB_ISSUE,
+            r#"{"createIssue": null}"#,
+            r#"{"path": ["createIssue", "issue"], "type": "FORBIDDEN"}"#,
+        ),
+        (ORDER, r#"{"orderCreate": null}"#, r#"{"path": ["orderCreate", "order", "customer"]}"#),
+        (ORDER, "null", r#"{"path": ["orderCreate", "order", "customer"]}"#),
+        (ORDER, r#"{"orderCreate": {"order": {"id": 1}, "userErrors": [{"message": "odd"}]}}"#, ""),
+        (
+            TWO_ORDERS,
+            r#"{"a": {"order": {"id": 1}}, "b": {"order": null, "userErrors": [{"message": "no"}]}}"#,
+            "",
+        ),
+    ] {
+        // Some servers add a status that refuses.
+        for status in [200, 400] {
+            let stage = Stage::known(mutation.preset);
+            let answer = format!(r#"{{"data": {data}, "errors": [{errors}]}}"#);
+            stage.api.next(Act::Answer(status, JSON, answer.clone()));
+            mutation.sent(&stage);
+            assert_eq!(mutation.sent(&stage), "held", "{status}: {answer}");
+            assert_eq!(stage.api.effects(), 1, "{status}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn a_mutation_that_was_refused_may_be_sent_again() {
+    for (mutation, refusal, done) in [
+        (
+            ISSUE,
+            r#"{"errors": [{"path": ["issueCreate"], "extensions": {"code": "INPUT_ERROR"}}], "data": null}"#,
+            r#"{"data": {"issueCreate": {"issue": {"id": 1}}}}"#,
+        ),
+        (
+            GITHUB_ISSUE,
+            r#"{"data": {"createIssue": null}, "errors": [{"type": "NOT_FOUND", "path": ["createIssue"]}]}"#,
+            r#"{"data": {"createIssue": {"issue": {"id": 1}}}}"#,
+        ),
+        (
+            ORDER,
+            r#"{"data": {"orderCreate": null},
+                "errors": [{"path": ["orderCreate"], "extensions": {"code": "ACCESS_DENIED"}}]}"#,
+            r#"{"data": {"orderCreate": {"order": {"id": 1}}}}"#,
+        ),
+        (
+            TWO_ORDERS,
+            r#"{"data": {"a": {"order": null, "userErrors": [{"message": "no"}]}, "b": null},
+                "errors": [{"path": ["b"]}]}"#,
+            r#"{"data": {"a": {"order": {"id": 1}}, "b": {"order": {"id": 2}}}}"#,
+        ),
+    ] {
+        let stage = Stage::known(mutation.preset);
+        stage.api.next(Act::Refuse(200, JSON, refusal));
+        mutation.sent(&stage);
+        assert_eq!(stage.api.effects(), 0);
+        stage.api.next(Act::Answer(200, JSON, done.to_owned()));
+        assert_eq!(mutation.sent(&stage), "ran", "{refusal}");
+        assert_eq!(mutation.sent(&stage), "replayed", "{done}");
+        assert_eq!(stage.api.effects(), 1, "{refusal}");
+    }
+}
+
 #[test]
 fn a_refund_in_shopify_carries_its_key_as_a_directive() {
     let stage = Stage::known("shopify");

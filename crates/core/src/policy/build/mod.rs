@@ -13,7 +13,7 @@ use super::glob::{self, Pattern};
 use super::nearest::nearest;
 use super::rule::{
     Again, Call, CallerKey, Confirm, DryRun, EffectWording, Failure, Inject, InjectInto, OnDisconnect,
-    Origin, Probe, Rulings, ScopeChoice, Unmarked,
+    Origin, Probe, RefusedIf, Rulings, ScopeChoice, Unmarked,
 };
 use super::{Retention, duration};
 use crate::answer::EffectWord;
@@ -56,7 +56,7 @@ pub struct Written {
     pub confirm: Option<Confirm>,
     pub undo: Option<Call>,
     pub dry_run: Option<DryRun>,
-    pub refused: Option<Expression>,
+    pub refused: Option<RefusedIf>,
     pub refused_exit: Vec<i32>,
 }
 
@@ -195,7 +195,7 @@ pub fn rule(
         confirm: table.confirm.as_ref().and_then(|confirm| call::confirm(&mut check, confirm, own_server)),
         undo: table.undo.as_ref().and_then(|undo| call::undo(&mut check, undo, own_server)),
         dry_run: table.dry_run.as_ref().and_then(|dry_run| check.dry_run(dry_run)),
-        refused: table.refused.as_ref().and_then(|text| check.expression(text, &["reply"])),
+        refused: table.refused.as_ref().and_then(|text| check.refused(text, table.pattern.as_ref())),
         refused_exit: check.exit_codes(&table.refused_exit),
         pattern: pattern?,
     };
@@ -294,6 +294,14 @@ impl Check<'_> {
             return None;
         }
         self.expression(text, &check::AFTERWARDS).map(EffectWording::Expression)
+    }
+
+    fn refused(&mut self, text: &Spot<String>, pattern: Option<&Spot<String>>) -> Option<RefusedIf> {
+        // Elsewhere nobody reads documents of GraphQL.
+        if text.value == RefusedIf::GRAPHQL && pattern.is_none_or(|it| it.value.starts_with("http:")) {
+            return Some(RefusedIf::Graphql);
+        }
+        self.expression(text, &["reply"]).map(RefusedIf::Expression)
     }
 
     fn sorting(&mut self, table: &RuleTable) -> Sorting {

@@ -6,7 +6,7 @@ use semel_core::json::parse;
 /// `None`: nobody can say.
 fn refuses(preset: &str, line: &str, body: &str, reply: &str) -> Option<bool> {
     let request = api(preset).request(line, body, "");
-    api(preset).rule(&request).refuses(|| parse(reply).expect(reply)).ok()
+    api(preset).rule(&request).refuses(&request.arguments, || parse(reply).expect(reply)).ok()
 }
 
 #[test]
@@ -30,21 +30,47 @@ fn a_payment_that_the_bank_refuses_is_refused() {
 }
 
 #[test]
-fn a_mutation_without_data_was_not_carried_out() {
-    let linear =
-        r#"{"query": "mutation { issueCreate(input: $input) { success } }", "variables": {"input": {}}}"#;
-    let github = r#"{"query": "mutation { createIssue(input: $input) { issue { id } } }"}"#;
-    for (preset, body) in [("linear", linear), ("github", github)] {
-        let says = |reply: &str| refuses(preset, "POST /graphql", body, reply);
-        assert_eq!(says(r#"{"data": {"x": {"success": true}}}"#), Some(false));
-        assert_eq!(says(r#"{"errors": [{"message": "no team"}], "data": null}"#), Some(true));
-        assert_eq!(says(r#"{"errors": [{"message": "no team"}], "data": {"x": null}}"#), Some(true));
-        assert_eq!(says(r#"{"errors": [{"message": "no team"}]}"#), Some(true));
-        assert_eq!(says(r#"{"errors": [{"message": "a field"}], "data": {"x": {"id": 1}}}"#), Some(false));
-        assert_eq!(
-            says(r#"{"errors": [{"extensions": {"code": "INTERNAL_SERVER_ERROR"}}], "data": null}"#),
-            None
-        );
+fn a_mutation_is_refused_only_where_nothing_of_it_was_carried_out() {
+    let linear = [
+        r#"{"query": "mutation { issueCreate(input: $input) { success } }", "variables": {"input": {}}}"#,
+        r#"{"query": "mutation { commentCreate(input: $input) { success } }", "variables": {"input": {}}}"#,
+        r#"{"query": "mutation { projectCreate(input: $input) { success } }", "variables": {"input": {}}}"#,
+        r#"{"query": "mutation { issueCreate(input: {}) { success } }"}"#,
+        r#"{"query": "mutation { issueUpdate(id: 1) { success } }"}"#,
+    ];
+    let github = [r#"{"query": "mutation { createIssue(input: $input) { issue { id } } }"}"#];
+    let shopify = [
+        r#"{"query": "mutation { refundCreate(x: 1) { userErrors { message } } }"}"#,
+        r#"{"query": "mutation { orderCreate(x: 1) { userErrors { message } } }"}"#,
+        r#"{"query": "mutation { productCreate(x: 1) { userErrors { message } } }"}"#,
+    ];
+    let place = "POST /graphql";
+    let all: [(&str, &str, &[&str]); 3] = [
+        ("linear", place, &linear),
+        ("github", place, &github),
+        ("shopify", "POST /admin/api/2026-04/graphql.json", &shopify),
+    ];
+    for (preset, line, bodies) in all {
+        for body in bodies {
+            for (reply, expected) in [
+                (r#"{"data": {"m": {"success": true, "issue": {"id": 1}}}}"#, Some(false)),
+                (r#"{"errors": [{"path": ["m", "a"]}], "data": {"m": {"id": 1, "a": null}}}"#, Some(false)),
+                (r#"{"errors": [{"message": "no such field"}]}"#, Some(true)),
+                (r#"{"errors": [{"extensions": {"code": "THROTTLED"}}]}"#, Some(true)),
+                (r#"{"errors": [{"path": ["m"]}], "data": null}"#, Some(true)),
+                (
+                    r#"{"errors": [{"path": ["m"], "extensions": {"code": "ACCESS_DENIED"}}], "data": {"m": null}}"#,
+                    Some(true),
+                ),
+                (r#"{"errors": [{"path": ["m", "issue", "team"]}], "data": null}"#, None),
+                (r#"{"errors": [{"path": ["m", "issue"]}], "data": {"m": null}}"#, None),
+                (r#"{"errors": [{"path": ["b"]}], "data": {"a": {"id": 1}, "b": null}}"#, None),
+                (r#"{"errors": [{"extensions": {"code": "INTERNAL_SERVER_ERROR"}}], "data": null}"#, None),
+                (r#"{"text": "<html>"}"#, None),
+            ] {
+                assert_eq!(refuses(preset, line, body, reply), expected, "{preset}: {body}: {reply}");
+            }
+        }
     }
 }
 
@@ -54,10 +80,13 @@ fn shopify_refuses_with_user_errors() {
         let body =
             format!(r#"{{"query": "mutation {{ {mutation}(x: 1) {{ userErrors {{ message }} }} }}"}}"#);
         let says = |reply: &str| refuses("shopify", "POST /admin/api/2026-04/graphql.json", &body, reply);
-        assert_eq!(says(r#"{"data": {"m": {"refund": {"id": 1}, "userErrors": []}}}"#), Some(false));
-        assert_eq!(says(r#"{"data": {"m": {"userErrors": [{"message": "no"}]}}}"#), Some(true));
-        assert_eq!(says(r#"{"errors": [{"extensions": {"code": "THROTTLED"}}]}"#), Some(true));
-        assert_eq!(says(r#"{"errors": [{"extensions": {"code": "INTERNAL_SERVER_ERROR"}}]}"#), None);
+        let no = r#"{"refund": null, "userErrors": [{"message": "no"}]}"#;
+        let yes = r#"{"refund": {"id": 1}, "userErrors": []}"#;
+        assert_eq!(says(&format!(r#"{{"data": {{"m": {yes}}}}}"#)), Some(false));
+        assert_eq!(says(&format!(r#"{{"data": {{"m": {no}}}}}"#)), Some(true));
+        assert_eq!(says(&format!(r#"{{"data": {{"a": {yes}, "b": {no}}}}}"#)), None, "the first was made");
+        let both = r#"{"data": {"m": {"refund": {"id": 1}, "userErrors": [{"message": "no"}]}}}"#;
+        assert_eq!(says(both), None, "it was made, and something is wrong with it");
     }
 }
 
