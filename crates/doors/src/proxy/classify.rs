@@ -1,12 +1,13 @@
 //! What an upstream's answer means: one table, and the words for what was done.
 
-use super::reply;
+use super::reply::{self, REPLY_BYTES_MAX};
 use crate::command::render;
 use http::{Method, StatusCode};
 use semel_core::answer::EffectWord;
 use semel_core::json::Json;
+use semel_core::policy::expression::EvalError;
 use semel_core::policy::file::{ServerError, Stores};
-use semel_core::policy::rule::{EffectWording, Failure, Rule};
+use semel_core::policy::rule::{EffectWording, Failure, Rule, Unclear};
 use semel_core::policy::upstreams::Keys;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +59,10 @@ pub fn within(meaning: Meaning, rule: &Rule, arguments: &Json, body: &[u8]) -> R
         (Ok(false), _) => Ok(meaning),
         (Ok(true), Failure::Table) => Ok(Meaning::Refused { answers_repeats: true }),
         (Ok(true), Failure::InDoubt) => Err("it refuses, which its rule takes for a doubt".into()),
+        // It has more than an expression can look through, and nobody refuses at such length.
+        (Err(Unclear::Expression(EvalError::TooLarge { .. })), _) if body.len() > REPLY_BYTES_MAX => {
+            Ok(meaning)
+        }
         (Err(error), _) => Err(error.to_string()),
     }
 }

@@ -8,6 +8,11 @@ use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::file::Speaks;
 use semel_core::policy::upstreams::{HttpApi, Keys};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Of at most [`JUDGED_BYTES_MAX`](super::reply::JUDGED_BYTES_MAX) each.
+const LARGE_ANSWERS_AT_ONCE: usize = 16;
 
 #[derive(Debug)]
 pub struct Offer {
@@ -34,6 +39,8 @@ pub struct Offer {
     pub key_header: HeaderName,
     /// Matches whole keys.
     pub key_pattern: Option<Regex>,
+    /// Room for large answers that are held back to be read.
+    pub large_answers: Arc<Semaphore>,
     /// Some rule may be about a request whose method only reads.
     guards_reads: bool,
 }
@@ -77,6 +84,7 @@ impl Offer {
             run: with.run,
             preset: api.preset,
             injects_credentials: api.injects_credentials(),
+            large_answers: Arc::new(Semaphore::new(LARGE_ANSWERS_AT_ONCE)),
             guards_reads: false,
             client: with.client,
         };

@@ -11,6 +11,10 @@ use std::borrow::Cow;
 /// The part of an answer that is kept. A larger one is not, and the fact still is.
 pub const REPLY_BYTES_MAX: usize = crate::command::render::REPLY_BYTES_MAX;
 
+/// The part of an answer that is read for a refusal. A larger one says by its status what it means: nobody refuses at
+/// such length.
+pub const JUDGED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// What a replay is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {

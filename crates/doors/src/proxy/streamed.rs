@@ -9,9 +9,10 @@ use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use semel_core::ids::{AttemptNo, EffectId};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// An answer may take as long as the upstream works.
 const ANSWER_PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -45,23 +46,42 @@ pub enum Part {
 /// A body that was read to its end.
 #[derive(Debug)]
 pub enum Collected {
-    Whole(Bytes),
+    /// With its place among the large ones, if it is one.
+    Whole(Bytes, Option<OwnedSemaphorePermit>),
     /// With its length: all of it but what is held back was given on.
     Streamed(Giving, u64),
 }
 
-/// Reads a body to its end. One of more than `max` bytes is given on through what `begin` opens, told how long it is.
+/// How much of an answer is held back until its end is there.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    pub bytes_max: usize,
+    /// More of one that is read for what it says, as long as there is room for it.
+    pub more: Option<(usize, &'a Arc<Semaphore>)>,
+}
+
+/// Reads a body to its end. A larger one than is held back is given on through what `begin` opens, told how long it is.
 pub async fn collect(
     incoming: Incoming,
-    max: usize,
+    held: Held<'_>,
     begin: impl FnOnce(Option<u64>) -> Giving,
 ) -> Result<Collected, Unreadable> {
     let mut incoming = std::pin::pin!(incoming);
     let promised = incoming.size_hint().exact();
     let mut gathered = Gathered::default();
+    let mut room = None;
     while !incoming.is_end_stream() {
         let Some(data) = body::next(&mut incoming, ANSWER_PAUSE_MAX).await? else { break };
-        if gathered.len() + data.len() > max {
+        let length = gathered.len() + data.len();
+        if room.is_none() && length > held.bytes_max {
+            // Nobody waits for it: the upstream's connection and the client would wait along.
+            room = held.more.and_then(|(_, room)| Arc::clone(room).try_acquire_owned().ok());
+        }
+        let bytes_max = match (&room, held.more) {
+            (Some(_), Some((bytes_max, _))) => bytes_max,
+            _ => held.bytes_max,
+        };
+        if length > bytes_max {
             let mut giving = begin(promised);
             let mut length = 0;
             for part in [gathered.bytes(), data] {
@@ -77,7 +97,7 @@ pub async fn collect(
         }
         gathered.push(data);
     }
-    Ok(Collected::Whole(gathered.bytes()))
+    Ok(Collected::Whole(gathered.bytes(), room))
 }
 
 /// The giving side. Its newest part is held back: with it the client would have everything.

@@ -6,9 +6,9 @@ use super::guard::Guarded;
 use super::headers;
 use super::inject;
 use super::key;
-use super::reply::{self, REPLY_BYTES_MAX};
+use super::reply::{self, JUDGED_BYTES_MAX, REPLY_BYTES_MAX};
 use super::secrets::Secrets;
-use super::streamed::{Begun, Collected, Giving, collect};
+use super::streamed::{Begun, Collected, Giving, Held, collect};
 use crate::echoes::TooMany;
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, NotReached, Payload, Prepared, Unanswered};
@@ -154,26 +154,38 @@ impl<'a> HttpUpstream<'a> {
             return self.unclear(classify::line(head.status, &shown), shown_as(head.status, &shown));
         }
         let begun = self.begun.take();
-        let collected = collect(body, REPLY_BYTES_MAX, |length| begin(&head, length, begun, recorded)).await;
-        let (whole, giving, length) = match collected {
-            Ok(Collected::Whole(whole)) if !is_cut(&head, &whole) => {
+        // What a rule reads is held back even where it is not kept: half of it with the client, it could not be judged.
+        let more = rule.refused.is_some().then_some((JUDGED_BYTES_MAX, &offer.large_answers));
+        let held = Held { bytes_max: REPLY_BYTES_MAX, more };
+        let collected = collect(body, held, |length| begin(&head, length, begun, recorded)).await;
+        let (whole, giving, length, _room) = match collected {
+            Ok(Collected::Whole(whole, room)) if !is_cut(&head, &whole) => {
                 let length = whole.len() as u64;
-                (whole, None, length)
+                (whole, None, length, room)
             }
-            Ok(Collected::Streamed(giving, length)) => (Bytes::new(), Some(giving), length),
-            Ok(Collected::Whole(_)) => return self.unclear(broke_off(&head, "it is not whole"), Value::Null),
+            Ok(Collected::Streamed(giving, length)) => (Bytes::new(), Some(giving), length, None),
+            Ok(Collected::Whole(..)) => {
+                return self.unclear(broke_off(&head, "it is not whole"), Value::Null);
+            }
             Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
         };
-        let meaning = match classify::within(meaning, rule, &understood.arguments.json, &whole) {
+        let said = match giving {
+            None => classify::within(meaning, rule, &understood.arguments.json, &whole),
+            Some(_) => Ok(meaning),
+        };
+        let meaning = match said {
             Ok(Meaning::Applied) if classify::is_only_accepted(&whole) => Meaning::Accepted,
             Ok(meaning) => meaning,
             Err(why) => {
                 let why = format!("the answer does not say: {why}");
-                return self.unclear(why, shown_as(head.status, &whole));
+                let shown =
+                    if whole.len() > REPLY_BYTES_MAX { &whole[..SHOWN_BYTES_MAX] } else { &whole[..] };
+                return self.unclear(why, shown_as(head.status, shown));
             }
         };
         let secrets = self.secrets();
-        let keeps = giving.is_none() && headers::is_read_as_it_is(&head.headers);
+        let keeps =
+            giving.is_none() && whole.len() <= REPLY_BYTES_MAX && headers::is_read_as_it_is(&head.headers);
         let reply = keeps.then(|| recordable(&head, &whole, &secrets).ok()).flatten();
         let kept = if reply.is_some() { Reply::Kept } else { Reply::TooLarge(length) };
         let outcome = match meaning {

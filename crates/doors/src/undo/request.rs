@@ -103,7 +103,12 @@ impl<'a> RequestUpstream<'a> {
         match status {
             status if status.is_success() => {
                 // Some APIs answer 200 to everything, and refuse in the body.
-                match (self.rule.refuses(self.asker.matter.arguments, || body.clone()), self.rule.failure) {
+                let refuses = match read {
+                    Ok(body) => self.rule.refuses(self.asker.matter.arguments, || body.clone()),
+                    // Nobody refuses at such length.
+                    Err(_) => Ok(false),
+                };
+                match (refuses, self.rule.failure) {
                     (Ok(false), _) => {}
                     (Ok(true), Failure::Table) => {
                         let why = NotAppliedWhy::Refused(format!("{line}, which refuses it"));

@@ -27,6 +27,41 @@ fn a_large_answer_goes_through_and_is_not_kept() {
     assert_eq!(stage.api.effects(), 1);
 }
 
+/// An answer of about so many bytes, as JSON.
+fn padded(ok: bool, bytes: usize) -> String {
+    format!(r#"{{"pad":"{}","ok":{ok}}}"#, "x".repeat(bytes))
+}
+
+const READS_ANSWERS: &str =
+    "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\nrefused = \"!reply.ok\"\n";
+
+#[test]
+fn a_large_answer_that_a_rule_reads_goes_through_too() {
+    // Of the last two the one is more than is held back, and the other more than an expression looks through.
+    let many = format!(r#"{{"ok":true,"all":[{}1]}}"#, "1,".repeat(LARGE / 2));
+    for answer in [padded(true, LARGE), padded(true, 17 << 20), many] {
+        let stage = Stage::with(READS_ANSWERS);
+        stage.api.next(Act::Answer(200, JSON, answer.clone()));
+        let first = stage.send("POST", "/charges", JSON, "{}");
+        assert_eq!((first.status, first.body == answer), (200, true), "{} bytes", answer.len());
+        assert_eq!(header(&first, "semel-outcome"), Some("ran"));
+        assert_eq!(became(&stage.send("POST", "/charges", JSON, "{}")).1, "replayed");
+        assert_eq!(stage.api.effects(), 1);
+    }
+}
+
+#[test]
+fn a_large_answer_that_refuses_is_a_refusal() {
+    let stage = Stage::with(READS_ANSWERS);
+    let refusal: &'static str = padded(false, LARGE).leak();
+    stage.api.next(Act::Refuse(200, JSON, refusal));
+    let first = stage.send("POST", "/charges", JSON, "{}");
+    assert_eq!((first.status, first.body == refusal), (200, true));
+    stage.api.next(Act::Answer(200, JSON, padded(true, 1)));
+    assert_eq!(became(&stage.send("POST", "/charges", JSON, "{}")).1, "ran");
+    assert_eq!(stage.api.effects(), 1);
+}
+
 #[test]
 fn a_client_that_goes_away_in_the_middle_of_a_large_answer_stops_nothing() {
     let stage = Stage::plain();
