@@ -13,6 +13,8 @@ pub(super) enum Fault {
     Full,
     /// The file or the disk: whatever the connection remembers can no longer be trusted.
     Disk,
+    /// It was opened where nothing could be written: see [`Readers::closed`](super::readers::Readers::closed).
+    ReadOnly,
     /// The file under the path is no longer the one that was opened.
     Moved,
     /// It has less than it had.
@@ -29,10 +31,10 @@ impl Fault {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Fault::Busy,
             Some(ErrorCode::DiskFull) => Fault::Full,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Fault::Damaged,
+            Some(ErrorCode::ReadOnly) => Fault::ReadOnly,
             Some(
                 ErrorCode::SystemIoFailure
                 | ErrorCode::CannotOpen
-                | ErrorCode::ReadOnly
                 | ErrorCode::PermissionDenied
                 | ErrorCode::FileLockingProtocolFailed
                 | ErrorCode::OutOfMemory,
@@ -47,7 +49,7 @@ impl Fault {
     }
 
     pub(super) fn spoils_connection(self) -> bool {
-        matches!(self, Fault::Disk | Fault::Damaged)
+        matches!(self, Fault::Disk | Fault::ReadOnly | Fault::Damaged)
     }
 
     pub(super) fn while_opening(place: &Place, error: &rusqlite::Error) -> Error {

@@ -60,7 +60,7 @@ pub struct SqliteStore {
     place: Place,
     /// `None` in a store that only reads.
     lane: Option<Arc<Lane>>,
-    readers: Readers,
+    readers: Arc<Readers>,
     waiters: Arc<Waiters>,
     poller: Poller,
     blocking: bool,

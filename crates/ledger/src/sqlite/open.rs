@@ -6,7 +6,7 @@ use super::poller::Poller;
 use super::readers::Readers;
 use super::schema::{self, Access};
 use super::waiters::Waiters;
-use super::writer::Writer;
+use super::writer::{Reach, Writer};
 use super::{SqliteStore, clock, connection, renew, watermark};
 use crate::Error;
 use crate::cells::Epoch;
@@ -160,8 +160,10 @@ fn writing(
     options: &OpenOptions,
 ) -> Result<Opened, Error> {
     let pages = if options.blocking { COMMAND_CHECKPOINT_PAGES } else { SERVER_CHECKPOINT_PAGES };
-    let writer = Writer::new(place.clone(), connection, pages, !options.blocking, options.now)?;
-    Ok(Opened { store: store(place, Some(writer), options.blocking), secret, past })
+    let readers = Arc::new(Readers::new(place.clone()));
+    let by = Reach { readers: Arc::clone(&readers), threads: !options.blocking };
+    let writer = Writer::new(place.clone(), connection, pages, by, options.now)?;
+    Ok(Opened { store: store(place, Some(writer), readers, options.blocking), secret, past })
 }
 
 fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
@@ -179,15 +181,16 @@ fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
     if !schema::recognise(&connection, &place, secret.check_value(), Access::Read)? {
         return Err(missing());
     }
-    Ok(Opened { store: store(place, None, options.blocking), secret, past: Past::Kept })
+    let readers = Arc::new(Readers::new(place.clone()));
+    Ok(Opened { store: store(place, None, readers, options.blocking), secret, past: Past::Kept })
 }
 
-fn store(place: Place, writer: Option<Writer>, blocking: bool) -> SqliteStore {
+fn store(place: Place, writer: Option<Writer>, readers: Arc<Readers>, blocking: bool) -> SqliteStore {
     let waiters = Arc::new(Waiters::default());
     SqliteStore {
         lane: writer.map(|writer| Arc::new(Lane::new(writer, Arc::clone(&waiters)))),
-        readers: Readers::new(place.clone()),
-        poller: Poller::new(place.clone(), Arc::clone(&waiters)),
+        poller: Poller::new(Arc::clone(&readers), Arc::clone(&waiters)),
+        readers,
         waiters,
         blocking,
         process: std::process::id(),

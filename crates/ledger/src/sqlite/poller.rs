@@ -1,8 +1,8 @@
 //! The thread that looks after waiters: commits of other processes, and deadlines. It starts with the first one.
 
+use super::readers::Readers;
 use super::waiters::Waiters;
-use super::{clock, connection, read};
-use crate::place::Place;
+use super::{clock, read};
 use rusqlite::Connection;
 use semel_core::digest::Digest;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,21 +20,21 @@ const REST_PER_LOOK: u32 = 20;
 
 #[derive(Debug)]
 pub(super) struct Poller {
-    place: Place,
+    readers: Arc<Readers>,
     waiters: Arc<Waiters>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Poller {
-    pub(super) fn new(place: Place, waiters: Arc<Waiters>) -> Self {
-        Poller { place, waiters, thread: Mutex::new(None) }
+    pub(super) fn new(readers: Arc<Readers>, waiters: Arc<Waiters>) -> Self {
+        Poller { readers, waiters, thread: Mutex::new(None) }
     }
 
     /// Without a thread nobody would be woken at the deadline, so the caller must know if there is none.
     pub(super) fn start(&self) -> bool {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
-            let look = Look { place: self.place.clone(), connection: None, version: None };
+            let look = Look { readers: Arc::clone(&self.readers), version: None };
             let waiters = Arc::clone(&self.waiters);
             let builder = std::thread::Builder::new().name("semel-waiters".to_owned());
             *thread = builder.spawn(move || watch(&waiters, look)).ok();
@@ -88,46 +88,36 @@ fn watch(waiters: &Waiters, mut look: Look) {
     }
 }
 
-/// The thread's own connection, and the version of the database that it last saw.
+/// The version of the database that was last seen, by a connection that nobody else uses.
 #[derive(Debug)]
 struct Look {
-    place: Place,
-    connection: Option<Connection>,
+    readers: Arc<Readers>,
     version: Option<i64>,
 }
 
 impl Look {
     fn changed_since_last(&mut self) -> bool {
-        let version = self.connection().and_then(read::data_version);
-        if version.is_err() {
-            self.connection = None;
-        }
-        let version = version.ok();
+        let version = self.read(read::data_version).ok();
         std::mem::replace(&mut self.version, version) != version && version.is_some()
     }
 
     fn at(&mut self, waiters: &Waiters, keys: &[Digest]) -> bool {
-        keys.iter().all(|key| {
-            let seen = self.connection().and_then(|connection| read::revision(connection, *key));
-            match seen {
-                Ok(revision) => {
-                    let wakers = waiters.state().see(*key, revision);
-                    waiters.wake(wakers);
-                    true
-                }
-                Err(_) => {
-                    self.connection = None;
-                    false
-                }
+        keys.iter().all(|key| match self.read(|connection| read::revision(connection, *key)) {
+            Ok(revision) => {
+                let wakers = waiters.state().see(*key, revision);
+                waiters.wake(wakers);
+                true
             }
+            Err(_) => false,
         })
     }
 
-    fn connection(&mut self) -> rusqlite::Result<&Connection> {
-        if self.connection.is_none() {
-            self.connection = Some(connection::reader(&self.place)?);
+    fn read<T>(&mut self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let (result, anew) = self.readers.watch(read);
+        if anew {
+            // Versions of two connections do not compare.
             self.version = None;
         }
-        Ok(self.connection.as_ref().expect("opened above"))
+        result
     }
 }

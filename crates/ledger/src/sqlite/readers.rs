@@ -8,7 +8,7 @@ use crate::Error;
 use crate::place::Place;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// So many are kept for the next reads; a burst of more closes its own.
 const KEPT_MAX: usize = 8;
@@ -24,11 +24,19 @@ thread_local! {
 pub(super) struct Readers {
     place: Place,
     kept: [Mutex<Option<Connection>>; KEPT_MAX],
+    /// The one that looks for commits of other processes.
+    watching: Mutex<Option<Connection>>,
 }
+
+/// As long as this is there, no reader is kept.
+#[must_use]
+pub(super) struct Closed<'r>(
+    #[expect(dead_code, reason = "held, not read")] Vec<MutexGuard<'r, Option<Connection>>>,
+);
 
 impl Readers {
     pub(super) fn new(place: Place) -> Self {
-        Readers { place, kept: std::array::from_fn(|_| Mutex::default()) }
+        Readers { place, kept: std::array::from_fn(|_| Mutex::default()), watching: Mutex::default() }
     }
 
     pub(super) fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
@@ -46,6 +54,39 @@ impl Readers {
             *slot = None;
         }
         result.map_err(|error| failed(&error))
+    }
+
+    /// Reads by the connection that watches, and says whether it had to be opened for that.
+    pub(super) fn watch<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> (rusqlite::Result<T>, bool) {
+        let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        let anew = watching.is_none();
+        let connection = match watching.take().map_or_else(|| connection::reader(&self.place), Ok) {
+            Ok(connection) => connection,
+            Err(error) => return (Err(error), anew),
+        };
+        let result = read(&connection);
+        if result.is_ok() {
+            *watching = Some(connection);
+        }
+        (result, anew)
+    }
+
+    /// Closes all that are there, once they are idle, and keeps others from being opened in their place until this is
+    /// dropped. The connections of a process share one index of the WAL, and it stays as it was opened, read-only too,
+    /// until the last of them is closed.
+    pub(super) fn closed(&self) -> Closed<'_> {
+        let all = self.kept.iter().chain([&self.watching]);
+        Closed(
+            all.map(|place| {
+                let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+                *place = None;
+                place
+            })
+            .collect(),
+        )
     }
 
     /// The first place from this thread's own on that nobody uses and that is as wanted.

@@ -42,6 +42,13 @@ impl Sidecar {
         Sidecar { file, held: false, waiting }
     }
 
+    /// Opens the file where that was not possible before.
+    pub(super) fn find_again(&mut self, place: &Place) {
+        if self.file.is_none() {
+            self.file = place.open_or_create(&place.lock_file()).ok().map(Arc::new);
+        }
+    }
+
     pub(super) fn take_turn(&mut self) {
         let Some(file) = self.file.as_ref().filter(|_| !self.held) else { return };
         self.held = match &mut self.waiting {

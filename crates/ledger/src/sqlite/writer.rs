@@ -4,6 +4,7 @@ use super::apply::Batch;
 use super::checkpoint::{Checkpoints, Fold};
 use super::fault::Fault;
 use super::identity::{Identity, identity};
+use super::readers::Readers;
 use super::remembered::{LastToWrite, Remembered};
 use super::sidecar::Sidecar;
 use super::{clock, connection, renew, schema};
@@ -15,6 +16,7 @@ use crate::store::{Commit, Committed, Durability};
 use rusqlite::Connection;
 use semel_core::time::At;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) type Answer = Result<Committed, Error>;
@@ -41,6 +43,17 @@ pub(super) struct Writer {
     remembered: Remembered,
     /// A COMMIT failed and its frames may still lie in the WAL: see [`Writer::bury`].
     ghost: bool,
+    /// The other connections of this process.
+    readers: Arc<Readers>,
+    /// The ledger was found to be read-only, and nothing could be written since.
+    read_only: bool,
+}
+
+/// What a writer has beside its connection.
+pub(super) struct Reach {
+    pub readers: Arc<Readers>,
+    /// Whether it may wait by threads.
+    pub threads: bool,
 }
 
 /// A file beside the database that must stay the one it is.
@@ -95,7 +108,7 @@ impl Writer {
         place: Place,
         mut connection: Connection,
         checkpoint_pages: u32,
-        threads: bool,
+        Reach { readers, threads }: Reach,
         now: At,
     ) -> Result<Self, Error> {
         let sidecar = Sidecar::open(&place, threads);
@@ -117,6 +130,8 @@ impl Writer {
             callers: 0,
             remembered: Remembered::default(),
             ghost: false,
+            readers,
+            read_only: false,
         })
     }
 
@@ -138,7 +153,7 @@ impl Writer {
         patience: Patience,
         drain: impl FnOnce() -> Vec<Commit>,
     ) -> Option<(Vec<Commit>, Vec<Answer>, Cost)> {
-        let begun = self.begin(durability, patience);
+        let begun = self.begin_anew(durability, patience);
         if patience == Patience::None && matches!(&begun, Err(stop) if stop.fault == Fault::Busy) {
             self.sidecar.end_turn();
             return None;
@@ -195,6 +210,18 @@ impl Writer {
         }
     }
 
+    /// Begins, on another connection if this one was opened when nothing could be written.
+    fn begin_anew(&mut self, durability: Durability, patience: Patience) -> Result<(), Stop> {
+        match self.begin(durability, patience) {
+            Err(stop) if stop.fault == Fault::ReadOnly && !self.read_only => {
+                self.connection = None;
+                self.read_only = true;
+                self.begin(durability, patience)
+            }
+            begun => begun,
+        }
+    }
+
     fn begin(&mut self, durability: Durability, patience: Patience) -> Result<(), Stop> {
         failpoint::hit("sqlite.before_begin")?;
         match patience {
@@ -213,6 +240,11 @@ impl Writer {
             return Err(Stop { fault: Fault::Moved, what });
         }
         let connection = self.connection.as_mut().expect("renewed above");
+        // SQLite begins all the same, to read.
+        if connection.is_readonly(rusqlite::MAIN_DB)? {
+            let what = "its file or its directory is read-only".to_owned();
+            return Err(Stop { fault: Fault::ReadOnly, what });
+        }
         if !connection.is_autocommit() {
             // A panic between BEGIN and COMMIT left this behind.
             self.remembered.nothing();
@@ -234,6 +266,7 @@ impl Writer {
                 begun?
             }
         };
+        self.read_only = false;
         failpoint::hit("sqlite.after_begin")?;
         Ok(())
     }
@@ -329,6 +362,7 @@ impl Writer {
         if stop.fault.spoils_connection() {
             self.connection = None;
         }
+        self.read_only |= stop.fault == Fault::ReadOnly;
         (0..commits).map(|_| Err(Error::NotWritten { what: stop.what.clone() })).collect()
     }
 
@@ -342,7 +376,10 @@ impl Writer {
 
     fn renew(&mut self) -> Result<(), Stop> {
         if self.connection.is_none() {
+            // What was opened read-only is opened anew by all, and with it what lies beside the ledger.
+            let _readers_closed = self.read_only.then(|| self.readers.closed());
             let mut connection = connection::writer(&self.place)?;
+            self.sidecar.find_again(&self.place);
             self.checkpoints.watch_again(&mut connection)?;
             self.synchronous = Durability::Durable;
             self.remembered.nothing();

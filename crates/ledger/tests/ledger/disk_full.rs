@@ -1,11 +1,12 @@
 use crate::scene::{self, now};
 use semel_ledger::Error;
 use semel_ledger::place::Place;
-use semel_ledger::store::{By, Committed, Put, ReplyChange, Store};
+use semel_ledger::store::{By, Committed, Put, ReplyChange, Revision, Store};
 use semel_testkit::store_suite::{claim, index, named};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// A small filesystem of its own, unmounted at the end.
 struct Mounted<'d>(&'d Path);
@@ -17,6 +18,11 @@ impl<'d> Mounted<'d> {
             .arg(directory)
             .output();
         mount.is_ok_and(|output| output.status.success()).then_some(Mounted(directory))
+    }
+
+    fn remount(&self, options: &str) {
+        let status = Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(self.0).status();
+        assert!(status.is_ok_and(|status| status.success()), "cannot remount {options}");
     }
 }
 
@@ -73,6 +79,56 @@ fn a_full_disk_refuses_claims_loses_none_and_recovers() {
     drop(store);
     let store = scene::open_blocking(&place).expect("it opens again").store;
     assert!(kept(&store));
+    assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
+}
+
+#[test]
+fn a_ledger_that_was_opened_read_only_is_written_once_it_can_be() {
+    for tries_before in [false, true] {
+        opened_read_only_and_written(tries_before);
+    }
+}
+
+fn opened_read_only_and_written(tries_before: bool) {
+    let directory = scene::directory();
+    let Some(mounted) = Mounted::new(directory.path()) else {
+        #[allow(clippy::print_stderr, reason = "a test that proves nothing must say so")]
+        {
+            eprintln!(
+                "SKIPPED a_ledger_that_was_opened_read_only_is_written_once_it_can_be: mount is not permitted here"
+            );
+        }
+        return;
+    };
+    let runtime = scene::runtime();
+    let place = Place::at(directory.path().join("ledger.db"));
+    let store = scene::open(&place).expect("it opens").store;
+    let commit = |store: &semel_ledger::sqlite::SqliteStore, n: u128| {
+        runtime.block_on(store.commit(claim(named(&n.to_string()), index(n, true))))
+    };
+    assert_eq!(commit(&store, 1).expect("answered"), Committed::Done);
+    drop(store);
+    mounted.remount("ro");
+    let store = scene::open(&place).expect("it opens all the same").store;
+    let knows =
+        |n: u128| runtime.block_on(store.read(named(&n.to_string()))).expect("readable").row.is_some();
+    // Readers and the one that watches have connections of their own, and those share what was opened read-only.
+    let watched =
+        || runtime.block_on(store.changed(named("1"), Revision(u64::MAX), Duration::from_millis(1)));
+    assert!(knows(1) && !knows(2));
+    watched();
+    if tries_before {
+        assert!(matches!(commit(&store, 2), Err(Error::NotWritten { .. })));
+        assert!(matches!(commit(&store, 2), Err(Error::NotWritten { .. })));
+        assert!(knows(1) && !knows(2));
+        watched();
+    }
+    mounted.remount("rw");
+    assert_eq!(commit(&store, 2).expect("answered"), Committed::Done, "at once");
+    assert!(knows(1) && knows(2));
+    watched();
+    drop(store);
+    let store = scene::open(&place).expect("it opens again").store;
     assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
 }
 

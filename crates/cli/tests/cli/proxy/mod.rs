@@ -13,6 +13,7 @@ mod modes;
 mod passing;
 mod presets;
 mod questions;
+mod read_only;
 mod repeats;
 mod secrets;
 mod smuggling;
