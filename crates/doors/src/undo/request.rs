@@ -7,6 +7,7 @@ use crate::command::render::said;
 use crate::http::body::{self, Unreadable};
 use crate::http::client::{Client, Failed, Prepared};
 use crate::http::target::Target;
+use crate::proxy::graphql;
 use crate::secret_parts::SecretParts;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -255,7 +256,11 @@ pub fn arguments(url: &str, body: Option<&UndoBody>) -> Json {
     if !query.is_empty() {
         members.push(("query".to_owned(), Json::str(&query)));
     }
-    if let Some(body) = body.and_then(|body| json::parse(&body.members).ok()) {
+    if let Some(mut body) = body.and_then(|body| json::parse(&body.members).ok()) {
+        // Rules know a mutation by what the door tells of it.
+        if let Ok(Some(graphql)) = graphql::of(&path, None, &body) {
+            graphql.describe(&mut body);
+        }
         members.push(("body".to_owned(), body));
     }
     Json::Object(members.into_iter().collect())

@@ -81,6 +81,25 @@ fn an_answer_that_refuses_in_its_body_takes_nothing_back() {
 }
 
 #[test]
+fn a_mutation_that_was_refused_takes_nothing_back() {
+    let api = Api::start();
+    let rule = "[[rule]]\nmatch = \"http:POST **\"\nwhen = \"body.fields == ['issueArchive']\"\n\
+                class = \"consequential\"\nrefused = \"graphql\"\n";
+    let undo = "http = \"POST API/graphql\"\n\
+                body = { query = \"mutation {{ issueArchive(id: 7) {{ success }} }}\" }";
+    let till = till(&api, undo, rule);
+    let charge = till.charged("7");
+    let refusal = r#"{"errors": [{"path": ["issueArchive"]}], "data": null}"#;
+    api.tell("POST /graphql", [Says::json(200, refusal)]);
+    let refused = till.undo(&charge);
+    assert_eq!((refused.code, &refused.json()["code"]), (Some(1), &"upstream_refused".into()), "{refused:?}");
+    assert!(till.show(&charge)["undone"].is_null());
+    api.tell("POST /graphql", [Says::json(200, r#"{"data": {"issueArchive": {"success": true}}}"#)]);
+    assert_eq!(till.undo(&charge).json()["ok"], true);
+    assert!(!till.show(&charge)["undone"].is_null());
+}
+
+#[test]
 fn what_its_rule_calls_secret_in_an_answer_is_not_written() {
     let api = Api::start();
     let rule = "[[rule]]\nmatch = \"http:POST **\"\nsecret = [\"reply.pin\"]\n\
