@@ -34,6 +34,9 @@ const CLAIMS_WAITING_MAX: usize = 2 * BATCH_MAX;
 /// changes of threads take longer.
 const WRITER_SOON: Duration = Duration::from_micros(200);
 
+/// How long whoever ends waits for the thread to be done: it has answered the last commit before it tidies up.
+const WRITER_AT_THE_END: Duration = Duration::from_secs(1);
+
 /// After so many batches of one the thread steps back and callers commit by themselves again.
 const LONELY_BATCHES: u32 = 16;
 
@@ -207,9 +210,19 @@ impl Lane {
         if writer.is_some() || many {
             return writer;
         }
-        let until = clock::now() + WRITER_SOON;
+        self.writer_within(WRITER_SOON, std::thread::yield_now)
+    }
+
+    /// The writer, for whoever has nothing else to do any more.
+    pub(super) fn writer_at_the_end(&self) -> Option<MutexGuard<'_, Writer>> {
+        const NAP: Duration = Duration::from_millis(1);
+        self.try_writer().or_else(|| self.writer_within(WRITER_AT_THE_END, || clock::sleep(NAP)))
+    }
+
+    fn writer_within(&self, span: Duration, rest: impl Fn()) -> Option<MutexGuard<'_, Writer>> {
+        let until = clock::now() + span;
         while clock::now() < until {
-            std::thread::yield_now();
+            rest();
             if let Some(writer) = self.try_writer() {
                 return Some(writer);
             }

@@ -90,10 +90,10 @@ impl SqliteStore {
 
     /// Folds the WAL back, so that the database file alone is the whole ledger: for a program that ran for long and
     /// ends. Whoever puts an older file in its place would else have it beside a WAL of later, which SQLite takes for
-    /// its own. It waits for nobody; while others are at work, the last of them does it.
+    /// its own. It waits for no other process; while others are at work, the last of them does it.
     pub fn fold_back(&self) {
         if self.same_process().is_ok()
-            && let Some(mut writer) = self.lane.as_ref().and_then(|lane| lane.try_writer())
+            && let Some(mut writer) = self.lane.as_ref().and_then(|lane| lane.writer_at_the_end())
         {
             writer.fold_back();
         }
