@@ -96,6 +96,10 @@ impl Rule {
         match &self.refused {
             Some(RefusedIf::Expression(refused)) => Ok(refused.eval_bool(&[("reply", &reply())])?),
             Some(RefusedIf::Graphql) => Ok(graphql::refuses(graphql_fields(arguments), &reply())?),
+            Some(RefusedIf::PerhapsGraphql) => match graphql::refuses(graphql_fields(arguments), &reply()) {
+                Err(graphql::Unclear::NoAnswer) => Ok(false),
+                refuses => Ok(refuses?),
+            },
             None => Ok(false),
         }
     }
@@ -103,7 +107,9 @@ impl Rule {
     /// Whether the body of an answer whose status refuses shows that something may have been carried out all the same.
     pub fn contradicts_refusal(&self, arguments: &Json, reply: impl FnOnce() -> Json) -> bool {
         match &self.refused {
-            Some(RefusedIf::Graphql) => graphql::contradicts_refusal(graphql_fields(arguments), &reply()),
+            Some(RefusedIf::Graphql | RefusedIf::PerhapsGraphql) => {
+                graphql::contradicts_refusal(graphql_fields(arguments), &reply())
+            }
             Some(RefusedIf::Expression(_)) | None => false,
         }
     }
@@ -121,6 +127,8 @@ pub enum RefusedIf {
     Expression(Expression),
     /// An answer of GraphQL, by what its errors are about.
     Graphql,
+    /// The same if it is one: to a mutation that no rule says anything of.
+    PerhapsGraphql,
 }
 
 impl RefusedIf {
@@ -131,7 +139,7 @@ impl RefusedIf {
     pub fn source(&self) -> &str {
         match self {
             RefusedIf::Expression(expression) => expression.source(),
-            RefusedIf::Graphql => RefusedIf::GRAPHQL,
+            RefusedIf::Graphql | RefusedIf::PerhapsGraphql => RefusedIf::GRAPHQL,
         }
     }
 }

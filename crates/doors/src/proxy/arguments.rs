@@ -73,6 +73,11 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// Whether it is a GraphQL document that changes something.
+    pub fn is_mutation(&self) -> bool {
+        matches!(self, Shape::Graphql(graphql) | Shape::Document(graphql) if !graphql.only_asks)
+    }
+
     /// Whether it is a GraphQL document without any change.
     pub fn only_asks(&self) -> bool {
         matches!(self, Shape::Graphql(graphql) | Shape::Document(graphql) if graphql.only_asks)

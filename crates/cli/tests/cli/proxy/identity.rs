@@ -1,6 +1,6 @@
 //! What makes two requests the same, whatever form they come in; and where a key goes.
 
-use super::api::Api;
+use super::api::{Act, Api};
 use super::stage::{FORM, JSON, Stage, became, header};
 use crate::home::Home;
 use crate::serve::served::{Served, TOKEN};
@@ -250,6 +250,32 @@ fn a_question_in_graphql_passes_and_a_mutation_does_not() {
     assert_eq!(header(&elsewhere, "semel-outcome"), Some("ran"));
     assert_eq!(header(&stage.get("/graphql?query=mutation%7Bpay%7D"), "semel-outcome"), Some("ran"));
     assert_eq!(header(&stage.get("/graphql?query=%7Bme%7D"), "semel-outcome"), None);
+}
+
+/// It comes with status 200 whatever became of it.
+#[test]
+fn the_answer_to_a_mutation_is_read_though_no_rule_says_how() {
+    let refused = r#"{"errors":[{"message":"no such team","path":["pay"]}],"data":{"pay":null}}"#;
+    let unclear = r#"{"errors":[{"message":"no","path":["pay","receipt"]}],"data":{"pay":null}}"#;
+    let done = r#"{"data":{"pay":{"id":1}}}"#;
+    let stage = Stage::with("[[rule]]\nmatch = \"http:POST bank/graphql\"\nclass = \"consequential\"\n");
+    let pay = |n: u8| {
+        let sent = stage.send(
+            "POST",
+            "/graphql",
+            JSON,
+            &format!(r#"{{"query":"mutation {{ pay(n: {n}) {{ id }} }}"}}"#),
+        );
+        (sent.status, became(&sent).1)
+    };
+    stage.api.next(Act::Refuse(200, JSON, refused));
+    assert_eq!((pay(1), stage.api.effects()), ((200, "ran".into()), 0));
+    stage.api.next(Act::Answer(200, JSON, done.into()));
+    assert_eq!((pay(1), stage.api.effects()), ((200, "ran".into()), 1), "nothing had happened");
+    assert_eq!((pay(1).1, stage.api.effects()), ("replayed".into(), 1));
+    stage.api.next(Act::Answer(200, JSON, unclear.into()));
+    assert_eq!([pay(2).0, pay(2).0], [423, 423]);
+    assert_eq!(stage.api.effects(), 2);
 }
 
 #[test]
