@@ -11,7 +11,9 @@ use crate::runtime::ServedGate;
 use http::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
 use semel_core::answer::{Answer, Would};
-use semel_core::policy::rule::{DryRun, Inject, InjectInto};
+use semel_core::class::Class;
+use semel_core::json::Json;
+use semel_core::policy::rule::{DryRun, EffectWording, Inject, InjectInto};
 use semel_gate::Error;
 use serde_json::{Value, json};
 use std::sync::Weak;
@@ -26,7 +28,13 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Error> {
     // Nothing is sent through it, so nobody waits for an answer.
     let mut upstream = HttpUpstream::of(guarded, oneshot::channel().0, Weak::new());
-    let mut answer = gate.dry_run(&guarded.intent, &guarded.understood.rule, &mut upstream).await?;
+    let Guarded { method, path, understood, .. } = guarded;
+    let mut rule = understood.rule.clone();
+    if rule.class != Class::Read {
+        let word = classify::effect_word(StatusCode::OK, method, path, &rule, || Json::Null);
+        rule.effect = Some(EffectWording::Word(word));
+    }
+    let mut answer = gate.dry_run(&guarded.intent, &rule, &mut upstream).await?;
     if let (Some(told), Some(own)) = (&mut answer.dry_run, &guarded.understood.rule.dry_run)
         && told.would == Would::Run
         && let Some(request) = request(guarded, own)

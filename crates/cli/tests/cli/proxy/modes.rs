@@ -11,6 +11,12 @@ fn a_dry_run_says_what_would_happen_and_sends_nothing() {
     assert_eq!(became(&first), (200, "dry_run".into(), String::new()));
     let told = first.json();
     assert_eq!((&told["would"], &told["effect"]), (&"run".into(), &"would_update".into()));
+    for (method, path, effect) in
+        [("DELETE", "/charges/1", "would_delete"), ("POST", "/emails", "would_send")]
+    {
+        let told = stage.send(method, path, &format!("{JSON}Semel-Dry-Run: 1\r\n"), "{}").json();
+        assert_eq!(told["effect"], effect, "{method} {path}");
+    }
     assert_eq!(stage.api.heard().len(), 0);
     assert_eq!(stage.charge("k", "{}").status, 201);
     assert_eq!(dry("Idempotency-Key: k\r\n", "{}").json()["would"], "replay");
