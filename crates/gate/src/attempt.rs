@@ -91,19 +91,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
         let resend = matches!(how, How::Resend);
-        let alias = match call.intent.alias {
-            None => None,
-            Some(alias) => match self.ledger.alias(alias).await? {
-                // A repeat for a reason of its own leaves the key with what it stands for.
-                (_, Some(known)) if known.key == found.key && call.intent.again.is_some() => None,
-                (seen, Some(known)) if known.key == found.key => Some((alias, seen)),
-                (seen, known) if known.as_ref().is_none_or(|known| Some(known.key) == call.left) => {
-                    Some((alias, seen))
-                }
-                // Since this call looked, its key has come to stand for another effect.
-                _ => return Ok(None),
-            },
-        };
         let now = self.clock.now();
         let claimed_from = self.clock.elapsed();
         let deadline = now.plus(call.rule.timeout.unwrap_or(match call.rule.class {
@@ -125,7 +112,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             },
             fence,
             turn,
-            alias,
+            alias: call.claims_key,
             neighbourhood_quiet: claims && !looks && may_have_lookalikes(call.rule),
             sender: call.away.map_or(Sender::Here, Sender::Away),
         };

@@ -20,8 +20,8 @@ use std::cmp::Ordering;
 pub(crate) struct Led {
     /// Its record.
     pub(crate) key: Digest,
-    /// Another that its caller's own key leads to, and that has nothing to do with it.
-    pub(crate) left: Option<Digest>,
+    /// Its caller's own key leads there.
+    by_key: bool,
     /// The effect of its record that its caller's own key was last said to stand for.
     stands_for: Option<StandsFor>,
     /// The cell that said all this.
@@ -33,7 +33,7 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     /// faster has it. Where nothing happened under the key so far, it may stand for something else, which has a record
     /// of its own.
     pub(crate) async fn led(&self, intent: &Intent, now: At) -> Result<Led, Error> {
-        let nowhere_else = Led { key: intent.key, left: None, stands_for: None, seen: Revision::ABSENT };
+        let nowhere_else = Led { key: intent.key, by_key: false, stands_for: None, seen: Revision::ABSENT };
         let Some(alias) = intent.alias else { return Ok(nowhere_else) };
         let (seen, known) = self.ledger.alias(alias).await?;
         let Some(Alias { key, stands_for }) = known else { return Ok(Led { seen, ..nowhere_else }) };
@@ -44,10 +44,10 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
                 None => false,
             };
             if dropped || is_free(&found, intent, now) {
-                return Ok(Led { left: Some(key), seen, ..nowhere_else });
+                return Ok(Led { seen, ..nowhere_else });
             }
         }
-        Ok(Led { key, left: None, stands_for, seen })
+        Ok(Led { key, by_key: true, stands_for, seen })
     }
 
     /// The number of the effect that its caller's own key stands for, in the record that it was led to.
@@ -93,6 +93,14 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
 }
 
 impl Led {
+    /// What a claim writes beside the record: that the key stands for it. It counts only if the key still leads where it
+    /// led when it was looked at, because of what has come to stand under it since, nobody has decided anything. A repeat
+    /// for a reason of its own leaves the key with what it stands for.
+    pub(crate) fn claimed_with(&self, intent: &Intent) -> Option<(Digest, Revision)> {
+        let stays = self.by_key && intent.again.is_some();
+        intent.alias.filter(|_| !stays).map(|alias| (alias, self.seen))
+    }
+
     /// The key's cell, if the key may come to stand for whatever answers it: so far it stands for nothing that happened.
     pub(crate) fn unbound(&self, stands_for: Option<u32>, found: &Found) -> Option<Revision> {
         let happened = |number: u32| {

@@ -75,8 +75,8 @@ pub(crate) struct Call<'a, U> {
     pub(crate) seen: Option<Arc<Known>>,
     /// A transport sent the call again.
     pub(crate) reissued: bool,
-    /// The record that the caller's own key led to, and that has nothing to do with this call.
-    pub(crate) left: Option<Digest>,
+    /// The cell that comes to say, with the claim, what the caller's own key stands for, as it was when this call looked.
+    pub(crate) claims_key: Option<(Digest, Revision)>,
     /// The cell of the caller's own key, if that stands for nothing so far.
     pub(crate) unbound: Option<Revision>,
     /// The effect before the newest one of its record that answers it.
@@ -115,7 +115,7 @@ impl<'a, U> Call<'a, U> {
             handed: None,
             seen: None,
             reissued: false,
-            left: None,
+            claims_key: None,
             unbound: None,
             earlier: None,
             mark_awaited: false,
@@ -287,7 +287,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call.sight = Sight::Looked;
         let (fence, fenced) = self.fence(call.intent).await?;
         let led = self.led(call.intent, now).await?;
-        (call.key, call.left) = (led.key, led.left);
+        (call.key, call.claims_key) = (led.key, led.claimed_with(call.intent));
         let found = self.ledger.observe(call.key, now).await?;
         let stands_for = self.stood_for(&led, &found).await?;
         call.unbound = led.unbound(stands_for, &found);

@@ -45,7 +45,7 @@ pub fn refuses(fields: Option<usize>, answer: &Json) -> Result<bool, Unclear> {
     let members = answer.as_object().ok_or(Unclear::NoAnswer)?;
     let errors = errors(members)?;
     match members.get("data") {
-        Some(Json::Object(data)) if !data.is_empty() => of_parts(data, &errors),
+        Some(Json::Object(data)) if !data.is_empty() => of_parts(fields, data, &errors),
         None | Some(Json::Null) if !errors.is_empty() => {
             let all_paths_are = |is: fn(&Error<'_>) -> bool| errors.iter().all(is);
             // Without a path it was refused before anything of it began. With one, a field that may not be null has
@@ -61,6 +61,10 @@ pub fn refuses(fields: Option<usize>, answer: &Json) -> Result<bool, Unclear> {
 
 /// Whether the body of an answer whose status refuses shows that something may have been carried out all the same.
 pub fn contradicts_refusal(fields: Option<usize>, answer: &Json) -> bool {
+    // Several operations at once have an answer each.
+    if let Json::Array(answers) = answer {
+        return answers.iter().any(|answer| contradicts_refusal(None, answer));
+    }
     let Some(members) = answer.as_object() else { return false };
     let began = errors(members).is_ok_and(|errors| errors.iter().any(|error| !error.path.is_empty()));
     let data = members.get("data").and_then(Json::as_object);
@@ -68,7 +72,7 @@ pub fn contradicts_refusal(fields: Option<usize>, answer: &Json) -> bool {
     (began || shown) && refuses(fields, answer) != Ok(true)
 }
 
-fn of_parts(data: &Object, errors: &[Error<'_>]) -> Result<bool, Unclear> {
+fn of_parts(fields: Option<usize>, data: &Object, errors: &[Error<'_>]) -> Result<bool, Unclear> {
     let mut parts: Vec<Part> = data.iter().map(|(name, payload)| of_part(name, payload, errors)).collect();
     // An error of a field that the answer does not have.
     let elsewhere = |error: &Error<'_>| error.field().is_some_and(|field| data.get(field).is_none());
@@ -76,9 +80,13 @@ fn of_parts(data: &Object, errors: &[Error<'_>]) -> Result<bool, Unclear> {
         parts.push(Part::Open);
     }
     let all = |wanted: Part| parts.iter().all(|part| *part == wanted);
+    // A field may be left out on purpose (`@skip`), and then the rest still says that something was done; but not that
+    // nothing was.
+    let whole = fields.is_none_or(|fields| data.len() >= fields);
     match () {
         () if all(Part::Done) => Ok(false),
-        () if all(Part::Refused) => Ok(true),
+        () if all(Part::Refused) && whole => Ok(true),
+        () if all(Part::Refused) => Err(Unclear::Open),
         () if parts.contains(&Part::Open) => Err(Unclear::Open),
         () => Err(Unclear::InPart),
     }
@@ -251,6 +259,9 @@ mod tests {
             assert_eq!(of(Some(2), &answer), expected, "{answer}");
             assert_eq!(of(None, &answer), expected, "{answer}");
         }
+        let one_of_two = r#"{"data": {"a": null}, "errors": [{"path": ["a"]}]}"#;
+        assert_eq!((of(Some(2), one_of_two), of(Some(1), one_of_two)), (OPEN, REFUSED));
+        assert_eq!(of(Some(2), r#"{"data": {"a": {"id": 1}}}"#), DONE, "the other was left out on purpose");
     }
 
     #[test]
@@ -262,6 +273,8 @@ mod tests {
             (r#"{"errors": [{"path": ["m"]}], "data": {"m": null}}"#, false),
             (r#"{"errors": [{"path": ["m", "issue"]}], "data": null}"#, true),
             (r#"{"errors": [{"path": ["b"]}], "data": {"a": {"id": 1}, "b": null}}"#, true),
+            (r#"[{"data": {"m": {"id": 1}}}, {"errors": [{"message": "no"}]}]"#, true),
+            (r#"[{"errors": [{"message": "no"}]}, {"errors": [{"message": "no"}]}]"#, false),
         ] {
             assert_eq!(contradicts_refusal(Some(1), &parse(answer).unwrap()), contradicts, "{answer}");
         }

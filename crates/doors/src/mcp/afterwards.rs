@@ -197,6 +197,29 @@ pub fn says_that_it_was_done(message: &str) -> bool {
     done_before_it_failed(&one_of_two).is_some()
 }
 
+/// Whether it can only mean that it was not done.
+pub fn says_that_it_was_not_done(message: &str) -> bool {
+    const SAYS_SO: &[&str] = &[
+        "error",
+        "fail",
+        "denied",
+        "expired",
+        "forbidden",
+        "unauthorized",
+        "refused",
+        "timed out",
+        "timeout",
+        "unavailable",
+        "conflict",
+        "wrong",
+        "bad request",
+        "already exists",
+    ];
+    let lower = message.to_lowercase();
+    let denied = |word: &&str| NOT_DONE.contains(word) || word.ends_with("n't");
+    words(&lower).iter().any(denied) || SAYS_SO.iter().chain(REFUSES).any(|phrase| lower.contains(phrase))
+}
+
 /// A clause that says what was done, with something after it: `Created issue #12. Error: label not found`; or behind what
 /// went wrong, and all the same.
 fn done_before_it_failed(lower: &str) -> Option<String> {

@@ -2,7 +2,8 @@
 //! nobody was there to be told what became of its last calls.
 //!
 //! The place is the server's name in one run, or in one directory where there is no run, for one principal with one
-//! credential. Each process that has ended is named to one that comes after it, so everything is told once.
+//! credential. Each process that has ended is named to one that comes after it, so nothing is told twice; if that one dies
+//! before it has told it, nobody is.
 
 use super::door::{Door, Guarded};
 use super::own_tools;

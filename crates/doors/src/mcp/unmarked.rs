@@ -54,6 +54,9 @@ const OF_A_FAILURE: &[&str] = &[
 /// Members of them that tell in words how it went.
 const IN_WORDS: &[&str] = &["message", "msg", "detail", "details", "statustext"];
 
+/// Members of them that may be a status of HTTP.
+const HTTP_STATUS: &[&str] = &["status", "statuscode", "code"];
+
 /// What a state is called that is no failure, beside what [`afterwards`] knows.
 const DONE: &[&str] = &[
     "ok",
@@ -79,23 +82,27 @@ const FAILED: &[&str] = &["error", "failed", "failure"];
 pub enum Told {
     /// That it failed, in these words.
     Failure(String),
-    /// That it failed, in its structure, and something else beside it.
+    /// That something failed, and something else beside it that may be a success.
     Both(String),
 }
 
 /// What it tells of a failure, if it is one. `arguments` are those of the call: many tools answer with what they
 /// were given, and a title may begin in any way.
 pub fn failure(result: &Members<'_>, arguments: &Json) -> Option<Told> {
-    let words = words_of_failure(result, arguments)?;
+    let told = of_what_counts(result, arguments)?;
     let says_more = |text: &Option<String>| match text {
         Some(text) => !text.trim().is_empty() && in_words(text, arguments).is_none(),
         None => true,
     };
-    let both = has_structure(result) && texts(result).iter().any(says_more);
-    Some(if both { Told::Both(words) } else { Told::Failure(words) })
+    let beside = has_structure(result) && texts(result).iter().any(says_more);
+    Some(match told {
+        Told::Failure(words) if beside => Told::Both(words),
+        told => told,
+    })
 }
 
-fn words_of_failure(result: &Members<'_>, arguments: &Json) -> Option<String> {
+/// The same of its structure, or else of its text.
+fn of_what_counts(result: &Members<'_>, arguments: &Json) -> Option<Told> {
     let in_words = |text: &str| in_words(text, arguments);
     let said = word::value(result);
     // What is no JSON stands in an object of its own, and so may a tool's own object.
@@ -123,14 +130,14 @@ fn has_structure(result: &Members<'_>) -> bool {
     result.get("structuredContent").is_some_and(|structure| structure != "null")
 }
 
-fn in_words(text: &str, arguments: &Json) -> Option<String> {
+fn in_words(text: &str, arguments: &Json) -> Option<Told> {
     let text = text.trim();
     if let Ok(inner @ Json::Object(_)) = json::parse(text) {
         return in_members(&inner);
     }
     let beginning = text.get(..BEGINNING.len())?;
     let failed = beginning.eq_ignore_ascii_case(BEGINNING) && !is_echo(text, arguments);
-    failed.then(|| text.to_owned())
+    failed.then(|| Told::Failure(text.to_owned()))
 }
 
 /// Whether the text is what the call was given: an argument, or the beginning of one. An argument with more behind it
@@ -147,11 +154,19 @@ fn is_echo(text: &str, given: &Json) -> bool {
     }
 }
 
-fn in_members(said: &Json) -> Option<String> {
+fn in_members(said: &Json) -> Option<Told> {
     let members = said.as_object()?;
     let about_it = |name: &str| OF_A_FAILURE.contains(&plain(name).as_str());
     let nothing_else = members.iter().all(|(name, value)| about_it(name) || is_empty(value));
-    (failed(members) && !done(members) && nothing_else).then(|| said.canonical())
+    if !nothing_else || done(members) {
+        return None;
+    }
+    match () {
+        () if failed_as_a_whole(members) => Some(Told::Failure(said.canonical())),
+        () if !any(members, &["error", "errors"], |value| !is_empty(value)) => None,
+        () if may_say_done(members) => Some(Told::Both(said.canonical())),
+        () => Some(Told::Failure(said.canonical())),
+    }
 }
 
 /// Languages write the same member in their own ways.
@@ -167,36 +182,47 @@ fn is(value: &Json, words: &[&str]) -> bool {
     value.as_str().is_some_and(|said| words.iter().any(|word| said.eq_ignore_ascii_case(word)))
 }
 
-fn failed(members: &Object) -> bool {
-    any(members, &["error", "errors"], |value| !is_empty(value))
-        || any(members, &["object"], |value| is(value, &["error"]))
+/// Whether it says so of itself, and not only of a part.
+fn failed_as_a_whole(members: &Object) -> bool {
+    any(members, &["object"], |value| is(value, &["error"]))
         || any(members, &["status"], |value| is(value, FAILED))
         || any(members, &["ok", "success"], |value| value.as_bool() == Some(false))
+        || any(members, &["error", "errors"], |value| !is_empty(value))
+            && any(members, HTTP_STATUS, |value| matches!(http_status(value), Some(400..=599)))
+}
+
+/// Whether a word of how it went may mean that it was done: in another language, say.
+fn may_say_done(members: &Object) -> bool {
+    let is_open = |value: &Json| {
+        value.as_str().is_some_and(|said| !is_empty(value) && !afterwards::says_that_it_was_not_done(said))
+    };
+    any(members, IN_WORDS, is_open) || any(members, &["status", "result"], is_open)
 }
 
 /// Whether it says in any way that it was done, with a fault in one part.
 fn done(members: &Object) -> bool {
-    let says_yes =
-        |value: &Json| value.as_bool() == Some(true) || is(value, &["true", "yes"]) || is_one(value);
+    let is_one = |value: &Json| matches!(value, Json::Number(_)) && value.canonical() == "1";
+    let says_yes = |value: &Json| {
+        value.as_bool() == Some(true) || is(value, &["true", "yes", "ok", "1"]) || is_one(value)
+    };
     let says_so = |value: &Json| value.as_str().is_some_and(afterwards::says_that_it_was_done);
     any(members, &["ok", "success"], says_yes)
-        || any(members, &["status", "result"], |value| is(value, DONE) || says_so(value))
-        || any(members, &["status", "statuscode", "code"], is_2xx)
+        || any(members, &["status", "result", "code", "type"], |value| is(value, DONE) || says_so(value))
+        || any(members, HTTP_STATUS, |value| matches!(http_status(value), Some(200..=299)))
         || any(members, IN_WORDS, says_so)
 }
 
-fn is_one(value: &Json) -> bool {
-    matches!(value, Json::Number(_)) && value.canonical() == "1"
-}
-
-/// A status of HTTP: `200`, `"201 Created"`.
-fn is_2xx(value: &Json) -> bool {
+/// `200`, `"201 Created"`, `"HTTP 204"`.
+fn http_status(value: &Json) -> Option<u16> {
     let written = match value {
         Json::Number(_) => value.canonical(),
-        Json::String(text) => text.split_whitespace().next().unwrap_or_default().to_owned(),
-        _ => return false,
+        Json::String(text) => {
+            let text = text.strip_prefix("HTTP").unwrap_or(text);
+            text.split_whitespace().next().unwrap_or_default().to_owned()
+        }
+        _ => return None,
     };
-    written.len() == 3 && written.starts_with('2') && written.bytes().all(|digit| digit.is_ascii_digit())
+    written.parse().ok().filter(|status| (100..=599).contains(status))
 }
 
 /// Whether a member says no more than that there is nothing to say.
@@ -287,6 +313,10 @@ mod tests {
             r#"{"status": "complete", "errors": ["not found: 1 cc"]}"#,
             r#"{"success": "true", "errors": ["invalid cc"]}"#,
             r#"{"ok": 1, "error": "invalid"}"#,
+            r#"{"ok": "ok", "error": "invalid"}"#,
+            r#"{"code": "SUCCESS", "error": "invalid cc"}"#,
+            r#"{"type": "success", "errors": ["invalid cc"]}"#,
+            r#"{"status": "HTTP 200", "error": "invalid cc"}"#,
             r#"{"type": "mail", "message": "Queued", "errors": [{"detail": "cc denied"}]}"#,
             r#"{"status": "success", "errors": [{"message": "invalid tag ignored"}]}"#,
             r#"{"error": 0, "message": "Success"}"#,
@@ -311,6 +341,30 @@ mod tests {
             r#"{"content":[],"structuredContent":{"result":[{"text":"Error: 1"},{"text":"made"}]}}"#
         ));
         assert!(!fails(r#"{"content":[]}"#));
+    }
+
+    /// Nobody can read every language; what speaks of an error and of something else is left open.
+    #[test]
+    fn a_word_of_how_it_went_that_cannot_be_read_leaves_it_open() {
+        let told = |text: &str| failure(&Members::parse(&says(text)).expect("an object"), &Json::Null);
+        for text in [
+            r#"{"message": "Nachricht gesendet", "error": "invalid cc"}"#,
+            r#"{"message": "\u9001\u4fe1\u3057\u307e\u3057\u305f", "errors": ["invalid cc"]}"#,
+            r#"{"detail": "Invoice 12 issued", "error": "invalid cc"}"#,
+            r#"{"status": "partial_success", "error": "invalid cc"}"#,
+        ] {
+            assert!(matches!(told(text), Some(Told::Both(_))), "{text}");
+        }
+        for text in [
+            r#"{"message": "Nachricht nicht gesendet", "error": "invalid cc", "success": false}"#,
+            r#"{"message": "title should be longer", "error": "Bad Request", "statusCode": 400}"#,
+            r#"{"message": "Could not find page", "error": "not found"}"#,
+            r#"{"message": "Token expired", "error": "unauthorized"}"#,
+            r#"{"message": "Access denied", "error": "forbidden", "code": "E7"}"#,
+            r#"{"message": "Rate limit exceeded", "error": "too many requests"}"#,
+        ] {
+            assert!(matches!(told(text), Some(Told::Failure(_))), "{text}");
+        }
     }
 
     #[test]

@@ -184,3 +184,24 @@ fn a_leave_is_for_what_it_was_given_for() {
     assert_eq!(house.pass_delivered(&gate, &answered, &script).answer.outcome, OutcomeWord::Ran);
     assert_eq!(script.sent(), 2);
 }
+
+/// What was refused under the key is tried again while it comes with something else: the faster has it.
+#[test]
+fn a_key_that_is_claimed_again_meanwhile_makes_nothing_else() {
+    let wish = joining(Class::Consequential, "sdk-1").in_run("a");
+    let bob = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+    for (other, expected) in [(wish.in_run("b"), None), (bob, Some(Code::Drift))] {
+        let house = House::new();
+        let gate = house.gate();
+        let refused = Script::answers([refusal()]);
+        assert_eq!(code(&house.pass(&gate, &wish, &refused)), Some(Code::UpstreamRefused));
+        let again = Script::succeeds();
+        let overtaking = call(&gate, &wish, &again, &house.clock);
+        let script = Script::succeeds().before_the_claim(move || {
+            let passed = block_on(overtaking).expect("the ledger is well");
+            assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
+        });
+        assert_eq!(code(&house.pass(&gate, &other, &script)), expected);
+        assert_eq!((again.sent(), script.sent()), (1, 0));
+    }
+}
