@@ -27,7 +27,7 @@ struct Kept(Vec<OwnerId>);
 /// The other processes that have served a place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Others {
-    /// Those that have ended. Each is named to one process only.
+    /// Those that have ended, and of which nobody was told yet.
     pub gone: Vec<OwnerId>,
     pub living: Vec<OwnerId>,
 }
@@ -36,20 +36,41 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// This process serves a place from now on. If the machine loses power, that may be forgotten.
     pub async fn serves(&self, place: Digest) -> Result<Others, Error> {
         let me = self.holders().me()?;
+        let kept = self
+            .changed_line(place, |kept| {
+                if !kept.contains(&me) {
+                    kept.push(me)
+                }
+            })
+            .await?;
+        let mut others = Others::default();
+        for owner in kept.into_iter().filter(|owner| *owner != me) {
+            match self.is_alive(owner)? {
+                true => others.living.push(owner),
+                false => others.gone.push(owner),
+            }
+        }
+        Ok(others)
+    }
+
+    /// Somebody was told what these have left.
+    pub async fn told_of(&self, place: Digest, gone: &[OwnerId]) -> Result<(), Error> {
+        self.changed_line(place, |kept| kept.retain(|owner| !gone.contains(owner))).await.map(drop)
+    }
+
+    async fn changed_line(
+        &self,
+        place: Digest,
+        change: impl Fn(&mut Vec<OwnerId>),
+    ) -> Result<Vec<OwnerId>, Error> {
         for _ in 0..RACES_MAX {
             let (revision, kept) = self.cell::<Kept>(place).await?;
             let before = kept.unwrap_or_default();
-            let mut others = Others::default();
-            for owner in before.0.iter().copied().filter(|owner| *owner != me) {
-                match self.is_alive(owner)? {
-                    true => others.living.push(owner),
-                    false => others.gone.push(owner),
-                }
-            }
-            let mut now = Kept(others.living.iter().copied().chain([me]).collect());
+            let mut now = before.clone();
+            change(&mut now.0);
             now.0.drain(..now.0.len().saturating_sub(KEPT_MAX));
-            if others.gone.is_empty() && before.0.contains(&me) {
-                return Ok(others);
+            if now == before {
+                return Ok(now.0);
             }
             let body = serde_json::to_vec(&now).expect("a cell has only string keys");
             let commit = Commit {
@@ -60,7 +81,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 durability: Durability::Lazy,
             };
             if matches!(self.store.commit(commit).await?, Committed::Done) {
-                return Ok(others);
+                return Ok(now.0);
             }
         }
         Err(Error::NotWritten { what: "who serves a place does not come to rest".into() })

@@ -235,7 +235,11 @@ impl Door {
             Some(passed) => Ended { passed, live: None },
             None => self.passes(&guarded).await,
         };
-        self.given(&guarded, ended, came)
+        let given = self.given(&guarded, ended, came)?;
+        if !guarded.connection.is_http {
+            heritage::tell(self, &guarded).await;
+        }
+        Some(given)
     }
 
     fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {

@@ -2,11 +2,12 @@
 //! nobody was there to be told what became of its last calls.
 //!
 //! The place is the server's name in one run, or in one directory where there is no run, for one principal with one
-//! credential. Each process that has ended is named to one that comes after it, so nothing is told twice; if that one dies
-//! before it has told it, nobody is.
+//! credential. A process that has ended is named to those that come after it until one of them has told what it left, so
+//! it is told once, or again if two come at the same moment.
 
 use super::door::{Door, Guarded};
 use super::own_tools;
+use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Effect, State};
 use semel_core::ids::{EffectId, OwnerId};
 use semel_core::intent::principal_mark;
@@ -17,12 +18,22 @@ use std::time::Duration;
 /// Agents resume within a day; what is older is for people to look at.
 const TOLD_WITHIN: Duration = Duration::from_secs(24 * 3600);
 
-/// Other processes at this place that still lived when this one last looked. `None`: it has not looked yet.
+/// The other processes at this place, as far as this one knows.
 #[derive(Debug, Default)]
-pub struct Elders(Mutex<Option<Vec<OwnerId>>>);
+pub struct Elders(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Those that still lived when it last looked. `None`: it has not looked yet.
+    living: Option<Vec<OwnerId>>,
+    /// Those that have ended, and whose news it has.
+    gone: Vec<OwnerId>,
+    /// Those of them whose news have not left yet.
+    untold: Vec<OwnerId>,
+}
 
 impl Elders {
-    fn lock(&self) -> MutexGuard<'_, Option<Vec<OwnerId>>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -34,24 +45,27 @@ pub async fn learn(door: &Door, guarded: &Guarded) {
     let (caller, ledger) = (&guarded.connection.caller, &gate.ledger);
     let elders = &guarded.connection.elders;
     let ended = |owner: &OwnerId| ledger.is_alive(*owner).is_ok_and(|alive| !alive);
-    if elders.lock().as_ref().is_some_and(|living| !living.iter().any(ended)) {
+    if elders.lock().living.as_ref().is_some_and(|living| !living.iter().any(ended)) {
         return;
     }
-    let named = caller.run.as_ref().or(caller.surrounding_run.as_ref());
-    let (kind, where_it_is) = match named {
-        Some(run) => ("run", run.id.clone()),
-        None => ("directory", door.hall.means.shell.cwd.to_string_lossy().into_owned()),
+    let Ok(others) = ledger.serves(place(door, guarded, ledger.secret())).await else { return };
+    let gone = {
+        let mut known = elders.lock();
+        known.living = Some(others.living);
+        let gone: Vec<_> = others.gone.into_iter().filter(|owner| !known.gone.contains(owner)).collect();
+        known.gone.extend(&gone);
+        known.untold.extend(&gone);
+        gone
     };
-    let server = &guarded.server;
-    let place = [&caller.tenant, &caller.principal, &server.name, &server.authority, kind, &*where_it_is];
-    let place = ledger.secret().mac("line", &place.map(str::as_bytes));
-    let Ok(others) = ledger.serves(place).await else { return };
-    *elders.lock() = Some(others.living);
-    if others.gone.is_empty() {
+    if gone.is_empty() {
         return;
     }
     let now = door.hall.clock.now();
-    let Ok(left) = ledger.left_by(&others.gone, TOLD_WITHIN, now).await else { return };
+    let Ok(left) = ledger.left_by(&gone, TOLD_WITHIN, now).await else {
+        // The next call looks again.
+        *elders.lock() = Known::default();
+        return;
+    };
     let own = principal_mark(ledger.secret(), &caller.tenant, &caller.principal);
     let here = format!("mcp:{}/", guarded.server.name);
     // The oldest is told first.
@@ -71,6 +85,27 @@ pub async fn learn(door: &Door, guarded: &Guarded) {
             guarded.connection.news.learns(effect, words);
         }
     }
+}
+
+/// An answer leaves, and with it what was learnt before it.
+pub async fn tell(door: &Door, guarded: &Guarded) {
+    let Ok(gate) = &door.hall.gate else { return };
+    let told = std::mem::take(&mut guarded.connection.elders.lock().untold);
+    if !told.is_empty() {
+        let place = place(door, guarded, gate.ledger.secret());
+        let _told_again = gate.ledger.told_of(place, &told).await;
+    }
+}
+
+fn place(door: &Door, guarded: &Guarded, secret: &Secret) -> Digest {
+    let (caller, server) = (&guarded.connection.caller, &guarded.server);
+    let named = caller.run.as_ref().or(caller.surrounding_run.as_ref());
+    let (kind, where_it_is) = match named {
+        Some(run) => ("run", run.id.clone()),
+        None => ("directory", door.hall.means.shell.cwd.to_string_lossy().into_owned()),
+    };
+    let place = [&caller.tenant, &caller.principal, &server.name, &server.authority, kind, &*where_it_is];
+    secret.mac("line", &place.map(str::as_bytes))
 }
 
 /// What nobody was told, as far as anybody knows. A refusal has no mark, and may be tried again in any case.

@@ -197,6 +197,22 @@ fn a_client_that_is_started_anew_is_told_what_fell_in_doubt_when_semel_was_kille
     assert_eq!(stage.world().len(), 3);
 }
 
+/// Whoever was to tell it died before it could.
+#[test]
+fn what_was_not_told_is_told_by_the_next() {
+    let stage = slow();
+    dies_meanwhile(&stage, &[]);
+    std::fs::remove_file(stage.work().join("until")).expect("it was there");
+    let mut line = stage.open();
+    line.ask("tools/call", json!({"name": "append_note", "arguments": {"note": "another"}}));
+    stage.wait_until("the effect is there", || stage.world().len() == 2);
+    line.kill();
+    let told = stage.open().call("create_order", json!({"order": "1"}));
+    assert!(text(&told).contains(": done") && text(&told).contains("IN DOUBT"), "{told}");
+    let once = stage.open().call("create_order", json!({"order": "2"}));
+    assert!(!text(&once).contains("append_note"), "it is told once: {once}");
+}
+
 /// The process before still waits for the server when the client is back.
 #[test]
 fn what_ends_after_the_client_is_back_is_told_with_the_call_after_that() {
