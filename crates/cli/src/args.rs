@@ -178,7 +178,8 @@ pub struct Run {
     /// End the command after this time; what it did by then is in doubt.
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<String>,
-    /// A command that asks whether it happened: exit 0 yes, 1 no, other unknown. Split as a shell would, run without one.
+    /// A command that asks whether it happened: exit 0 yes, 1 no, other unknown. Split as a shell would, run without
+    /// one.
     #[arg(long, value_name = "CMD")]
     pub probe: Option<String>,
     /// How long after the last possible sending a probe's no begins to count.

@@ -82,8 +82,8 @@ pub enum Refusal {
     AgainNotAllowed(Again),
 }
 
-/// In this order: fence; what the caller's own key stands for; a call that was an earlier effect; open state (join or look; drift is refused); re-issue; class
-/// says run; drift; replay.
+/// In this order: fence; what the caller's own key stands for; a call that was an earlier effect; open state (join or
+/// look; drift is refused); re-issue; class says run; drift; replay.
 pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: &Situation) -> Decision {
     if rule.class == Class::Read {
         return Decision::Pass;
@@ -150,8 +150,8 @@ fn stands_for(effect: &Effect, intent: &Intent, situation: &Situation) -> Option
     })
 }
 
-/// Whether what the upstream refused is the answer to this call, as its caller's kind of key demands. A refusal of which
-/// nothing was to be kept speaks for its own moment alone.
+/// Whether what the upstream refused is the answer to this call, as its caller's kind of key demands. A refusal of
+/// which nothing was to be kept speaks for its own moment alone.
 pub fn answers_with_refusal(effect: &Effect, intent: &Intent, now: At) -> bool {
     let State::NotApplied(NotApplied { at, why: NotAppliedWhy::Refused(_), reply, .. }) = &effect.state
     else {
@@ -187,7 +187,8 @@ pub fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: 
     }
 }
 
-/// Which effect of the record this very call was, if the newest one knows of it: by its reason, or by the model's id for it.
+/// Which effect of the record this very call was, if the newest one knows of it: by its reason, or by the model's id
+/// for it.
 fn known_before(effect: &Effect, intent: &Intent, now: At) -> Option<(u32, Replay)> {
     let Occurrence { earlier, calls, .. } = &effect.occurrence;
     if let Some(reason) = &intent.again {
@@ -202,8 +203,8 @@ fn known_before(effect: &Effect, intent: &Intent, now: At) -> Option<(u32, Repla
     Some((*number, Replay::Reissue))
 }
 
-/// A transport repeats itself within minutes, and an agent that starts again from where it was may do so after days. But
-/// an id that is a mere count, as some agents give, begins again with each conversation.
+/// A transport repeats itself within minutes, and an agent that starts again from where it was may do so after days.
+/// But an id that is a mere count, as some agents give, begins again with each conversation.
 fn still_means_it(call_id: &str, since: At, now: At) -> bool {
     const COUNTED_FOR: std::time::Duration = std::time::Duration::from_secs(3_600);
     !is_count(call_id) || now < since.plus(COUNTED_FOR)

@@ -1,4 +1,5 @@
-//! An effect: a change in the outside world, and its entry in the ledger. Its state answers one question: did it happen?
+//! An effect: a change in the outside world, and its entry in the ledger. Its state answers one question: did it
+//! happen?
 
 use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
@@ -85,16 +86,16 @@ impl Occurrence {
     }
 }
 
-/// What has to be known of a success once the record has gone on, because the next effect may never happen, and then the
-/// success still answers its repeats.
+/// What has to be known of a success once the record has gone on, because the next effect may never happen, and then
+/// the success still answers its repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     pub number: u32,
     pub delivered_at: At,
 }
 
-/// A call by the model's id for it and by what it said: the same again is a transport that repeats itself. It need not be
-/// unique beyond its record.
+/// A call by the model's id for it and by what it said: the same again is a transport that repeats itself. It need not
+/// be unique beyond its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallMark(pub u64);
@@ -124,8 +125,8 @@ pub struct Facts {
     /// A caller named it with a key of its own: it answers for ever and its fact is never pruned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub caller_key: bool,
-    /// A caller came to it with a key that only joins (`caller_key = "joins"`): that key means it for ever, so its fact is
-    /// never pruned either.
+    /// A caller came to it with a key that only joins (`caller_key = "joins"`): that key means it for ever, so its fact
+    /// is never pruned either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_joining_key: bool,
     /// One redacted line for tables.
@@ -333,15 +334,16 @@ impl Occurrence {
         Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }
     }
 
-    /// Nothing came of it so far. Whoever tries it now gives it its reason: the retry must find it, and nobody else's may.
+    /// Nothing came of it so far. Whoever tries it now gives it its reason: the retry must find it, and nobody else's
+    /// may.
     pub fn tried_by(&mut self, reason: Option<Reason>) {
         let own = self.number;
         self.earlier.retain(|(number, _)| *number != own);
         self.reason = reason;
     }
 
-    /// Whoever gave this reason was answered with this effect, and its retry must be too. Of one that does not fit any more
-    /// the retry is refused, as every new reason is.
+    /// Whoever gave this reason was answered with this effect, and its retry must be too. Of one that does not fit any
+    /// more the retry is refused, as every new reason is.
     pub fn adopt(&mut self, reason: &Reason) {
         let known =
             self.reason.as_ref() == Some(reason) || self.earlier.iter().any(|(_, known)| known == reason);
@@ -437,8 +439,8 @@ impl Effect {
         if lost && now < self.changed_at().plus(SEND_WITHIN + quiet) {
             return false;
         }
-        // While somebody still waited for its answer the upstream may have been at work, and what stands before it gives
-        // up sooner than it does. A holder that died has waited until then, which was not later than it was seen.
+        // While somebody still waited for its answer the upstream may have been at work, and what stands before it
+        // gives up sooner than it does. A holder that died has waited until then, which was not later than it was seen.
         let was_awaited =
             |why: &Doubt| matches!(why, Doubt::Ambiguous(_) | Doubt::DeadlinePassed | Doubt::HolderDied);
         if let State::InDoubt(InDoubt { since, why }) = &self.state

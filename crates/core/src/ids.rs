@@ -192,8 +192,8 @@ impl Reason {
         Ok(Reason(text.to_owned()))
     }
 
-    /// One that a record holds. Former versions wrote some that they could not read: the rest of such a record is as good
-    /// as any.
+    /// One that a record holds. Former versions wrote some that they could not read: the rest of such a record is as
+    /// good as any.
     pub fn recorded(text: &str) -> Reason {
         Reason::parse(text).unwrap_or_else(|_| Reason("(none)".to_owned()))
     }

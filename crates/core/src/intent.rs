@@ -193,8 +193,8 @@ impl Intent {
     }
 
     /// The same call as the one that takes an effect back: one intent for each effect, whoever asks and however often.
-    /// It belongs to no run, so that what a cancelled run has done can be undone. `plain` is the call as it was kept, so
-    /// that a change of policy between two tries is no drift.
+    /// It belongs to no run, so that what a cancelled run has done can be undone. `plain` is the call as it was kept,
+    /// so that a change of policy between two tries is no drift.
     pub fn to_undo(self, plain: &Intent, effect: &Effect, undoes: Undoes, secret: &Secret) -> Intent {
         Intent {
             digest: IntentDigest::of(UNDO, &Json::str(&effect.id.to_string())),

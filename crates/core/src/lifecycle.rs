@@ -475,8 +475,8 @@ fn joined(effect: &Effect, settled: AttemptNo, outcome: &Outcome, at: At) -> Sta
         return applied(at, *evidence, Some(settled), *word, *reply);
     }
     if let Some(earlier) = effect.attempts.iter().find(|attempt| attempt.verdict == Verdict::Applied) {
-        // Its answer came while a newer attempt was in flight. It was noted then, and its reply was put where an effect's
-        // reply is: a large one is not there, like one that was dropped.
+        // Its answer came while a newer attempt was in flight. It was noted then, and its reply was put where an
+        // effect's reply is: a large one is not there, like one that was dropped.
         return applied(at, Evidence::Reported, Some(earlier.number), EffectWord::Updated, Reply::Kept);
     }
     let unproven = effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
@@ -526,8 +526,8 @@ pub fn duplicates(effect: &Effect) -> Option<Alarm> {
     (successes > 1).then_some(Alarm::DuplicateDetected)
 }
 
-/// What an answer means that comes for an attempt which its effect has let go of (see [`ATTEMPTS_KEPT`]): that attempt was
-/// proven not to have happened.
+/// What an answer means that comes for an attempt which its effect has let go of (see [`ATTEMPTS_KEPT`]): that attempt
+/// was proven not to have happened.
 pub fn alarm_of_dropped(effect: &Effect, event: &Event) -> Option<Alarm> {
     let Event::Settled { outcome: Outcome::Applied { .. }, .. } = event else { return None };
     match effect.state {

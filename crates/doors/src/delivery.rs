@@ -49,8 +49,8 @@ impl Delivery {
         }
     }
 
-    /// Marks it. `false`: the ledger could not be written. Until it can, the next call is answered from the record, which
-    /// is safe.
+    /// Marks it. `false`: the ledger could not be written. Until it can, the next call is answered from the record,
+    /// which is safe.
     pub(crate) async fn try_mark(&self) -> bool {
         let Due { hall, found, .. } = &*self.0;
         let marked = match &hall.gate {

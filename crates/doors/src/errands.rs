@@ -1,6 +1,6 @@
-//! What messages set off, done in the thread that reads them: between one message and the next it goes on with every call
-//! that can. To hand a call to another thread and its answer back costs two wake-ups, and on a machine with few processors
-//! each costs more than most of what is done.
+//! What messages set off, done in the thread that reads them: between one message and the next it goes on with every
+//! call that can. To hand a call to another thread and its answer back costs two wake-ups, and on a machine with few
+//! processors each costs more than most of what is done.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -18,8 +18,8 @@ thread_local! {
     static IS_UNDER_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// In this thread if it has errands and none is under way, else in the runtime: several are done the faster while somebody
-/// reads on.
+/// In this thread if it has errands and none is under way, else in the runtime: several are done the faster while
+/// somebody reads on.
 pub fn run(errand: impl Future<Output = ()> + Send + 'static, runtime: &Handle) {
     // A task is moved several times before it begins, and this is a few kilobytes.
     let errand = Box::pin(errand);

@@ -1,5 +1,5 @@
-//! Answers that have left and are yet to be marked. Those of a few milliseconds are marked together, in one write of the
-//! ledger: a write for each would stand in the way of the calls that come meanwhile.
+//! Answers that have left and are yet to be marked. Those of a few milliseconds are marked together, in one write of
+//! the ledger: a write for each would stand in the way of the calls that come meanwhile.
 
 use crate::busy::Working;
 use crate::delivery::Delivery;

@@ -1,4 +1,5 @@
-//! Work that is finished even if whoever waits for it goes away. It has no task of its own until then: most callers wait.
+//! Work that is finished even if whoever waits for it goes away. It has no task of its own until then: most callers
+//! wait.
 
 use std::fmt;
 use std::future::Future;

@@ -73,8 +73,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         asked.then(|| confirm.within.saturating_sub(self.clock.now().since(applied.at)))
     }
 
-    /// Asks until it is true, or until the rule's time is over. Only a clear no at the very end refutes: a read may lag,
-    /// and one that fails says nothing.
+    /// Asks until it is true, or until the rule's time is over. Only a clear no at the very end refutes: a read may
+    /// lag, and one that fails says nothing.
     pub async fn confirm<W: Witness>(
         &self,
         confirm: &Confirm,

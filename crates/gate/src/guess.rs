@@ -2,9 +2,9 @@
 //!
 //! Most calls are, and then looking them up before the claim finds nothing, while the claim requires by itself that
 //! nothing is there. So whoever has found nothing many times in a row stops looking first: the claim is refused if the
-//! guess was wrong, without a flush, and the call is looked up like any other. Likewise a claim requires that nothing of
-//! others is open near it, until that is not so: then calls look at their neighbours first, for a while. Only speed hangs
-//! on either.
+//! guess was wrong, without a flush, and the call is looked up like any other. Likewise a claim requires that nothing
+//! of others is open near it, until that is not so: then calls look at their neighbours first, for a while. Only speed
+//! hangs on either.
 
 use semel_ledger::Found;
 use semel_ledger::store::Revision;

@@ -1,5 +1,5 @@
-//! Where a caller's own key leads its call, under `caller_key = "joins"`: to the record of the intent that it came with, and
-//! there to the effect that it stands for.
+//! Where a caller's own key leads its call, under `caller_key = "joins"`: to the record of the intent that it came
+//! with, and there to the effect that it stands for.
 
 use crate::pass::Call;
 use crate::{Error, Gate};
@@ -72,8 +72,8 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     }
 
     /// A caller's own key that was answered by an effect stands for that effect from then on, as the key does that it
-    /// was made for: it is the same call after the window too, and cannot come with another intent. A repeat is answered
-    /// also by a ledger that cannot be written.
+    /// was made for: it is the same call after the window too, and cannot come with another intent. A repeat is
+    /// answered also by a ledger that cannot be written.
     pub(crate) async fn remember_answered<U>(&self, call: &Call<'_, U>, answer: &Answer) {
         let (Some(alias), Some(seen), Some(known)) = (call.intent.alias, call.unbound, &call.seen) else {
             return;
@@ -93,15 +93,16 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
 }
 
 impl Led {
-    /// What a claim writes beside the record: that the key stands for it. It counts only if the key still leads where it
-    /// led when it was looked at, because of what has come to stand under it since, nobody has decided anything. A repeat
-    /// for a reason of its own leaves the key with what it stands for.
+    /// What a claim writes beside the record: that the key stands for it. It counts only if the key still leads where
+    /// it led when it was looked at, because of what has come to stand under it since, nobody has decided anything. A
+    /// repeat for a reason of its own leaves the key with what it stands for.
     pub(crate) fn claimed_with(&self, intent: &Intent) -> Option<(Digest, Revision)> {
         let stays = self.by_key && intent.again.is_some();
         intent.alias.filter(|_| !stays).map(|alias| (alias, self.seen))
     }
 
-    /// The key's cell, if the key may come to stand for whatever answers it: so far it stands for nothing that happened.
+    /// The key's cell, if the key may come to stand for whatever answers it: so far it stands for nothing that
+    /// happened.
     pub(crate) fn unbound(&self, stands_for: Option<u32>, found: &Found) -> Option<Revision> {
         let happened = |number: u32| {
             found.effect().is_none_or(|newest| number < newest.occurrence.number || may_have_happened(newest))

@@ -121,7 +121,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(None)
     }
 
-    /// Open effects beside this record that the call may be a rewording of, as far as anybody would see without looking.
+    /// Open effects beside this record that the call may be a rewording of, as far as anybody would see without
+    /// looking.
     pub(crate) async fn lookalikes(
         &self,
         intent: &Intent,

@@ -75,7 +75,8 @@ pub(crate) struct Call<'a, U> {
     pub(crate) seen: Option<Arc<Known>>,
     /// A transport sent the call again.
     pub(crate) reissued: bool,
-    /// The cell that comes to say, with the claim, what the caller's own key stands for, as it was when this call looked.
+    /// The cell that comes to say, with the claim, what the caller's own key stands for, as it was when this call
+    /// looked.
     pub(crate) claims_key: Option<(Digest, Revision)>,
     /// The cell of the caller's own key, if that stands for nothing so far.
     pub(crate) unbound: Option<Revision>,

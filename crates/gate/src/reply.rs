@@ -305,8 +305,8 @@ fn answer(
     }
 }
 
-/// The recorded reply, which may be large and has one taker. Only what the state says is kept: a row may still hold what
-/// a refusal answered.
+/// The recorded reply, which may be large and has one taker. Only what the state says is kept: a row may still hold
+/// what a refusal answered.
 fn take_reply(found: &mut Found) -> GivenReply {
     let reply = found.reply.take();
     let kept = match found.effect().map(|effect| &effect.state) {

@@ -27,8 +27,8 @@ pub(crate) struct Times {
 }
 
 impl Seen {
-    /// Sees a call, and says what was seen of its intent before. `still_counts` says whether a first call of that moment
-    /// still matters; if not, this one is the first.
+    /// Sees a call, and says what was seen of its intent before. `still_counts` says whether a first call of that
+    /// moment still matters; if not, this one is the first.
     pub(crate) fn see(&self, key: Digest, now: At, still_counts: impl FnOnce(At) -> bool) -> Option<Times> {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Calls { times, order } = &mut *calls;

@@ -58,7 +58,8 @@ pub trait Upstream: Send {
     /// Whether a sender can act as long as it lives (a child process), rather than only within the send window.
     fn sends_while_alive(&self) -> bool;
 
-    /// What rules see of the call and of what was last heard about it, for an undo to be filled in from. `None`: nothing.
+    /// What rules see of the call and of what was last heard about it, for an undo to be filled in from. `None`:
+    /// nothing.
     fn seen(&self) -> Option<Seen> {
         None
     }
@@ -129,9 +130,9 @@ pub enum ProbeAnswer {
     },
 }
 
-/// The idempotency key that goes upstream, as the rule wants it written. It depends on the intent and the occurrence, so
-/// that it outlives attempts, restarts and even a lost ledger, as long as the secret is there. Only what semel has seen
-/// refused is tried again under another one: many upstreams would repeat their refusal to the old one for a day.
+/// The idempotency key that goes upstream, as the rule wants it written. It depends on the intent and the occurrence,
+/// so that it outlives attempts, restarts and even a lost ledger, as long as the secret is there. Only what semel has
+/// seen refused is tried again under another one: many upstreams would repeat their refusal to the old one for a day.
 pub fn upstream_key(
     secret: &Secret,
     intent_key: Digest,

@@ -1,5 +1,5 @@
-//! Successes that were disproved after their record had gone on. An older effect takes no more events, and must not answer as
-//! a success any more.
+//! Successes that were disproved after their record had gone on. An older effect takes no more events, and must not
+//! answer as a success any more.
 
 use crate::entropy::Entropy;
 use crate::holders::Holders;

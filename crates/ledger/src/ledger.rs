@@ -333,9 +333,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Open effects of a neighbourhood that are wanted, and in doubt, or would be if anybody looked: all but those that
-    /// this process itself has in flight, and those in flight that have not lapsed. However many are open: after a crash
-    /// they are thousands, and the one that matters may be the last. Few hold them all, so each holder is asked after
-    /// once.
+    /// this process itself has in flight, and those in flight that have not lapsed. However many are open: after a
+    /// crash they are thousands, and the one that matters may be the last. Few hold them all, so each holder is asked
+    /// after once.
     pub async fn doubtful_neighbours(
         &self,
         of: Digest,

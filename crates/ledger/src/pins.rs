@@ -98,8 +98,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::NotWritten { what: format!("the pins of {} do not come to rest", name_of(server)) })
     }
 
-    /// Takes over what the servers of this name offer now, of one tool or of all, and only what is offered as `seen` where somebody says
-    /// what they have looked at: by then it may be another. Returns the pins as they were.
+    /// Takes over what the servers of this name offer now, of one tool or of all, and only what is offered as `seen`
+    /// where somebody says what they have looked at: by then it may be another. Returns the pins as they were.
     pub async fn accept_pins(
         &self,
         name: &str,

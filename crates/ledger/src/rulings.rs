@@ -41,8 +41,8 @@ pub enum Probed {
 const AWAITED_FOR: Duration = Duration::from_secs(600);
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    /// Whether somebody still waits for the answer of an attempt that is past its deadline: its upstream may be at work,
-    /// and what is not there yet may be there in a moment. Whoever rules "no" should know.
+    /// Whether somebody still waits for the answer of an attempt that is past its deadline: its upstream may be at
+    /// work, and what is not there yet may be there in a moment. Whoever rules "no" should know.
     pub fn is_awaited(&self, effect: &Effect, now: At) -> Result<bool, Error> {
         let State::InDoubt(InDoubt { since, why: Doubt::DeadlinePassed }) = &effect.state else {
             return Ok(false);
@@ -79,8 +79,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.change_newest(id, Event::Released { ruling }, ReplyChange::Keep, now).await
     }
 
-    /// Records that whoever asked for a success once more, with this reason, is given the one that nobody has got yet, so
-    /// that the reason stands for it from now on. `None`: the record has gone on.
+    /// Records that whoever asked for a success once more, with this reason, is given the one that nobody has got yet,
+    /// so that the reason stands for it from now on. `None`: the record has gone on.
     pub async fn adopt(&self, seen: &Found, reason: &Reason, now: At) -> Result<Option<Found>, Error> {
         let event = Event::Adopted { reason: reason.clone() };
         Ok(match self.write(seen, Change::to(&event, now)).await? {
@@ -150,8 +150,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }))
     }
 
-    /// Records that it is not true. `false`: it stands. Somebody else has seen that it is true, and this read lagged; or
-    /// it has been taken back since, and there is nothing to be seen of it.
+    /// Records that it is not true. `false`: it stands. Somebody else has seen that it is true, and this read lagged;
+    /// or it has been taken back since, and there is nothing to be seen of it.
     pub async fn refuted(&self, seen: &Found, what: String, now: At) -> Result<bool, Error> {
         if let Some(effect) = seen.effect()
             && self.undo_has_begun(effect).await?
@@ -162,7 +162,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(self.change_applied(seen, &event, now).await? || self.disprove(seen, what, now).await?)
     }
 
-    /// Changes a success that was seen. `false`: the record has gone on, or is no success any more that could change so.
+    /// Changes a success that was seen. `false`: the record has gone on, or is no success any more that could change
+    /// so.
     async fn change_applied(&self, seen: &Found, event: &Event, now: At) -> Result<bool, Error> {
         let id = seen.effect().map(|effect| effect.id);
         for _ in 0..RACES_MAX {

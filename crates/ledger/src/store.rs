@@ -123,8 +123,8 @@ pub struct Require {
 pub enum Durability {
     /// On the disk before [`Store::commit`] returns.
     Durable,
-    /// Survives the death of the process, not of the machine. For what may be lost: delivered marks, counts, and all about
-    /// generations, which are generated again.
+    /// Survives the death of the process, not of the machine. For what may be lost: delivered marks, counts, and all
+    /// about generations, which are generated again.
     Lazy,
 }
 

@@ -1,5 +1,5 @@
-//! The MCP servers that the packs are written for, as npm has them: installed at pinned versions, asked for their tools,
-//! and held against what the packs' tests know of them.
+//! The MCP servers that the packs are written for, as npm has them: installed at pinned versions, asked for their
+//! tools, and held against what the packs' tests know of them.
 //!
 //! Only facts are kept: names of tools and arguments, which of them are required, and the hints.
 

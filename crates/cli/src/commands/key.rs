@@ -52,8 +52,8 @@ pub fn action(text: &str) -> anyhow::Result<&str> {
     }
 }
 
-/// Arguments as rules see them: the roots of a command or a request if they are given, else all of it as `args`, and for
-/// a request as its `body`.
+/// Arguments as rules see them: the roots of a command or a request if they are given, else all of it as `args`, and
+/// for a request as its `body`.
 pub fn arguments(action: &str, text: &str) -> anyhow::Result<Json> {
     let parsed = if text == "-" {
         let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Members of JSON whose names say that they are secret, in JSON and inside other text: `log {"password": "…"} end`, JSON
-//! that was cut off, JSON that is none by the letter.
+//! Members of JSON whose names say that they are secret, in JSON and inside other text: `log {"password": "…"} end`,
+//! JSON that was cut off, JSON that is none by the letter.
 
 use super::redact::{REDACTED, is_secret_name};
 use std::ops::Range;
@@ -28,8 +28,8 @@ pub fn without(text: &str, found: Vec<Range<usize>>) -> String {
 /// `"access_token": "…"`, what is between the quotes.
 ///
 /// Numbers, objects and nulls under such a name stay: `"network_token": {"used": false}` is no secret, and a program
-/// that reads a replay may rely on its type. In a text that is not JSON all through (a stream of events, a page) a quote
-/// may belong to nothing, so every one of them may open a name.
+/// that reads a replay may rely on its type. In a text that is not JSON all through (a stream of events, a page) a
+/// quote may belong to nothing, so every one of them may open a name.
 pub fn secret_members(text: &str, is_json: bool) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();

@@ -45,7 +45,8 @@ impl Number {
 
     /// The decimal that ECMAScript writes for this double; `None` for infinities and NaN.
     pub fn from_f64(value: f64) -> Option<Number> {
-        // Not the standard library's `{:e}`: of two shortest texts equally near it takes the upper, ECMAScript the even.
+        // Not the standard library's `{:e}`: of two shortest texts equally near it takes the upper, ECMAScript the
+        // even.
         let text = value.is_finite().then(|| ryu_js::Buffer::new().format_finite(value).to_owned())?;
         Some(Number::parse(&text).expect("a double is within bounds"))
     }

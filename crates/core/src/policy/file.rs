@@ -315,8 +315,8 @@ pub struct Defaults {
     pub timeout: Option<Spot<String>>,
     /// How long a repeat of a running call waits for its answer: `25s` unless given, `240s` for `generate`.
     pub wait: Option<Spot<String>>,
-    /// How long a delivered effect without a caller's key answers repeats: unless given, `24h` within a named run, a rule's
-    /// key or a live connection, and `1h` elsewhere.
+    /// How long a delivered effect without a caller's key answers repeats: unless given, `24h` within a named run, a
+    /// rule's key or a live connection, and `1h` elsewhere.
     pub window: Option<Spot<String>>,
     /// An answer later than this counts as not delivered: `25s` unless given, `600s` for `generate`.
     pub late_after: Option<Spot<String>>,
@@ -516,8 +516,9 @@ pub struct ConfirmTable {
 pub struct Retention {
     /// How long replies are kept: `30d` unless given.
     pub replies: Option<Spot<String>>,
-    /// How long the fact that it happened is kept: `400d` unless given, and never less than the longest `window` or `valid_for` of any
-    /// policy that this ledger has served. Facts of effects that were made under a caller's key stay, and of open ones.
+    /// How long the fact that it happened is kept: `400d` unless given, and never less than the longest `window` or
+    /// `valid_for` of any policy that this ledger has served. Facts of effects that were made under a caller's key
+    /// stay, and of open ones.
     pub facts: Option<Spot<String>>,
 }
 

@@ -62,8 +62,8 @@ impl Pattern {
         self.exact.matches(subject) || self.wider.as_ref().is_some_and(|wider| wider.matches(subject))
     }
 
-    /// Whether it covers a request under another spelling, which many servers take for the same: other case, or the name
-    /// of a format behind the path, with which or without which the pattern is written.
+    /// Whether it covers a request under another spelling, which many servers take for the same: other case, or the
+    /// name of a format behind the path, with which or without which the pattern is written.
     pub fn nearly_matches(&self, action: &str) -> bool {
         if !action.starts_with("http:") || self.matches(action) {
             return false;

@@ -154,8 +154,8 @@ pub fn listen(source: Source<'_>, span: Range<usize>, serve: &Serve, found: &mut
     found.warning(source, span, Code::BadServer, message, help);
 }
 
-/// Looks at where a rule about requests says that they go, once all upstreams are known. A place that no upstream has is
-/// guarded by nothing.
+/// Looks at where a rule about requests says that they go, once all upstreams are known. A place that no upstream has
+/// is guarded by nothing.
 pub fn place(
     source: Source<'_>,
     pattern: &Spot<String>,
@@ -249,8 +249,8 @@ fn looks_volatile(name: &str) -> bool {
     NAMES.contains(&plain.as_str())
 }
 
-/// Whether a pattern matches whatever another one does, as far as that is plain to see: one that begins like it and then
-/// lets anything follow.
+/// Whether a pattern matches whatever another one does, as far as that is plain to see: one that begins like it and
+/// then lets anything follow.
 fn covers(pattern: &Pattern, other: &str) -> bool {
     let begins_it = pattern
         .text()
@@ -269,8 +269,8 @@ fn program_by_path(command: &str) -> Option<(&str, &str)> {
 /// What a command consists of.
 const OF_A_COMMAND: [&str; 4] = ["argv", "cwd", "stdin", "action"];
 
-/// A first name that no door uses, or not the door of this rule, is most likely misspelt; an error would forbid doors to
-/// come.
+/// A first name that no door uses, or not the door of this rule, is most likely misspelt; an error would forbid doors
+/// to come.
 fn root(source: Source<'_>, text: &Spot<String>, pattern: &str, found: &mut Diagnostics) {
     let (who, known) = match pattern.starts_with("cli:") {
         true => ("command", &OF_A_COMMAND[..]),

@@ -216,8 +216,8 @@ impl Policy {
         self.select(facts, &mut |_, _| {})
     }
 
-    /// The rule that speaks of the same request under another spelling of its place (other case, with or without the name
-    /// of a format), unless it is the effective one.
+    /// The rule that speaks of the same request under another spelling of its place (other case, with or without the
+    /// name of a format), unless it is the effective one.
     pub fn rule_nearly_for(&self, facts: &ActionFacts<'_>) -> Option<Rule> {
         self.select_nearly(facts)
     }

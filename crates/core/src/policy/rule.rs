@@ -67,8 +67,8 @@ impl Rule {
 }
 
 impl Rule {
-    /// This rule, with all that another one that may apply forbids, hides or holds back. Of each setting the greater value
-    /// is the stricter one; of `rulings` the smaller.
+    /// This rule, with all that another one that may apply forbids, hides or holds back. Of each setting the greater
+    /// value is the stricter one; of `rulings` the smaller.
     pub(super) fn restricted_by(self, other: &Rule) -> Rule {
         let mut sorting = self.sorting;
         sorting.secret.extend_from_slice(&other.sorting.secret);
@@ -412,7 +412,8 @@ pub const SAME_SERVER: &str = ".";
 #[derive(Debug, Clone)]
 pub struct Probe {
     pub call: Call,
-    /// CEL over `resp`, `status`, `args`/`argv`, `attempt`. Without one a command's exit code answers: 0 yes, 1 no, else unknown.
+    /// CEL over `resp`, `status`, `args`/`argv`, `attempt`. Without one a command's exit code answers: 0 yes, 1 no,
+    /// else unknown.
     pub found: Option<Expression>,
     pub reply: Option<Expression>,
     /// How long after the last possible sending a "no" begins to count.

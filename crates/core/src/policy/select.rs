@@ -75,8 +75,8 @@ impl Policy {
         }
     }
 
-    /// The rule that an effect was made under, whose arguments are not at hand any more: the one that stands where that one
-    /// stood, if it is still about such an action; else whatever holds without arguments.
+    /// The rule that an effect was made under, whose arguments are not at hand any more: the one that stands where that
+    /// one stood, if it is still about such an action; else whatever holds without arguments.
     pub fn rule_kept(&self, action: &str, origin: &str) -> Rule {
         let facts = ActionFacts::new(action, &Json::Null);
         // What its path gave away is not kept, and then its name is not what the pattern knows.

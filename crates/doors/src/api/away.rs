@@ -1,4 +1,5 @@
-//! A client that calls a tool itself is its own upstream: nothing is sent from here. What its rule asks is asked from here.
+//! A client that calls a tool itself is its own upstream: nothing is sent from here. What its rule asks is asked from
+//! here.
 
 use super::begin::word_of;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};

@@ -26,7 +26,8 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Nobody sees a client die, so its attempt is not merely slow for a day, as a command's is. A late answer still counts.
+/// Nobody sees a client die, so its attempt is not merely slow for a day, as a command's is. A late answer still
+/// counts.
 const DEADLINE: Duration = Duration::from_secs(300);
 const DEADLINE_MAX: Duration = Duration::from_secs(24 * 3600);
 

@@ -1,5 +1,5 @@
-//! Where a list goes on, as clients see it. A place in the ledger counts the effects of all tenants, so it is sealed, and
-//! opens for the tenant that it was given to.
+//! Where a list goes on, as clients see it. A place in the ledger counts the effects of all tenants, so it is sealed,
+//! and opens for the tenant that it was given to.
 
 use super::problem::Problem;
 use semel_core::digest::Secret;

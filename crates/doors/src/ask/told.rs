@@ -1,4 +1,5 @@
-//! What an answer says: yes, no, or nothing. A failing read, a page of several and an expression that fails say nothing.
+//! What an answer says: yes, no, or nothing. A failing read, a page of several and an expression that fails say
+//! nothing.
 
 use super::heard::{Heard, Kind};
 use super::http::LINK;

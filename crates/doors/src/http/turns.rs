@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long something large waits for its turn, and how long it may take until it is whole: whoever trickles keeps others
-/// from theirs.
+/// How long something large waits for its turn, and how long it may take until it is whole: whoever trickles keeps
+/// others from theirs.
 pub const WAIT_MAX: Duration = Duration::from_secs(5);
 pub const TIME_MAX: Duration = Duration::from_secs(300);
 

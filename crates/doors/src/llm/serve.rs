@@ -168,8 +168,8 @@ impl Call {
     }
 }
 
-/// Lets those who follow the attempt of this call have its end, now that it is settled. A connection that was not used is
-/// given back.
+/// Lets those who follow the attempt of this call have its end, now that it is settled. A connection that was not used
+/// is given back.
 fn finish(call: &Call, mut model: Model<'_>, mut passed: Passed) -> Passed {
     if let Some(prepared) = model.prepared.take() {
         model.offer.client.keep(prepared);

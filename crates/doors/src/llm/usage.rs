@@ -12,8 +12,8 @@ use serde_json::Value;
 const FIRST: usize = 2;
 const LAST: usize = 8;
 
-/// What a whole answer cost. A stream of a chat says so only if its client has asked, and is else counted by its events.
-/// `None`: nothing is known.
+/// What a whole answer cost. A stream of a chat says so only if its client has asked, and is else counted by its
+/// events. `None`: nothing is known.
 pub fn of(api: Api, form: Form, pieces: &[Bytes]) -> Option<Tokens> {
     said(api, form, pieces).or_else(|| Some(so_far(api, form, pieces)).filter(|tokens| tokens.output > 0))
 }
@@ -58,8 +58,8 @@ pub fn of_whole(api: Api, form: Form, body: &Bytes) -> Option<Tokens> {
     }
 }
 
-/// What a generation that was ended had cost until then: what the API has said, and about a token for each event. What was
-/// sent is not guessed.
+/// What a generation that was ended had cost until then: what the API has said, and about a token for each event. What
+/// was sent is not guessed.
 pub fn so_far(api: Api, form: Form, pieces: &[Bytes]) -> Tokens {
     let said = said(api, form, pieces).unwrap_or_default();
     let events = match form {

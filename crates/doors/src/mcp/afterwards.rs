@@ -1,8 +1,8 @@
 //! Errors of something that went wrong after a tool had done its work, or in the middle of it. They outweigh words of
 //! refusal: `Email was sent, but its copy was not found` speaks of a mail that is out.
 
-/// Phrases that say so, in lower case: what validates its output has an output, and what breaks while it reads an answer
-/// has one.
+/// Phrases that say so, in lower case: what validates its output has an output, and what breaks while it reads an
+/// answer has one.
 const PHRASES: &[&str] = &[
     "output validation",
     "output schema",
@@ -71,8 +71,8 @@ const EXCEPTIONS: &[&str] = &[
     "index out of bounds",
 ];
 
-/// Words by which a tool says what it has done. `Scheduled`, `uploaded` and `deleted` are left out: in errors they mostly
-/// describe a thing (`the uploaded file`).
+/// Words by which a tool says what it has done. `Scheduled`, `uploaded` and `deleted` are left out: in errors they
+/// mostly describe a thing (`the uploaded file`).
 const DONE: &[&str] = &[
     "sent",
     "created",
@@ -116,8 +116,8 @@ const NOT_DONE: &[&str] = &[
 const OF_THE_THING: &[&str] =
     &["is", "are", "was", "were", "has", "have", "does", "do", "exceeds", "contains", "by"];
 
-/// Words of refusal behind which what was done only explains the refusal (`rate limit exceeded: 5 mails sent`), unless one
-/// of [`ALL_THE_SAME`] says that it was done now.
+/// Words of refusal behind which what was done only explains the refusal (`rate limit exceeded: 5 mails sent`), unless
+/// one of [`ALL_THE_SAME`] says that it was done now.
 const REFUSES: &[&str] = &[
     "rate limit",
     "too many",
@@ -220,8 +220,8 @@ pub fn says_that_it_was_not_done(message: &str) -> bool {
     words(&lower).iter().any(denied) || SAYS_SO.iter().chain(REFUSES).any(|phrase| lower.contains(phrase))
 }
 
-/// A clause that says what was done, with something after it: `Created issue #12. Error: label not found`; or behind what
-/// went wrong, and all the same.
+/// A clause that says what was done, with something after it: `Created issue #12. Error: label not found`; or behind
+/// what went wrong, and all the same.
 fn done_before_it_failed(lower: &str) -> Option<String> {
     let mut text = lower.replace('\u{2019}', "'");
     for turn in [" but ", " however ", " although ", " though ", " - ", " \u{2013} ", " \u{2014} "] {

@@ -1,6 +1,5 @@
-//! What a listing of tools gains: a sentence for guarded tools, an argument where repeats are answered from the record, a
-//! member in their structured results.
-//! And what it loses: the words of a tool that is held because they have changed.
+//! What a listing of tools gains: a sentence for guarded tools, an argument where repeats are answered from the record,
+//! a member in their structured results. And what it loses: the words of a tool that is held because they have changed.
 
 use super::call::{AGAIN, DRY_RUN};
 use super::members::{Members, quoted};
@@ -11,8 +10,8 @@ use serde_json::json;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     Guarded(Decoration),
-    /// Its definition has changed, and nobody has accepted that: a description instructs a model, whether or not the tool
-    /// can be called.
+    /// Its definition has changed, and nobody has accepted that: a description instructs a model, whether or not the
+    /// tool can be called.
     Held,
 }
 

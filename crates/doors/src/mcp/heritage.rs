@@ -2,8 +2,8 @@
 //! nobody was there to be told what became of its last calls.
 //!
 //! The place is the server's name in one run, or in one directory where there is no run, for one principal with one
-//! credential. A process that has ended is named to those that come after it until one of them has told what it left, so
-//! it is told once, or again if two come at the same moment.
+//! credential. A process that has ended is named to those that come after it until one of them has told what it left,
+//! so it is told once, or again if two come at the same moment.
 
 use super::door::{Door, Guarded};
 use super::own_tools;

@@ -1,7 +1,7 @@
 //! Pipes that one thread reads, whichever has something to read, so that a message wakes one thread and no other.
 //!
-//! Whoever started this process may share its pipes, so they stay as they are, and none is read before it has something:
-//! such a read does not wait.
+//! Whoever started this process may share its pipes, so they stay as they are, and none is read before it has
+//! something: such a read does not wait.
 
 use super::lines::{Line, Pieces};
 use crate::errands::Errands;

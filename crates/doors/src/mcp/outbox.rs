@@ -1,5 +1,5 @@
-//! Frames on their way to a pipe. One that the pipe takes at once is written by whoever brings it; all others wait for a
-//! thread of their own, so that a peer that does not read stops nobody else.
+//! Frames on their way to a pipe. One that the pipe takes at once is written by whoever brings it; all others wait for
+//! a thread of their own, so that a peer that does not read stops nobody else.
 
 use super::frame::{Frame, Untouched};
 use rustix::event::{PollFd, PollFlags, poll};

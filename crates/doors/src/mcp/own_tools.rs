@@ -66,8 +66,8 @@ pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
         .collect()
 }
 
-/// Whether an agent may decide about a doubt of this action. The arguments are not kept, so it may not where they decide
-/// which rule holds.
+/// Whether an agent may decide about a doubt of this action. The arguments are not kept, so it may not where they
+/// decide which rule holds.
 pub fn agents_decide(door: &Door, action: &str) -> bool {
     door.hall.policy.rule_for(&ActionFacts::new(action, &Json::Null)).rulings == Rulings::Agent
 }

@@ -9,8 +9,8 @@ use semel_ledger::pins::{Offered, Pinned};
 use std::io::Write as _;
 use std::sync::Arc;
 
-/// Recalls what is pinned before a listing comes: what has changed since is not shown. A ledger that cannot be read holds
-/// every call, so what a listing says without it does no harm.
+/// Recalls what is pinned before a listing comes: what has changed since is not shown. A ledger that cannot be read
+/// holds every call, so what a listing says without it does no harm.
 pub async fn recall(gate: &ServedGate, server: &Server) {
     if let Ok(pins) = gate.ledger.pins(server.pins()).await {
         server.accepts(pins.0.into_iter().map(|(tool, pin)| (tool, pin.hash)).collect());

@@ -98,8 +98,8 @@ pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) ->
     }
 }
 
-/// A result that was recorded for a client of the other era, or was found by a probe. The stateless one wants to be told
-/// that it is whole.
+/// A result that was recorded for a client of the other era, or was found by a probe. The stateless one wants to be
+/// told that it is whole.
 fn for_era(recorded: Message, call: &ToolCall) -> Message {
     let whole = matches!(recorded.kind, Kind::Response { failed: false, .. });
     let body = recorded.body.as_ref().filter(|_| whole && call.version.is_some());
@@ -229,8 +229,8 @@ fn answer_alone(answer: &Answer, around: &Around<'_>) -> Frame {
     answer_with(answer, None, around)
 }
 
-/// The same with what is known of the reply, as text: its form does not fit the tool's schema, or it said too little for
-/// the outcome to be known from it.
+/// The same with what is known of the reply, as text: its form does not fit the tool's schema, or it said too little
+/// for the outcome to be known from it.
 fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> Frame {
     let mut answer = answer.clone();
     let mut own_words = None;

@@ -42,8 +42,8 @@ pub enum Output {
     },
 }
 
-/// The member of a structured result in which semel says what its model must know. Some clients show a model nothing of a
-/// result but its structure.
+/// The member of a structured result in which semel says what its model must know. Some clients show a model nothing of
+/// a result but its structure.
 pub const NOTICE: &str = "semel_notice";
 
 /// What could speak against one more member, other than a list of members that is then lengthened.
@@ -238,8 +238,8 @@ impl Tools {
     }
 }
 
-/// How well a read tool serves somebody who has these arguments and no others; `None`: not at all. Schemas that do not say
-/// what they require are many, so a tool that reads one thing comes after those that look through all.
+/// How well a read tool serves somebody who has these arguments and no others; `None`: not at all. Schemas that do not
+/// say what they require are many, so a tool that reads one thing comes after those that look through all.
 fn fits(definition: &Definition, has: impl Fn(&str) -> bool) -> Option<u8> {
     let words = words(&definition.name);
     let leafs =

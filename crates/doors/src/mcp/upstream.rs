@@ -1,4 +1,5 @@
-//! A tool of a real server, as the gate sees it: one request out, one answer read; a question asked through a read tool.
+//! A tool of a real server, as the gate sees it: one request out, one answer read; a question asked through a read
+//! tool.
 
 use super::call::{KeyUpstream, ToolCall};
 use super::classify::{Handle, Meaning, Reading, read, words};

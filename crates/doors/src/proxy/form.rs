@@ -13,8 +13,8 @@ pub struct TooMany;
 /// What an escaped byte begins with.
 const ESCAPE: &str = "\u{FFFD}%";
 
-/// Bytes as text. UTF-8 stays as it is, and any other byte is written `\u{FFFD}%E9`. A text that has such a beginning of
-/// its own has it escaped, so that no two byte strings become one text.
+/// Bytes as text. UTF-8 stays as it is, and any other byte is written `\u{FFFD}%E9`. A text that has such a beginning
+/// of its own has it escaped, so that no two byte strings become one text.
 pub fn text_of(bytes: Vec<u8>) -> String {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) if !text.contains(ESCAPE) => return text,

@@ -31,8 +31,8 @@ pub enum BadPath {
 pub struct Place {
     /// What the upstream is asked for.
     pub uri: Uri,
-    /// Decoded, with the path that all of the upstream's paths begin with: what rules speak of. There is no slash at its
-    /// end and no `;parameter` in it, because most servers take it for the same place with and without.
+    /// Decoded, with the path that all of the upstream's paths begin with: what rules speak of. There is no slash at
+    /// its end and no `;parameter` in it, because most servers take it for the same place with and without.
     pub path: String,
     /// The same with its `;parameters`, if it has any: they may say what is done there.
     pub with_parameters: Option<String>,
@@ -66,7 +66,8 @@ struct Decoded<'a> {
     with_parameters: Option<String>,
 }
 
-/// The path as text, each segment decoded and no slash twice. Bytes that are no text stay encoded, and apart from texts.
+/// The path as text, each segment decoded and no slash twice. Bytes that are no text stay encoded, and apart from
+/// texts.
 fn decode(path: &str) -> Result<Decoded<'_>, BadPath> {
     let bytes = path.as_bytes();
     let odd = |byte: &u8| matches!(byte, b'%' | b'\\' | b';' | 0..=b' ' | 0x7f);

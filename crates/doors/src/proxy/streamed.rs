@@ -1,4 +1,5 @@
-//! Answers that are too large to be held back: they go out while they arrive, and only their end waits for the settlement.
+//! Answers that are too large to be held back: they go out while they arrive, and only their end waits for the
+//! settlement.
 
 use crate::delivery::Delivery;
 use crate::http::body::{self, Gathered, Unreadable};

@@ -1,5 +1,5 @@
-//! Counts, times and gauges in the form that Prometheus reads. Labels come from closed sets: no name of a tool, a run or
-//! a tenant is ever one.
+//! Counts, times and gauges in the form that Prometheus reads. Labels come from closed sets: no name of a tool, a run
+//! or a tenant is ever one.
 
 use crate::hall::Hall;
 use crate::http::server::Load;

@@ -46,8 +46,8 @@ fn a_callers_key_can_only_add_sameness_where_the_rule_says_joins() {
     assert_eq!(script.sent(), 1);
 }
 
-/// A key that came with something of which nothing happened may come with something else: that has its own record, in which
-/// its repeats are found without the key as well.
+/// A key that came with something of which nothing happened may come with something else: that has its own record, in
+/// which its repeats are found without the key as well.
 #[test]
 fn a_key_that_joins_takes_no_sameness_away() {
     let house = House::new();

@@ -202,8 +202,8 @@ impl Lane {
         try_lock(&self.writer)
     }
 
-    /// The writer, if nobody has it, or whoever has it gives it back at once. Not where callers keep meeting: they are too
-    /// many to wait in their executor.
+    /// The writer, if nobody has it, or whoever has it gives it back at once. Not where callers keep meeting: they are
+    /// too many to wait in their executor.
     fn writer_soon(&self) -> Option<MutexGuard<'_, Writer>> {
         let writer = self.try_writer();
         let many = self.meetings.note(writer.is_none());
@@ -389,8 +389,8 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// Marks, counts, the ends of generations: what a power cut may take may also wait for company. What begins something may
-/// not, its sending waits for it.
+/// Marks, counts, the ends of generations: what a power cut may take may also wait for company. What begins something
+/// may not, its sending waits for it.
 fn is_in_no_hurry(commit: &Commit) -> bool {
     commit.durability == Durability::Lazy && !commit.require.room
 }

@@ -8,9 +8,9 @@
 //! - What is looked up among *open* rows lies in a small table, `open`, instead of partial indexes: its pages are few
 //!   and hot, and settled rows cost nothing there. The owner stands in it so that a process passes over what it has in
 //!   flight itself, all of it, in one step.
-//! - A small reply stands in its effect's row, which settling rewrites anyway, and a large one apart, so that marking the
-//!   effect does not rewrite it. The column says which: bytes are the reply, text is nothing but room that the claim keeps
-//!   free for it, and else it lies in `reply`, if it is anywhere.
+//! - A small reply stands in its effect's row, which settling rewrites anyway, and a large one apart, so that marking
+//!   the effect does not rewrite it. The column says which: bytes are the reply, text is nothing but room that the
+//!   claim keeps free for it, and else it lies in `reply`, if it is anywhere.
 //! - There is no index on `changed_at`. It would move with every settlement; retention walks in order of insertion
 //!   instead and stops where rows are too young (see `scan`).
 

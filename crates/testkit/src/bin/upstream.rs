@@ -1,7 +1,7 @@
 //! The API that fails as told, as a process: `semel-upstream --log FILE [--listen ADDRESS]`.
 //!
-//! It prints one line, `{"address": …, "elsewhere": …}`, and serves until it is killed. `POST /__plan` tells it what goes
-//! wrong next, `POST /__release/NAME` lets what waits go on; `semel_testkit::upstream` says in which words.
+//! It prints one line, `{"address": …, "elsewhere": …}`, and serves until it is killed. `POST /__plan` tells it what
+//! goes wrong next, `POST /__release/NAME` lets what waits go on; `semel_testkit::upstream` says in which words.
 
 use std::io::Write;
 use std::net::SocketAddr;

@@ -2,8 +2,8 @@
 //!
 //! `semel-world --socket PATH --log PATH`. It speaks one line of JSON per connection and direction:
 //!
-//! - `{"do": {"key": K, "id": I, "attempt": N, "sent_at_ms": T, "life_ms": L}, "mode": M, "delay_ms": D, "linger_ms": G}`
-//!   changes the world (one line in the log, fsynced) and answers `{"done": I}`. Mode `lose` makes the change and
+//! - `{"do": {"key": K, "id": I, "attempt": N, "sent_at_ms": T, "life_ms": L}, "mode": M, "delay_ms": D, "linger_ms":
+//!   G}` changes the world (one line in the log, fsynced) and answers `{"done": I}`. Mode `lose` makes the change and
 //!   hangs up without an answer; `refuse` answers `{"refused": …}` and changes nothing; `lie` answers and changes
 //!   nothing. It sleeps `delay_ms` before the change and `linger_ms` after it.
 //! - `{"find": K}` answers `{"found": I}` or `{"found": null}`, `{"count": K}` answers `{"count": N}`.

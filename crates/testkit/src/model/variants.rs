@@ -60,8 +60,8 @@ pub enum Variant {
     EpochGuardsAbsenceOnly,
     /// A probe's "no" counts for a doubt of a later epoch than the one it was asked in.
     ///
-    /// An early version of this model did so, and the search objected. A failover that loses the claim of a second attempt brings back the very
-    /// doubt that the probe was asked about, attempt number and all.
+    /// An early version of this model did so, and the search objected. A failover that loses the claim of a second
+    /// attempt brings back the very doubt that the probe was asked about, attempt number and all.
     ProbeOutlivesEpoch,
 }
 

@@ -1,5 +1,5 @@
-//! kill -9 at random moments, beside pauses, aborts and failing commits: several callers, one ledger, one world. Judged only by the world's log, the answers
-//! that callers got, and what the ledger says afterwards.
+//! kill -9 at random moments, beside pauses, aborts and failing commits: several callers, one ledger, one world. Judged
+//! only by the world's log, the answers that callers got, and what the ledger says afterwards.
 //!
 //! `SEMEL_TORTURE_KILLS=20000` makes it longer, `SEMEL_TORTURE_SEED=…` repeats the draws of an earlier run.
 

@@ -1,6 +1,6 @@
-//! Fills a ledger in minutes instead of hours: one effect is made by the gate, the others are copies of its row, with the
-//! reply that stands in it, under keys of their own, inserted in the order and into the trees that the gate would have
-//! used. The journal is left short: it is only ever appended to, and no call reads it.
+//! Fills a ledger in minutes instead of hours: one effect is made by the gate, the others are copies of its row, with
+//! the reply that stands in it, under keys of their own, inserted in the order and into the trees that the gate would
+//! have used. The journal is left short: it is only ever appended to, and no call reads it.
 
 use super::house::{House, NamedBy, TENANT, caller_key};
 use super::measure::now;

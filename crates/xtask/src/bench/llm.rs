@@ -1,5 +1,5 @@
-//! `semel serve` before a model that answers at once: what it adds to the first token, how soon a twin gets what is there,
-//! and what an open stream costs.
+//! `semel serve` before a model that answers at once: what it adds to the first token, how soon a twin gets what is
+//! there, and what an open stream costs.
 
 use super::load::Load;
 use super::measure::{self, Times};

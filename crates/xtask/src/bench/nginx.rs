@@ -1,5 +1,5 @@
-//! nginx as a reverse proxy, with the settings that people give it: all cores, kept connections to both sides, no log of
-//! requests.
+//! nginx as a reverse proxy, with the settings that people give it: all cores, kept connections to both sides, no log
+//! of requests.
 
 use super::measure;
 use crate::project::{self, Result};

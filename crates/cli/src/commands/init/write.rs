@@ -1,4 +1,5 @@
-//! Files that belong to somebody else's program: read as they are, replaced whole or not at all, never without a backup.
+//! Files that belong to somebody else's program: read as they are, replaced whole or not at all, never without a
+//! backup.
 
 use anyhow::{Context, bail, ensure};
 use rustix::fs::Access;
@@ -7,7 +8,8 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// A configuration is written by hand; Claude Code keeps its history in one, which grows. A larger file is something else.
+/// A configuration is written by hand; Claude Code keeps its history in one, which grows. A larger file is something
+/// else.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Someone who has this many differing backups of one file has another problem.

@@ -123,7 +123,8 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What happened twice before all; in doubt before refuted; of these, what moves money or speaks to people first, then the oldest.
+/// What happened twice before all; in doubt before refuted; of these, what moves money or speaks to people first, then
+/// the oldest.
 fn urgency(effect: &Effect) -> (bool, bool, bool, At) {
     let doubt = matches!(effect.state, State::InDoubt(_));
     (

@@ -8,9 +8,9 @@ use std::path::Path;
 const PACKAGE_RUNNERS: [&str; 10] =
     ["npx", "bunx", "pnpx", "uvx", "uv", "pipx", "npm", "pnpm", "yarn", "bun"];
 
-/// The command as it would be known elsewhere: the program without its directory, scripts and other files by their whole
-/// path, packages without their version. An upgrade is the same server; another project's `server.py` is not, nor is one
-/// with another argument.
+/// The command as it would be known elsewhere: the program without its directory, scripts and other files by their
+/// whole path, packages without their version. An upgrade is the same server; another project's `server.py` is not, nor
+/// is one with another argument.
 pub fn of_command(command: &[OsString], cwd: &Path) -> String {
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let (program, words) = words.split_first().map_or(("", &[][..]), |(program, words)| (program, words));

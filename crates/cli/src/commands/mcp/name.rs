@@ -6,8 +6,8 @@ use std::ffi::OsString;
 /// As long as a name can be that people still read.
 const CHARS_MAX: usize = 100;
 
-/// What a name is made of. A slash ends it in the name of an action, and the signs of a pattern would mean something else
-/// in a rule.
+/// What a name is made of. A slash ends it in the name of an action, and the signs of a pattern would mean something
+/// else in a rule.
 fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | ':' | ' ')
 }

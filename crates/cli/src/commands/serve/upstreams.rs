@@ -25,8 +25,8 @@ pub fn prepare(context: &Context, policy: &Policy) -> anyhow::Result<BTreeMap<St
     Ok(offers.into_iter().map(|offer| (offer.name.clone(), Arc::new(offer))).collect())
 }
 
-/// Two upstreams at one address, each with a credential of its own, are two accounts, and their names tell them apart. One
-/// that is alone keeps its identity when its credential is renewed.
+/// Two upstreams at one address, each with a credential of its own, are two accounts, and their names tell them apart.
+/// One that is alone keeps its identity when its credential is renewed.
 fn tell_accounts_apart(offers: &mut [Offer]) {
     let known: Vec<(String, HeaderMap)> =
         offers.iter().map(|offer| (offer.authority.clone(), offer.headers.clone())).collect();

@@ -33,8 +33,8 @@ fn passes_behind_semel_what_passes_without(requirements: &str, at_least: usize) 
     if lost.is_empty() {
         return;
     }
-    // Some checks go by time and are left out where the machine is too slow, with or without semel. What semel is in the
-    // way of, it is in the way of each time.
+    // Some checks go by time and are left out where the machine is too slow, with or without semel. What semel is in
+    // the way of, it is in the way of each time.
     let (again, said_again) = lost_behind_semel(requirements, at_least);
     let both: Vec<&String> = lost.intersection(&again).collect();
     assert!(both.is_empty(), "semel is in the way of {both:?}\n{said}\n{said_again}");

@@ -89,8 +89,8 @@ fn a_token_for_aws_fits_the_narrowest_of_its_services() {
         let (explained, inject) = injected("aws", "POST /", body);
         assert_eq!(explained.as_deref(), Some(place), "{body}");
         let key = inject.expect(body).key(Digest::of(&[b"one"]));
-        // A UUID in lower case (AppFabric); 33 to 256 (Bedrock); letters, digits and dashes (CloudFormation); at most 36
-        // (DynamoDB); at least 36 (IoT).
+        // A UUID in lower case (AppFabric); 33 to 256 (Bedrock); letters, digits and dashes (CloudFormation); at most
+        // 36 (DynamoDB); at least 36 (IoT).
         assert!(Regex::new(&format!("^{UUID}$")).expect("a pattern").is_match(&key), "{key}");
     }
     let (request_id, _) = injected("google", "DELETE /compute/v1/projects/p/zones/z/instances/web", "");

@@ -27,8 +27,8 @@ use tower_service::Service;
 /// Headers of a response, all together: a page of cookies fits, a flood does not. The parser takes a hundred of them.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// What one connection holds of what it has read, and so the largest part of a body; more than the headers, or they could
-/// not be told to be too long.
+/// What one connection holds of what it has read, and so the largest part of a body; more than the headers, or they
+/// could not be told to be too long.
 const BUFFER_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX;
 
 /// Resolving, connecting and TLS together.

@@ -72,8 +72,8 @@ impl Credential {
     }
 }
 
-/// What a request shows to its upstream: all of it, because the upstream chooses which of several it believes. Empty: it
-/// shows nothing.
+/// What a request shows to its upstream: all of it, because the upstream chooses which of several it believes. Empty:
+/// it shows nothing.
 pub fn shown(headers: &HeaderMap) -> Vec<u8> {
     let mut bytes = Vec::new();
     for name in UPSTREAM_CREDENTIALS {

@@ -1,5 +1,5 @@
-//! The threads that serve connections, each with a runtime of its own. A connection stays with one of them, and so do the
-//! connections to upstreams that it uses: its calls find their caches warm, and no other thread is woken for them.
+//! The threads that serve connections, each with a runtime of its own. A connection stays with one of them, and so do
+//! the connections to upstreams that it uses: its calls find their caches warm, and no other thread is woken for them.
 
 use std::io;
 use std::sync::Arc;
@@ -54,7 +54,8 @@ impl Crew {
         Place { runtime: runtime.clone(), serving: Arc::clone(serving) }
     }
 
-    /// Has something done by the thread for what takes long, unless whoever waits for it goes away. `None`: it panicked.
+    /// Has something done by the thread for what takes long, unless whoever waits for it goes away. `None`: it
+    /// panicked.
     pub async fn aside<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,

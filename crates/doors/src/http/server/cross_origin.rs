@@ -48,7 +48,8 @@ impl CrossOrigin {
         response
     }
 
-    /// What the browser needs to give the answer to the page. What the upstream says about other pages is not meant here.
+    /// What the browser needs to give the answer to the page. What the upstream says about other pages is not meant
+    /// here.
     pub fn may_read(&self, headers: &mut HeaderMap) {
         let Some(origin) = &self.origin else { return };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());

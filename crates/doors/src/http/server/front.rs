@@ -43,8 +43,8 @@ pub struct Front {
 type Refused = Box<Response>;
 
 impl Front {
-    /// Lets a request in, by a token that may be revoked or by something else, or says why not. What was meant for semel
-    /// alone is taken out of it.
+    /// Lets a request in, by a token that may be revoked or by something else, or says why not. What was meant for
+    /// semel alone is taken out of it.
     pub async fn admit(&self, parts: &mut Parts) -> Result<Option<Revocable>, Refused> {
         self.check_host(parts)?;
         self.check_origin(&parts.headers)?;

@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpSocket};
 
-/// Connections that may wait to be accepted; the system may allow fewer. Whoever finds no room is not told, and tries again
-/// after a second: a fleet of agents that starts at once must find some.
+/// Connections that may wait to be accepted; the system may allow fewer. Whoever finds no room is not told, and tries
+/// again after a second: a fleet of agents that starts at once must find some.
 const WAITING_MAX: u32 = 4_096;
 
 /// Must be called within a runtime.

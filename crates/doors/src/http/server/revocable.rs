@@ -51,8 +51,8 @@ impl Revocable {
     }
 }
 
-/// Whether a call that may have waited can still be sent for whoever showed this token, if it was one that can be revoked.
-/// What the ring has read within the second is not read again.
+/// Whether a call that may have waited can still be sent for whoever showed this token, if it was one that can be
+/// revoked. What the ring has read within the second is not read again.
 pub async fn lets_send(token: Option<&Revocable>) -> Result<(), NotStarted> {
     match token {
         Some(token) if token.is_worthless().await => {

@@ -31,8 +31,8 @@ impl Kind {
     }
 }
 
-/// Texts grow, lists grow, objects are merged member by member; whatever else is said last holds. `None`: what was of one
-/// kind goes on as another, and what they are together could only be guessed.
+/// Texts grow, lists grow, objects are merged member by member; whatever else is said last holds. `None`: what was of
+/// one kind goes on as another, and what they are together could only be guessed.
 pub fn merge(whole: &mut Value, delta: Value) -> Option<()> {
     let (known, new) = (Kind::of(whole), Kind::of(&delta));
     if known != new && known != Kind::Nothing && new != Kind::Nothing {

@@ -177,8 +177,8 @@ impl Session {
         self.lock().passing -= 1;
     }
 
-    /// Waits for the answer to a greeting: whatever comes after it needs the session that it begins, and some clients do
-    /// not wait.
+    /// Waits for the answer to a greeting: whatever comes after it needs the session that it begins, and some clients
+    /// do not wait.
     pub(super) async fn greeted(&self) {
         let mut greets = self.greets.subscribe();
         // The sender lives in self, so the channel stays open.
