@@ -90,6 +90,13 @@ impl Rule {
         }
     }
 
+    /// The same for a mutation of GraphQL, which is answered with 200 whatever became of it: its answer is read by what
+    /// its errors are about, unless the rule says how.
+    pub fn of_mutation(mut self) -> Rule {
+        self.refused.get_or_insert(RefusedIf::PerhapsGraphql);
+        self
+    }
+
     /// Whether an answer that looks like a success says no: some APIs answer 200 to everything, and refuse in the body.
     /// An error means that nobody can say. `reply` is read only if the rule asks. `arguments` are those of the call.
     pub fn refuses(&self, arguments: &Json, reply: impl FnOnce() -> Json) -> Result<bool, Unclear> {

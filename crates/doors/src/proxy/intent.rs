@@ -17,7 +17,7 @@ use semel_core::ids::IdempotencyKey;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing, NamedBy, upstream_key};
 use semel_core::json::{Json, Step};
 use semel_core::policy::file::{KeyForm, ServerError, Stores};
-use semel_core::policy::rule::{Inject, InjectInto, RefusedIf};
+use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
 use std::borrow::Cow;
 
@@ -72,8 +72,8 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
     if std::iter::once(method).chain(&others).any(is_guarded_as) {
         return Err(NotUnderstood::Spelling);
     }
-    if rule.refused.is_none() && arguments.shape.is_mutation() {
-        rule.refused = Some(RefusedIf::PerhapsGraphql);
+    if arguments.shape.is_mutation() {
+        rule = rule.of_mutation();
     }
     let named = rule.sorting.key.iter().filter_map(|path| match path.steps() {
         [Step::Member(root), Step::Member(name), ..] if root == "headers" => Some(name.as_str()),

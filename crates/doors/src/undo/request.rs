@@ -266,6 +266,13 @@ pub fn arguments(url: &str, body: Option<&UndoBody>) -> Json {
     Json::Object(members.into_iter().collect())
 }
 
+/// Whether these are the arguments of a mutation in GraphQL.
+pub fn is_mutation(arguments: &Json) -> bool {
+    let path = arguments.get("path").and_then(Json::as_str).unwrap_or_default();
+    let operation = arguments.get("body").and_then(|body| body.get("operation")).and_then(Json::as_str);
+    graphql::is_graphql(path) && operation == Some("mutation")
+}
+
 /// One object as the fields of a web form.
 fn urlencoded(members: &str) -> String {
     let Ok(Json::Object(members)) = json::parse(members) else { return String::new() };

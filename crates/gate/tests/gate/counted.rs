@@ -80,14 +80,7 @@ fn a_deadline_that_passes_and_a_holder_that_dies_are_counted_as_doubts() {
     let (house, wish, script) = (House::new(), Wish::consequential(), Script::after(seconds(30), success()));
     let (dies, holders) = house.process(1, Mode::Guard);
     house.start(1, call(&dies, &wish, &script, &house.clock));
-    house.start(0, {
-        let (orders, clock) = (house.orders.clone(), house.clock.clone());
-        async move {
-            clock.nap(seconds(1)).await;
-            orders.kill(1);
-            holders.let_go();
-        }
-    });
+    house.dies_after(seconds(1), 1, holders);
     house.settle();
     let gate = house.gate();
     house.pass(&gate, &wish, &script);

@@ -57,14 +57,7 @@ fn whoever_waits_for_a_holder_that_died_generates_by_itself() {
             call.await
         }
     });
-    house.start(0, {
-        let (orders, clock) = (house.orders.clone(), house.clock.clone());
-        async move {
-            clock.nap(seconds(2)).await;
-            orders.kill(1);
-            holders.let_go();
-        }
-    });
+    house.dies_after(seconds(2), 1, holders);
     house.settle();
     assert!(doomed.lock().unwrap().is_none());
     assert!(take(&twin).unwrap().answer.ok);

@@ -106,6 +106,16 @@ impl House {
         slot
     }
 
+    /// A process dies after this time.
+    pub fn dies_after(&self, span: Duration, process: Process, holders: SharedHolders) {
+        let (orders, clock) = (self.orders.clone(), self.clock.clone());
+        self.start(0, async move {
+            clock.nap(span).await;
+            orders.kill(process);
+            holders.let_go();
+        });
+    }
+
     /// Runs everything that was started to its end.
     pub fn settle(&self) {
         executor::run(&self.orders, &self.clock, &self.random).expect("everything comes to an end");

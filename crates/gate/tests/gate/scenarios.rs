@@ -216,14 +216,7 @@ fn the_death_of_a_holder_leaves_a_doubt() {
     let script = Script::after(seconds(5), success());
     let (gate, holders) = house.process(1, Mode::Guard);
     house.start(1, call(&gate, &wish, &script, &house.clock));
-    house.start(0, {
-        let (orders, clock) = (house.orders.clone(), house.clock.clone());
-        async move {
-            clock.nap(seconds(1)).await;
-            orders.kill(1);
-            holders.let_go();
-        }
-    });
+    house.dies_after(seconds(1), 1, holders);
     house.settle();
     let passed = house.pass(&house.gate(), &wish, &script);
     assert_eq!(code(&passed), Some(Code::InDoubt));
@@ -330,12 +323,7 @@ fn a_no_does_not_count_at_once_after_the_death_of_a_holder() {
     let slow = Script::after(seconds(600), success());
     let (gate, holders) = house.process(1, Mode::Guard);
     house.start(1, call(&gate, &wish, &slow, &house.clock));
-    let (orders, clock) = (house.orders.clone(), house.clock.clone());
-    house.start(0, async move {
-        clock.nap(seconds(60)).await;
-        holders.let_go();
-        orders.kill(1);
-    });
+    house.dies_after(seconds(60), 1, holders);
     house.settle();
     let next = Script::succeeds().probes([ProbeAnswer::No]);
     let held = house.pass(&house.process(2, Mode::Guard).0, &wish, &next);

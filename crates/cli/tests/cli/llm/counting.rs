@@ -1,24 +1,12 @@
 //! What was asked, sent, used and saved.
 
 use super::model::Api;
-use super::stage::{Stage, ask, broken, read_to_end, request, streamed, wait};
+use super::stage::{Stage, broken, five_of_which_two_are_generated, request, streamed, wait};
 
 #[test]
 fn what_joining_and_replaying_saved_is_counted_in_calls_tokens_and_money() {
     let mut stage = Stage::with("[prices.m]\ninput = 1\noutput = 10\n");
-    let step = "Semel-Step: one\r\n";
-    for _ in 0..3 {
-        stage.answer_with(Api::Messages, step, &request("m"));
-    }
-    let mut first = stage.ask(Api::Responses, &streamed("waits"));
-    first.head();
-    first.chunk();
-    let mut retry = ask(&stage.served, Api::Responses, "x-stainless-retry-count: 1\r\n", &streamed("waits"));
-    retry.head();
-    stage.model.release();
-    read_to_end(&mut first);
-    read_to_end(&mut retry);
-    wait(|| stage.count("in_flight") == 0);
+    five_of_which_two_are_generated(&mut stage);
     assert!(stage.served.stop().success());
     let stats = stage.home.json(["stats"]);
     let llm = &stats["doors"]["llm"];

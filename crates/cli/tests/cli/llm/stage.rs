@@ -115,6 +115,23 @@ pub fn broken_rest(mut asked: Asked) -> String {
     heard
 }
 
+/// Two generations of 9 tokens in and 5 out, and three answers that needed none: two of a step that is known, and one
+/// that an SDK's retry joins.
+pub fn five_of_which_two_are_generated(stage: &mut Stage) {
+    for _ in 0..3 {
+        assert_eq!(stage.answer_with(Api::Messages, "Semel-Step: one\r\n", &request("m")).status, 200);
+    }
+    let mut first = stage.ask(Api::Responses, &streamed("waits"));
+    first.head();
+    first.chunk();
+    let mut retry = ask(&stage.served, Api::Responses, "x-stainless-retry-count: 1\r\n", &streamed("waits"));
+    retry.head();
+    stage.model.release();
+    read_to_end(&mut first);
+    read_to_end(&mut retry);
+    wait(|| stage.count("in_flight") == 0);
+}
+
 /// The rest of a stream.
 pub fn read_to_end(asked: &mut Asked) -> String {
     let mut heard = String::new();

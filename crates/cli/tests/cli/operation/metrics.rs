@@ -1,7 +1,6 @@
 use crate::api::client::token;
 use crate::home::{Home, Ran};
-use crate::llm::model::Api;
-use crate::llm::stage::{Stage, ask, read_to_end, request, streamed, wait};
+use crate::llm::stage::{Stage, five_of_which_two_are_generated};
 use crate::mcp::peers;
 use crate::proxy;
 use crate::proxy::api::Act;
@@ -95,22 +94,10 @@ fn metrics_are_for_this_machines_operator_unless_the_policy_says_otherwise() {
     );
 }
 
-/// Two generations of 9 tokens in and 5 out, and three answers that needed none.
 #[test]
 fn tokens_money_and_repeats_are_scraped_as_the_model_and_semel_stats_count_them() {
     let mut stage = Stage::with("[prices.\"*\"]\ninput = 1\noutput = 10\n");
-    for _ in 0..3 {
-        assert_eq!(stage.answer_with(Api::Messages, "Semel-Step: one\r\n", &request("m")).status, 200);
-    }
-    let mut first = stage.ask(Api::Responses, &streamed("waits"));
-    first.head();
-    first.chunk();
-    let mut retry = ask(&stage.served, Api::Responses, "x-stainless-retry-count: 1\r\n", &streamed("waits"));
-    retry.head();
-    stage.model.release();
-    read_to_end(&mut first);
-    read_to_end(&mut retry);
-    wait(|| stage.count("in_flight") == 0);
+    five_of_which_two_are_generated(&mut stage);
     let (status, text) = scrape(&stage.served, TOKEN);
     assert_eq!(status, 200);
     let samples = parsed(&stage.home, &text);

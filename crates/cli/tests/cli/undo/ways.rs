@@ -80,23 +80,29 @@ fn an_answer_that_refuses_in_its_body_takes_nothing_back() {
     assert!(!till.show(&charge)["undone"].is_null());
 }
 
+/// Whether or not a rule says how its answer is read.
 #[test]
 fn a_mutation_that_was_refused_takes_nothing_back() {
-    let api = Api::start();
-    let rule = "[[rule]]\nmatch = \"http:POST **\"\nwhen = \"body.fields == ['issueArchive']\"\n\
-                class = \"consequential\"\nrefused = \"graphql\"\n";
-    let undo = "http = \"POST API/graphql\"\n\
-                body = { query = \"mutation {{ issueArchive(id: 7) {{ success }} }}\" }";
-    let till = till(&api, undo, rule);
-    let charge = till.charged("7");
-    let refusal = r#"{"errors": [{"path": ["issueArchive"]}], "data": null}"#;
-    api.tell("POST /graphql", [Says::json(200, refusal)]);
-    let refused = till.undo(&charge);
-    assert_eq!((refused.code, &refused.json()["code"]), (Some(1), &"upstream_refused".into()), "{refused:?}");
-    assert!(till.show(&charge)["undone"].is_null());
-    api.tell("POST /graphql", [Says::json(200, r#"{"data": {"issueArchive": {"success": true}}}"#)]);
-    assert_eq!(till.undo(&charge).json()["ok"], true);
-    assert!(!till.show(&charge)["undone"].is_null());
+    for read in ["refused = \"graphql\"\n", ""] {
+        let api = Api::start();
+        let rule = format!(
+            "[[rule]]\nmatch = \"http:POST **\"\nwhen = \"body.fields == ['issueArchive']\"\n\
+             class = \"consequential\"\n{read}"
+        );
+        let undo = "http = \"POST API/graphql\"\n\
+                    body = { query = \"mutation {{ issueArchive(id: 7) {{ success }} }}\" }";
+        let till = till(&api, undo, &rule);
+        let charge = till.charged("7");
+        let refusal = r#"{"errors": [{"path": ["issueArchive"]}], "data": null}"#;
+        api.tell("POST /graphql", [Says::json(200, refusal)]);
+        let refused = till.undo(&charge);
+        let told = refused.json();
+        assert_eq!((refused.code, &told["code"]), (Some(1), &"upstream_refused".into()), "{read}{told}");
+        assert!(till.show(&charge)["undone"].is_null());
+        api.tell("POST /graphql", [Says::json(200, r#"{"data": {"issueArchive": {"success": true}}}"#)]);
+        assert_eq!(till.undo(&charge).json()["ok"], true);
+        assert!(!till.show(&charge)["undone"].is_null());
+    }
 }
 
 #[test]
