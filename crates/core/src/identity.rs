@@ -16,8 +16,9 @@ mod subject;
 pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, neighbourhood_key};
 pub use marks::{MARK_PATH_BYTES_MAX, Marks, PATHS_MAX};
 pub use path_marks::{PathKind, PathMark, PathMarks};
-use redact::redacted;
-pub use redact::{REDACTED, is_secret_name, may_name_a_secret, redact, redact_tokens, secret_values};
+pub use redact::{
+    REDACTED, is_secret_name, may_name_a_secret, redact, redact_tokens, redacted, secret_values,
+};
 pub use shapes::{action_without_shapes, without_shapes};
 pub use subject::{SUBJECT_CHARACTERS_MAX, quoted_for_a_shell, subject};
 

@@ -54,7 +54,10 @@ fn is_harmless_text(text: &str) -> bool {
 /// The values that redaction takes out of the arguments, so that an echo of them is not written either.
 pub fn secret_values(arguments: &Json, secret_paths: &[Path]) -> Vec<String> {
     let mut values = Vec::new();
-    collect(arguments, &redact(arguments, secret_paths), &mut values);
+    match redacted(arguments, secret_paths) {
+        Cow::Borrowed(_) => return values,
+        Cow::Owned(shown) => collect(arguments, &shown, &mut values),
+    }
     values.retain(|value| value.len() >= SECRET_BYTES_MIN);
     values
 }

@@ -134,6 +134,12 @@ impl<'a> Written<'a> {
         if leading_zeros == written {
             return Ok(Number { text: "0".to_owned() });
         }
+        let sign = if self.negative { "-" } else { "" };
+        if let (&[], 0, 0, 1..=21) = (self.fraction, self.exponent, leading_zeros, written) {
+            // As most are.
+            let digits = self.integer.iter().map(|digit| char::from(*digit));
+            return Ok(Number { text: sign.chars().chain(digits).collect() });
+        }
         let count = written - leading_zeros - trailing_zeros;
         let point = (self.integer.len() as i64 - leading_zeros as i64).saturating_add(self.exponent);
         if count > DIGITS_MAX || !(-POINT_MAX..=POINT_MAX).contains(&point) {
@@ -141,7 +147,6 @@ impl<'a> Written<'a> {
         }
         let significant: String =
             all().skip(leading_zeros).take(count).map(|digit| char::from(*digit)).collect();
-        let sign = if self.negative { "-" } else { "" };
         Ok(Number { text: format!("{sign}{}", lay_out(&significant, point)) })
     }
 }

@@ -145,8 +145,10 @@ fn scrub_json(text: &str) -> Option<String> {
     let json @ (Json::Object(_) | Json::Array(_)) = semel_core::json::parse(text.trim()).ok()? else {
         return None;
     };
-    let clean = semel_core::identity::redact(&json, &[]);
-    (clean != json).then(|| format!("{}\n", clean.canonical()))
+    match semel_core::identity::redacted(&json, &[]) {
+        Cow::Owned(clean) if clean != json => Some(format!("{}\n", clean.canonical())),
+        _ => None,
+    }
 }
 
 /// What a command answered, as rules see it: its output as JSON, else an object with the output as `text`.

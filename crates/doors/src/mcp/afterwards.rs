@@ -104,12 +104,12 @@ const DONE: &[&str] = &[
 /// Before a word of [`DONE`] these make it a state that something is in: `the invoice is paid`.
 const IN_A_STATE: &[&str] = &["is", "are", "already", "being", "a", "an", "the", "of"];
 
-/// Words that make of it something that was not done, or that is yet to be done.
+/// Words that make of it something that was not done, or that is yet to be done. `Without` does so only before it.
 const NOT_DONE: &[&str] = &[
     "not", "no", "never", "nothing", "none", "neither", "nor", "cannot", "can", "could", "be", "must",
     "should", "would", "unable", "fails", "failed", "if", "unless", "until", "before", "when", "once", "too",
-    "only", "without", "need", "needs", "invalid", "missing", "required", "requires", "expected", "limit",
-    "maximum", "denied", "declined", "rejected", "0",
+    "only", "need", "needs", "invalid", "missing", "required", "requires", "expected", "limit", "maximum",
+    "denied", "declined", "rejected", "0",
 ];
 
 /// After a word of [`DONE`] these make it the description of a thing: `the message sent is too long`.
@@ -118,11 +118,10 @@ const OF_THE_THING: &[&str] =
 
 /// Words of refusal behind which what was done only explains the refusal (`rate limit exceeded: 5 mails sent`), unless
 /// one of [`ALL_THE_SAME`] says that it was done now.
+const TOO_MUCH: &[&str] = &["rate limit", "too many", "quota", "exceeded"];
+
+/// The same of these, unless it is told as having happened: `invalid label; issue 12 was created without it`.
 const REFUSES: &[&str] = &[
-    "rate limit",
-    "too many",
-    "quota",
-    "exceeded",
     "not found",
     "invalid",
     "denied",
@@ -136,6 +135,9 @@ const REFUSES: &[&str] = &[
     "does not exist",
 ];
 const ALL_THE_SAME: &[&str] = &["anyway", "nevertheless", "nonetheless", "regardless", "still"];
+
+/// Before a word of [`DONE`] these tell what happened.
+const HAPPENED: &[&str] = &["was", "were", "been", "got"];
 
 /// What names a field whose value alone says it: `"status": "sent"`.
 const SAYS_HOW_IT_IS: &[&str] = &["status", "state", "result"];
@@ -217,7 +219,8 @@ pub fn says_that_it_was_not_done(message: &str) -> bool {
     ];
     let lower = message.to_lowercase();
     let denied = |word: &&str| NOT_DONE.contains(word) || word.ends_with("n't");
-    words(&lower).iter().any(denied) || SAYS_SO.iter().chain(REFUSES).any(|phrase| lower.contains(phrase))
+    words(&lower).iter().any(denied)
+        || SAYS_SO.iter().chain(REFUSES).chain(TOO_MUCH).any(|phrase| lower.contains(phrase))
 }
 
 /// A clause that says what was done, with something after it: `Created issue #12. Error: label not found`; or behind
@@ -228,24 +231,32 @@ fn done_before_it_failed(lower: &str) -> Option<String> {
         text = text.replace(turn, "; ");
     }
     let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
-    let (mut rest, mut before, mut refused) = (text, "", false);
+    let (mut rest, mut before) = (text, "");
+    let (mut refused, mut too_much) = (false, false);
     loop {
         let end = rest.find(['.', ',', ';', ':', '!', '\n', '(', '[', '{']);
         let clause = &rest[..end.unwrap_or(rest.len())];
         let label = end.is_some_and(|end| rest[end..].starts_with(':'));
-        let all_the_same = words(clause).iter().any(|word| ALL_THE_SAME.contains(word));
-        if says_done(clause, before, label) && (all_the_same || (end.is_some() && !refused)) {
+        let words = words(clause);
+        let all_the_same = words.iter().any(|word| ALL_THE_SAME.contains(word));
+        let counts =
+            all_the_same || !too_much && (if refused { tells_what_happened(&words) } else { end.is_some() });
+        if counts && says_done(&words, before, label) {
             return Some(clause.trim().to_owned());
         }
         refused |= REFUSES.iter().any(|phrase| clause.contains(phrase));
+        too_much |= TOO_MUCH.iter().any(|phrase| clause.contains(phrase));
         before = clause;
         rest = &rest[end? + 1..];
     }
 }
 
+fn tells_what_happened(words: &[&str]) -> bool {
+    words.windows(2).any(|pair| HAPPENED.contains(&pair[0]) && DONE.contains(&pair[1]))
+}
+
 /// `label`: a colon follows, and `created:` or `sent at:` is the name of a field.
-fn says_done(clause: &str, before: &str, label: bool) -> bool {
-    let words = words(clause);
+fn says_done(words: &[&str], before: &str, label: bool) -> bool {
     let Some(at) = words.iter().position(|word| DONE.contains(word)) else {
         return false;
     };
@@ -253,7 +264,8 @@ fn says_done(clause: &str, before: &str, label: bool) -> bool {
     // One word alone is a value: one of a list, mostly.
     let value =
         words.len() == 1 && !self::words(before).last().is_some_and(|name| SAYS_HOW_IT_IS.contains(name));
-    let denied = words.iter().any(|word| NOT_DONE.contains(word) || word.ends_with("n't"));
+    let denies = |word: &&str| NOT_DONE.contains(word) || word.ends_with("n't");
+    let denied = words.iter().any(denies) || words[..at].contains(&"without");
     let state = at.checked_sub(1).is_some_and(|before| IN_A_STATE.contains(&words[before]));
     let thing = words[at + 1..].iter().any(|word| OF_THE_THING.contains(word));
     !field && !value && !denied && !state && !thing
@@ -284,6 +296,9 @@ mod tests {
             "Rate limit hit while waiting for confirmation of transfer",
             "Label 'bug' not found. Issue #12 created anyway",
             "Attachment not found, message was sent anyway",
+            "Error: invalid label; issue 12 was created without it",
+            "Label 'bug' not found. Issue #12 has been created",
+            "Issue #12 created without its label: not found",
             "Issue #12 created (label 'bug' not found)",
             "Message sent - could not save a copy: folder not found",
             "Booking confirmed, but the e-mail address is invalid",
@@ -327,6 +342,10 @@ mod tests {
             "429 Too Many Requests: 100 messages sent today, retry in 60 s",
             "Input validation error: 'Dear Bob. Invoice sent, thanks' is too long",
             "Invoice not found: it was created by another user, access denied",
+            "Rate limit exceeded: 5 mails were sent in the last minute",
+            "Invalid state: the invoice was not sent",
+            "Stopped without a mail being sent: address not found",
+            "Sender not found. Issues that were created by a bot have none",
             "The invoice is paid, it cannot be voided: invalid state",
             "RangeError: Invalid time value",
         ] {

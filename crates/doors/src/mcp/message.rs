@@ -3,6 +3,7 @@
 //! Nothing is re-typed through a schema. What semel does not act on goes on as the same bytes, so that members and
 //! numbers which this version has never heard of survive.
 
+use super::members::quoted;
 use bytes::Bytes;
 use semel_core::json;
 use serde::Deserialize;
@@ -39,7 +40,7 @@ impl Id {
     }
 
     pub fn text(text: &str) -> Id {
-        Id(serde_json::Value::from(text).to_string().into())
+        Id(quoted(text).into())
     }
 
     /// Of a request that semel makes itself.

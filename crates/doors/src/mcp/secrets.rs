@@ -4,7 +4,7 @@ use crate::command::render::secret_values;
 use crate::echoes::{Echoes, TooMany};
 use crate::secret_parts::SecretParts;
 use semel_core::effect::NotAppliedWhy;
-use semel_core::identity::{REDACTED, redact};
+use semel_core::identity::{REDACTED, redact, redacted};
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
@@ -63,13 +63,11 @@ impl Secrets {
 
     /// JSON as it may be written. What holds no secret stays as it was spelled.
     fn out_of_json(&self, text: &str) -> Result<String, TooMany> {
-        let mut kept = text.to_owned();
-        if let Ok(value) = json::parse(text) {
-            let clean = redact(&value, &[]);
-            if clean != value {
-                kept = clean.canonical();
-            }
-        }
+        let value = json::parse(text).unwrap_or(Json::Null);
+        let kept = match redacted(&value, &[]) {
+            Cow::Owned(clean) if clean != value => clean.canonical(),
+            _ => text.to_owned(),
+        };
         self.out_of_text(kept)
     }
 

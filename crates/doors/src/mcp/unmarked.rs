@@ -141,17 +141,28 @@ fn in_words(text: &str, arguments: &Json) -> Option<Told> {
 }
 
 /// Whether the text is what the call was given: an argument, or the beginning of one. An argument with more behind it
-/// is one too if it is a line by itself.
+/// is one too if it is a line by itself. Tools lay it out and escape it in their own ways.
 fn is_echo(text: &str, given: &Json) -> bool {
     match given {
         Json::String(argument) => {
-            let argument = argument.trim();
-            argument.starts_with(text) || text.lines().next().is_some_and(|line| line.trim_end() == argument)
+            let argument = letters(argument);
+            argument.starts_with(&letters(text))
+                || text.lines().next().is_some_and(|line| letters(line) == argument)
         }
         Json::Array(items) => items.iter().any(|item| is_echo(text, item)),
         Json::Object(members) => members.iter().any(|(_, value)| is_echo(text, value)),
         Json::Null | Json::Bool(_) | Json::Number(_) => false,
     }
+}
+
+/// Only its letters and digits.
+fn letters(text: &str) -> String {
+    let mut text = text.to_owned();
+    for escaped in ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;", "&#x27;", "&apos;", "&nbsp;"] {
+        text = text.replace(escaped, "");
+    }
+    text.retain(char::is_alphanumeric);
+    text
 }
 
 fn in_members(said: &Json) -> Option<Told> {
@@ -399,6 +410,9 @@ mod tests {
         assert!(!given("Error: login fails with 502", title));
         assert!(!given("Error: login fails", title), "it was made shorter");
         assert!(!given("Error: login fails with 502\nhttps://issues.example/12", title));
+        assert!(!given("Error: login  fails\twith 502", title), "it was laid out anew");
+        assert!(!given("Error: login fails\u{2026}", title), "it was cut");
+        assert!(!given("Error: &quot;a&quot; &amp; b", r#"{"args":{"title":"Error: \"a\" & b"}}"#));
         assert!(!given("Error: one", r#"{"args":{"titles":["Error: one","two"]}}"#));
         assert!(given("Error: login fails with 502 while saving", title), "it says more in the same breath");
         assert!(given("Error: connection lost", title));

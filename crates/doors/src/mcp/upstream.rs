@@ -300,7 +300,11 @@ impl Upstream for ToolUpstream<'_> {
             }
             Exchanged::Lost(why) => (Outcome::InDoubt { why, sender_gone: false }, None),
         };
-        Sent { outcome: self.secrets().out_of(outcome), reply, data: Value::Null }
+        let outcome = match outcome {
+            Outcome::Applied { .. } => outcome,
+            told_in_words => self.secrets().out_of(told_in_words),
+        };
+        Sent { outcome, reply, data: Value::Null }
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {

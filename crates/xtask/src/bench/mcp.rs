@@ -15,6 +15,8 @@ use tempfile::TempDir;
 /// Calls of each kind, one after the other; the same number again for each round of concurrent ones.
 const CALLS: usize = 400;
 const TOGETHER: usize = 16;
+/// A client has one way to its server, and calls it again and again.
+const IN_A_ROW: usize = 40;
 const ROUNDS: usize = 3;
 
 /// The size of a large tool result.
@@ -55,7 +57,10 @@ impl Stage {
 fn beside_fastmcp(stage: &Stage, effort: Effort) -> Result<Vec<Line>> {
     let proxy = [stage.python("fastmcp_proxy.py"), stage.python("echo.py")].concat();
     let ways = json!({"direct": stage.python("echo.py"), "proxy": proxy, "semel": stage.guarded()});
-    let plan = json!({"ways": ways, "calls": effort.count(CALLS), "together": TOGETHER, "rounds": ROUNDS});
+    let plan = json!({
+        "ways": ways, "calls": effort.count(CALLS).max(IN_A_ROW), "in_a_row": IN_A_ROW,
+        "together": TOGETHER, "rounds": ROUNDS
+    });
     let words = stage.python("measure.py");
     let mut command = Command::new(&words[0]);
     command.arg(&words[1]).arg(plan.to_string());
@@ -74,16 +79,22 @@ fn beside_fastmcp(stage: &Stage, effort: Effort) -> Result<Vec<Line>> {
         (added("semel", tool) / added("proxy", tool), made_of)
     };
     let ((guarded, guarded_of), (read, read_of)) = (share("charge"), share("get"));
+    let mixed = [("guarded stdio call", "charge_mixed"), ("read call", "get_mixed")].map(|(what, tool)| {
+        let (value, made_of) = share(tool);
+        Line::plain(format!("{what}, each after one of another way: the same"), value, "", made_of)
+    });
     let [direct, proxied, ours] = ["direct", "proxy", "semel"].map(|way| number(&found[way], "rate"));
     let rates = format!("{} of {} calls/s; FastMCP {}", figure(ours), figure(direct), figure(proxied));
-    Ok(vec![
+    let mut lines = vec![
         Line::plain("guarded stdio call: added p50 / what the FastMCP proxy adds", guarded, "", guarded_of)
             .at_most(0.25, None),
         Line::plain("read call: added p50 / what the FastMCP proxy adds", read, "", read_of)
             .at_most(0.05, None),
         Line::plain("16 concurrent guarded calls / direct throughput", ours / direct, "", rates)
             .at_least(0.6, None),
-    ])
+    ];
+    lines.extend(mixed);
+    Ok(lines)
 }
 
 /// Resident memory of the one process that is semel's own.
