@@ -251,7 +251,12 @@ fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation
         Class::Generate | Class::Convergent => effect.resends_within(STORM, now),
         _ => effect.resends(),
     };
-    if resends < rule.budget { Decision::Resend } else { Decision::Refuse(Refusal::BudgetSpent) }
+    match rule.probe {
+        _ if resends < rule.budget => Decision::Resend,
+        // Where there is a way to ask, nobody need decide yet.
+        Some(_) => Decision::Look,
+        None => Decision::Refuse(Refusal::BudgetSpent),
+    }
 }
 
 /// Keyed (within the upstream key's life), convergent and generate only.

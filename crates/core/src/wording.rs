@@ -176,9 +176,10 @@ pub fn turn_taken(holder: Option<&Effect>) -> Trouble {
 /// What drift advises where the earlier call is over. A door that has a way to repeat on purpose names it instead.
 pub const OR_TELL: &str = "Else tell the user which two calls these are.";
 
-pub fn drift(effect: &Effect, paths: Vec<String>) -> Trouble {
+/// `led_by_key`: its caller's own key led to that effect, and its fields would have led elsewhere.
+pub fn drift(effect: &Effect, paths: Vec<String>, led_by_key: bool) -> Trouble {
     let what = if paths.is_empty() { "its arguments".to_owned() } else { paths.join(", ") };
-    let (the_same, temptation) = match effect.facts.caller_key {
+    let (the_same, temptation) = match effect.facts.caller_key || led_by_key {
         true => ("the same key was used for", " Do not make up another key."),
         false => ("by the fields that its rule goes by, it is the same as", ""),
     };

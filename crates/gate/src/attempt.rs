@@ -22,10 +22,10 @@ use semel_core::time::At;
 use semel_core::undo::{Filling, Undo};
 use semel_core::wording;
 use semel_ledger::Error::Undetermined;
-use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
+use semel_ledger::claim::{Claim, Claimed, Fences, FreeTurn, How, Sender, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::store::{Revision, Store};
+use semel_ledger::store::Store;
 use semel_ledger::{Changed, Found, Late};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call: &mut Call<'_, U>,
         found: &Found,
         how: How,
-        fence: Option<(Digest, Revision)>,
+        fences: Fences,
     ) -> Result<Option<Passed>, Error> {
         let claims = matches!(how, How::Claim(_));
         // Whoever has not looked whether its record is there does not look at others first: a repeat is answered.
@@ -110,7 +110,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 true => LastSend::WhileAlive,
                 false => LastSend::By(now.plus(SEND_WITHIN)),
             },
-            fence,
+            fences,
             turn,
             alias: call.claims_key,
             neighbourhood_quiet: claims && !looks && may_have_lookalikes(call.rule),
@@ -237,7 +237,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
-                call.own = changed.found.effect().cloned().map(|effect| Own { effect, sent });
+                call.own = changed.found.effect().cloned().map(|effect| Own {
+                    record: changed.found.key,
+                    effect,
+                    sent,
+                });
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
                 Ok(None)

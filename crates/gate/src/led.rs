@@ -2,6 +2,7 @@
 //! with, and there to the effect that it stands for.
 
 use crate::pass::Call;
+use crate::upstream::Upstream;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
 use semel_core::decide::{Refusal, answers_with_refusal};
@@ -24,8 +25,8 @@ pub(crate) struct Led {
     by_key: bool,
     /// The effect of its record that its caller's own key was last said to stand for.
     stands_for: Option<StandsFor>,
-    /// The cell that said all this.
-    seen: Revision,
+    /// The cell that said all this. `None`: the key stands for something else than its call by now.
+    seen: Option<Revision>,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
@@ -33,9 +34,10 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     /// faster has it. Where nothing happened under the key so far, it may stand for something else, which has a record
     /// of its own.
     pub(crate) async fn led(&self, intent: &Intent, now: At) -> Result<Led, Error> {
-        let nowhere_else = Led { key: intent.key, by_key: false, stands_for: None, seen: Revision::ABSENT };
+        let nowhere_else = Led::plainly_to(intent.key);
         let Some(alias) = intent.alias else { return Ok(nowhere_else) };
         let (seen, known) = self.ledger.alias(alias).await?;
+        let seen = Some(seen);
         let Some(Alias { key, stands_for }) = known else { return Ok(Led { seen, ..nowhere_else }) };
         if key != intent.key {
             let found = self.ledger.find(key).await?;
@@ -48,6 +50,22 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
             }
         }
         Ok(Led { key, by_key: true, stands_for, seen })
+    }
+
+    /// The same for a call that may have been somewhere: what it has sent it follows, whatever its key has come to
+    /// stand for since.
+    pub(crate) async fn led_on<U: Upstream>(&self, call: &Call<'_, U>, now: At) -> Result<Led, Error> {
+        let (led, intent) = (self.led(call.intent, now).await?, call.intent);
+        let sent_in = match &call.own {
+            Some(own) => own.record,
+            None if led.key != intent.key && call.upstream.has_sent() => {
+                let found = self.ledger.find(led.key).await?;
+                let is_another = |effect: &Effect| effect.marks.fingerprint != intent.marks.fingerprint;
+                if found.effect().is_some_and(is_another) { intent.key } else { led.key }
+            }
+            None => led.key,
+        };
+        Ok(if sent_in == led.key { led } else { Led::plainly_to(sent_in) })
     }
 
     /// The number of the effect that its caller's own key stands for, in the record that it was led to.
@@ -93,12 +111,17 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
 }
 
 impl Led {
+    /// To a record, by no key.
+    fn plainly_to(key: Digest) -> Led {
+        Led { key, by_key: false, stands_for: None, seen: None }
+    }
+
     /// What a claim writes beside the record: that the key stands for it. It counts only if the key still leads where
     /// it led when it was looked at, because of what has come to stand under it since, nobody has decided anything. A
     /// repeat for a reason of its own leaves the key with what it stands for.
     pub(crate) fn claimed_with(&self, intent: &Intent) -> Option<(Digest, Revision)> {
         let stays = self.by_key && intent.again.is_some();
-        intent.alias.filter(|_| !stays).map(|alias| (alias, self.seen))
+        intent.alias.filter(|_| !stays).zip(self.seen)
     }
 
     /// The key's cell, if the key may come to stand for whatever answers it: so far it stands for nothing that
@@ -107,7 +130,7 @@ impl Led {
         let happened = |number: u32| {
             found.effect().is_none_or(|newest| number < newest.occurrence.number || may_have_happened(newest))
         };
-        (!stands_for.is_some_and(happened)).then_some(self.seen)
+        self.seen.filter(|_| !stands_for.is_some_and(happened))
     }
 }
 

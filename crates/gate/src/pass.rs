@@ -62,7 +62,7 @@ pub(crate) struct Call<'a, U> {
     pub(crate) prepared: bool,
     pub(crate) asked_before: bool,
     /// The attempt that this call waited for.
-    pub(crate) joined: Option<(u32, AttemptNo)>,
+    pub(crate) joined: Option<Joined>,
     /// The attempt that this call made itself, if its answer was not final.
     pub(crate) own: Option<Own>,
     /// The attempt after which this call has paused before sending again.
@@ -138,7 +138,7 @@ impl<'a, U> Call<'a, U> {
             found.effect().and_then(|effect| effect.newest_attempt().map(|attempt| (effect, attempt)));
         let seen = newest.is_some_and(|(effect, attempt)| {
             let orphaned = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::HolderDied);
-            self.joined == Some((effect.occurrence.number, attempt.number)) && !orphaned
+            self.joined == Some(Joined::to(found.key, effect, attempt.number)) && !orphaned
         });
         self.rule.class == Class::Generate && (self.own.is_some() || seen)
     }
@@ -175,8 +175,23 @@ impl<'a, U> Call<'a, U> {
     }
 }
 
+/// An attempt that was waited for. The call's own key may lead to another record meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Joined {
+    record: Digest,
+    occurrence: u32,
+    attempt: AttemptNo,
+}
+
+impl Joined {
+    fn to(record: Digest, effect: &Effect, attempt: AttemptNo) -> Joined {
+        Joined { record, occurrence: effect.occurrence.number, attempt }
+    }
+}
+
 /// What this call has sent and cannot say the fate of, and the effect that it was sent for.
 pub(crate) struct Own {
+    pub(crate) record: Digest,
     pub(crate) effect: Effect,
     pub(crate) sent: Sent,
 }
@@ -239,7 +254,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 (Ok(None), _) => {}
                 // Once something was sent, the ledger's trouble must not be told as "nothing was sent".
-                (Err(Error::Ledger(error)), Some(Own { effect, sent })) => {
+                (Err(Error::Ledger(error)), Some(Own { effect, sent, .. })) => {
                     return Ok(Passed::unrecorded(effect, sent.data.clone(), &error));
                 }
                 (Err(error), None) => return Err(error),
@@ -287,7 +302,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let first = call.sight == Sight::NotYet;
         call.sight = Sight::Looked;
         let (fence, fenced) = self.fence(call.intent).await?;
-        let led = self.led(call.intent, now).await?;
+        let led = self.led_on(call, now).await?;
         (call.key, call.claims_key) = (led.key, led.claimed_with(call.intent));
         let found = self.ledger.observe(call.key, now).await?;
         let stands_for = self.stood_for(&led, &found).await?;
@@ -318,7 +333,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             // Boxed, so that a call that only waits is small: thousands may wait for one.
             Decision::Claim(claiming) => {
-                Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await
+                Box::pin(self.claim(call, &found, How::Claim(claiming), [fence, None])).await
             }
             Decision::Resend if call.leaves_resending(&found) || call.is_left_alone() => {
                 Ok(Some(in_doubt(call, &found, None)))
@@ -328,11 +343,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     self.clock.sleep(pause).await;
                     Ok(None)
                 }
-                None => Box::pin(self.claim(call, &found, How::Resend, fence)).await,
+                None => match self.fence_of_effect(call.intent, &found).await? {
+                    // Nothing more starts in a run that was cancelled, whoever asks for it.
+                    (_, true) => Ok(Some(in_doubt(call, &found, None))),
+                    (of_effect, false) => {
+                        Box::pin(self.claim(call, &found, How::Resend, [fence, of_effect])).await
+                    }
+                },
             },
             Decision::Join(attempt) => {
                 let effect = found.effect().expect("only a known effect is in flight");
-                let joined = Some((effect.occurrence.number, attempt));
+                let joined = Some(Joined::to(found.key, effect, attempt));
                 if call.joined != joined && !call.wants_another(effect) {
                     call.upstream.joins(effect, attempt);
                 }
@@ -449,7 +470,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(None);
         };
         let fence = call.intent.run_key.map(|run| (self.ledger.fence_key(run), Revision::ABSENT));
-        let passed = Box::pin(self.claim(call, &found, How::Claim(claiming), fence)).await?;
+        let passed = Box::pin(self.claim(call, &found, How::Claim(claiming), [fence, None])).await?;
         if passed.is_none() && call.handed.is_none() && call.own.is_none() {
             self.guess.was_wrong();
         }
@@ -465,7 +486,21 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Option<(Digest, Revision)>, bool), Error> {
-        let Some(run_key) = intent.run_key else { return Ok((None, false)) };
+        self.fence_of(intent.run_key).await
+    }
+
+    /// The same of the run of an effect, where that is another one than its caller's.
+    async fn fence_of_effect(
+        &self,
+        intent: &Intent,
+        found: &Found,
+    ) -> Result<(Option<(Digest, Revision)>, bool), Error> {
+        let run = found.newest.as_ref().and_then(|known| known.index.run);
+        self.fence_of(run.filter(|run| Some(*run) != intent.run_key)).await
+    }
+
+    async fn fence_of(&self, run_key: Option<Digest>) -> Result<(Option<(Digest, Revision)>, bool), Error> {
+        let Some(run_key) = run_key else { return Ok((None, false)) };
         let (key, revision, fence) = self.ledger.fence(run_key).await?;
         Ok((Some((key, revision)), fence.is_some_and(|fence| fence.cancelled)))
     }
@@ -492,7 +527,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         // A generation of a run that was cancelled was ended from here; nobody refused it.
         let ended = fenced && call.rule.class == Class::Generate;
         let made = call.own.as_ref().map(|own| own.effect.occurrence.number);
-        let Some(occurrence) = made.or(call.joined.map(|(occurrence, _)| occurrence)) else {
+        let waited_for = call.joined.filter(|joined| joined.record == found.key);
+        let Some(occurrence) = made.or(waited_for.map(|joined| joined.occurrence)) else {
             return Ok(None);
         };
         let newest = found.effect().map_or(0, |effect| effect.occurrence.number);
@@ -516,7 +552,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let Some(effect) = found.effect().filter(|_| newest == occurrence) else { return Ok(None) };
         let joined = |effect: &Effect| {
-            call.joined.is_some_and(|(_, joined)| effect.newest_attempt().is_some_and(|a| a.number == joined))
+            waited_for
+                .is_some_and(|joined| effect.newest_attempt().is_some_and(|a| a.number == joined.attempt))
         };
         Ok(match (&effect.state, call.own.take()) {
             (State::Applied(_), Some(own)) => Some(answer_ran(found.clone(), own.sent, now)),

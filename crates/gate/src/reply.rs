@@ -237,7 +237,7 @@ pub(crate) fn answer_of_record(mut found: Found, intent: &Intent, outcome: Outco
 pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent, rule: &Rule) -> Passed {
     let effect = found.effect();
     let trouble = match (refusal, effect) {
-        (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths),
+        (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths, found.key != intent.key),
         (Refusal::Refuted, Some(effect)) => wording::refuted(effect),
         (Refusal::BudgetSpent, Some(effect)) => wording::budget_spent(effect),
         (Refusal::AgainNotAllowed(again), Some(effect)) => wording::again_not_allowed(effect, again),

@@ -62,6 +62,9 @@ impl Claim {
     }
 }
 
+/// The cells of fences that were seen open.
+pub type Fences = [Option<(Digest, Revision)>; 2];
+
 /// What a claim is made with. Everything here was read before, and is required to be still so when it lands.
 #[derive(Debug)]
 pub struct Wanted<'a> {
@@ -72,8 +75,9 @@ pub struct Wanted<'a> {
     pub now: At,
     pub deadline: At,
     pub last_send: LastSend,
-    /// The run's fence, at the revision at which it was seen open.
-    pub fence: Option<(Digest, Revision)>,
+    /// The fences of its run and of the effect's, if that is another one, at the revisions at which they were seen
+    /// open.
+    pub fences: Fences,
     pub turn: Option<FreeTurn>,
     /// The caller's own key, which is to point to this intent, at the revision at which it was seen to point to none,
     /// or to one of which nothing happened.
@@ -194,7 +198,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             false => None,
         };
         let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
-        cells.extend(wanted.fence);
+        cells.extend(wanted.fences.into_iter().flatten());
         let commit = Commit {
             nonce: event.nonce(),
             puts,

@@ -116,8 +116,8 @@ fn every_trouble() -> Vec<Trouble> {
         wording::in_flight(&running, late()),
         wording::turn_taken(Some(&running)),
         wording::turn_taken(None),
-        wording::drift(&done, vec!["args.amount".into()]),
-        wording::drift(&done, Vec::new()),
+        wording::drift(&done, vec!["args.amount".into()], false),
+        wording::drift(&done, Vec::new(), false),
         wording::cancelled("release-42", None),
         wording::ended("release-42"),
         wording::budget_spent(&doubt),
@@ -176,7 +176,7 @@ fn a_replay_says_when_and_how_well_it_is_known() {
 fn a_lookalike_and_a_drift_name_what_differs() {
     let lookalike = wording::lookalike(&in_doubt(), vec!["args.body".into()]);
     assert_eq!((lookalike.code, &lookalike.differing[..]), (Code::InDoubt, &["args.body".to_owned()][..]));
-    let drift = wording::drift(&in_doubt(), vec!["action".into(), "args.amount".into()]);
+    let drift = wording::drift(&in_doubt(), vec!["action".into(), "args.amount".into()], false);
     assert_eq!(drift.code, Code::Drift);
     assert!(drift.what_happened.contains("action, args.amount"), "{}", drift.what_happened);
 }
@@ -197,7 +197,7 @@ fn what_happened_twice_and_what_was_only_accepted_are_not_told_as_done() {
 #[test]
 fn a_drift_from_what_has_no_answer_yet_points_to_no_result() {
     let mut done = effect(applied(Evidence::Reported, Some(1)), &[Verdict::Applied]);
-    let next = |effect: &Effect| wording::drift(effect, vec!["args.amount".into()]).next_step;
+    let next = |effect: &Effect| wording::drift(effect, vec!["args.amount".into()], false).next_step;
     assert!(!next(&in_doubt()).contains("use its result") && !next(&done).contains("use its result"));
     done.delivered_at = Some(done.opened_at);
     assert!(next(&done).contains("use its result") && next(&done).contains(wording::OR_TELL));
@@ -209,7 +209,7 @@ fn a_drift_speaks_of_a_key_only_where_the_caller_gave_one() {
     let mut by_key = by_rule.clone();
     Arc::make_mut(&mut by_key.facts).caller_key = true;
     for (effect, said) in [(by_rule, false), (by_key, true)] {
-        let drift = wording::drift(&effect, vec!["args.amount".into()]);
+        let drift = wording::drift(&effect, vec!["args.amount".into()], false);
         assert_eq!(drift.what_happened.contains("the same key"), said, "{}", drift.what_happened);
         assert_eq!(drift.next_step.contains("another key"), said, "{}", drift.next_step);
     }

@@ -362,9 +362,10 @@ sentences! {
     keyed_convergent_and_generate_are_resent_within_the_budget:
         |case| case.meets(Newest::InDoubt) && !case.drift && !case.forgotten
             && case.may_be_resent(),
-        |decision| *decision == match case.budget_left {
-            true => Decision::Resend,
-            false => Decision::Refuse(Refusal::BudgetSpent),
+        |decision| *decision == match (case.budget_left, case.offers) {
+            (true, _) => Decision::Resend,
+            (false, Offers::Probe) => Decision::Look,
+            (false, _) => Decision::Refuse(Refusal::BudgetSpent),
         };
 
     a_refuted_effect_is_never_run_again_by_itself:

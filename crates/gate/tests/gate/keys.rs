@@ -7,7 +7,13 @@ use semel_core::effect::Ruling;
 use semel_core::ids::Reason;
 use semel_core::json::Path;
 use semel_core::policy::rule::CallerKey;
+use semel_gate::Passed;
 use semel_gate::clock::{Clock, block_on};
+use semel_gate::upstream::ProbeAnswer;
+use semel_ledger::rulings::Verdict;
+use semel_testkit::simulation::clock::ManualClock;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What is one by its customer, whatever key it comes with.
 fn joining(class: Class, key: &'static str) -> Wish {
@@ -18,7 +24,7 @@ fn joining(class: Class, key: &'static str) -> Wish {
 }
 
 /// Longer than any window.
-const LATER: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 3600);
+const LATER: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[test]
 fn a_key_used_for_something_else_is_drift_and_names_what_differs() {
@@ -203,5 +209,95 @@ fn a_key_that_is_claimed_again_meanwhile_makes_nothing_else() {
         });
         assert_eq!(code(&house.pass(&gate, &other, &script)), expected);
         assert_eq!((again.sent(), script.sent()), (1, 0));
+    }
+}
+
+/// A call in a while.
+async fn later(
+    span: Duration,
+    clock: ManualClock,
+    call: impl Future<Output = Result<Passed, semel_gate::Error>>,
+) -> Passed {
+    clock.nap(span).await;
+    call.await.expect("the ledger is well")
+}
+
+/// What was waited for has another record, and in that nothing has happened.
+#[test]
+fn whoever_waits_for_a_twin_is_not_told_what_its_key_has_come_to_stand_for() {
+    let house = House::new();
+    let (gate, clock) = (house.gate(), || house.clock.clone());
+    let wish = joining(Class::Consequential, "sdk-1");
+    let without_key = Wish { key: None, ..wish.clone() };
+    let bob = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+    let (refused, twin, others) =
+        (Script::after(seconds(3), refusal()), Script::succeeds(), Script::succeeds());
+    house.start(1, call(&gate, &without_key, &refused, &house.clock));
+    let waits = house.start(1, later(seconds(1), clock(), call(&gate, &wish, &twin, &house.clock)));
+    let takes_key = house.start(1, later(seconds(2), clock(), call(&gate, &bob, &others, &house.clock)));
+    house.settle();
+    assert_eq!(take(&takes_key).answer.outcome, OutcomeWord::Ran);
+    let waited = take(&waits);
+    assert_eq!((code(&waited), waited.answer.ok), (Some(Code::Drift), false));
+    let words = waited.answer.trouble.expect("it was refused").what_happened;
+    assert!(words.contains("the same key was used for"), "{words}");
+    assert_eq!((refused.sent(), twin.sent(), others.sent()), (1, 0, 1));
+}
+
+/// It has sent, and its key stands for something else by the time that it knows what became of that.
+#[test]
+fn whoever_has_sent_is_told_what_became_of_that_whatever_its_key_stands_for_since() {
+    let house = House::new();
+    let (gate, clock) = (house.gate(), house.clock.clone());
+    let mut wish = joining(Class::Consequential, "sdk-1");
+    wish.rule.probe = Wish::probed().rule.probe;
+    let bob = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+    let looks = Script::answers([unclear()]).slow_probes([(seconds(4), ProbeAnswer::No)]);
+    let others = Script::succeeds();
+    let sender = house.start(1, call(&gate, &wish, &looks, &house.clock));
+    let takes_key = house.start(2, {
+        let (gate, others, record) = (Arc::clone(&gate), others.clone(), wish.intent().key);
+        async move {
+            clock.nap(seconds(1)).await;
+            let now = clock.now();
+            let found = gate.ledger.observe(record, now).await.expect("the ledger is well");
+            let ruling = Ruling { by: "ann".into(), reason: Reason::parse("no").unwrap(), at: now };
+            let id = found.effect().expect("it was sent").id;
+            gate.ledger.resolve(id, Verdict::NotApplied, ruling).await.expect("there is a doubt");
+            call(&gate, &bob, &others, &clock).await.expect("the ledger is well")
+        }
+    });
+    house.settle();
+    assert_eq!(take(&takes_key).answer.outcome, OutcomeWord::Ran);
+    let told = take(&sender).expect("the ledger is well");
+    assert_eq!((code(&told), told.answer.ok), (Some(Code::UpstreamRefused), false));
+    assert_eq!((looks.sent(), others.sent()), (1, 1));
+}
+
+/// The effect is its own run's, and nothing more starts there.
+#[test]
+fn what_a_cancelled_run_left_in_doubt_is_not_sent_again_by_another_run() {
+    for just_then in [false, true] {
+        let house = House::new();
+        let mut wish = joining(Class::Consequential, "sdk-1");
+        wish.rule.inject = Wish::keyed(seconds(3600)).rule.inject;
+        wish.rule.budget = 1;
+        let (gate, other, now) = (house.gate(), house.gate(), house.clock.now());
+        house.pass(&gate, &wish.in_run("a"), &Script::answers([unclear()]));
+        house.wait(seconds(60));
+        wish.rule.budget = 3;
+        let cancel = move || assert!(block_on(other.ledger.cancel(TENANT, "a", false, None, now)).is_ok());
+        let retry = match just_then {
+            true => Script::succeeds().before_the_claim(cancel),
+            false => {
+                cancel();
+                Script::succeeds()
+            }
+        };
+        let passed = house.pass(&gate, &wish.in_run("b"), &retry);
+        assert_eq!((code(&passed), retry.sent()), (Some(Code::InDoubt), 0), "{just_then}");
+        block_on(gate.ledger.cancel(TENANT, "a", true, None, now)).unwrap();
+        let passed = house.pass(&gate, &wish.in_run("b"), &retry);
+        assert_eq!((passed.answer.ok, retry.sent()), (true, 1), "once it is lifted");
     }
 }

@@ -447,6 +447,20 @@ fn convergent_effects_are_resent_within_the_budget_and_then_for_whoever_asks() {
 }
 
 #[test]
+fn once_the_budget_is_spent_whoever_can_be_asked_is_asked() {
+    let (house, mut wish) = (House::new(), Wish::keyed(seconds(600)));
+    wish.rule.budget = 1;
+    let gate = house.gate();
+    let script = Script::answers([unclear()]).probes([yes()]);
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+    assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::BudgetSpent));
+    assert_eq!((script.sent(), script.asked()), (2, 0));
+    wish.rule.probe = Wish::probed().rule.probe;
+    assert!(house.pass(&gate, &wish, &script).answer.ok);
+    assert_eq!((script.sent(), script.asked()), (2, 1));
+}
+
+#[test]
 fn a_keyed_effect_is_resent_with_the_same_key_while_the_key_lives() {
     let (house, mut wish) = (House::new(), Wish::keyed(seconds(600)));
     wish.rule.budget = 5;
