@@ -14,6 +14,36 @@ pub enum Unclear {
     InPart,
 }
 
+/// What a request asks for, as far as its answer is read by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// Nothing that is known: a form in parts, a document where none is looked for, no GraphQL at all.
+    Unknown,
+    /// A document, whose answer has so many fields. `only_asks`: whatever part of it is carried out changes nothing.
+    Document { only_asks: bool, fields: usize },
+    /// A document by its digest alone: the server may not have its text.
+    ByDigest,
+    /// Several at once, which are answered in their order.
+    Several(Vec<Asked>),
+}
+
+impl Asked {
+    pub fn only_asks(&self) -> bool {
+        match self {
+            Asked::Unknown | Asked::ByDigest => false,
+            Asked::Document { only_asks, .. } => *only_asks,
+            Asked::Several(all) => !all.is_empty() && all.iter().all(Asked::only_asks),
+        }
+    }
+
+    fn fields(&self) -> Option<usize> {
+        match self {
+            Asked::Document { fields, .. } => Some(*fields),
+            Asked::Unknown | Asked::ByDigest | Asked::Several(_) => None,
+        }
+    }
+}
+
 /// What became of one field that the operation begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -40,8 +70,55 @@ const OPEN_WORDS: [&str; 7] = [
 /// Members of a payload that are there whatever became of it.
 const ALWAYS_THERE: [&str; 2] = ["__typename", "clientMutationId"];
 
-/// `fields`: how many fields the operation begins with, where that is known.
-pub fn refuses(fields: Option<usize>, answer: &Json) -> Result<bool, Unclear> {
+/// What a server says that has no document of a digest, or takes none, as a code and in words. Nothing was carried out,
+/// and clients send the text next.
+const NO_SUCH_DOCUMENT: [&str; 4] = [
+    "PERSISTED_QUERY_NOT_FOUND",
+    "PERSISTED_QUERY_NOT_SUPPORTED",
+    "PersistedQueryNotFound",
+    "PersistedQueryNotSupported",
+];
+
+/// Whether the answer to a request refuses all that it asked for.
+pub fn refuses(asked: &Asked, answer: &Json) -> Result<bool, Unclear> {
+    match (asked, answer) {
+        (Asked::Several(_) | Asked::Unknown, Json::Array(answers)) if are_for(asked, answers) => {
+            let told: Vec<_> =
+                changes(asked, answers).map(|(asked, answer)| one_refuses(asked, answer)).collect();
+            let all = |wanted: bool| told.iter().all(|told| *told == Ok(wanted));
+            match () {
+                () if all(false) => Ok(false),
+                () if all(true) => Ok(true),
+                () if told.contains(&Err(Unclear::Open)) => Err(Unclear::Open),
+                () if told.contains(&Err(Unclear::NoAnswer)) => Err(Unclear::NoAnswer),
+                () => Err(Unclear::InPart),
+            }
+        }
+        _ => one_refuses(asked, answer),
+    }
+}
+
+/// Whether so many answers are for what was asked.
+fn are_for(asked: &Asked, answers: &[Json]) -> bool {
+    match asked {
+        Asked::Several(all) => all.len() == answers.len(),
+        Asked::Unknown => !answers.is_empty(),
+        Asked::Document { .. } | Asked::ByDigest => false,
+    }
+}
+
+/// Each answer with what it is for, but for those to mere questions.
+fn changes<'a>(asked: &'a Asked, answers: &'a [Json]) -> impl Iterator<Item = (&'a Asked, &'a Json)> {
+    let each = match asked {
+        Asked::Several(all) if all.len() == answers.len() => all.as_slice(),
+        _ => &[],
+    };
+    let asked = each.iter().chain(std::iter::repeat(&Asked::Unknown));
+    asked.zip(answers).filter(|(asked, _)| !asked.only_asks())
+}
+
+fn one_refuses(asked: &Asked, answer: &Json) -> Result<bool, Unclear> {
+    let fields = asked.fields();
     let members = answer.as_object().ok_or(Unclear::NoAnswer)?;
     let errors = errors(members)?;
     match members.get("data") {
@@ -60,16 +137,48 @@ pub fn refuses(fields: Option<usize>, answer: &Json) -> Result<bool, Unclear> {
 }
 
 /// Whether the body of an answer whose status refuses shows that something may have been carried out all the same.
-pub fn contradicts_refusal(fields: Option<usize>, answer: &Json) -> bool {
-    // Several operations at once have an answer each.
-    if let Json::Array(answers) = answer {
-        return answers.iter().any(|answer| contradicts_refusal(None, answer));
+pub fn contradicts_refusal(asked: &Asked, answer: &Json) -> bool {
+    match answer {
+        // Several operations at once have an answer each.
+        Json::Array(answers) => {
+            changes(asked, answers).any(|(asked, answer)| one_contradicts_refusal(asked, answer))
+        }
+        _ => one_contradicts_refusal(asked, answer),
     }
+}
+
+fn one_contradicts_refusal(asked: &Asked, answer: &Json) -> bool {
     let Some(members) = answer.as_object() else { return false };
     let began = errors(members).is_ok_and(|errors| errors.iter().any(|error| !error.path.is_empty()));
     let data = members.get("data").and_then(Json::as_object);
     let shown = data.is_some_and(|data| data.iter().any(|(_, payload)| shows(payload)));
-    (began || shown) && refuses(fields, answer) != Ok(true)
+    (began || shown) && one_refuses(asked, answer) != Ok(true)
+}
+
+/// Whether a server did nothing because it has no document of the digest that it was given: the same request comes
+/// again with the text, and its refusal must not answer that one.
+pub fn wants_the_text(asked: &Asked, answer: impl FnOnce() -> Json) -> bool {
+    match asked {
+        Asked::ByDigest => has_no_document(&answer()),
+        Asked::Several(all) if all.contains(&Asked::ByDigest) => {
+            let answer = answer();
+            let answers = answer.as_array().unwrap_or_default();
+            let wants =
+                |(asked, answer): (&Asked, &Json)| *asked == Asked::ByDigest && has_no_document(answer);
+            changes(asked, answers).any(wants) && refuses(asked, &answer) == Ok(true)
+        }
+        _ => false,
+    }
+}
+
+fn has_no_document(answer: &Json) -> bool {
+    let Some(members) = answer.as_object() else { return false };
+    let nothing = matches!(members.get("data"), None | Some(Json::Null));
+    let says_so = |error: &Error<'_>| {
+        let message = error.message().trim();
+        error.path.is_empty() && error.codes().chain([message]).any(|text| NO_SUCH_DOCUMENT.contains(&text))
+    };
+    nothing && errors(members).is_ok_and(|errors| !errors.is_empty() && errors.iter().all(says_so))
 }
 
 fn of_parts(fields: Option<usize>, data: &Object, errors: &[Error<'_>]) -> Result<bool, Unclear> {
@@ -95,8 +204,15 @@ fn of_parts(fields: Option<usize>, data: &Object, errors: &[Error<'_>]) -> Resul
 fn of_part(name: &str, payload: &Json, errors: &[Error<'_>]) -> Part {
     let mut own = errors.iter().filter(|error| error.field() == Some(name)).peekable();
     match payload {
+        // A field that may be null answers so on its own account, unless an error does not say what it is about.
+        Json::Null if own.peek().is_none() => {
+            if errors.iter().any(|error| error.path.is_empty()) {
+                Part::Open
+            } else {
+                Part::Done
+            }
+        }
         // An error further down means that the field itself was carried out.
-        Json::Null if own.peek().is_none() => Part::Open,
         Json::Null if own.all(|error| error.path.len() == 1 && !error.leaves_it_open()) => Part::Refused,
         Json::Null => Part::Open,
         Json::Object(members) if members.iter().any(|(name, list)| is_user_errors(name) && shows(list)) => {
@@ -146,7 +262,7 @@ impl Error<'_> {
         self.path.first().map(|field| field.as_str().unwrap_or_default())
     }
 
-    fn leaves_it_open(&self) -> bool {
+    fn codes(&self) -> impl Iterator<Item = &str> {
         let extensions = self.told.get("extensions");
         let codes = [
             self.told.get("type"),
@@ -154,12 +270,36 @@ impl Error<'_> {
             extensions.and_then(|extensions| extensions.get("code")),
             extensions.and_then(|extensions| extensions.get("type")),
         ];
-        let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
-        let mut codes = codes.into_iter().flatten().filter_map(Json::as_str);
-        let message = self.told.get("message").and_then(Json::as_str).unwrap_or_default();
-        codes.any(|code| has(&code.to_ascii_uppercase(), &OPEN_CODES))
-            || has(&message.to_lowercase(), &OPEN_WORDS)
+        codes.into_iter().flatten().filter_map(Json::as_str)
     }
+
+    fn message(&self) -> &str {
+        self.told.get("message").and_then(Json::as_str).unwrap_or_default()
+    }
+
+    fn leaves_it_open(&self) -> bool {
+        let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
+        self.codes().any(|code| has(&code.to_ascii_uppercase(), &OPEN_CODES))
+            || has(&without_names(&self.message().to_lowercase()), &OPEN_WORDS)
+    }
+}
+
+/// A message without the names that it quotes from the request: `field 'timeout'` tells of no timeout.
+fn without_names(message: &str) -> String {
+    const NAMED: [&str; 5] = ["field", "argument", "variable", "parameter", "type"];
+    let is_quoted_name = |word: &str| {
+        let word = word.trim_end_matches(['.', ',', ';', ':', '?', '!']);
+        let inside =
+            ['\'', '"', '`'].iter().find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote));
+        inside.is_some_and(|name| name.chars().all(|c| c.is_alphanumeric() || "_.$".contains(c)))
+    };
+    let mut before = "";
+    let said = message.split_whitespace().filter(|word| {
+        let is_name = NAMED.contains(&before.trim_end_matches(':')) && is_quoted_name(word);
+        before = word;
+        !is_name
+    });
+    said.collect::<Vec<_>>().join(" ")
 }
 
 fn errors(answer: &Object) -> Result<Vec<Error<'_>>, Unclear> {
@@ -172,9 +312,20 @@ fn errors(answer: &Object) -> Result<Vec<Error<'_>>, Unclear> {
             None | Some(Json::Null) => &[],
             Some(path) => path.as_array().ok_or(Unclear::NoAnswer)?,
         };
+        let path = if leads_through_the_document(answer, told, path) { &[] } else { path };
         Ok(Error { told, path })
     });
     read.collect()
+}
+
+/// Some servers tell with a path where in the document they found a fault, before anything of it began: it starts with
+/// the operation, and not with a field.
+fn leads_through_the_document(answer: &Object, told: &Json, path: &[Json]) -> bool {
+    let first = path.first().and_then(Json::as_str).unwrap_or_default();
+    let starts = first.split(' ').next().unwrap_or_default();
+    answer.get("data").is_none()
+        && told.get("locations").is_some()
+        && ["mutation", "fragment"].contains(&starts)
 }
 
 #[cfg(test)]
@@ -188,8 +339,12 @@ mod tests {
     const IN_PART: Result<bool, Unclear> = Err(Unclear::InPart);
     const NO_ANSWER: Result<bool, Unclear> = Err(Unclear::NoAnswer);
 
-    fn of(fields: Option<usize>, answer: &str) -> Result<bool, Unclear> {
-        refuses(fields, &parse(answer).expect(answer))
+    fn document(fields: usize) -> Asked {
+        Asked::Document { only_asks: false, fields }
+    }
+
+    fn of(asked: &Asked, answer: &str) -> Result<bool, Unclear> {
+        refuses(asked, &parse(answer).expect(answer))
     }
 
     #[test]
@@ -203,6 +358,19 @@ mod tests {
             (r#"{"errors": [{"type": "SERVICE_UNAVAILABLE"}], "data": null}"#, OPEN),
             (r#"{"errors": [{"extensions": {"type": "lock timeout"}}], "data": null}"#, OPEN),
             (r#"{"errors": [{"message": "Something went wrong while executing your query."}]}"#, OPEN),
+            // A word that is a name in the request.
+            (r#"{"errors": [{"message": "Field 'timeout' is not defined by type PayInput"}]}"#, REFUSED),
+            (
+                r#"{"errors": [{"message": "Unknown argument \"timeout\" on field \"Mutation.pay\"."}]}"#,
+                REFUSED,
+            ),
+            (r#"{"errors": [{"message": "Variable \"$timeout\" got invalid value 1"}]}"#, REFUSED),
+            (r#"{"errors": [{"message": "The bank said 'timeout'"}]}"#, OPEN),
+            (r#"{"errors": [{"message": "field 'pay': timeout"}]}"#, OPEN),
+            // A path through the document, and one through what was made.
+            (r#"{"errors": [{"path": ["mutation P", "m", "x"], "locations": []}]}"#, REFUSED),
+            (r#"{"errors": [{"path": ["mutation", "m", "x"], "locations": []}], "data": null}"#, OPEN),
+            (r#"{"errors": [{"path": ["mutation", "m", "x"]}]}"#, OPEN),
             // The field itself.
             (r#"{"errors": [{"path": ["m"], "type": "NOT_FOUND"}], "data": {"m": null}}"#, REFUSED),
             (r#"{"errors": [{"path": ["m"]}], "data": null}"#, REFUSED),
@@ -218,7 +386,9 @@ mod tests {
             (r#"{"errors": [{"message": "no"}], "data": {"m": null}}"#, OPEN),
             (r#"{"errors": [{"path": ["n"]}], "data": {"m": {"id": 1}}}"#, OPEN),
             (r#"{"errors": [{"message": "deprecated"}], "data": {"m": {"id": 1}}}"#, DONE),
-            (r#"{"data": {"m": null}}"#, OPEN),
+            // A field that may be null.
+            (r#"{"data": {"m": null}}"#, DONE),
+            (r#"{"data": {"m": null}, "errors": []}"#, DONE),
             // What the API found wrong with the input.
             (r#"{"data": {"m": {"order": null, "userErrors": [{"message": "no"}]}}}"#, REFUSED),
             (r#"{"data": {"m": {"userErrors": [{"message": "no"}], "__typename": "P"}}}"#, REFUSED),
@@ -237,7 +407,7 @@ mod tests {
             (r#"{"text": "<html>"}"#, NO_ANSWER),
             (r#"[{"data": {"m": {"id": 1}}}]"#, NO_ANSWER),
         ] {
-            assert_eq!(of(Some(1), answer), expected, "{answer}");
+            assert_eq!(of(&document(1), answer), expected, "{answer}");
         }
     }
 
@@ -251,17 +421,23 @@ mod tests {
             (format!(r#"{{"data": {{"a": {yes}, "b": {no}}}}}"#), IN_PART),
             (format!(r#"{{"data": {{"a": {no}, "b": null}}, "errors": [{{"path": ["b"]}}]}}"#), REFUSED),
             (format!(r#"{{"data": {{"a": {yes}, "b": null}}, "errors": [{{"path": ["b"]}}]}}"#), IN_PART),
-            (r#"{"data": {"a": null, "b": null}, "errors": [{"path": ["b"]}]}"#.to_owned(), OPEN),
+            (r#"{"data": {"a": null, "b": null}, "errors": [{"path": ["b"]}]}"#.to_owned(), IN_PART),
+            (r#"{"data": {"a": null, "b": null}, "errors": [{"message": "no"}]}"#.to_owned(), OPEN),
+            (r#"{"data": {"a": null, "b": null}}"#.to_owned(), DONE),
             // The first may have been carried out before the second took its answer away.
             (r#"{"data": null, "errors": [{"path": ["b"]}]}"#.to_owned(), OPEN),
             (r#"{"data": null, "errors": [{"message": "syntax"}]}"#.to_owned(), REFUSED),
         ] {
-            assert_eq!(of(Some(2), &answer), expected, "{answer}");
-            assert_eq!(of(None, &answer), expected, "{answer}");
+            assert_eq!(of(&document(2), &answer), expected, "{answer}");
+            assert_eq!(of(&Asked::Unknown, &answer), expected, "{answer}");
         }
         let one_of_two = r#"{"data": {"a": null}, "errors": [{"path": ["a"]}]}"#;
-        assert_eq!((of(Some(2), one_of_two), of(Some(1), one_of_two)), (OPEN, REFUSED));
-        assert_eq!(of(Some(2), r#"{"data": {"a": {"id": 1}}}"#), DONE, "the other was left out on purpose");
+        assert_eq!((of(&document(2), one_of_two), of(&document(1), one_of_two)), (OPEN, REFUSED));
+        assert_eq!(
+            of(&document(2), r#"{"data": {"a": {"id": 1}}}"#),
+            DONE,
+            "the other was left out on purpose"
+        );
     }
 
     #[test]
@@ -276,9 +452,77 @@ mod tests {
             (r#"[{"data": {"m": {"id": 1}}}, {"errors": [{"message": "no"}]}]"#, true),
             (r#"[{"errors": [{"message": "no"}]}, {"errors": [{"message": "no"}]}]"#, false),
         ] {
-            assert_eq!(contradicts_refusal(Some(1), &parse(answer).unwrap()), contradicts, "{answer}");
+            assert_eq!(contradicts_refusal(&document(1), &parse(answer).unwrap()), contradicts, "{answer}");
         }
         let second = parse(r#"{"errors": [{"path": ["b"]}], "data": null}"#).unwrap();
-        assert!(contradicts_refusal(Some(2), &second), "the first may have been carried out");
+        assert!(contradicts_refusal(&document(2), &second), "the first may have been carried out");
+    }
+
+    fn several(all: impl IntoIterator<Item = Asked>) -> Asked {
+        Asked::Several(all.into_iter().collect())
+    }
+
+    const QUESTION: Asked = Asked::Document { only_asks: true, fields: 1 };
+
+    #[test]
+    fn of_several_operations_each_has_to_be_refused_but_for_mere_questions() {
+        let (yes, no) = (r#"{"data": {"m": {"id": 1}}}"#, r#"{"errors": [{"message": "no"}]}"#);
+        let open = r#"{"errors": [{"message": "timed out"}]}"#;
+        let two = several([document(1), document(1)]);
+        for (answer, expected) in [
+            (format!("[{yes}, {yes}]"), DONE),
+            (format!("[{no}, {no}]"), REFUSED),
+            (format!("[{yes}, {no}]"), IN_PART),
+            (format!("[{no}, {open}]"), OPEN),
+            (format!("[{yes}, {open}]"), OPEN),
+            (format!("[{no}, 7]"), NO_ANSWER),
+            // All of it together.
+            (no.to_owned(), REFUSED),
+        ] {
+            assert_eq!(of(&two, &answer), expected, "{answer}");
+            assert_eq!(of(&Asked::Unknown, &answer), expected, "{answer}");
+        }
+        assert_eq!(of(&two, &format!("[{no}]")), NO_ANSWER, "one answer is missing");
+        let beside = several([QUESTION, document(1)]);
+        assert_eq!(of(&beside, &format!("[{yes}, {no}]")), REFUSED);
+        assert_eq!(of(&beside, &format!("[{no}, {yes}]")), DONE);
+        let contradicts = |asked: &Asked, answer: &str| contradicts_refusal(asked, &parse(answer).unwrap());
+        assert!(!contradicts(&beside, &format!("[{yes}, {no}]")), "the question was answered");
+        for asked in [&beside, &two, &Asked::Unknown, &Asked::ByDigest] {
+            assert!(contradicts(asked, &format!("[{no}, {yes}]")), "{asked:?}");
+            assert!(!contradicts(asked, &format!("[{no}, {no}]")), "{asked:?}");
+        }
+        assert!(contradicts(&beside, &format!("[{yes}]")), "nobody knows for what it is");
+        assert!(several([QUESTION, QUESTION]).only_asks());
+        assert!(!beside.only_asks() && !several([]).only_asks());
+    }
+
+    #[test]
+    fn a_server_that_has_no_document_of_a_digest_wants_its_text() {
+        let wants = |asked: &Asked, answer: &str| wants_the_text(asked, || parse(answer).expect(answer));
+        let misses = r#"{"errors": [{"message": "PersistedQueryNotFound"}]}"#;
+        for answer in [
+            misses,
+            r#"{"errors": [{"message": "x", "extensions": {"code": "PERSISTED_QUERY_NOT_FOUND"}}], "data": null}"#,
+            r#"{"errors": [{"extensions": {"code": "PERSISTED_QUERY_NOT_SUPPORTED"}}]}"#,
+        ] {
+            assert!(wants(&Asked::ByDigest, answer), "{answer}");
+            assert!(!wants(&document(1), answer) && !wants(&Asked::Unknown, answer), "{answer}");
+        }
+        for answer in [
+            r#"{"errors": [{"message": "no such order"}]}"#,
+            r#"{"errors": [{"message": "PersistedQueryNotFound"}, {"message": "no"}]}"#,
+            r#"{"errors": [{"message": "PersistedQueryNotFound", "path": ["pay"]}]}"#,
+            r#"{"errors": [{"message": "PersistedQueryNotFound"}], "data": {"pay": {"id": 1}}}"#,
+            r#"{"errors": []}"#,
+            r#"{"data": {"pay": {"id": 1}}}"#,
+            "[]",
+        ] {
+            assert!(!wants(&Asked::ByDigest, answer), "{answer}");
+        }
+        let two = several([Asked::ByDigest, Asked::ByDigest]);
+        assert!(wants(&two, &format!("[{misses}, {misses}]")));
+        assert!(wants(&two, &format!(r#"[{misses}, {{"errors": [{{"message": "no"}}]}}]"#)));
+        assert!(!wants(&two, &format!(r#"[{misses}, {{"data": {{"pay": {{"id": 1}}}}}}]"#)), "one was done");
     }
 }

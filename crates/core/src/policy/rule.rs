@@ -8,7 +8,7 @@ use crate::intent::WINDOW_NAMED;
 use crate::json::{Json, Path, Step};
 use crate::policy::expression::{EvalError, Expression, Template};
 use crate::policy::file::KeyForm;
-use crate::policy::graphql;
+use crate::policy::graphql::{self, Asked};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -90,20 +90,28 @@ impl Rule {
         }
     }
 
-    /// The same for a mutation of GraphQL, which is answered with 200 whatever became of it: its answer is read by what
-    /// its errors are about, unless the rule says how.
+    /// The same for what may be a mutation of GraphQL, which is answered with 200 whatever became of it: its answer is
+    /// read by what its errors are about, unless the rule says how.
     pub fn of_mutation(mut self) -> Rule {
         self.refused.get_or_insert(RefusedIf::PerhapsGraphql);
         self
     }
 
+    /// The same for a request whose GraphQL document is named by its digest, as the argument `document`: whether the
+    /// text comes along makes no difference to what is asked for.
+    pub fn of_named_document(mut self) -> Rule {
+        let told_by_the_text = ["query", "operation", "fields", "selected"];
+        self.sorting.volatile.extend(told_by_the_text.map(|name| Path::to_member("body", name)));
+        self
+    }
+
     /// Whether an answer that looks like a success says no: some APIs answer 200 to everything, and refuse in the body.
-    /// An error means that nobody can say. `reply` is read only if the rule asks. `arguments` are those of the call.
-    pub fn refuses(&self, arguments: &Json, reply: impl FnOnce() -> Json) -> Result<bool, Unclear> {
+    /// An error means that nobody can say. `reply` is read only if the rule asks.
+    pub fn refuses(&self, asked: &Asked, reply: impl FnOnce() -> Json) -> Result<bool, Unclear> {
         match &self.refused {
             Some(RefusedIf::Expression(refused)) => Ok(refused.eval_bool(&[("reply", &reply())])?),
-            Some(RefusedIf::Graphql) => Ok(graphql::refuses(graphql_fields(arguments), &reply())?),
-            Some(RefusedIf::PerhapsGraphql) => match graphql::refuses(graphql_fields(arguments), &reply()) {
+            Some(RefusedIf::Graphql) => Ok(graphql::refuses(asked, &reply())?),
+            Some(RefusedIf::PerhapsGraphql) => match graphql::refuses(asked, &reply()) {
                 Err(graphql::Unclear::NoAnswer) => Ok(false),
                 refuses => Ok(refuses?),
             },
@@ -112,19 +120,14 @@ impl Rule {
     }
 
     /// Whether the body of an answer whose status refuses shows that something may have been carried out all the same.
-    pub fn contradicts_refusal(&self, arguments: &Json, reply: impl FnOnce() -> Json) -> bool {
+    pub fn contradicts_refusal(&self, asked: &Asked, reply: impl FnOnce() -> Json) -> bool {
         match &self.refused {
             Some(RefusedIf::Graphql | RefusedIf::PerhapsGraphql) => {
-                graphql::contradicts_refusal(graphql_fields(arguments), &reply())
+                graphql::contradicts_refusal(asked, &reply())
             }
             Some(RefusedIf::Expression(_)) | None => false,
         }
     }
-}
-
-/// How many fields a document of GraphQL begins with, as the door tells it.
-fn graphql_fields(arguments: &Json) -> Option<usize> {
-    arguments.get("body")?.get("fields")?.as_array().map(<[Json]>::len)
 }
 
 /// What an answer that looks like a success is read for.

@@ -6,6 +6,7 @@ use super::message::{Message, text};
 use super::unmarked::{self, Told};
 use semel_core::class::Class;
 use semel_core::json::Json;
+use semel_core::policy::graphql::Asked;
 use semel_core::policy::rule::{Failure, Rule, Unmarked};
 use semel_gate::GivenReply;
 
@@ -271,7 +272,7 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Re
     if members.get("content").is_none() && members.get("structuredContent").is_none() {
         return reading(Meaning::Ambiguous, "the result has no content");
     }
-    match rule.refuses(&semel_core::json::Json::Null, || super::word::value(&members)) {
+    match rule.refuses(&Asked::Unknown, || super::word::value(&members)) {
         Ok(false) => {}
         Ok(true) if rule.failure == Failure::InDoubt => return ambiguous_by_rule(&words(&members)),
         Ok(true) => return reading(Meaning::Refused, short(&words(&members))),

@@ -10,6 +10,7 @@ use http::HeaderMap;
 use http::header::{self, HeaderName};
 use semel_core::digest::Digest;
 use semel_core::json::{self, Json, Object};
+use semel_core::policy::graphql::Asked;
 use std::borrow::Cow;
 
 /// Headers that say what is done, or on which state or part of the world: with another value it is another request. A
@@ -21,6 +22,9 @@ const TELLING: [&str; 4] = [
     // Names the operation, where one address takes all of them.
     "x-amz-target",
 ];
+
+/// Where the digest of a GraphQL document stands that is named by it.
+const DOCUMENT: &str = "document";
 
 /// Why a request cannot be understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,23 +76,13 @@ pub enum Shape {
     Opaque,
 }
 
-impl Shape {
-    /// Whether it is a GraphQL document that changes something.
-    pub fn is_mutation(&self) -> bool {
-        matches!(self, Shape::Graphql(graphql) | Shape::Document(graphql) if !graphql.only_asks)
-    }
-
-    /// Whether it is a GraphQL document without any change.
-    pub fn only_asks(&self) -> bool {
-        matches!(self, Shape::Graphql(graphql) | Shape::Document(graphql) if graphql.only_asks)
-    }
-}
-
 /// What rules speak of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
     pub json: Json,
     pub shape: Shape,
+    /// What it asks of GraphQL.
+    pub asked: Asked,
 }
 
 impl Arguments {
@@ -117,13 +111,18 @@ impl Arguments {
         if !telling.is_empty() {
             all.insert("headers", Json::Object(telling));
         }
-        let Content { body, part_types, shape } = content(path, query, headers, body)?;
-        for (root, value) in [("body", body), ("part_types", part_types)] {
+        let Content { body, part_types, document, shape, asked } = content(path, query, headers, body)?;
+        for (root, value) in [("body", body), ("part_types", part_types), (DOCUMENT, document)] {
             if let Some(value) = value {
                 all.insert(root, value);
             }
         }
-        Ok(Arguments { json: Json::Object(all), shape })
+        Ok(Arguments { json: Json::Object(all), shape, asked })
+    }
+
+    /// Whether its GraphQL document is named by a digest, be the text there or not.
+    pub fn has_named_document(&self) -> bool {
+        self.json.get(DOCUMENT).is_some()
     }
 
     /// Adds headers that a rule names.
@@ -160,17 +159,19 @@ struct Content {
     body: Option<Json>,
     /// What the texts of a multipart form say they are.
     part_types: Option<Json>,
+    document: Option<Json>,
     shape: Shape,
+    asked: Asked,
 }
 
 impl Content {
     fn of(body: Json, shape: Shape) -> Content {
-        Content { body: Some(body), part_types: None, shape }
+        Content { body: Some(body), part_types: None, document: None, shape, asked: Asked::Unknown }
     }
 
     fn described(mut body: Json, graphql: Graphql, shape: fn(Graphql) -> Shape) -> Content {
         graphql.describe(&mut body);
-        Content::of(body, shape(graphql))
+        Content { asked: graphql.asked(), ..Content::of(body, shape(graphql)) }
     }
 }
 
@@ -182,7 +183,7 @@ fn content(
     body: &Bytes,
 ) -> Result<Content, BadRequest> {
     if body.is_empty() {
-        return Ok(Content { body: None, part_types: None, shape: Shape::Empty });
+        return Ok(Content { body: None, ..Content::of(Json::Null, Shape::Empty) });
     }
     let kind = &*kind_of(headers);
     if headers.get_all(header::CONTENT_TYPE).iter().count() > 1 {
@@ -208,10 +209,15 @@ fn content(
                 return Err(BadRequest::Charset);
             }
             let json = json::parse_bytes(body).map_err(BadRequest::Json)?;
-            Ok(match graphql::of(path, query, &json)? {
+            let document = graphql::named_by_digest(path, &json).map(Json::str);
+            let content = match graphql::of(path, query, &json)? {
                 Some(graphql) => Content::described(json, graphql, Shape::Graphql),
-                None => Content::of(json, Shape::Json),
-            })
+                None => {
+                    let asked = graphql::asked(path, query, &json);
+                    Content { asked, ..Content::of(json, Shape::Json) }
+                }
+            };
+            Ok(Content { document, ..content })
         }
         "application/x-www-form-urlencoded" => {
             let text = std::str::from_utf8(body).map_err(|_| BadRequest::Form)?;
@@ -236,7 +242,7 @@ fn content(
         "multipart/form-data" => {
             let boundary = content_type::boundary(kind).map_err(BadRequest::Multipart)?;
             let parts = multipart::parts(boundary, charset()?, body).map_err(BadRequest::Multipart)?;
-            Ok(Content { body: Some(parts.values), part_types: parts.types, shape: Shape::Opaque })
+            Ok(Content { part_types: parts.types, ..Content::of(parts.values, Shape::Opaque) })
         }
         _ => Ok(Content::of(sealed(kind, body), Shape::Opaque)),
     }

@@ -7,6 +7,7 @@ use semel_core::answer::EffectWord;
 use semel_core::json::Json;
 use semel_core::policy::expression::EvalError;
 use semel_core::policy::file::{ServerError, Stores};
+use semel_core::policy::graphql::{self, Asked};
 use semel_core::policy::rule::{EffectWording, Failure, Rule, Unclear};
 use semel_core::policy::upstreams::Keys;
 
@@ -46,16 +47,20 @@ pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys, keyed: bool) -> Mea
 }
 
 /// The same once the body was read: some APIs answer 200 to everything, and refuse in the body. `Err`: nobody can say.
-pub fn within(meaning: Meaning, rule: &Rule, arguments: &Json, body: &[u8]) -> Result<Meaning, String> {
+pub fn within(meaning: Meaning, rule: &Rule, asked: &Asked, body: &[u8]) -> Result<Meaning, String> {
     let reply = || reply::value(body);
     match meaning {
+        Meaning::Ambiguous => return Ok(meaning),
+        _ if rule.failure == Failure::Table && graphql::wants_the_text(asked, reply) => {
+            return Ok(Meaning::Refused { answers_repeats: false });
+        }
         Meaning::Applied | Meaning::Accepted => {}
-        Meaning::Refused { .. } if rule.contradicts_refusal(arguments, reply) => {
+        Meaning::Refused { .. } if rule.contradicts_refusal(asked, reply) => {
             return Err("its status refuses, and its body shows that something may have been done".into());
         }
-        Meaning::Refused { .. } | Meaning::Ambiguous => return Ok(meaning),
+        Meaning::Refused { .. } => return Ok(meaning),
     }
-    match (rule.refuses(arguments, reply), rule.failure) {
+    match (rule.refuses(asked, reply), rule.failure) {
         (Ok(false), _) => Ok(meaning),
         (Ok(true), Failure::Table) => Ok(Meaning::Refused { answers_repeats: true }),
         (Ok(true), Failure::InDoubt) => Err("it refuses, which its rule takes for a doubt".into()),

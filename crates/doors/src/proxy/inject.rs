@@ -27,6 +27,8 @@ pub fn fits(inject: &Inject, arguments: &Arguments) -> bool {
             matches!(object, Some(Json::Object(_)))
         }
         (InjectInto::Body(_), Shape::Form) => true,
+        // With another text it would not be the document that its digest names.
+        (InjectInto::Directive(_), Shape::Graphql(_)) if arguments.has_named_document() => false,
         (InjectInto::Directive(name), Shape::Graphql(graphql)) => {
             graphql.takes_key(name, arguments.json.get("body").and_then(|body| body.get("variables")))
         }

@@ -72,8 +72,11 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
     if std::iter::once(method).chain(&others).any(is_guarded_as) {
         return Err(NotUnderstood::Spelling);
     }
-    if arguments.shape.is_mutation() {
+    if may_change_by_graphql(path, &arguments) {
         rule = rule.of_mutation();
+    }
+    if arguments.has_named_document() {
+        rule = rule.of_named_document();
     }
     let named = rule.sorting.key.iter().filter_map(|path| match path.steps() {
         [Step::Member(root), Step::Member(name), ..] if root == "headers" => Some(name.as_str()),
@@ -101,6 +104,12 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
     Ok(Understood { action, rule, arguments, key, key_in_place })
 }
 
+/// Whether it goes where GraphQL is spoken, in whatever form, and is not certainly a question.
+fn may_change_by_graphql(path: &str, arguments: &Arguments) -> bool {
+    let has_document = matches!(arguments.shape, Shape::Graphql(_) | Shape::Document(_));
+    (has_document || graphql::is_graphql(path)) && !arguments.asked.only_asks()
+}
+
 /// The rule of the method that is guarded most: an upstream may take either.
 fn strongest(
     policy: &Policy,
@@ -110,7 +119,7 @@ fn strongest(
     path: &str,
     arguments: &Arguments,
 ) -> (String, Rule) {
-    let only_asks = arguments.shape.only_asks();
+    let only_asks = arguments.asked.only_asks();
     let rule_of = |method: &Method| {
         let action = offer.action(method, path);
         let rule = policy.rule_for(&ActionFacts {
@@ -152,12 +161,7 @@ fn in_body(method: &Method, path: &str, arguments: &Arguments) -> Result<Vec<Met
         }
     }
     // Some servers of GraphQL read a document wherever it stands.
-    let asks = match &arguments.shape {
-        Shape::Empty => true,
-        Shape::Graphql(_) | Shape::Document(_) => arguments.shape.only_asks(),
-        Shape::Json | Shape::Form | Shape::Opaque => !graphql::is_graphql(path),
-    };
-    if method::is_safe(method) && !asks {
+    if method::is_safe(method) && arguments.shape != Shape::Empty && may_change_by_graphql(path, arguments) {
         methods.push(Method::POST);
     }
     Ok(methods)

@@ -170,7 +170,7 @@ impl<'a> HttpUpstream<'a> {
             Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
         };
         let said = match giving {
-            None => classify::within(meaning, rule, &understood.arguments.json, &whole),
+            None => classify::within(meaning, rule, &understood.arguments.asked, &whole),
             Some(_) => Ok(meaning),
         };
         let meaning = match said {

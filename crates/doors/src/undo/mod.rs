@@ -258,7 +258,7 @@ impl Undoing<'_> {
 
     fn prepared(&self, action: String, arguments: Json, authority: String) -> Prepared {
         let rule = self.hall.policy.rule_for(&ActionFacts::new(&action, &arguments));
-        let rule = if request::is_mutation(&arguments) { rule.of_mutation() } else { rule };
+        let rule = if request::speaks_graphql(&arguments) { rule.of_mutation() } else { rule };
         Prepared { action, arguments, authority, rule: as_undo(rule) }
     }
 

@@ -17,6 +17,7 @@ use semel_core::identity::redact;
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
+use semel_core::policy::graphql::Asked;
 use semel_core::policy::rule::{EffectWording, Failure, Form, InjectInto, Probe, Rule};
 use semel_core::policy::upstreams::KEY_HEADER;
 use semel_core::undo::UndoBody;
@@ -35,6 +36,8 @@ pub struct RequestUpstream<'a> {
     body: Bytes,
     rule: &'a Rule,
     asker: Asker<'a>,
+    /// What it asks of GraphQL.
+    asked: Asked,
     prepared: Option<Prepared>,
     /// What it answered.
     pub heard: Option<Json>,
@@ -47,6 +50,7 @@ impl<'a> RequestUpstream<'a> {
         asker: Asker<'a>,
     ) -> Result<Self, String> {
         let (target, mut headers) = address(url, &asker)?;
+        let asked = asked(&target, body);
         let body = match body {
             None => Bytes::new(),
             Some(UndoBody { form: Form::Json, members }) => {
@@ -60,7 +64,7 @@ impl<'a> RequestUpstream<'a> {
             }
         };
         let client = Client::to(target).map_err(|error| error.to_string())?;
-        Ok(RequestUpstream { client, method, headers, body, rule, asker, prepared: None, heard: None })
+        Ok(RequestUpstream { client, method, headers, body, rule, asker, asked, prepared: None, heard: None })
     }
 
     async fn exchange(&mut self, key: Option<&str>) -> Result<(StatusCode, Result<Json, u64>), Lost> {
@@ -105,7 +109,7 @@ impl<'a> RequestUpstream<'a> {
             status if status.is_success() => {
                 // Some APIs answer 200 to everything, and refuse in the body.
                 let refuses = match read {
-                    Ok(body) => self.rule.refuses(self.asker.matter.arguments, || body.clone()),
+                    Ok(body) => self.rule.refuses(&self.asked, || body.clone()),
                     // Nobody refuses at such length.
                     Err(_) => Ok(false),
                 };
@@ -129,6 +133,10 @@ impl<'a> RequestUpstream<'a> {
                 let accepted = status == StatusCode::ACCEPTED || queued;
                 let evidence = if accepted { Evidence::Accepted } else { Evidence::Reported };
                 Outcome::Applied { evidence, word: self.word(status, body), reply }
+            }
+            status if refuses(status) && self.rule.contradicts_refusal(&self.asked, || body.clone()) => {
+                let why = format!("it answered {line}, and its body shows that something may have been done");
+                Outcome::InDoubt { why, sender_gone: true }
             }
             status if refuses(status) && self.rule.failure != Failure::InDoubt => {
                 Outcome::NotApplied { why: NotAppliedWhy::Refused(line), reply }
@@ -266,11 +274,15 @@ pub fn arguments(url: &str, body: Option<&UndoBody>) -> Json {
     Json::Object(members.into_iter().collect())
 }
 
-/// Whether these are the arguments of a mutation in GraphQL.
-pub fn is_mutation(arguments: &Json) -> bool {
-    let path = arguments.get("path").and_then(Json::as_str).unwrap_or_default();
-    let operation = arguments.get("body").and_then(|body| body.get("operation")).and_then(Json::as_str);
-    graphql::is_graphql(path) && operation == Some("mutation")
+/// What its answer is read by.
+fn asked(target: &Target, body: Option<&UndoBody>) -> Asked {
+    let body = body.and_then(|body| json::parse(&body.members).ok());
+    body.map_or(Asked::Unknown, |body| graphql::asked(target.uri().path(), None, &body))
+}
+
+/// Whether these are the arguments of a request in GraphQL. An undo is never a mere question.
+pub fn speaks_graphql(arguments: &Json) -> bool {
+    arguments.get("path").and_then(Json::as_str).is_some_and(graphql::is_graphql)
 }
 
 /// One object as the fields of a web form.

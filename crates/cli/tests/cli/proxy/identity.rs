@@ -235,7 +235,7 @@ fn a_question_in_graphql_passes_and_a_mutation_does_not() {
         r##"{"query":"query Q { me } # \n mutation M { pay }"}"##,
         r#"{"query":"query Q { me } mutation M { pay }","operationName":"M"}"#,
         r#"{"query":"query { me }","amount":1}"#,
-        r#"[{"query":"query { me }"}]"#,
+        r#"[{"query":"query { me }"},{"query":"mutation { pay }"}]"#,
     ] {
         assert_eq!(header(&send(hidden), "semel-outcome"), Some("ran"), "{hidden}");
     }

@@ -6,6 +6,7 @@ use crate::serve::served::{Answer, Asked, Served, TOKEN};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Stage {
@@ -137,19 +138,38 @@ impl Line {
     }
 
     pub fn post(&mut self, path: &str, headers: &str, body: &str) -> Answer {
+        self.write_post(path, headers, body);
+        self.answer()
+    }
+
+    /// What the body of an answer begins with that has not ended. It is waited for, and not for ever.
+    pub fn post_and_read(&mut self, path: &str, headers: &str, body: &str, bytes: usize) -> String {
+        self.write_post(path, headers, body);
+        self.reader.get_mut().set_read_timeout(Some(Duration::from_secs(20))).expect("it is open");
+        self.head();
+        let mut read = vec![0; bytes];
+        self.reader.read_exact(&mut read).expect("a beginning");
+        String::from_utf8(read).expect("text")
+    }
+
+    fn write_post(&mut self, path: &str, headers: &str, body: &str) {
         let length = body.len();
         self.write(&format!(
             "POST /p/api{path} HTTP/1.1\r\nHost: localhost\r\nSemel-Token: {TOKEN}\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         ));
-        self.answer()
     }
 
-    /// The next answer on the line, which has a length.
-    pub fn answer(&mut self) -> Answer {
+    fn head(&mut self) -> String {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             assert!(self.reader.read_line(&mut head).expect("a head") > 0, "the connection ended: {head:?}");
         }
+        head
+    }
+
+    /// The next answer on the line, which has a length.
+    pub fn answer(&mut self) -> Answer {
+        let head = self.head();
         let mut answer = Answer { status: head[9..12].parse().expect("a status"), head, body: String::new() };
         let length = header(&answer, "content-length").map_or(0, |length| length.parse().expect("a length"));
         let mut body = vec![0; length];

@@ -106,6 +106,22 @@ fn a_mutation_that_was_refused_takes_nothing_back() {
 }
 
 #[test]
+fn a_mutation_that_was_carried_out_is_not_sent_again_whatever_its_status() {
+    let api = Api::start();
+    let undo = "http = \"POST API/graphql\"\n\
+                body = { query = \"mutation {{ issueArchive(id: 7) {{ success }} }}\" }";
+    let till = till(&api, undo, "");
+    let charge = till.charged("7");
+    let done =
+        r#"{"data": {"issueArchive": {"success": true}}, "errors": [{"path": ["issueArchive", "x"]}]}"#;
+    api.tell("POST /graphql", [Says::json(400, done)]);
+    for _ in 0..2 {
+        assert_eq!(till.undo(&charge).json()["code"], "in_doubt");
+    }
+    assert_eq!(api.heard().len(), 1);
+}
+
+#[test]
 fn what_its_rule_calls_secret_in_an_answer_is_not_written() {
     let api = Api::start();
     let rule = "[[rule]]\nmatch = \"http:POST **\"\nsecret = [\"reply.pin\"]\n\

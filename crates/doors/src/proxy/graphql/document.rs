@@ -68,13 +68,13 @@ pub fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
         .into_iter()
         .filter(|operation| wanted.is_none_or(|wanted| operation.name.as_deref() == Some(wanted)));
     let first = meant.next()?;
-    let only_asks = first.operation == Operation::Query;
+    let only_asks = first.operation != Operation::Mutation;
     let shared = used_more_than_once(document)?;
     let mut graphql = Graphql { operation: first.operation, fields: Vec::new(), only_asks, selected, shared };
     expand(first.items, &fragments, 0, &mut graphql.fields)?;
     for other in meant {
         // Which of them the upstream takes is not known, so the strongest counts.
-        graphql.only_asks &= other.operation == Operation::Query;
+        graphql.only_asks &= other.operation != Operation::Mutation;
         if graphql.operation != Operation::Mutation {
             graphql.operation = other.operation;
         }
@@ -157,7 +157,7 @@ fn selections(tokens: &mut Tokens<'_>, depth: usize) -> Option<Vec<Item>> {
             continue;
         }
         (token.kind == Kind::Name).then_some(())?;
-        let mut name = token;
+        let (mut name, answered_as) = (token, token.text.to_owned());
         if tokens.take_if(|token| token.is(":"))?.is_some() {
             name = tokens.next()?.filter(|token| token.kind == Kind::Name)?;
         }
@@ -170,7 +170,7 @@ fn selections(tokens: &mut Tokens<'_>, depth: usize) -> Option<Vec<Item>> {
             skip(tokens, "}")?;
         }
         let name = name.text.to_owned();
-        items.push(Item::Field(Field { name, directives_at, directives, by_fragment: false }));
+        items.push(Item::Field(Field { name, answered_as, directives_at, directives, by_fragment: false }));
     }
 }
 

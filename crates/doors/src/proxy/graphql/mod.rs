@@ -6,7 +6,10 @@ mod tokens;
 
 use crate::mcp::members::quoted;
 use document::read;
+use semel_core::digest::Digest;
 use semel_core::json::{Json, Object};
+use semel_core::policy::graphql::Asked;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What a body for GraphQL has. With any other member it may be a request of another kind, and does not only ask.
@@ -46,7 +49,7 @@ impl Operation {
 pub struct Graphql {
     pub operation: Operation,
     pub fields: Vec<Field>,
-    /// Whatever part of it is carried out, it is a query.
+    /// Whatever part of it is carried out, it is no mutation.
     pub only_asks: bool,
     /// The operation that was asked for by its name, where there are others.
     selected: Option<String>,
@@ -58,6 +61,8 @@ pub struct Graphql {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     pub name: String,
+    /// The member of the answer: fields that share one are one.
+    answered_as: String,
     /// Where a directive would go.
     directives_at: usize,
     directives: Vec<Directive>,
@@ -107,6 +112,38 @@ pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Gra
     Ok(Some(read))
 }
 
+/// What the answer to a body is read by: a document, one by its digest, or several of them at once.
+pub fn asked(path: &str, url_query: Option<&str>, body: &Json) -> Asked {
+    let one = |body: &Json| match of(path, url_query, body) {
+        Ok(Some(graphql)) => graphql.asked(),
+        Ok(None) if digest(body).is_some() && !has_text(body) => Asked::ByDigest,
+        Ok(None) | Err(Unreadable) => Asked::Unknown,
+    };
+    match body {
+        _ if !is_graphql(path) => Asked::Unknown,
+        Json::Array(all) => Asked::Several(all.iter().map(one).collect()),
+        body => one(body),
+    }
+}
+
+fn has_text(body: &Json) -> bool {
+    !matches!(body.get("query"), None | Some(Json::Null))
+}
+
+/// The digest that names the document of a body, be its text there or not. One that is not the text's own names
+/// nothing, and beside members of another kind of API it may mean anything.
+pub fn named_by_digest<'a>(path: &str, body: &'a Json) -> Option<&'a str> {
+    let members = body.as_object().filter(|_| is_graphql(path))?;
+    let digest = digest(body).filter(|_| members.iter().all(|(name, _)| MEMBERS.contains(&name)))?;
+    let known = Digest::parse(digest).filter(|known| known.to_string() == digest)?;
+    let is_of = |text: &Json| text.as_str().is_some_and(|text| Digest::plain(text.as_bytes()) == known);
+    (!has_text(body) || members.get("query").is_some_and(is_of)).then_some(digest)
+}
+
+fn digest(body: &Json) -> Option<&str> {
+    body.get("extensions")?.get("persistedQuery")?.get("sha256Hash")?.as_str()
+}
+
 /// Reads a body that is a document and nothing else.
 pub fn of_text(url_query: Option<&str>, document: &str) -> Result<Graphql, Unreadable> {
     let mut read = read(document, None).ok_or(Unreadable)?;
@@ -145,6 +182,12 @@ impl Graphql {
                 members.insert(selected, Json::str(name));
             }
         }
+    }
+
+    /// What its answer is read by.
+    pub fn asked(&self) -> Asked {
+        let answered: BTreeSet<&str> = self.fields.iter().map(|field| field.answered_as.as_str()).collect();
+        Asked::Document { only_asks: self.only_asks, fields: answered.len() }
     }
 
     /// The one field that a key can be for: two effects need two keys.
@@ -218,13 +261,15 @@ mod tests {
             "\u{feff}query { mutation }",
             "query mutation { a }",
             "query { a ...F ... on T @x { b } ... { c } } fragment F on T { d }",
+            "subscription { a }",
+            "query A { a } subscription B { b }",
         ] {
             assert_eq!(asks(question), Some(true), "{question}");
         }
         for change in [
             "mutation { pay }",
             "query A { a } mutation B { b }",
-            "subscription { a }",
+            "subscription A { a } mutation B { b }",
             "{ a } mutation { b }",
             "query { text(s: \"\"\"\"\"\") } mutation { b }",
             "query { a(s: \"\\\"\") } mutation { b }",
@@ -330,6 +375,65 @@ mod tests {
             url_only_asks("/graphql", Some("query=%7Bme%7D")) && url_only_asks("/x", Some("query=mutation"))
         );
         assert!(!url_only_asks("/graphql", Some("query=mutation%7Ba%7D")));
+    }
+
+    #[test]
+    fn several_only_ask_if_each_of_them_does() {
+        let asked = |body: &str| asked("/graphql", None, &parse(body).unwrap());
+        assert!(asked(r#"[{"query":"{ me }"},{"query":"query Q { you }","variables":{}}]"#).only_asks());
+        for change in [
+            r#"[]"#,
+            r#"[{"query":"{ me }"},{"query":"mutation { pay }"}]"#,
+            r#"[{"query":"{ me }"},{"query":"{ me }","amount":1}]"#,
+            r#"[{"query":"{ me }"},{"extensions":{"persistedQuery":{"sha256Hash":"x"}}}]"#,
+            r#"[{"query":"{ me }"},{"query":"{ broken"}]"#,
+            r#"[{"query":"{ me }"},[{"query":"{ me }"}]]"#,
+            r#"[{"query":"{ me }"},7]"#,
+        ] {
+            assert!(!asked(change).only_asks(), "{change}");
+        }
+        let body = parse(r#"[{"query":"{ me }"}]"#).unwrap();
+        assert!(!super::asked("/graphql", Some("query=mutation{a}"), &body).only_asks());
+        assert_eq!(super::asked("/charges", None, &body), Asked::Unknown);
+    }
+
+    #[test]
+    fn fields_that_are_answered_as_one_count_once() {
+        let fields = |document: &str| read(document, None).unwrap().asked();
+        let so_many = |fields| Asked::Document { only_asks: false, fields };
+        assert_eq!(fields("mutation { p: pay(a: 1) { id } p: pay(a: 1) { name } }"), so_many(1));
+        assert_eq!(fields("mutation { a: pay b: pay }"), so_many(2));
+        assert_eq!(fields("mutation { pay ...F } fragment F on M { pay book }"), so_many(2));
+    }
+
+    #[test]
+    fn a_digest_names_a_document_with_its_text_and_without() {
+        let text = "mutation { pay }";
+        let own = Digest::plain(text.as_bytes()).to_string();
+        let body = |query: &str, digest: &str| {
+            parse(&format!(
+                r#"{{{query}"extensions":{{"persistedQuery":{{"version":1,"sha256Hash":"{digest}"}}}}}}"#
+            ))
+            .unwrap()
+        };
+        let whole = body(&format!(r#""query":"{text}","#), &own);
+        let named = [body("", &own), body(r#""query":null,"#, &own), whole];
+        for (at, body) in named.iter().enumerate() {
+            assert_eq!(named_by_digest("/graphql", body), Some(own.as_str()), "{at}");
+            assert_eq!(named_by_digest("/charges", body), None);
+        }
+        let asked = named.map(|body| asked("/graphql", None, &body));
+        let by_text = Asked::Document { only_asks: false, fields: 1 };
+        assert_eq!(asked, [Asked::ByDigest, Asked::ByDigest, by_text]);
+        for unnamed in [
+            body(r#""query":"mutation { refund }","#, &own),
+            body(r#""query":7,"#, &own),
+            body(r#""fields":["pay"],"#, &own),
+            body("", &own.to_uppercase()),
+            body("", "a"),
+        ] {
+            assert_eq!(named_by_digest("/graphql", &unnamed), None, "{}", unnamed.canonical());
+        }
     }
 
     #[test]
