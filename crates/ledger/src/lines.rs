@@ -10,13 +10,14 @@ use semel_core::digest::Digest;
 use semel_core::ids::OwnerId;
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Processes that are remembered of one place. One that is forgotten only leaves no news.
 const KEPT_MAX: usize = 16;
 
-/// How many effects are looked at for what was left behind: somebody waits for an answer meanwhile.
-const LOOKED_AT_MAX: usize = 500;
+/// How many effects of a kind are looked at for what was left behind: somebody waits for an answer meanwhile.
+const LOOKED_AT_MAX: usize = PAGE_ROWS_MAX;
 
 /// Many may come at once; whoever loses so often goes without news.
 const RACES_MAX: usize = 8;
@@ -87,31 +88,28 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::NotWritten { what: "who serves a place does not come to rest".into() })
     }
 
-    /// The newest effects that these processes tried last and that changed within this time, newest first. What cannot
-    /// be read is passed over.
+    /// What these processes tried last and what changed within this time, newest first: of the newest effects of all,
+    /// of the run, and of those that are open. What cannot be read is passed over.
     pub async fn left_by(
         &self,
         owners: &[OwnerId],
+        run: Option<Digest>,
         within: Duration,
         now: At,
     ) -> Result<Vec<(Digest, Known)>, Error> {
-        let (mut left, mut before, mut looked_at) = (Vec::new(), None, 0);
-        while looked_at < LOOKED_AT_MAX {
-            let page = self.store.latest(Latest::All, before, PAGE_ROWS_MAX.min(LOOKED_AT_MAX)).await?;
-            looked_at += page.items.len();
-            for (_, row) in page.items {
+        let mut left = BTreeMap::new();
+        // Others that use the ledger meanwhile hide neither a doubt nor what a run has done.
+        for among in [Latest::All, Latest::Open].into_iter().chain(run.map(Latest::Run)) {
+            let page = self.store.latest(among, None, LOOKED_AT_MAX).await?;
+            for (place, row) in page.items {
                 let key = row.key;
                 let Ok(known) = decode(row) else { continue };
                 let theirs = known.effect.newest_attempt().is_some_and(|last| owners.contains(&last.owner));
                 if theirs && now.since(known.effect.changed_at()) <= within {
-                    left.push((key, known));
+                    left.insert(place, (key, known));
                 }
             }
-            before = page.next;
-            if before.is_none() {
-                break;
-            }
         }
-        Ok(left)
+        Ok(left.into_values().rev().collect())
     }
 }

@@ -46,11 +46,19 @@ struct Call {
     _place: Place,
 }
 
+/// A guarded call, as far as its client is told of it later.
+#[derive(Debug, Clone, Default)]
+pub struct Begun {
+    pub tool: String,
+    /// The run that was named for it: what becomes of it concerns nobody else.
+    pub run: Option<String>,
+    pub progress_token: Option<String>,
+}
+
 /// Who waits for the answer of one guarded call.
 #[derive(Debug)]
 pub struct Waiter {
-    tool: String,
-    progress_token: Option<String>,
+    call: Begun,
     state: Mutex<Wait>,
 }
 
@@ -86,10 +94,9 @@ impl Connection {
     }
 
     /// A guarded call begins. `None`: too many at once.
-    pub fn begins(&self, id: &Id, tool: &str, progress_token: Option<String>) -> Option<Arc<Waiter>> {
+    pub fn begins(&self, id: &Id, call: Begun) -> Option<Arc<Waiter>> {
         let place = self.limits.call().ok()?;
-        let waiter =
-            Arc::new(Waiter { tool: tool.to_owned(), progress_token, state: Mutex::new(Wait::Waiting) });
+        let waiter = Arc::new(Waiter { call, state: Mutex::new(Wait::Waiting) });
         let call = Call { waiter: Arc::clone(&waiter), _place: place };
         self.lock().calls.entry(id.clone()).or_default().push(call);
         Some(waiter)
@@ -136,7 +143,7 @@ impl Connection {
     /// Whether progress under this token is for somebody who no longer waits.
     pub fn is_abandoned(&self, progress_token: &str) -> bool {
         let is = |waiter: &Arc<Waiter>, wait: Wait| {
-            waiter.progress_token.as_deref() == Some(progress_token) && *waiter.lock() == wait
+            waiter.call.progress_token.as_deref() == Some(progress_token) && *waiter.lock() == wait
         };
         let state = self.lock();
         let given_up = state.abandoned.iter().any(|waiter| is(waiter, Wait::GivenUp));
@@ -177,25 +184,25 @@ impl Connection {
         self.lock().done.contains(&key)
     }
 
-    /// What became of calls that the client stopped waiting for; each is told once. An answer of the same tool may be
-    /// that of the very call, so it does not say that the call is still running.
-    pub fn became(&self, answered: &str) -> Vec<String> {
+    /// What became of calls of this run that the client stopped waiting for; each is told once. An answer of the same
+    /// tool may be that of the very call, so it does not say that the call is still running.
+    pub fn became(&self, answered: &str, run: Option<&str>) -> Vec<String> {
         let mut state = self.lock();
         let mut news = Vec::new();
-        for waiter in &state.abandoned {
+        for waiter in state.abandoned.iter().filter(|waiter| waiter.call.run.as_deref() == run) {
             let mut wait = waiter.lock();
             match &*wait {
                 Wait::Finished(words) => {
                     news.push(format!(
                         "Your earlier call of {}, which you stopped waiting for: {words}",
-                        waiter.tool
+                        waiter.call.tool
                     ));
                     *wait = Wait::Told;
                 }
-                Wait::GivenUp if waiter.tool == answered => {}
+                Wait::GivenUp if waiter.call.tool == answered => {}
                 Wait::GivenUp => news.push(format!(
                     "Your earlier call of {}, which you stopped waiting for, is still running.",
-                    waiter.tool
+                    waiter.call.tool
                 )),
                 Wait::Waiting | Wait::Told => {}
             }
@@ -223,31 +230,48 @@ mod tests {
         })
     }
 
+    fn begun(tool: &str) -> Begun {
+        Begun { tool: tool.into(), run: None, progress_token: Some("7".into()) }
+    }
+
+    #[test]
+    fn what_became_of_a_call_is_told_in_its_own_run() {
+        let connection = connection();
+        let id = Id::text("1");
+        let of_a = Begun { run: Some("a".into()), ..begun("charge") };
+        let waiter = connection.begins(&id, of_a).unwrap();
+        assert!(connection.cancelled(&id) && !connection.ended(&id, &waiter, || "done.".into()));
+        assert!(
+            connection.became("other", Some("b")).is_empty() && connection.became("other", None).is_empty()
+        );
+        assert_eq!(connection.became("other", Some("a")).len(), 1);
+    }
+
     #[test]
     fn a_call_that_was_given_up_is_told_once_it_has_ended() {
         let connection = connection();
         let id = Id::text("1");
-        let waiter = connection.begins(&id, "charge", Some("7".into())).unwrap();
+        let waiter = connection.begins(&id, begun("charge")).unwrap();
         assert!(!connection.cancelled(&Id::text("2")));
         assert!(connection.cancelled(&id) && connection.is_abandoned("7"));
         assert_eq!(
-            connection.became("other"),
+            connection.became("other", None),
             ["Your earlier call of charge, which you stopped waiting for, is still running."]
         );
         assert!(!connection.ended(&id, &waiter, || "done.".into()));
         assert_eq!(
-            connection.became("other"),
+            connection.became("other", None),
             ["Your earlier call of charge, which you stopped waiting for: done."]
         );
-        assert!(connection.became("other").is_empty() && connection.is_idle());
+        assert!(connection.became("other", None).is_empty() && connection.is_idle());
     }
 
     #[test]
     fn two_calls_of_one_id_are_two() {
         let connection = connection();
         let id = Id::text("1");
-        let first = connection.begins(&id, "a", None).unwrap();
-        let second = connection.begins(&id, "b", None).unwrap();
+        let first = connection.begins(&id, begun("a")).unwrap();
+        let second = connection.begins(&id, begun("b")).unwrap();
         assert!(connection.ended(&id, &first, String::new));
         assert!(!connection.is_idle());
         assert!(connection.ended(&id, &second, String::new) && connection.is_idle());

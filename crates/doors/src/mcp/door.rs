@@ -3,7 +3,7 @@
 use super::call::{BadCall, ToolCall};
 use super::classify;
 use super::confirm;
-use super::connection::{Connection, Waiter};
+use super::connection::{Begun, Connection, Waiter};
 use super::frame::Frame;
 use super::heritage;
 use super::intent;
@@ -81,13 +81,17 @@ pub struct Guarded {
 impl Guarded {
     /// Where its model is told what comes to light later.
     pub fn news(&self) -> Arc<News> {
-        let caller = &self.connection.caller;
-        match intent::run(&self.call, caller).filter(|run| run.named && self.connection.is_http) {
-            Some(run) => self.server.news_of_run(&caller.whose(), &run.id),
+        match self.named_run() {
+            Some(run) => self.server.news_of_run(&self.connection.caller.whose(), run),
             None => Arc::clone(&self.connection.news),
         }
     }
 }
+
+    /// The run that it belongs to, if somebody has named one.
+    pub fn named_run(&self) -> Option<&str> {
+        intent::named_run(&self.call, &self.connection.caller)
+    }
 
 /// A response, and what is marked once it has reached its caller.
 #[derive(Debug)]
@@ -162,7 +166,12 @@ impl Door {
         let Ok(room) = connection.limits.room_for(message.bytes.len()) else {
             return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
         };
-        let Some(waiter) = connection.begins(id, &call.tool, call.progress_token.clone()) else {
+        let begun = Begun {
+            tool: call.tool.clone(),
+            run: intent::named_run(&call, &connection.caller).map(str::to_owned),
+            progress_token: call.progress_token.clone(),
+        };
+        let Some(waiter) = connection.begins(id, begun) else {
             return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
@@ -249,7 +258,7 @@ impl Door {
             return None;
         }
         let (effect, now) = (passed.answer.effect_id, self.hall.clock.elapsed());
-        let mut news = connection.became(&call.tool);
+        let mut news = connection.became(&call.tool, guarded.named_run());
         news.extend(guarded.news().take(effect, now));
         let heard = effect.filter(|_| connection.is_http).map(|effect| {
             let words = render::became(&passed, live.as_ref());

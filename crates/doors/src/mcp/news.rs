@@ -1,13 +1,16 @@
 //! What a model should still be told: what came to light after its answer, and answers that it may never have had.
 
 use semel_core::ids::EffectId;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// News are for a model to read; more than this it would not.
+/// News are for a model to read; more than this with one answer it would not.
 pub const NEWS_MAX: usize = 20;
+
+/// The rest waits for the next answers: as much as is looked at for what others have left.
+const LEARNT_MAX: usize = 1_500;
 
 /// Runs that are remembered apart from connections. One that is forgotten only loses its news.
 const RUNS_MAX: usize = 1_000;
@@ -35,7 +38,7 @@ pub struct News(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    learnt: Vec<(EffectId, String)>,
+    learnt: VecDeque<(EffectId, String)>,
     given: Vec<Unheard>,
 }
 
@@ -55,10 +58,10 @@ impl News {
     /// Something has turned out otherwise than it was answered.
     pub fn learns(&self, effect: EffectId, words: String) {
         let mut state = self.lock();
-        if state.learnt.len() >= NEWS_MAX {
-            state.learnt.remove(0);
+        if state.learnt.len() >= LEARNT_MAX {
+            state.learnt.pop_front();
         }
-        state.learnt.push((effect, words));
+        state.learnt.push_back((effect, words));
     }
 
     /// An answer about this effect is on its way.
@@ -75,12 +78,19 @@ impl News {
         heard
     }
 
-    /// All that is told with an answer about this effect. What the answer itself says is not told beside it.
+    /// What is told with an answer about this effect, the oldest first. What the answer itself says is not told beside
+    /// it.
     pub fn take(&self, answered: Option<EffectId>, now: Duration) -> Vec<String> {
         let mut state = self.lock();
-        let learnt = std::mem::take(&mut state.learnt).into_iter();
-        let mut news: Vec<String> =
-            learnt.filter(|(effect, _)| Some(*effect) != answered).map(|(_, words)| words).collect();
+        state.learnt.retain(|(effect, _)| Some(*effect) != answered);
+        let told = state.learnt.len().min(NEWS_MAX);
+        let mut news: Vec<String> = state.learnt.drain(..told).map(|(_, words)| words).collect();
+        if !state.learnt.is_empty() {
+            let more = state.learnt.len();
+            news.push(format!(
+                "There is news of {more} more earlier calls; it comes with your next answers."
+            ));
+        }
         state.given.retain(|given| {
             let missed = now.saturating_sub(given.at) > LEAVING_TAKES;
             if given.heard.get() || Some(given.effect) == answered {
@@ -95,6 +105,11 @@ impl News {
             !missed
         });
         news
+    }
+
+    /// Whether something was left for the next answer.
+    pub fn has_more(&self) -> bool {
+        !self.lock().learnt.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -133,9 +148,20 @@ mod tests {
         assert!(news.take(Some(other), NOW).is_empty());
         news.learns(one, "it did not happen".into());
         assert!(news.take(Some(one), NOW).is_empty() && news.take(Some(other), NOW).is_empty());
-        (0..100).for_each(|n| news.learns(EffectId(n), n.to_string()));
-        let told = news.take(None, NOW);
-        assert_eq!((told.len(), told.last().map(String::as_str)), (NEWS_MAX, Some("99")));
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_answer_is_told_with_the_next_ones() {
+        let news = News::default();
+        (0..45).for_each(|n| news.learns(EffectId(n), n.to_string()));
+        let first = news.take(None, NOW);
+        assert_eq!((first.len(), first[0].as_str(), first[19].as_str()), (NEWS_MAX + 1, "0", "19"));
+        assert!(first[20].contains("news of 25 more") && news.has_more());
+        assert!(news.take(Some(EffectId(44)), NOW)[20].contains("news of 4 more"));
+        assert_eq!(news.take(None, NOW), ["40", "41", "42", "43"]);
+        assert!(!news.has_more() && news.take(None, NOW).is_empty());
+        (0..5_000).for_each(|n| news.learns(EffectId(n), n.to_string()));
+        assert_eq!(news.lock().learnt.len(), LEARNT_MAX);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod cancelling;
 mod confirms;
 mod dry_runs;
 mod eras;
+mod heritage;
 mod identity;
 mod keys;
 mod listings;
