@@ -37,17 +37,33 @@ pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Erro
     let mut answer = gate.dry_run(&guarded.intent, &rule, &mut upstream).await?;
     if let (Some(told), Some(own)) = (&mut answer.dry_run, &guarded.understood.rule.dry_run)
         && told.would == Would::Run
-        && let Some(request) = request(guarded, own)
     {
-        let asked = tokio::time::timeout(TAKES_MAX, ask(guarded, request)).await;
-        let asked = asked.unwrap_or_else(|_| Err("it did not answer".into()));
-        told.changes = vec![asked.unwrap_or_else(|why| json!({"own_dry_run_failed": why}))];
+        match request(guarded, own) {
+            Ok(request) => {
+                let asked = tokio::time::timeout(TAKES_MAX, ask(guarded, request)).await;
+                let asked = asked.unwrap_or_else(|_| Err("it did not answer".into()));
+                told.changes = vec![asked.unwrap_or_else(|why| json!({"own_dry_run_failed": why}))];
+            }
+            Err(why) => told.changes.push(json!({"own_dry_run_not_asked": why.to_string()})),
+        }
     }
     Ok(answer)
 }
 
-/// The request as its upstream's dry run. `None`: it cannot be made one, and must not be sent.
-fn request(guarded: &Guarded, own: &DryRun) -> Option<Request<bytes::Bytes>> {
+/// Why a request cannot be made its upstream's dry run, and must not be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum NotAsked {
+    #[error("the request names another method than its own; the upstream may not know this dry run for that")]
+    OtherMethod,
+    #[error("the rule's dry_run does not fit this request")]
+    NoPlace,
+}
+
+/// The request as its upstream's dry run.
+fn request(guarded: &Guarded, own: &DryRun) -> Result<Request<bytes::Bytes>, NotAsked> {
+    if guarded.understood.may_be_another {
+        return Err(NotAsked::OtherMethod);
+    }
     let Guarded { method, uri, headers, body, understood, offer, .. } = guarded;
     let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
     // The key is for the effect.
@@ -55,7 +71,8 @@ fn request(guarded: &Guarded, own: &DryRun) -> Option<Request<bytes::Bytes>> {
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let (into, value) = match own {
         DryRun::Header(name, value) => {
-            headers.insert(HeaderName::try_from(name).ok()?, HeaderValue::from_str(value).ok()?);
+            let name = HeaderName::try_from(name).map_err(|_| NotAsked::NoPlace)?;
+            headers.insert(name, HeaderValue::from_str(value).map_err(|_| NotAsked::NoPlace)?);
             (None, value)
         }
         DryRun::Arg(name, value) => {
@@ -66,12 +83,12 @@ fn request(guarded: &Guarded, own: &DryRun) -> Option<Request<bytes::Bytes>> {
             };
             (Some(into), value)
         }
-        DryRun::Flag(_) => return None,
+        DryRun::Flag(_) => return Err(NotAsked::NoPlace),
     };
     if let Some(into) = into {
         let inject = Inject { into, form: Default::default(), length: None, valid_for: None };
         if !inject::fits(&inject, &understood.arguments) {
-            return None;
+            return Err(NotAsked::NoPlace);
         }
         let shape: &Shape = &understood.arguments.shape;
         let parts = Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
@@ -81,7 +98,7 @@ fn request(guarded: &Guarded, own: &DryRun) -> Option<Request<bytes::Bytes>> {
     *request.method_mut() = method.clone();
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
-    Some(request)
+    Ok(request)
 }
 
 async fn ask(guarded: &Guarded, request: Request<bytes::Bytes>) -> Result<Value, String> {

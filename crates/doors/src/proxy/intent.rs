@@ -47,6 +47,8 @@ pub struct Understood {
     pub key: Option<IdempotencyKey>,
     /// The client's key stands where the upstream looks for one: it can go there as it is.
     pub key_in_place: bool,
+    /// An upstream could take it for a request of another method.
+    pub may_be_another: bool,
 }
 
 /// What is asked for: the methods that it may have, its place, its arguments.
@@ -101,7 +103,8 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
     // What is said to semel counts before what is said to the upstream.
     let key_in_place = given.is_some() && (in_header.is_none() || in_header == given);
     let key = in_header.or(given);
-    Ok(Understood { action, rule, arguments, key, key_in_place })
+    let may_be_another = others.iter().any(|other| other != method);
+    Ok(Understood { action, rule, arguments, key, key_in_place, may_be_another })
 }
 
 /// Whether it goes where GraphQL is spoken, in whatever form, and is not certainly a question.

@@ -57,6 +57,30 @@ dry_run = { arg = "validate_only" }
     assert_eq!(stage.home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(0));
 }
 
+/// The upstream that takes it for a DELETE may not know the dry run of a POST.
+#[test]
+fn an_upstreams_own_dry_run_is_not_asked_for_a_request_that_names_another_method() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/own\"\nclass = \"consequential\"\ndry_run = { header = \"X-Dry-Run\" }\n";
+    let stage = Stage::with(rule);
+    for (path, header, body) in [
+        ("/own", "X-HTTP-Method-Override: DELETE\r\n", "{}"),
+        ("/own?_method=DELETE", "", "{}"),
+        ("/own", "", r#"{"_method":"DELETE"}"#),
+    ] {
+        let told = stage.send("POST", path, &format!("{JSON}Semel-Dry-Run: 1\r\n{header}"), body);
+        assert_eq!(became(&told).1, "dry_run", "{told:?}");
+        let changes = &told.json()["changes"];
+        assert!(changes[0]["what"].is_string(), "{told:?}");
+        assert!(changes[1]["own_dry_run_not_asked"].to_string().contains("another method"), "{told:?}");
+    }
+    assert_eq!(stage.api.heard().len(), 0);
+    // Its own method is no other one.
+    let own = format!("{JSON}Semel-Dry-Run: 1\r\nX-HTTP-Method-Override: post\r\n");
+    stage.api.next(Act::Refuse(200, "", r#"{"would":"be fine"}"#));
+    assert_eq!(stage.send("POST", "/own", &own, "{}").json()["changes"][0]["would"], "be fine");
+    assert_eq!((stage.api.heard().len(), stage.api.effects()), (1, 0));
+}
+
 #[test]
 fn observing_changes_nothing_and_writes_down_what_would_have_been_decided() {
     let stage = Stage::in_mode("observe", "");
