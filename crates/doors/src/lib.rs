@@ -29,3 +29,4 @@ pub mod telemetry;
 pub mod told;
 pub mod undo;
 pub mod unstoppable;
+pub mod wishes;

@@ -6,13 +6,14 @@ use crate::hall::Hall;
 use crate::http::beside;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::server::{Revocable, caller};
+use crate::wishes::Wishes;
 use axum::body::Body;
 use axum::extract::{Query, RawPathParams};
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body::Body as _;
 use semel_core::beside::Beside;
 use semel_core::effect::Effect;
@@ -31,6 +32,7 @@ pub struct Asked {
     pub who: Who,
     /// The run that a header names.
     pub run: Option<Run>,
+    pub wishes: Wishes,
     /// When it came, on the monotonic clock.
     pub came: Duration,
     pub beside: Beside,
@@ -84,13 +86,17 @@ impl Asked {
         }
         let caller = caller(hall.secret(), None, &mut parts)
             .map_err(|_| Problem::bad("Semel-Run-Id cannot name a run"))?;
+        let wishes = Wishes::of(&parts.headers).map_err(|bad| Problem::bad(bad.to_string()))?;
+        if wishes.dry_run && !route.has_dry_run && route.method != Method::GET {
+            return Err(Problem::bad("there is no dry run of this; nothing was done"));
+        }
         let (tenant, principal) = (caller.tenant, caller.principal);
         let mark = hall.secret().map(|secret| principal_mark(secret, &tenant, &principal));
         let who = Who { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let beside = beside(&parts.headers);
         let (run, token, came) = (caller.run, caller.token, hall.clock.elapsed());
-        Ok(Asked { who, run, came, beside, token, params, parts, body })
+        Ok(Asked { who, run, wishes, came, beside, token, params, parts, body })
     }
 
     /// A part of the path. The table says that it is there.

@@ -8,6 +8,7 @@ use super::respond;
 use super::settle::reply_of;
 use crate::ask::following::{self, Question};
 use crate::delivery::Delivery;
+use crate::wishes::Wishes;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -74,7 +75,7 @@ pub struct Begin {
     /// A random name of this attempt. Whoever lost the answer asks again with it and gets the same claim.
     #[schemars(regex(pattern = r"^[!-~]{16,128}$"))]
     nonce: Option<String>,
-    /// Say what would happen, and do nothing.
+    /// Say what would happen, and do nothing. The header `Semel-Dry-Run: 1` says the same.
     #[serde(default)]
     dry_run: bool,
 }
@@ -117,10 +118,10 @@ enum RunWord {
 pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let (who, bytes_max) = (asked.who.clone(), asked.bytes_max());
     let _until_it_is_answered = api.turn(&who, bytes_max).await?;
-    let (beside, token) = (asked.beside.clone(), asked.token.clone());
+    let (beside, token, wishes) = (asked.beside.clone(), asked.token.clone(), asked.wishes.clone());
     let (who, header_run, came, wish) = asked.json::<Begin>().await?;
     let gate = api.gate()?;
-    let wish = Wish::read(wish, header_run)?;
+    let wish = Wish::read(wish, header_run, wishes)?;
     let rule = wish.rule(&api.hall.policy)?;
     let ask = wish.ask(&who);
     let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
@@ -193,7 +194,7 @@ struct Wish {
 }
 
 impl Wish {
-    fn read(wish: Begin, header_run: Option<Run>) -> Result<Wish, Problem> {
+    fn read(wish: Begin, header_run: Option<Run>, wishes: Wishes) -> Result<Wish, Problem> {
         let name = wish.action.strip_prefix("fn:").unwrap_or_default();
         let visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         if name.is_empty() || wish.action.len() > ACTION_CHARS_MAX || !visible(name) {
@@ -231,14 +232,14 @@ impl Wish {
             arguments: Json::object([("args", arguments)]),
             key,
             run: header_run.or(named),
-            again,
+            again: again.or(wishes.again),
             class: wish.class,
             timeout: span("timeout", wish.timeout.as_deref(), DEADLINE_MAX)?.filter(|span| !span.is_zero()),
             wait: span("wait", wish.wait.as_deref(), WAIT_MAX)?,
             serialize_by: wish.serialize_by,
             call_id: wish.call_id,
             nonce: wish.nonce,
-            dry_run: wish.dry_run,
+            dry_run: wish.dry_run || wishes.dry_run,
             action: wish.action,
         })
     }

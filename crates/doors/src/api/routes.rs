@@ -36,6 +36,8 @@ pub struct Route {
     pub gives: Form,
     /// It can also be had as Markdown.
     pub markdown: bool,
+    /// It can also say what it would do, and do nothing.
+    pub has_dry_run: bool,
     /// How it refuses what is well-formed, beside what every route of its form may say.
     pub refuses: &'static [StatusCode],
     /// The codes that an answer about an effect may have here.
@@ -50,6 +52,10 @@ impl Route {
 
     fn answering_as(self, codes: &'static [Code]) -> Route {
         Route { codes, ..self }
+    }
+
+    fn with_dry_run(self) -> Route {
+        Route { has_dry_run: true, ..self }
     }
 
     /// All statuses that it answers with.
@@ -108,6 +114,7 @@ fn get(
         body_optional: false,
         gives,
         markdown: false,
+        has_dry_run: false,
         refuses: &[],
         codes: &[],
         handler,
@@ -222,6 +229,7 @@ pub fn routes() -> Vec<Route> {
             form::<Answer>,
             answering!(undo::undo),
         )
+        .with_dry_run()
         .refusing(OF_AN_EFFECT)
         .answering_as(OF_A_CALL),
         Route {
@@ -270,6 +278,7 @@ pub fn routes() -> Vec<Route> {
             form::<begin::BegunForm>,
             answering!(begin::begin),
         )
+        .with_dry_run()
         .answering_as(OF_A_CALL),
         post(
             "/settle",

@@ -24,7 +24,7 @@ pub struct Undo {
     /// Why.
     #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
     pub reason: String,
-    /// Say what would happen, and do nothing.
+    /// Say what would happen, and do nothing. The header `Semel-Dry-Run: 1` says the same.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -34,6 +34,7 @@ const LATE_AFTER: Duration = Duration::from_secs(25);
 
 pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let id = asked.param("id").to_owned();
+    let dry_run = asked.wishes.dry_run;
     let (who, _, came, undo) = asked.json::<Undo>().await?;
     let (_, effect) = named::effect(&api, &who, &id, api.gate()?.clock.now()).await?;
     let reason = Reason::parse(&undo.reason).map_err(|error| Problem::bad(error.to_string()))?;
@@ -43,7 +44,7 @@ pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         tenant: who.tenant,
         principal: who.principal,
         reason,
-        dry_run: undo.dry_run,
+        dry_run: undo.dry_run || dry_run,
         alone: false,
         show: Show::InAnswer,
     };

@@ -8,7 +8,7 @@ use crate::http::headers::unshare;
 use crate::proxy::Offer;
 use crate::proxy::headers::{self, is_read_as_it_is};
 use crate::proxy::key::{self, BadKey};
-use crate::proxy::wishes::{BadWish, Wishes};
+use crate::wishes::{BadWish, Wishes};
 use bytes::Bytes;
 use http::header::ACCEPT_ENCODING;
 use http::request::Parts;

@@ -3,6 +3,7 @@
 use super::members::{Members, quoted};
 use super::message::{Id, Message, like_one_of, text};
 use super::tools::Definition;
+use crate::wishes::{Wishes, means_dry_run};
 use semel_core::beside::TraceParent;
 use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json};
@@ -29,6 +30,9 @@ const PARAMS: [&str; 7] =
 
 /// Ids of model calls are short tokens.
 const CALL_ID_CHARS_MAX: usize = 255;
+
+/// A name that is not known is told to whoever wrote it, and need not be told whole.
+const NAME_CHARS_TOLD: usize = 64;
 
 /// What a client asked for.
 #[derive(Debug, Clone)]
@@ -91,6 +95,8 @@ pub enum BadCall {
     Run(BadName),
     #[error("_meta[\"{META_RUN}\"] must be a text")]
     RunKind,
+    #[error("{0} is not known; a dry run is asked for with _meta[\"{META_DRY_RUN}\"]: true")]
+    DryRun(String),
 }
 
 /// What becomes of `params.idempotencyKey` on its way to the server.
@@ -142,6 +148,14 @@ impl ToolCall {
             // What cannot be read may hold the wish for a dry run.
             Some(meta) => Members::parse(meta).ok_or(BadCall::Meta)?,
         };
+        let odd = |name: &&str| *name != META_DRY_RUN && means_dry_run(name);
+        if let Some(name) = meta.names().find(odd) {
+            return Err(BadCall::DryRun(format!("_meta[{:?}]", shortened(name))));
+        }
+        let odd = |name: &&str| means_dry_run(name) && !is_tools(name);
+        if let Some(name) = arguments.iter().map(|(name, _)| name).find(odd) {
+            return Err(BadCall::DryRun(format!("the argument {:?}", shortened(name))));
+        }
         let key = text_or(&params, "idempotencyKey", BadCall::KeyKind)?;
         let key = key.map(|key| IdempotencyKey::parse(&key)).transpose().map_err(BadCall::Key)?;
         let call_id = CALL_IDS.iter().find_map(|name| meta.text(name)).map(|id| id.into_owned());
@@ -161,6 +175,13 @@ impl ToolCall {
             version: meta.text("io.modelcontextprotocol/protocolVersion").map(|version| version.into_owned()),
             params: params_text.to_owned(),
         })
+    }
+
+    /// With what the headers say that it came with.
+    pub fn with(mut self, wishes: &Wishes) -> ToolCall {
+        self.dry_run |= wishes.dry_run;
+        self.again = self.again.or_else(|| wishes.again.clone());
+        self
     }
 
     /// The request for the real server: without what was meant for semel, with `put` added to its arguments.
@@ -228,6 +249,11 @@ fn meta_upstream(params: &Members<'_>) -> Option<String> {
 /// Whether a wish for a dry run is one, as JSON. Whoever says it in other words than `true` must not get the effect.
 fn asks(json: &str) -> bool {
     !matches!(json, "null" | "false" | "0" | "\"\"" | "\"false\"")
+}
+
+/// Enough of a name to know it by.
+fn shortened(name: &str) -> String {
+    name.chars().take(NAME_CHARS_TOLD).collect()
 }
 
 /// A member that must be a text if it is there.
@@ -315,6 +341,21 @@ mod tests {
         assert!(matches!(read(r#"{"name":"x","idempotencyKey":""}"#), Err(BadCall::Key(_))));
         assert_eq!(read(r#"{"name":"x","idempotencyKey":7}"#).unwrap_err(), BadCall::KeyKind);
         assert_eq!(read(r#"{"name":"x","arguments":{"semel_again":true}}"#).unwrap_err(), BadCall::AgainKind);
+    }
+
+    #[test]
+    fn a_dry_run_that_is_asked_for_by_another_name_is_refused() {
+        for name in
+            ["dev.semel/dry_run", "dev.semel/dryRun", "Dev.Semel/Dry-Run", "semel_dry_run", "semel/dry"]
+        {
+            let call = format!(r#"{{"name":"x","_meta":{{"{name}":true}}}}"#);
+            assert!(matches!(read(&call), Err(BadCall::DryRun(_))), "{name}");
+        }
+        for name in ["semel_dryrun", "semelDryRun", "dev.semel/dry-run"] {
+            let call = format!(r#"{{"name":"x","arguments":{{"{name}":true}}}}"#);
+            assert!(matches!(read(&call), Err(BadCall::DryRun(_))), "{name}");
+        }
+        assert!(read(r#"{"name":"x","arguments":{"dry_run":true},"_meta":{"dry-run":true}}"#).is_ok());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::frame::Frame;
 use super::heritage;
 use super::intent;
 use super::limits::Room;
-use super::message::{Id, Message};
+use super::message::{Id, Message, text};
 use super::news::{Heard, News};
 use super::own_tools;
 use super::pins;
@@ -23,6 +23,7 @@ use crate::delivery::Delivery;
 use crate::errands;
 use crate::hall::Hall;
 use crate::http::server::Revocable;
+use crate::wishes::{Wishes, means_dry_run};
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
@@ -86,12 +87,12 @@ impl Guarded {
             None => Arc::clone(&self.connection.news),
         }
     }
-}
 
     /// The run that it belongs to, if somebody has named one.
     pub fn named_run(&self) -> Option<&str> {
         intent::named_run(&self.call, &self.connection.caller)
     }
+}
 
 /// A response, and what is marked once it has reached its caller.
 #[derive(Debug)]
@@ -126,7 +127,7 @@ impl Door {
         Door { hall }
     }
 
-    /// What becomes of a `tools/call`, given the tools that the server has. Within a runtime.
+    /// What becomes of a `tools/call`, given the tools that the server has and what came with it. Within a runtime.
     pub fn route(
         self: &Arc<Self>,
         id: &Id,
@@ -134,10 +135,12 @@ impl Door {
         server: &Arc<Server>,
         connection: &Arc<Connection>,
         tools: &Arc<Tools>,
+        wishes: &Wishes,
     ) -> Route {
+        let may_be_dry = || wishes.dry_run || message.params.as_ref().map(text).is_some_and(means_dry_run);
         let call = match ToolCall::read(id, message, |name| tools.get(name).cloned()) {
-            Ok(call) => call,
-            Err(_) if self.hall.observes() => return Route::Pass,
+            Ok(call) => call.with(wishes),
+            Err(_) if self.hall.observes() && !may_be_dry() => return Route::Pass,
             Err(bad) => return Route::Answer(refused(id, &bad)),
         };
         // Whoever asks for a dry run must not get the effect, whatever the mode.

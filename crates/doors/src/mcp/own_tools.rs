@@ -75,6 +75,7 @@ pub fn agents_decide(door: &Door, action: &str) -> bool {
 pub async fn answer(door: &Door, server: &Server, connection: &Connection, call: &ToolCall) -> Frame {
     let said = match call.tool.as_str() {
         LEDGER => ledger(door, server, connection, call).await,
+        _ if call.dry_run => Err(format!("{REPORT} has no dry run; nothing was recorded.")),
         _ => report(door, server, connection, call).await,
     };
     let (text, is_error) = match said {

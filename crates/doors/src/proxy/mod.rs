@@ -31,7 +31,6 @@ pub mod serve;
 pub mod streamed;
 pub mod take;
 pub mod upstream;
-pub mod wishes;
 
 pub use offer::Offer;
 pub use serve::{Offers, PATH, serve};

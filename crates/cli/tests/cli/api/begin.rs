@@ -459,6 +459,34 @@ fn drift_dry_runs_reads_and_turns_are_answered_as_everywhere() {
     client.claim(turn("credit"));
 }
 
+/// Who asks for a dry run, in the body or in a header, is handed no claim.
+#[test]
+fn a_dry_run_that_a_header_asks_for_hands_out_no_claim() {
+    let home = Home::new();
+    let served = Served::start(&home, "");
+    let client = Client::new(&served, &token(&home, "operator", "local", "boss"));
+    let wish = charge("ann").to_string();
+    let post = |path: &str, header: &str, body: &str| {
+        client.ask("POST", path, &format!("Content-Type: application/json\r\n{header}\r\n"), body)
+    };
+    let dry = post("/begin", "Semel-Dry-Run: 1", &wish);
+    assert_eq!((outcome(&dry), &dry.json()["would"]), (json!("dry_run"), &json!("run")), "{dry:?}");
+    for odd in ["Semel-Dryrun: 1", "X-Semel-Dry-Run: 1", "Semel-Dry-Run: maybe"] {
+        assert_eq!(post("/begin", odd, &wish).status, 400, "{odd}");
+    }
+    assert_eq!(home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(0));
+    // What has no dry run is not done instead.
+    let claim = client.claim(charge("ann"));
+    let settles = json!({"claim": claim["claim"], "outcome": "applied", "reply": 1}).to_string();
+    let settled = post("/settle", "Semel-Dry-Run: 1", &settles);
+    assert!(settled.status == 400 && settled.body.contains("no dry run"), "{settled:?}");
+    assert_eq!(home.json(["ledger", "list"])["items"][0]["state"], "in_flight");
+    assert_eq!(client.ask("GET", "/effects", "Semel-Dry-Run: 1\r\n", "").status, 200, "it changes nothing");
+    assert_eq!(post("/settle", "Semel-Dry-Run: 0", &settles).status, 200);
+    let again = post("/begin", "Semel-Again: the second month", &wish);
+    assert_eq!(outcome(&again), json!("run"), "{again:?}");
+}
+
 #[test]
 fn a_reply_is_kept_without_secrets_and_a_giant_one_not_at_all() {
     let home = Home::new();

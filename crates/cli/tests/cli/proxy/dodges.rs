@@ -98,7 +98,14 @@ fn a_body_behind_a_read_may_make_it_no_read() {
 #[test]
 fn a_wish_that_nobody_knows_has_no_effect() {
     let stage = Stage::plain();
-    for odd in ["Semel-Dryrun: 1", "Semel_Dry_Run: 1", "semel-dry: 1", "Semel-Effect: none"] {
+    for odd in [
+        "Semel-Dryrun: 1",
+        "Semel_Dry_Run: 1",
+        "semel-dry: 1",
+        "SemelDryRun: 1",
+        "X-Semel-Dry-Run: 1",
+        "Semel-Effect: none",
+    ] {
         for method in ["POST", "GET"] {
             let answer = stage.send(method, "/charges", &format!("{odd}\r\n"), "");
             assert_eq!(answer.status, 400, "{odd}: {answer:?}");

@@ -16,3 +16,4 @@ mod passing;
 mod stdio;
 mod tasks;
 mod tokens;
+mod wishes;

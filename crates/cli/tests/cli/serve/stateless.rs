@@ -17,11 +17,17 @@ pub fn serving(home: &Home, tool: &str, policy: &str) -> (Served, PathBuf) {
 
 /// Semel before a server that plays by this, and the file with all that it hears.
 pub fn told(home: &Home, told: &Value, policy: &str) -> (Served, PathBuf) {
+    let section = section(home, told);
+    (Served::start(home, &format!("{section}{policy}")), home.work().join("heard"))
+}
+
+/// The part of a policy that offers a server that plays by this.
+pub fn section(home: &Home, told: &Value) -> String {
     home.file("told.json", &told.to_string());
     let (world, heard) = (home.work().join("world"), home.work().join("heard"));
     let command = json!(["python3", "-S", script("told.py")]);
     let env = format!("{{ SEMEL_WORLD = {world:?}, SEMEL_HEARD = {heard:?} }}");
-    (Served::start(home, &format!("[mcp.bank]\ncommand = {command}\nenv = {env}\n{policy}")), heard)
+    format!("[mcp.bank]\ncommand = {command}\nenv = {env}\n")
 }
 
 pub fn meta() -> Value {
@@ -32,7 +38,16 @@ pub fn meta() -> Value {
 }
 
 /// A request of this era, with what `params` says beside its `_meta`.
-pub fn ask(served: &Served, id: u64, method: &str, mut params: Value) -> Asked {
+pub fn ask(served: &Served, id: u64, method: &str, params: Value) -> Asked {
+    asking(served, id, method, params, "")
+}
+
+/// The same with further headers.
+pub fn ask_saying(served: &Served, method: &str, params: Value, further: &str) -> Asked {
+    asking(served, 5, method, params, further)
+}
+
+fn asking(served: &Served, id: u64, method: &str, mut params: Value, further: &str) -> Asked {
     let name = params["name"].as_str().map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
     let mut whole = meta();
     if let Some(more) = params["_meta"].as_object() {
@@ -40,7 +55,7 @@ pub fn ask(served: &Served, id: u64, method: &str, mut params: Value) -> Asked {
     }
     params["_meta"] = whole;
     let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    served.ask("POST", &headers(method, &name), &message.to_string())
+    served.ask("POST", &headers(method, &(name + further)), &message.to_string())
 }
 
 fn headers(method: &str, name: &str) -> String {

@@ -17,6 +17,7 @@ use crate::mcp::serve::watch::{Cancelled, Watch, Watched};
 use crate::mcp::server::{Era, Server};
 use crate::mcp::tasks::{Question, Telling};
 use crate::mcp::tools::Tools;
+use crate::wishes::Wishes;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::runtime::Handle;
@@ -218,7 +219,7 @@ impl Stdio {
     }
 
     fn routed(self: &Arc<Self>, id: &Id, message: Message, tools: &Arc<Tools>) {
-        match self.door.route(id, &message, &self.server, &self.connection, tools) {
+        match self.door.route(id, &message, &self.server, &self.connection, tools, &Wishes::default()) {
             // Observing looks at no call, so it may be anything.
             Route::Pass if self.door.hall.observes() => self.pass(id, message, Watched::Plain),
             Route::Pass => self.pass(id, message, Watched::Read),

@@ -134,3 +134,35 @@ fn a_dry_run_of_the_tool_that_fails_is_told_as_that() {
     let would = stage.open().call_with(dry("1"));
     assert!(receipt(&would)["changes"].to_string().contains("no preview here"), "{would}");
 }
+
+/// Who misspells a dry run must not get the effect, whatever the mode.
+#[test]
+fn a_dry_run_asked_for_by_another_name_is_refused() {
+    for mode in ["guard", "observe"] {
+        let stage = Stage::with_tools(&["create_order"]).mode(mode);
+        let mut line = stage.open();
+        for name in ["dev.semel/dry_run", "dev.semel/dryRun", "semel_dry_run"] {
+            let mut params = dry("1");
+            params["_meta"] = json!({name: true});
+            let said = line.request("tools/call", params)["error"]["message"].take();
+            let said = said.as_str().unwrap_or_default();
+            assert!(said.contains(name) && said.contains("_meta[\"dev.semel/dry-run\"]: true"), "{said}");
+        }
+        let params = json!({"name": "create_order", "arguments": {"order": "1", "semel_dryrun": true}});
+        assert!(line.request("tools/call", params)["error"].is_object());
+        assert_eq!((stage.world().len(), stage.heard_calls().len()), (0, 0), "{mode}");
+    }
+}
+
+/// What settles a doubt is an effect too.
+#[test]
+fn a_report_has_no_dry_run() {
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"dies": true}}))
+        .rule("create_order", "class = \"consequential\"\nrulings = \"agent\"");
+    let doubt = receipt(&stage.open().call("create_order", json!({"order": "1"})))["effect_id"].clone();
+    let report = json!({"effect_id": doubt, "happened": true, "evidence": "it is listed"});
+    let params = json!({"name": "semel_report", "arguments": report, "_meta": {"dev.semel/dry-run": true}});
+    let said = stage.open().call_with(params);
+    assert!(said["isError"] == true && text(&said).contains("no dry run"), "{said}");
+    assert_eq!(stage.recorded()[0]["state"], "in_doubt");
+}

@@ -6,7 +6,7 @@ use super::resumable::Owner;
 use super::sessions::Sessions;
 use super::stream::{CallStream, KEPT_BYTES_MAX};
 use super::subscribing::Change;
-use super::{respond, validate};
+use super::{Asks, respond, validate};
 use crate::caller::Caller;
 use crate::http::body::Piped;
 use crate::http::server::problem;
@@ -24,6 +24,7 @@ use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
 use crate::mcp::tasks::{self, Question};
+use crate::wishes::Wishes;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -77,6 +78,7 @@ enum Hello {
 struct Asked<'a> {
     door: &'a Arc<Door>,
     caller: Caller,
+    wishes: Wishes,
     /// Of all requests of this caller that stand alone.
     limits: Arc<Limits>,
     owner: Owner,
@@ -139,14 +141,15 @@ impl Child {
     pub(super) async fn answer(
         self: &Arc<Self>,
         door: &Arc<Door>,
-        caller: Caller,
+        asks: Asks,
         limits: Arc<Limits>,
         parts: Parts,
         message: Option<Message>,
     ) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let Asks { caller, wishes } = asks;
         let owner = Owner { principal: caller.whose(), session };
-        let asked = Asked { door, caller, limits, owner, headers: parts.headers };
+        let asked = Asked { door, caller, wishes, limits, owner, headers: parts.headers };
         match (parts.method, message) {
             (Method::POST, Some(message)) => self.post(asked, message).await,
             (Method::GET, _) => self.listen(&asked),
@@ -280,7 +283,8 @@ impl Child {
             let params = message.params.clone().unwrap_or_default();
             let tools = self.server.tools(&era::meta_of(text(&params))).await;
             // The gate names its requests itself; the client's own id is what it answers to.
-            match asked.door.route(&id, &renamed.message, &self.server, &connection, &tools) {
+            let Asked { door, wishes, .. } = &asked;
+            match door.route(&id, &renamed.message, &self.server, &connection, &tools, wishes) {
                 Route::Pass => {}
                 Route::Answer(frame) => return respond::document(StatusCode::OK, &frame),
                 Route::Own(call) => {

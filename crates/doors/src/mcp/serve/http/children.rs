@@ -1,9 +1,9 @@
 //! One server on standard input and output, spoken to in both eras of the protocol.
 
+use super::Asks;
 use super::allowances::Allowances;
 use super::child::Child;
 use super::incoming::Incoming;
-use crate::caller::Caller;
 use crate::mcp::door::Door;
 use crate::mcp::era;
 use crate::mcp::link::Link;
@@ -55,7 +55,8 @@ impl Children {
         }
     }
 
-    pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
+    pub async fn answer(&self, door: &Arc<Door>, asks: Asks, parts: Parts, body: Body) -> Response {
+        let caller = &asks.caller;
         let message = match parts.method == Method::POST {
             false => None,
             true => match self.incoming.read(&caller.whose(), &parts.headers, body).await {
@@ -74,10 +75,10 @@ impl Children {
         };
         // What begins a session begins its limits.
         let limits = match message.as_ref().and_then(Message::method) == Some("initialize") {
-            true => self.allowances.of_session(&caller, &parts),
-            false => self.allowances.of(&caller, &parts),
+            true => self.allowances.of_session(caller, &parts),
+            false => self.allowances.of(caller, &parts),
         };
-        child.answer(door, caller, limits, parts, message).await
+        child.answer(door, asks, limits, parts, message).await
     }
 }
 

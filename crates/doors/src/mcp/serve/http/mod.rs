@@ -21,8 +21,10 @@ pub use child::{Child, Tongue};
 pub use children::Children;
 pub use remote::Remote;
 
+use crate::caller::Caller;
 use crate::http::server::{caller, problem};
 use crate::mcp::door::Door;
+use crate::wishes::Wishes;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -32,6 +34,13 @@ use http::{Request, StatusCode};
 use semel_core::ids::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Who asks, and what was said to semel itself.
+#[derive(Debug)]
+pub struct Asks {
+    pub caller: Caller,
+    pub wishes: Wishes,
+}
 
 /// One server that is offered.
 #[derive(Debug)]
@@ -71,8 +80,13 @@ async fn mcp(
         Ok(caller) => caller,
         Err(refused) => return *refused,
     };
+    let wishes = match Wishes::taken(&mut parts.headers) {
+        Ok(wishes) => wishes,
+        Err(bad) => return problem(StatusCode::BAD_REQUEST, &bad.to_string()),
+    };
+    let asks = Asks { caller, wishes };
     match &offer.way {
-        Way::Remote(remote) => remote.answer(&offers.door, caller, parts, body).await,
-        Way::Child(child) => child.answer(&offers.door, caller, parts, body).await,
+        Way::Remote(remote) => remote.answer(&offers.door, asks, parts, body).await,
+        Way::Child(child) => child.answer(&offers.door, asks, parts, body).await,
     }
 }

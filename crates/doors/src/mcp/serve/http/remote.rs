@@ -5,9 +5,9 @@ use super::connections::Connections;
 use super::guarding::Guarding;
 use super::incoming::Incoming as Messages;
 use super::opened::Opened;
-use super::respond;
 use super::resumable::{Owner, Resumable};
 use super::stream::CallStream;
+use super::{Asks, respond};
 use crate::caller::Caller;
 use crate::http::body::{self, Piped};
 use crate::http::client::{Client, Failed, Incoming};
@@ -29,6 +29,7 @@ use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
 use crate::mcp::tasks::Question;
+use crate::wishes::Wishes;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -61,6 +62,7 @@ pub struct Remote {
 struct Asked<'a> {
     door: &'a Arc<Door>,
     caller: Caller,
+    wishes: Wishes,
     limits: Arc<Limits>,
     owner: Owner,
     method: Method,
@@ -105,7 +107,8 @@ impl Remote {
         }
     }
 
-    pub async fn answer(&self, door: &Arc<Door>, caller: Caller, parts: Parts, body: Body) -> Response {
+    pub async fn answer(&self, door: &Arc<Door>, asks: Asks, parts: Parts, body: Body) -> Response {
+        let Asks { caller, wishes } = asks;
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let owner = Owner { principal: caller.whose(), session };
         if !self.opened.may_use(&owner) {
@@ -118,7 +121,7 @@ impl Remote {
         };
         let authority = self.authority(&parts.headers, door.hall.secret());
         let headers = self.upstream_headers(parts.headers);
-        let asked = Asked { door, caller, limits, owner, method: parts.method, headers, authority };
+        let asked = Asked { door, caller, wishes, limits, owner, method: parts.method, headers, authority };
         match asked.method {
             Method::POST => match self.incoming.read(&asked.owner.principal, &asked.headers, body).await {
                 Ok(message) => self.post(asked, message).await,
@@ -305,13 +308,13 @@ impl Remote {
     }
 
     async fn call(&self, asked: Asked<'_>, id: Id, message: Message) -> Response {
-        let Asked { door, caller, limits, owner, .. } = &asked;
+        let Asked { door, caller, wishes, limits, owner, .. } = &asked;
         let stream = Arc::new(CallStream::default());
         let server = self.server_for(&asked, Some(Arc::clone(&stream)));
         let params = message.params.clone().unwrap_or_default();
         let tools = server.tools(&era::meta_of(text(&params))).await;
         let connection: Arc<Connection> = self.connections.of(owner, caller.clone(), Arc::clone(limits));
-        match door.route(&id, &message, &server, &connection, &tools) {
+        match door.route(&id, &message, &server, &connection, &tools, wishes) {
             Route::Pass => self.forward(&asked, message.bytes).await,
             Route::Answer(frame) => respond::document(StatusCode::OK, &frame),
             Route::Own(call) => {

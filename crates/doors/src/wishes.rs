@@ -1,4 +1,4 @@
-//! What a request says to semel itself, in headers that go no further.
+//! What a request says to semel itself, in headers that go no further, at whichever door.
 
 use crate::http::headers::all;
 use crate::mcp::call::run_in_baggage;
@@ -38,7 +38,8 @@ pub enum BadWish {
 impl Wishes {
     pub fn of(headers: &HeaderMap) -> Result<Wishes, BadWish> {
         // Whoever asks for something in a way that is not known must not get something else.
-        let own = |name: &&str| name.starts_with("semel-") || name.starts_with("semel_");
+        let own =
+            |name: &&str| name.starts_with("semel") || name.starts_with("x-semel") || means_dry_run(name);
         if let Some(unknown) =
             headers.keys().map(|name| name.as_str()).filter(own).find(|name| !KNOWN.contains(name))
         {
@@ -66,6 +67,22 @@ impl Wishes {
         let run = baggage.into_iter().find_map(run_in_baggage);
         Ok(Wishes { again, dry_run, baggage: run.and_then(|run| Run::named(&run).ok()) })
     }
+
+    /// The same, and they are gone from the headers.
+    pub fn taken(headers: &mut HeaderMap) -> Result<Wishes, BadWish> {
+        let wishes = Wishes::of(headers)?;
+        [AGAIN, DRY_RUN].iter().for_each(|name| drop(headers.remove(*name)));
+        Ok(wishes)
+    }
+}
+
+/// Whether a name, of whatever it may be, was meant to ask semel for a dry run: who misspells that must not get the
+/// effect.
+pub fn means_dry_run(name: &str) -> bool {
+    let find =
+        |text: &[u8], word: &[u8]| text.windows(word.len()).position(|part| part.eq_ignore_ascii_case(word));
+    let name = name.as_bytes();
+    find(name, b"semel").is_some_and(|at| find(&name[at..], b"dry").is_some())
 }
 
 #[cfg(test)]
@@ -93,8 +110,21 @@ mod tests {
         for known in KNOWN {
             assert!(of(&[(known, "1")]).is_ok(), "{known}");
         }
-        for odd in ["semel-dryrun", "semel_dry_run", "semel-dry-run-", "semel-", "semel-run"] {
+        for odd in [
+            "semel-dryrun",
+            "semel_dry_run",
+            "semel-dry-run-",
+            "semel-",
+            "semel-run",
+            "semeldryrun",
+            "x-semel-dry-run",
+            "x-semel-run-id",
+            "http-semel-dry-run",
+        ] {
             assert_eq!(of(&[(odd, "1")]), Err(BadWish::Unknown(odd.to_owned())));
+        }
+        for others in ["x-dry-run", "dry-run", "x-assemelblage"] {
+            assert_eq!(of(&[(others, "1")]), Ok(Wishes::default()), "{others}");
         }
     }
 }
