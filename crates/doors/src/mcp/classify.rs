@@ -8,7 +8,6 @@ use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::graphql::Asked;
 use semel_core::policy::rule::{Failure, Rule, Unmarked};
-use semel_gate::GivenReply;
 
 /// The reading of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -347,22 +346,18 @@ fn short(words: &str) -> String {
     line.trim().to_owned()
 }
 
-/// The task that a reply on record is the handle of.
-pub fn task_on_record(reply: &GivenReply) -> Option<String> {
-    let GivenReply::Recorded(bytes) = reply else { return None };
-    let whole = Members::parse(std::str::from_utf8(bytes).ok()?)?;
-    task_in(whole.get("result")?)
-}
-
 /// The task that a result is the handle of.
 pub fn task_in(result: &str) -> Option<String> {
+    handle_in(result).map(|handle| handle.id)
+}
+
+pub fn handle_in(result: &str) -> Option<Handle> {
     let members = Members::parse(result)?;
     let inline = members.text("resultType").is_some_and(|kind| kind == "task");
-    let found = match inline {
+    match inline {
         true => handle(&members, TaskEra::Inline),
         false => handle(&members.object("task"), TaskEra::Result),
-    };
-    found.map(|handle| handle.id)
+    }
 }
 
 fn handle(members: &Members<'_>, era: TaskEra) -> Option<Handle> {

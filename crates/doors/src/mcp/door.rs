@@ -1,12 +1,12 @@
 //! The door: which messages pass as they are, and what happens to those that do not.
 
 use super::call::{BadCall, ToolCall};
-use super::classify;
 use super::confirm;
 use super::connection::{Begun, Connection, Waiter};
 use super::frame::Frame;
 use super::heritage;
 use super::intent;
+use super::kept_task::{self, OnRecord};
 use super::limits::Room;
 use super::message::{Id, Message, text};
 use super::news::{Heard, News};
@@ -256,7 +256,13 @@ impl Door {
 
     fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {
         let Guarded { call, rule, server, connection, tools, waiter, .. } = guarded;
-        let Ended { passed, live } = ended;
+        let Ended { mut passed, live } = ended;
+        let mut handle = None;
+        match kept_task::on_record(&passed.reply, call) {
+            Some(OnRecord::End(end)) => passed.reply = GivenReply::Recorded(end),
+            Some(OnRecord::Handle(id)) => handle = Some(id),
+            None => {}
+        }
         if !connection.ended(&call.id, waiter, || render::became(&passed, live.as_ref())) {
             return None;
         }
@@ -298,7 +304,7 @@ impl Door {
             _ => render::response(&passed, live.as_ref(), &around),
         };
         let is_success = passed.delivery.is_some();
-        let found = match (classify::task_on_record(&passed.reply), passed.delivery) {
+        let found = match (handle, passed.delivery) {
             // A handle is not the answer yet, however often it is given.
             (Some(id), Some(found)) => {
                 let task = tasks::Name { whose: connection.caller.whose(), id };

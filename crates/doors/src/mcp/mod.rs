@@ -15,6 +15,7 @@ pub mod frame;
 pub mod heritage;
 pub mod inlet;
 pub mod intent;
+pub mod kept_task;
 pub mod limits;
 pub mod lines;
 pub mod link;

@@ -30,9 +30,17 @@ pub struct Followed<'a> {
     pub handle: &'a Handle,
 }
 
+/// How a task ended, as far as its server said.
+#[derive(Debug)]
+pub struct End {
+    pub reading: Reading,
+    /// What the call would have been answered with, had it been none.
+    pub response: Option<Message>,
+}
+
 impl Followed<'_> {
     /// Asks now and then, and at once when somebody has `learnt` the end.
-    pub async fn to_its_end(self, clock: &RuntimeClock, learnt: &Notify) -> Reading {
+    pub async fn to_its_end(self, clock: &RuntimeClock, learnt: &Notify) -> End {
         let Handle { poll_every_ms, lives_ms, id, .. } = self.handle;
         let every =
             poll_every_ms.map_or(POLL_EVERY, Duration::from_millis).clamp(POLL_BOUNDS.0, POLL_BOUNDS.1);
@@ -64,8 +72,8 @@ impl Followed<'_> {
     }
 
     /// The task's end, once it has one.
-    async fn ended(self, state: &str) -> Option<Reading> {
-        let Followed { rule, handle, call, .. } = self;
+    async fn ended(self, state: &str) -> Option<End> {
+        let handle = self.handle;
         let members = Members::parse(state)?;
         let said = members.text("statusMessage").unwrap_or_default().into_owned();
         match members.text("status")?.as_ref() {
@@ -74,10 +82,13 @@ impl Followed<'_> {
                     TaskEra::Inline => members.get("result").map(str::to_owned),
                     TaskEra::Result => self.ask("tasks/result").await,
                 };
+                let is_known = result.is_some();
                 let response =
                     format!(r#"{{"result":{}}}"#, result.unwrap_or_else(|| r#"{"content":[]}"#.into()));
                 Some(match Message::parse(Bytes::from(response)) {
-                    Ok(response) => read(&response, rule, false, &call.arguments),
+                    Ok(response) => {
+                        End { reading: self.read(&response), response: Some(response).filter(|_| is_known) }
+                    }
                     Err(problem) => ambiguous(problem.to_string()),
                 })
             }
@@ -86,14 +97,17 @@ impl Followed<'_> {
                     Some(error) => format!(r#"{{"error":{error}}}"#),
                     None => format!(r#"{{"error":{{"code":0,"message":{}}}}}"#, quoted(&said)),
                 };
-                Message::parse(Bytes::from(error))
-                    .ok()
-                    .map(|response| read(&response, rule, false, &call.arguments))
+                let response = Message::parse(Bytes::from(error)).ok()?;
+                Some(End { reading: self.read(&response), response: Some(response) })
             }
             // Whoever stops half-way may have done half.
             "cancelled" => Some(ambiguous(format!("task {} was cancelled. {said}", handle.id))),
             _ => None,
         }
+    }
+
+    fn read(self, response: &Message) -> Reading {
+        read(response, self.rule, false, &self.call.arguments)
     }
 
     async fn ask(self, method: &str) -> Option<String> {
@@ -109,6 +123,6 @@ impl Followed<'_> {
     }
 }
 
-fn ambiguous(line: String) -> Reading {
-    Reading { meaning: Meaning::Ambiguous, line }
+fn ambiguous(line: String) -> End {
+    End { reading: Reading { meaning: Meaning::Ambiguous, line }, response: None }
 }

@@ -5,6 +5,7 @@ use super::call::{KeyUpstream, ToolCall};
 use super::classify::{Handle, Meaning, Reading, read, words};
 use super::connection::{Connection, Waiter};
 use super::frame::Frame;
+use super::kept_task;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
 use super::message::{Id, Kind, Message, text};
@@ -12,7 +13,7 @@ use super::probe;
 use super::render;
 use super::secrets::Secrets;
 use super::server::Server;
-use super::task::Followed;
+use super::task::{End, Followed};
 use super::tasks::{self, Running};
 use super::word::effect_word;
 use crate::ask::{Lent, Matter, Means};
@@ -200,7 +201,8 @@ impl ToolUpstream<'_> {
         Some(Sent { outcome: self.secrets().out_of(outcome), reply, data: Value::Null })
     }
 
-    /// A task is followed to its end. What is recorded is its handle: that is what a repeat of the call must get.
+    /// A task is followed to its end. What is recorded is its handle, which a repeat of the call must get, and its end,
+    /// for a repeat that wants no task.
     async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
         let recorded = render::recorded(&answer, &self.secrets());
         let mut learnt = Arc::default();
@@ -216,7 +218,12 @@ impl ToolUpstream<'_> {
             self.task = tell.send(answer.clone()).is_ok().then_some(task);
         }
         let followed = Followed { server: self.server, call: self.call, rule: self.rule, handle: &handle };
-        let ended = followed.to_its_end(self.clock, &learnt).await;
+        let End { reading: ended, response } = followed.to_its_end(self.clock, &learnt).await;
+        let end = response.and_then(|response| render::recorded(&response, &self.secrets()));
+        let recorded = match (recorded, end) {
+            (Some(handle), Some(end)) => Some(kept_task::with_end(handle, &end)),
+            (handle, _) => handle,
+        };
         self.live = Some(answer);
         let kept = if recorded.is_some() { Reply::Kept } else { Reply::Unknown };
         let outcome = match ended.meaning {

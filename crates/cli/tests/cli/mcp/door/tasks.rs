@@ -162,6 +162,32 @@ fn a_task_is_delivered_once_its_client_has_learnt_its_end() {
     }
 }
 
+/// Who wants no task gets what the task came to, from whichever process, and has its answer with that.
+#[test]
+fn a_repeat_that_wants_no_task_gets_the_end_of_one_that_has_ended() {
+    for class in ["consequential", "act"] {
+        let stage = Era::Of2025.stage_of(class, json!({}));
+        let mut line = Era::Of2025.open(&stage);
+        line.call_with(Era::Of2025.params());
+        stage.file("until", "");
+        stage.wait_until("the task's end is recorded", || state(&stage) == "applied");
+        line.close();
+        let mut line = Era::Of2025.open(&stage);
+        let plain = json!({"name": "create_order", "arguments": {}});
+        let made = stage.world()[0]["id"].as_str().expect("an id").to_owned();
+        let repeat = line.call_with(plain.clone());
+        assert_eq!(receipt(&repeat)["outcome"], "replayed", "{repeat}");
+        assert!(text(&repeat).contains(&format!("done: {made}")) && repeat.get("task").is_none(), "{repeat}");
+        assert_eq!(stage.world().len(), 1);
+        // An act that was delivered may happen again.
+        stage.tell(json!({"pages": [listing(&["create_order"])]}));
+        let next = line.call_with(plain);
+        let ran = class == "act";
+        assert_eq!(receipt(&next)["outcome"], if ran { "ran" } else { "replayed" }, "{next}");
+        assert_eq!(stage.world().len(), if ran { 2 } else { 1 });
+    }
+}
+
 /// Nobody can learn more of a task than its server knows.
 #[test]
 fn a_task_that_its_server_has_forgotten_does_not_stand_in_the_way_for_ever() {
