@@ -45,6 +45,11 @@ impl Class {
         strength(self) < strength(other)
     }
 
+    /// Whether a doubt of it waits for a decision. A generation that was lost is generated anew for whoever asks next.
+    pub fn doubts_need_a_decision(self) -> bool {
+        self != Class::Generate
+    }
+
     pub fn parse(word: &str) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.word() == word)
     }

@@ -27,7 +27,7 @@ pub struct Stats {
     pub total: Line,
     /// By the way in: `cli`, `mcp`, `http`, `llm`, `fn`.
     pub doors: BTreeMap<String, Line>,
-    /// Effects that are in doubt at this moment.
+    /// Effects that are in doubt at this moment. Generations that were lost need nobody and are not among them.
     pub in_doubt_now: u64,
 }
 
@@ -147,7 +147,7 @@ fn add(tally: &mut Tally, more: &Tally) {
     }
 }
 
-/// How many effects are in doubt, those included whose holder has just died.
+/// How many effects are in doubt and need a decision, those included whose holder has just died.
 pub async fn in_doubt<S: Store, H: Holders, E: Entropy>(
     ledger: &Ledger<S, H, E>,
     tenant: Option<&str>,
@@ -163,7 +163,7 @@ pub async fn in_doubt<S: Store, H: Holders, E: Entropy>(
                 None => matches!(effect.state, State::InDoubt(_)),
             };
             let ours = tenant.is_none_or(|tenant| effect.facts.tenant == tenant);
-            doubts += u64::from(lapsed && ours);
+            doubts += u64::from(lapsed && ours && effect.facts.class.doubts_need_a_decision());
         }
         after = page.next;
         if after.is_none() {

@@ -8,9 +8,9 @@ use semel_core::intent::Intent;
 use semel_ledger::counts::{Day, Tally, Under};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::lapses::Witness;
 use semel_ledger::store::Store;
 use semel_ledger::times::Times;
+use semel_ledger::witness::Witness;
 use semel_ledger::{Error, Ledger};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -321,9 +321,13 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// A deadline or a holder's death leaves a doubt, as an unclear answer does.
+/// A deadline or a holder's death leaves a doubt, as an unclear answer does; a probe or a ruling ends one.
 impl Witness for Counts {
     fn lapsed(&self, effect: &Effect) {
+        self.became(effect);
+    }
+
+    fn cleared(&self, effect: &Effect) {
         self.became(effect);
     }
 }
@@ -334,7 +338,8 @@ impl Observer for Counts {
             Told::Claimed { took } => self.claims.add(*took),
             Told::Sent { intent } => self.count(intent, Counter::Sent),
             Told::Settled(settling) => self.settled(settling),
-            Told::Cleared { effect } => self.became(effect),
+            // Counted as the ledger's witness, where everybody who clears a doubt is heard.
+            Told::Cleared { .. } => {}
             Told::Answered(answered) => self.answered(answered),
             Told::Begun { intent, again: false } => {
                 self.count_all(intent, [Counter::Asked, Counter::Ran, Counter::Sent]);

@@ -6,16 +6,8 @@ use crate::holders::Holders;
 use crate::ledger::{Change, Ledger, RACES_MAX, Written};
 use crate::store::{By, PAGE_ROWS_MAX, Store};
 use semel_core::digest::Digest;
-use semel_core::effect::Effect;
 use semel_core::lifecycle::{Event, Lapse};
 use semel_core::time::At;
-use std::fmt;
-
-/// Whoever counts doubts hears of lapses here. It must be quick and must not wait.
-pub trait Witness: Send + Sync + fmt::Debug {
-    /// The effect as it is since its attempt has lapsed.
-    fn lapsed(&self, effect: &Effect);
-}
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Looks at everything in flight, whoever holds it. Returns how much of it had lapsed.

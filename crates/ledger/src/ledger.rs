@@ -3,13 +3,13 @@
 use crate::cells::{Epoch, Fence, fence_key};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
-use crate::lapses::Witness;
 use crate::record::{Known, decode, encode, index_after, run_digest};
 use crate::store::{
     By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Page, Put,
     ReplyChange, Require, Revision, Row, Store,
 };
 use crate::undo::may_be_undone;
+use crate::witness::{Noteworthy, Witness};
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Attempt, Effect, State};
@@ -28,7 +28,7 @@ pub struct Ledger<S, H, E> {
     pub(crate) holders: H,
     pub(crate) entropy: E,
     pub(crate) secret: Secret,
-    /// Told of the lapses that this process writes down.
+    /// Told of what this process writes down although no attempt has answered.
     witness: Option<Arc<dyn Witness>>,
 }
 
@@ -90,7 +90,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ledger { store, holders, entropy, secret, witness: None }
     }
 
-    /// Lapses are derived on read, by whoever reads, so they are told where they are written.
+    /// Lapses are derived on read, by whoever reads, and doubts are cleared by many, so both are told where they are
+    /// written.
     #[must_use]
     pub fn witnessed_by(self, witness: Arc<dyn Witness>) -> Self {
         Ledger { witness: Some(witness), ..self }
@@ -178,10 +179,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Applies an event to the newest effect of a record, at the revision that was read.
     pub(crate) async fn write(&self, found: &Found, change: Change<'_>) -> Result<Written, Error> {
-        let lapses = matches!(change.event, Event::Lapsed { .. });
+        let noteworthy = Noteworthy::of(found.effect(), change.event);
         let tell = |changed: &Changed| {
-            if let (true, Some(witness), Some(effect)) = (lapses, &self.witness, changed.found.effect()) {
-                witness.lapsed(effect);
+            if let (Some(witness), Some(effect)) = (&self.witness, changed.found.effect()) {
+                match noteworthy {
+                    Some(Noteworthy::Lapsed) => witness.lapsed(effect),
+                    Some(Noteworthy::Cleared) => witness.cleared(effect),
+                    None => {}
+                }
             }
         };
         let (commit, changed) = self.change(found, change)?;

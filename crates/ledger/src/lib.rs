@@ -29,6 +29,7 @@ pub mod store;
 pub mod times;
 pub mod tokens;
 mod undo;
+pub mod witness;
 
 mod precondition;
 

@@ -1,6 +1,9 @@
 //! `semel stats`: over all processes and doors, beside the world's own count.
 
+use crate::api::client::{Client, charge};
 use crate::home::Home;
+use crate::llm::model::Api;
+use crate::llm::stage::{Stage, request};
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
 use crate::serve::upstream::Upstream;
 use serde_json::{Value, json};
@@ -73,4 +76,60 @@ fn servers_count_for_their_tenants_and_write_it_down_at_the_latest_when_they_end
         (&json!(6), &json!(2)),
         "{all}"
     );
+}
+
+#[test]
+fn a_doubt_that_is_cleared_counts_as_what_is_known_then_whoever_clears_it() {
+    let home = Home::new();
+    let mut served = Served::start(&home, "");
+    let client = Client::new(&served, TOKEN);
+    let doubts = ["probe", "resolve", "resolve not", "command line"].map(|customer| {
+        let claim = client.claim(charge(customer));
+        client.settle(&claim, "in_doubt", json!(null));
+        claim["effect_id"].as_str().expect("an id").to_owned()
+    });
+    let told = |id: &str, how: &str, body: Value| {
+        let answer = client.post(&format!("/effects/{id}/{how}"), body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+    };
+    told(&doubts[0], "probe", json!({"found": "yes"}));
+    told(&doubts[1], "resolve", json!({"verdict": "applied", "reason": "seen"}));
+    told(&doubts[2], "resolve", json!({"verdict": "not_applied", "reason": "looked"}));
+    let headers = format!("Authorization: Bearer {TOKEN}\r\n");
+    let metrics = served.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
+    for (state, count) in [("applied", 2), ("not_applied", 1), ("in_doubt", 4)] {
+        let line = format!("semel_effects_total{{door=\"fn\",state=\"{state}\"}} {count}\n");
+        assert!(metrics.contains(&line), "no {line}in\n{metrics}");
+    }
+    assert!(served.stop().success());
+    home.semel(["ledger", "resolve", &doubts[3], "--reason", "seen", "--applied"]);
+    let by_functions = &stats(&home)["doors"]["fn"];
+    assert_eq!(
+        [&by_functions["applied"], &by_functions["not_applied"], &by_functions["in_doubt"]],
+        [&json!(3), &json!(1), &json!(4)],
+        "{by_functions}"
+    );
+}
+
+#[test]
+fn a_generation_that_was_lost_needs_nobody_and_nothing_says_otherwise() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.answer(Api::Chat, &request("cut-once")).status, 502);
+    assert_eq!(stage.count("in_doubt"), 1);
+    let headers = format!("Authorization: Bearer {TOKEN}\r\n");
+    let metrics = stage.served.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
+    assert!(metrics.contains("semel_effects_in_doubt 0\n"), "{metrics}");
+    assert!(stage.served.stop().success());
+    let home = &stage.home;
+    let (ledger, told) = (home.semel(["ledger"]), home.semel(["stats"]));
+    assert!(ledger.stdout.contains("nothing needs a decision"), "{ledger:?}");
+    assert!(!told.stderr.contains("in doubt now"), "{told:?}");
+    assert_eq!(stats(home)["in_doubt_now"], json!(0));
+    home.semel(["ledger", "epoch", "bump", "--reason", "restored"]);
+    let accepted = home.semel(["ledger", "epoch", "accept"]);
+    assert!(accepted.code == Some(0) && !accepted.stderr.contains("settled by a person"), "{accepted:?}");
+    home.doubt("d");
+    assert_eq!(stats(home)["in_doubt_now"], json!(1));
+    let accepted = home.semel(["ledger", "epoch", "accept"]);
+    assert!(accepted.stderr.contains("1 effect stays in doubt"), "{accepted:?}");
 }

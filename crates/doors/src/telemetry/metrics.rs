@@ -130,7 +130,8 @@ impl Collector for Snapshot {
             self.in_flight as u64,
         )?;
         if let Some(in_doubt) = self.in_doubt {
-            gauge(&mut encoder, "semel_effects_in_doubt", "Effects in doubt in this ledger", in_doubt)?;
+            let about = "Effects of this ledger in doubt that need a decision";
+            gauge(&mut encoder, "semel_effects_in_doubt", about, in_doubt)?;
         }
         gauge(&mut encoder, "semel_connections_open", "Open connections", self.connections as u64)?;
         gauge(

@@ -38,10 +38,10 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
             let duplicate = lifecycle::duplicates(&effect).is_some();
             let (count, needs_a_person) = match &effect.state {
                 _ if duplicate => (&mut counts.duplicates, true),
-                State::InDoubt(_) if effect.facts.class == Class::Generate => {
-                    (&mut counts.lost_generations, false)
+                State::InDoubt(_) if effect.facts.class.doubts_need_a_decision() => {
+                    (&mut counts.in_doubt, true)
                 }
-                State::InDoubt(_) => (&mut counts.in_doubt, true),
+                State::InDoubt(_) => (&mut counts.lost_generations, false),
                 State::NotApplied(not_applied) if matches!(not_applied.why, NotAppliedWhy::Refuted(_)) => {
                     (&mut counts.refuted, true)
                 }

@@ -2,17 +2,15 @@
 
 use crate::args::EpochCommand;
 use crate::commands::Context;
-use crate::house::{self, LocalLedger};
+use crate::house;
 use crate::neutral;
 use crate::output::counted;
-use semel_core::effect::State;
 use semel_core::ids::Reason;
 use semel_core::time::{At, in_words};
+use semel_doors::stats;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::cells::{Epoch, QUARANTINE};
-use semel_ledger::record::Known;
 use semel_ledger::sqlite::{Renewal, renew_secret};
-use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use std::process::ExitCode;
 
 pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<ExitCode> {
@@ -33,7 +31,7 @@ pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<
         Some(EpochCommand::Accept) => {
             let ledger = context.ledger(&clock)?;
             let epoch = block_on(ledger.accept_epoch(now))?;
-            held = Some(in_doubt(&ledger)?);
+            held = Some(block_on(stats::in_doubt(&ledger, None, now))?);
             Some(epoch)
         }
         Some(EpochCommand::NewSecret { reason: text, replace }) => {
@@ -51,7 +49,7 @@ pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<
     };
     print(context, epoch.as_ref(), now);
     if let Some(doubts) = held.filter(|doubts| *doubts > 0) {
-        let effects = counted(doubts, "effect stays", "effects stay");
+        let effects = counted(doubts as usize, "effect stays", "effects stay");
         context.output.say(format_args!(
             "{effects} in doubt, what was held until now among them. Each is settled by a person:\n\
              hint: semel ledger  # lists them\n\
@@ -59,19 +57,6 @@ pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<
         ));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn in_doubt(ledger: &LocalLedger) -> anyhow::Result<usize> {
-    let (mut doubts, mut after) = (0, None);
-    loop {
-        let page = block_on(ledger.listing(By::Open, after, PAGE_ROWS_MAX))?;
-        let in_doubt = |(_, known): &&(_, Known)| matches!(known.effect.state, State::InDoubt(_));
-        doubts += page.items.iter().filter(in_doubt).count();
-        match page.next {
-            None => return Ok(doubts),
-            next => after = next,
-        }
-    }
 }
 
 fn print(context: &Context, epoch: Option<&Epoch>, now: At) {

@@ -11,18 +11,23 @@ use semel_core::ids::EffectId;
 use semel_core::lifecycle::Illegal;
 use semel_doors::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_gate::counts::Counts;
 use semel_ledger::Error;
+use semel_ledger::counts::Day;
 use semel_ledger::rulings::Verdict;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let reply = args.reply.as_deref().map(read_reply).transpose()?;
     let ledger = context.existing_ledger(&clock)?;
     let (key, effect) = named::find(ledger.as_ref(), &args.effect)?;
-    let ledger = ledger.expect("an effect was found in it");
+    let counts = Arc::new(Counts::default());
+    let witness: Arc<Counts> = Arc::clone(&counts);
+    let ledger = ledger.expect("an effect was found in it").witnessed_by(witness);
     let verdict = if args.verdict.applied {
         Verdict::Applied { reply: reply.map(|stdout| CommandOutput::of_stdout(stdout).encode()) }
     } else {
@@ -47,6 +52,8 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
     let ruling = ruling(context, &args.reason, clock.now())?;
     let changed =
         block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;
+    // The ruling stands, counted or not.
+    let _uncounted = block_on(counts.write(&ledger, Day::of(clock.now())));
     let effect = changed.found.effect().expect("it was just ruled on");
     if context.output.json {
         context.output.document(&effect_json::read(&ledger, key, effect)?);
