@@ -8,9 +8,10 @@ use super::guard::Front;
 use super::resolve::{self, Program};
 use super::{guard, known};
 use crate::commands::mcp::name;
-use semel_core::identity::redact;
+use semel_core::identity::{quoted_for_a_shell, redact};
 use semel_core::json::Json;
 use std::ffi::OsStr;
+use std::net::IpAddr;
 use std::path::Path;
 
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub struct Surroundings<'a> {
     pub search: &'a OsStr,
     /// Servers that only read are guarded too.
     pub all: bool,
+    /// Somebody asked for these very servers, and knows better than what is only presumed of them.
+    pub named: bool,
 }
 
 pub fn guard(place: &Place, entry: &Entry, client: &Client, around: &Surroundings<'_>) -> Decision {
@@ -53,7 +56,7 @@ pub fn guard(place: &Place, entry: &Entry, client: &Client, around: &Surrounding
         Entry::Remote(server) if is_served(&server.url) => {
             Decision::Guarded { note: Some("by semel serve, it seems".to_owned()) }
         }
-        Entry::Remote(server) => match why_not_remote(server, client) {
+        Entry::Remote(server) => match why_not_remote(place, server, client, around.named) {
             Some(why) => Decision::LeftAlone { why },
             None => Decision::Guard {
                 edits: guard::remote(place, server, client, around.front),
@@ -103,8 +106,20 @@ fn is_served(url: &str) -> bool {
     name.is_some() && here.iter().any(|own| host.strip_prefix(own).is_some_and(|port| port.starts_with(':')))
 }
 
+/// Whether it runs on this very machine, where servers seldom sign anybody in.
+fn is_here(url: &str) -> bool {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    let number = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || number.is_ok_and(|address| address.is_loopback())
+}
+
 /// Why semel cannot stand in front of a remote server by starting as a process.
-fn why_not_remote(server: &Remote, client: &Client) -> Option<String> {
+fn why_not_remote(place: &Place, server: &Remote, client: &Client, named: bool) -> Option<String> {
     let serve = "use semel serve";
     match server.signs_in {
         Some("bearer_token_env_var") => {
@@ -119,8 +134,12 @@ fn why_not_remote(server: &Remote, client: &Client) -> Option<String> {
     if let Some(why) = why_not_spoken(server, client) {
         return Some(why);
     }
-    if !server.headers.iter().any(is_credential) {
-        return Some(format!("it signs in by OAuth, most likely, which a process cannot do for it; {serve}"));
+    let needs_none = named || is_here(&server.url);
+    if !needs_none && !server.headers.iter().any(is_credential) {
+        let anyway = format!("or --server {} if it does not", quoted_for_a_shell(&place.server));
+        return Some(format!(
+            "it signs in by OAuth, most likely, which a process cannot do for it; {serve}, {anyway}"
+        ));
     }
     let url = Json::str(&server.url);
     if redact(&url, &[]) != url {

@@ -24,9 +24,10 @@ mod undo;
 mod write;
 
 use super::Context;
-use crate::args::Init;
+use crate::args::{ClientChoice, Init};
 use crate::neutral;
 use crate::output::Hinted;
+use clap::ValueEnum;
 use clients::Candidate;
 use decide::Surroundings;
 use guard::Front;
@@ -41,11 +42,12 @@ pub fn run(context: &Context, args: &Init) -> anyhow::Result<ExitCode> {
     let semel = resolve::this_program(&environment.search)?;
     let flags = flags(context);
     let front = Front { semel: &semel, flags: &flags };
-    let around = Surroundings { front, search: &environment.search, all: args.all };
+    let named = !args.server.is_empty();
+    let around = Surroundings { front, search: &environment.search, all: args.all, named };
     let wish = Wish { undo: args.undo, servers: &args.server, around };
     let found = clients::find(environment, &args.client)?;
     let mut outcomes: Vec<Outcome> = found.into_iter().map(|candidate| look(candidate, &wish)).collect();
-    every_server_is_there(&outcomes, &args.server)?;
+    every_server_is_there(&outcomes, args)?;
     if args.write {
         outcomes = outcomes.into_iter().map(write).collect();
     }
@@ -72,14 +74,21 @@ fn look(candidate: Candidate, wish: &Wish<'_>) -> Outcome {
 }
 
 /// A name that nobody has is a mistake, and found before anything is written.
-fn every_server_is_there(outcomes: &[Outcome], servers: &[String]) -> anyhow::Result<()> {
+fn every_server_is_there(outcomes: &[Outcome], args: &Init) -> anyhow::Result<()> {
     let rows = || outcomes.iter().filter_map(Outcome::plan).flat_map(|plan| &plan.rows);
-    match servers.iter().find(|server| !rows().any(|row| row.place.server == **server)) {
-        Some(server) => {
-            Err(Hinted::error(format!("no configuration has a server {server:?}"), "semel init lists them"))
-        }
-        None => Ok(()),
-    }
+    let Some(server) = args.server.iter().find(|server| !rows().any(|row| row.place.server == **server))
+    else {
+        return Ok(());
+    };
+    let chosen = args.client.iter().filter_map(ClientChoice::to_possible_value);
+    let chosen: Vec<String> = chosen.map(|client| format!("--client {}", client.get_name())).collect();
+    Err(match chosen.is_empty() {
+        true => Hinted::error(format!("no configuration has a server {server:?}"), "semel init lists them"),
+        false => Hinted::error(
+            format!("no configuration that {} chooses has a server {server:?}", chosen.join(" ")),
+            "semel init lists the servers of all clients",
+        ),
+    })
 }
 
 fn write(outcome: Outcome) -> Outcome {

@@ -93,7 +93,7 @@ pub fn plan(candidate: Candidate, snapshot: Snapshot, wish: &Wish<'_>) -> Result
         rows.push(Row { place: place.clone(), action, why, pack });
     }
     let made = match wish.undo {
-        true => undo::undone(&snapshot, &undoings, client),
+        true => undo::undone(&snapshot, &undoings, client, wish.around.search),
         false => made(&snapshot.text, &changes, client, Way::Guard),
     };
     for (place, why) in made.refused {

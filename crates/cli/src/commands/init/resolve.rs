@@ -1,5 +1,6 @@
 //! Programs by their absolute paths: desktop applications start servers with another search path than a shell's.
 
+use super::entry::Local;
 use anyhow::Context;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -49,6 +50,15 @@ pub fn program(command: &str, own_path: bool, search: &OsStr) -> Program {
         Some(path) => Program::Absolute(path),
         None if command.contains(char::is_whitespace) => Program::Line,
         None => Program::AsItIs(Some("its command is not on this PATH")),
+    }
+}
+
+/// Whether `semel init` would start this server by that program.
+pub fn leads_to(server: &Local, search: &OsStr, started: &str) -> bool {
+    match program(&server.command, server.own_path, search) {
+        Program::Absolute(path) => path == started,
+        Program::AsItIs(_) => server.command == started,
+        Program::Line => false,
     }
 }
 

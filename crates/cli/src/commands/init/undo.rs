@@ -5,9 +5,11 @@ use super::clients::Client;
 use super::edit::Change;
 use super::entry::{Entry, Place, at};
 use super::guard::{self, Front, Spelling};
+use super::resolve;
 use super::sound::{Made, Way, made};
 use super::write::Snapshot;
 use serde_json::Value;
+use std::ffi::OsStr;
 
 /// An entry that semel can be taken out of.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +30,7 @@ pub fn undoing<'a>(place: &'a Place, entry: &'a Entry) -> Result<Undoing<'a>, &'
 }
 
 /// The file's text without semel in front of these entries.
-pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client) -> Made {
+pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client, search: &OsStr) -> Made {
     let mut text = snapshot.text.clone();
     if undoings.is_empty() {
         return Made { text, refused: Vec::new() };
@@ -48,7 +50,7 @@ pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client) ->
         match backups.iter().find_map(|backup| backup.proves(&text, &[*undoing], client)) {
             Some(original) => text = original,
             None => {
-                let spelled = backups.iter().find_map(|backup| backup.spelling(undoing, client));
+                let spelled = backups.iter().find_map(|backup| backup.spelling(undoing, client, search));
                 let edits = guard::undo(undoing.guarded, undoing.behind, client, spelled.as_ref());
                 changes.push(Change { place: undoing.place.clone(), edits });
             }
@@ -94,12 +96,14 @@ impl Backup {
         Some(Change { place: undoing.place.clone(), edits })
     }
 
-    /// How the command was written before it was resolved, if all but that is still the same; or what held the
-    /// address.
-    fn spelling(&self, undoing: &Undoing<'_>, client: &Client) -> Option<Spelling> {
+    /// How the command was written before it was resolved, if it is still the same one; or what held the address.
+    fn spelling(&self, undoing: &Undoing<'_>, client: &Client, search: &OsStr) -> Option<Spelling> {
         match (self.entry(undoing.place, client)?, undoing.behind) {
-            (Entry::Local(local), behind) => {
-                guard::same_but_for_spelling(&local, behind).then_some(Spelling::Command(local.command))
+            (Entry::Local(local), Behind::Command { command, .. }) => {
+                // Arguments that were edited since say nothing of the program, if it can be shown to be the same.
+                let same = guard::same_but_for_spelling(&local, undoing.behind)
+                    || resolve::leads_to(&local, search, command);
+                same.then_some(Spelling::Command(local.command))
             }
             (Entry::Remote(remote), Behind::Url { .. }) => {
                 Some(Spelling::Address { member: remote.url_member, kind: remote.kind })

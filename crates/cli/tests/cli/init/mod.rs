@@ -96,7 +96,7 @@ fn the_whole_answer() {
 SERVER   CLIENT       FILE       ACTION      PACK    WHY
 billing  Claude Code  .mcp.json  guard       -
 github   Claude Code  .mcp.json  guard       github
-linear   Claude Code  .mcp.json  left alone  linear  it signs in by OAuth, most likely, which a process cannot do for it; use semel serve
+linear   Claude Code  .mcp.json  left alone  linear  it signs in by OAuth, most likely, which a process cannot do for it; use semel serve, or --server linear if it does not
 time     Claude Code  .mcp.json  left alone  -       reads only: it tells the time
 
 Packs that fit, for your semel.toml:
@@ -165,6 +165,25 @@ fn taking_it_back_keeps_what_was_changed_since() {
         .replace("\"OTHER\": \"hunter2\"", "\"OTHER\": \"later\"")
         .replace("    \"linear\"", "    \"new\": { \"command\": \"npx\" },\n    \"linear\"");
     assert_eq!(scene.read(config.file), expected);
+}
+
+#[test]
+fn taking_it_back_gives_the_command_as_it_was_written_also_where_an_argument_was_edited() {
+    let entry = |command: &str, version: u32| {
+        format!(r#"{{"mcpServers": {{"gh": {{"command": "{command}", "args": ["-y", "--v={version}"]}}}}}}"#)
+    };
+    let scene = Scene::new();
+    scene.file("work/.mcp.json", &entry("npx", 1));
+    scene.done(["--write"]);
+    let written = scene.read("work/.mcp.json");
+    scene.file("work/.mcp.json", &written.replace("--v=1", "--v=2"));
+    scene.done(["--undo", "--write"]);
+    assert_eq!(scene.read("work/.mcp.json"), entry("npx", 2));
+    // The same name somewhere else is another program.
+    let elsewhere = written.replace("--v=1", "--v=2").replace(&scene.fill_in("HOME/bin/npx"), "/opt/bin/npx");
+    scene.file("work/.mcp.json", &elsewhere);
+    scene.done(["--undo", "--write"]);
+    assert_eq!(scene.read("work/.mcp.json"), entry("/opt/bin/npx", 2));
 }
 
 /// The backup still has the program that was there before.

@@ -94,6 +94,10 @@ fn without_a_home_or_with_a_name_that_nobody_has_nothing_happens() {
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.stderr.contains("no configuration has a server \"b\""), "{unknown:?}");
     assert_eq!(scene.read(".cursor/mcp.json"), GOOD);
+    scene.file("work/.mcp.json", &GOOD.replace("\"a\"", "\"b\""));
+    let elsewhere = scene.init(["--client", "cursor", "--server", "b", "--write"]);
+    assert_eq!(elsewhere.code, Some(2), "{elsewhere:?}");
+    assert!(elsewhere.stderr.contains("that --client cursor chooses has a server \"b\""), "{elsewhere:?}");
     let none = Scene::new();
     assert!(none.done::<&str>([]).stdout.starts_with("No configuration"));
 }

@@ -18,6 +18,29 @@ fn servers(scene: &Scene, file: &str) -> Value {
 }
 
 #[test]
+fn a_server_without_credentials_is_guarded_where_nobody_signs_in_or_somebody_asks_for_it() {
+    let scene = Scene::new();
+    let before = r#"{"mcpServers": {
+  "dev": {"url": "http://localhost:3000/mcp"}, "six": {"url": "http://[::1]:3000/mcp"},
+  "far": {"url": "https://far.example/mcp"}, "near": {"url": "https://localhost.far.example/mcp"}
+}}"#;
+    scene.file(CURSOR, before);
+    let ran = scene.done(["--write"]);
+    for (server, action) in
+        [("dev", "guard"), ("six", "guard"), ("far", "left alone"), ("near", "left alone")]
+    {
+        assert!(line(&ran, server).contains(action), "{server}: {ran:?}");
+    }
+    assert!(line(&ran, "far").ends_with("use semel serve, or --server far if it does not"), "{ran:?}");
+    let ran = scene.done(["--server", "far", "--write"]);
+    assert!(line(&ran, "far").contains(" guard "), "{ran:?}");
+    let args = json!(["mcp", "--name", "far", "--url", "https://far.example/mcp"]);
+    assert_eq!(servers(&scene, CURSOR)["far"], json!({"command": SEMEL, "args": args}));
+    scene.done(["--undo", "--write"]);
+    assert_eq!(scene.read(CURSOR), before);
+}
+
+#[test]
 fn a_credential_survives_an_env_that_is_there_already_however_toml_writes_it() {
     let url = "url = \"https://pay.example/mcp\"\n";
     let headers = "http_headers = { Authorization = \"Bearer hunter2\", X-Team = \"blue\" }\n";
