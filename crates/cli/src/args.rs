@@ -134,8 +134,9 @@ pub struct Mcp {
     [mcp.github]\n  \
     url = \"https://api.githubcopilot.com/mcp/\"\n  \
     headers_env = { Authorization = \"GITHUB_AUTHORIZATION\" }\n\n\
-    Then http://127.0.0.1:7777/mcp/github is that server, guarded. Clients show the token that lies beside the\n\
-    ledger, as `Authorization: Bearer …` or, where that header is the upstream's, as `Semel-Token: …`.")]
+    Then http://127.0.0.1:7777/mcp/github is that server, guarded. Clients show\n\
+    the token that lies beside the ledger, as `Authorization: Bearer …` or, where\n\
+    that header is the upstream's, as `Semel-Token: …`.")]
 pub struct Serve {
     /// Where to listen; 127.0.0.1:7777 unless the policy's [serve] says otherwise.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
@@ -244,7 +245,7 @@ pub enum LedgerCommand {
         #[arg(long, alias = "note", value_name = "TEXT")]
         reason: String,
     },
-    /// Let an effect happen once more, where its rule leaves repeats to a person: the next equal call runs.
+    /// Let an effect happen once more, also where its rule leaves repeats to a person: the next equal call runs.
     Again {
         /// An effect id, or the end of one.
         effect: String,

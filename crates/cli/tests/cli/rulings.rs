@@ -59,6 +59,28 @@ fn a_ruling_can_be_taken_back_and_only_a_doubt_can_be_ruled_on() {
     assert!(open.stderr.contains("no ruling made it so"), "{open:?}");
 }
 
+/// What `semel ledger again` says of the next equal calls is what they get.
+#[test]
+fn who_lets_it_happen_again_is_told_which_call_runs() {
+    let home = Home::new();
+    let again = |id: &str| home.semel(["ledger", "again", id, "--reason", "wanted"]).stdout;
+    let script = home.file("charge.sh", "echo x >> world\n");
+    let run = || home.json(["run", "--key", "done", "--", "sh", script.to_str().expect("a path")]);
+    let done = run()["effect_id"].as_str().expect("an id").to_owned();
+    assert!(again(&done).ends_with("may happen once more: the next equal call runs.\n"));
+    assert_eq!([run(), run()].map(|ran| ran["outcome"].clone()), ["ran", "replayed"]);
+    assert_eq!(home.effects(), 2);
+    let ruled = home.doubt("k");
+    home.semel(["ledger", "resolve", &ruled, "--applied", "--reason", "seen"]);
+    let told = again(&ruled);
+    assert!(told.contains("the next equal call gets that, and the one after it runs"), "{told}");
+    let outcome = || {
+        let ran = home.semel(["run", "--json", "--key", "k", "--", "sh", "-c", "kill -9 $$"]);
+        ran.json()["outcome"].as_str().expect("an outcome").to_owned()
+    };
+    assert_eq!([outcome(), outcome()], ["replayed", "ran"]);
+}
+
 #[test]
 fn what_a_rule_never_repeats_nobody_lets_happen_again() {
     let home = Home::new();

@@ -17,7 +17,7 @@ pub fn reopen(context: &Context, name: &str, reason: &str) -> anyhow::Result<Exi
         context,
         name,
         reason,
-        Words { said: "is in doubt again, and equal calls are held", why_not: "no ruling made it so" },
+        Words { said: |_| "is in doubt again, and equal calls are held", why_not: "no ruling made it so" },
         |ledger, effect, ruling| Ok(block_on(ledger.reopen(effect.id, ruling))?),
     )
 }
@@ -30,7 +30,13 @@ pub fn again(context: &Context, name: &str, reason: &str) -> anyhow::Result<Exit
         name,
         reason,
         Words {
-            said: "may happen once more: the next equal call runs",
+            said: |effect| match effect.delivered_at {
+                Some(_) => "may happen once more: the next equal call runs",
+                None => {
+                    "may happen once more. Nobody has got its answer yet: the next equal call gets that, and the one \
+                     after it runs"
+                }
+            },
             why_not: "only what was done can be done again",
         },
         |ledger, effect, ruling| {
@@ -43,7 +49,7 @@ pub fn again(context: &Context, name: &str, reason: &str) -> anyhow::Result<Exit
 }
 
 struct Words {
-    said: &'static str,
+    said: fn(&Effect) -> &'static str,
     why_not: &'static str,
 }
 
@@ -71,7 +77,7 @@ fn rule(
     if context.output.json {
         context.output.document(&effect_json::read(&ledger, key, effect)?);
     } else {
-        context.output.data(format_args!("{id} {}.", words.said));
+        context.output.data(format_args!("{id} {}.", (words.said)(effect)));
     }
     Ok(ExitCode::SUCCESS)
 }
