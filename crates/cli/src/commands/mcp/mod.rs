@@ -22,7 +22,6 @@ use semel_doors::http::target::Target;
 use semel_doors::mcp::connection::Connection;
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
-use semel_doors::mcp::link::child::ChildLink;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
@@ -141,9 +140,7 @@ fn child(
             (command, authority::of_command(&args.command, &context.environment.cwd))
         }
     };
-    let program = command.get_program().to_string_lossy().into_owned();
-    let started = ChildLink::start(&mut command, clock.clone());
-    let (link, output) = started.with_context(|| format!("cannot start the server {program}"))?;
+    let (link, output) = offers::launched(&mut command, clock)?;
     let settings = settings(args, configured);
     let server = Server::new(name, authority, settings, Link::Child(link), served::instance());
     Ok((server, Hears::Child(output)))

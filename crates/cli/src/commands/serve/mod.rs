@@ -10,6 +10,7 @@ use super::Context;
 use crate::args::Serve as Args;
 use crate::means;
 use crate::output::Hinted;
+use crate::policy_files;
 use crate::{served, traces};
 use anyhow::Context as _;
 use axum::Router;
@@ -181,8 +182,16 @@ fn say(context: &Context, address: SocketAddr, token_file: Option<&std::path::Pa
         None => context.output.say("  clients need no token"),
     }
     if paths.is_empty() {
-        context
-            .output
-            .say("  there is nothing to offer: semel.toml has no [mcp.NAME] and no [upstream.NAME]");
+        let files = policy_files::found(&context.environment, context.global.policy.as_deref());
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        context.output.say(match files.is_empty() {
+            true => "  there is nothing to offer: no semel.toml was found from here".to_owned(),
+            false => {
+                format!(
+                    "  there is nothing to offer: no [mcp.NAME] and no [upstream.NAME] in {}",
+                    files.join(", ")
+                )
+            }
+        });
     }
 }

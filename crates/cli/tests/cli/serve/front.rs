@@ -94,6 +94,10 @@ fn what_is_not_safe_to_serve_is_not_served_and_the_place_is_named() {
             "[mcp.a]\ncommand = [\"/does/not/exist\"]\n",
             "semel.toml:1: [mcp.a]: command: cannot start /does/not/exist",
         ),
+        (
+            "[mcp.a]\ncommand = [\"true\"]\ncwd = \"tools\"\n",
+            "semel.toml:1: [mcp.a]: command: cannot start true: its cwd ",
+        ),
         ("[mcp.a]\ncomand = [\"x\"]\n", "did you mean `command`?"),
     ] {
         home.file("semel.toml", policy);
@@ -101,6 +105,23 @@ fn what_is_not_safe_to_serve_is_not_served_and_the_place_is_named() {
         assert_eq!(ran.code, Some(2), "{policy}: {ran:?}");
         assert!(ran.stderr.contains(words), "{policy}: {ran:?}");
     }
+}
+
+#[test]
+fn a_server_with_nothing_to_offer_says_where_it_looked() {
+    let home = Home::new();
+    let told = || {
+        let mut child = home.command(["serve", "--listen", "127.0.0.1:0"]);
+        let mut child = child.stderr(std::process::Stdio::piped()).spawn().expect("semel starts");
+        let talk = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut lines = std::io::BufRead::lines(talk).map_while(Result::ok);
+        let line = lines.find(|line| line.contains("nothing to offer")).expect("it is said");
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        line
+    };
+    assert!(told().ends_with("no semel.toml was found from here"), "{}", told());
+    let file = home.file("semel.toml", "[defaults]\nwait = \"1s\"\n");
+    assert!(told().ends_with(&format!("no [upstream.NAME] in {}", file.display())), "{}", told());
 }
 
 /// It greets, and ends.
