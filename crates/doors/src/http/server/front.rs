@@ -133,6 +133,7 @@ impl Front {
             passed if !self.required => admitted(passed.unwrap_or(Credential::None), Some(Scope::Admin)),
             Some(passed) if passes => admitted(passed, None),
             _ if open => admitted(Credential::None, None),
+            None if passes => Err(unauthorized(EITHER_NEEDED)),
             _ => Err(unauthorized(NEEDED)),
         }
     }
@@ -166,7 +167,11 @@ fn refuse(status: StatusCode, detail: &str) -> Result<(), Refused> {
 }
 
 const NEEDED: &str = "a token is needed, as `Semel-Token: …` or `Authorization: Bearer …`; `semel serve` says where it \
-                      lies, and `semel token create` makes more";
+                      lies, and `semel token create` makes more; with `require_token = false` under [serve] a local \
+                      server does without";
+const EITHER_NEEDED: &str = "a credential is needed: the upstream's own, which is passed on, or a token of semel's, as \
+                             `Semel-Token: …` or `Authorization: Bearer …`; `semel serve` says where that lies; with \
+                             `require_token = false` under [serve] a local server does without";
 const UNKNOWN: &str = "this token is not known here: it was never made, is over or was revoked; `semel token list` \
                        shows those that are";
 

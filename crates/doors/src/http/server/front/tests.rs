@@ -58,6 +58,10 @@ struct Let {
 }
 
 fn ask(front: &Front, path: &str, headers: &[(&str, &str)]) -> Result<Let, StatusCode> {
+    answered(front, path, headers).map_err(|response| response.status())
+}
+
+fn answered(front: &Front, path: &str, headers: &[(&str, &str)]) -> Result<Let, Refused> {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -69,7 +73,7 @@ fn ask(front: &Front, path: &str, headers: &[(&str, &str)]) -> Result<Let, Statu
             scope: parts.extensions.get::<Scope>().copied(),
             headers: parts.headers,
         }),
-        Err(response) => Err(response.status()),
+        Err(response) => Err(response),
     }
 }
 
@@ -181,6 +185,22 @@ fn an_upstreams_own_credential_opens_that_upstream_and_nothing_else() {
         ("//p/open/v1", &[HOST, shown]),
     ] {
         assert_eq!(ask(&front, path, headers).unwrap_err(), StatusCode::UNAUTHORIZED, "{path} {headers:?}");
+    }
+}
+
+#[test]
+fn who_shows_nothing_is_told_what_would_do() {
+    let front = front(&ledger());
+    let detail = |path: &str| {
+        let body = answered(&front, path, &[HOST]).unwrap_err().into_body();
+        let body = block_on(axum::body::to_bytes(body, 10_000)).unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    };
+    let (passing, closed) = (detail("/p/open/v1"), detail("/p/closed/v1"));
+    assert!(passing.contains("the upstream's own"), "{passing}");
+    assert!(!closed.contains("the upstream's own"), "{closed}");
+    for told in [passing, closed] {
+        assert!(told.contains("Semel-Token") && told.contains("require_token = false"), "{told}");
     }
 }
 
