@@ -5,6 +5,7 @@ use crate::answer::{Code, Retry, Trouble};
 use crate::class::Class;
 use crate::effect::{Applied, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotAppliedWhy, State};
 use crate::identity::quoted_for_a_shell;
+use crate::ids::EffectId;
 use crate::policy::rule::Again;
 use crate::time::{At, in_words};
 use crate::undo::Undo;
@@ -121,11 +122,15 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
         next_step: format!(
             "Do not call it again. Check with a read-only tool whether it happened, or tell the user that {id} needs a decision."
         ),
-        human_next_step: format!(
-            "semel ledger resolve {id} --reason TEXT --applied  # or --not-applied, if it certainly did not happen"
-        ),
+        human_next_step: to_resolve(id),
         differing: Vec::new(),
     }
+}
+
+fn to_resolve(id: EffectId) -> String {
+    format!(
+        "semel ledger resolve {id} --reason TEXT --applied  # or --not-applied, if it certainly did not happen"
+    )
 }
 
 pub fn lookalike(effect: &Effect, differing: Vec<String>) -> Trouble {
@@ -231,7 +236,7 @@ pub fn budget_spent(effect: &Effect) -> Trouble {
         return Trouble {
             code: Code::BudgetSpent,
             what_happened: format!(
-                "{} was sent {} times without a whole answer, all within the last minutes.",
+                "{} was sent {} times without a whole answer, the last of them within a minute.",
                 named(effect),
                 effect.resends() + 1
             ),
@@ -250,7 +255,7 @@ pub fn budget_spent(effect: &Effect) -> Trouble {
         ),
         is_it_safe_to_retry: Code::BudgetSpent.retry(),
         next_step: format!("Do not call it again. Tell the user that {} needs a decision.", effect.id),
-        human_next_step: format!("semel ledger show {}, then semel ledger resolve", effect.id),
+        human_next_step: to_resolve(effect.id),
         differing: Vec::new(),
     }
 }
@@ -326,6 +331,10 @@ pub fn upstream_refused(effect: &Effect) -> Trouble {
         Some(NotAppliedWhy::AwaitingInput) => (
             "It has not happened yet: the tool waits for input.".to_owned(),
             "Call it again with the input that it asks for, and the same arguments; then it runs.",
+        ),
+        Some(why @ (NotAppliedWhy::Probed | NotAppliedWhy::Ruled)) => (
+            format!("It did not happen: {}.", why_not_applied(why)),
+            "It is safe to call it again, unchanged, if it is still wanted.",
         ),
         why => {
             let why = why.map_or_else(|| "refused".into(), why_not_applied);

@@ -107,6 +107,7 @@ fn every_trouble() -> Vec<Trouble> {
     let running = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
     let refused = effect(not_applied(NotAppliedWhy::Refused("declined".into())), &[Verdict::NotApplied]);
     let awaiting = effect(not_applied(NotAppliedWhy::AwaitingInput), &[Verdict::NotApplied]);
+    let probed = effect(not_applied(NotAppliedWhy::Probed), &[Verdict::NotApplied]);
     let refuted = effect(not_applied(NotAppliedWhy::Refuted("404".into())), &[Verdict::NotApplied]);
     let done = effect(applied(Evidence::Reported, Some(1)), &[Verdict::Applied]);
     let missing = KeyMissing { wanted: vec!["args.invoice".into()], missing: vec!["args.invoice".into()] };
@@ -126,6 +127,7 @@ fn every_trouble() -> Vec<Trouble> {
         wording::again_not_allowed(&done, Again::Never),
         wording::upstream_refused(&refused),
         wording::upstream_refused(&awaiting),
+        wording::upstream_refused(&probed),
         wording::not_started("no such program"),
         wording::key_required(&missing),
         wording::ledger_unavailable("disk full"),
@@ -140,6 +142,27 @@ fn every_trouble_answers_all_three_questions() {
         assert!(!trouble.human_next_step.is_empty(), "{:?}", trouble.code);
         assert_eq!(trouble.is_it_safe_to_retry, trouble.code.retry());
     }
+}
+
+#[test]
+fn nobody_is_sent_to_an_error_that_nobody_wrote() {
+    for (why, has_an_error) in [
+        (NotAppliedWhy::Refused("declined".into()), true),
+        (NotAppliedWhy::Probed, false),
+        (NotAppliedWhy::Ruled, false),
+        (NotAppliedWhy::AwaitingInput, false),
+    ] {
+        let trouble = wording::upstream_refused(&effect(not_applied(why), &[Verdict::NotApplied]));
+        assert_eq!(trouble.next_step.contains("error"), has_an_error, "{trouble:?}");
+        assert!(trouble.next_step.contains("again"), "{trouble:?}");
+    }
+}
+
+#[test]
+fn a_person_can_paste_what_settles_a_spent_budget() {
+    let hint = wording::budget_spent(&in_doubt()).human_next_step;
+    let (command, _) = hint.split_once("  # ").expect("the other verdict is a comment");
+    assert!(command.starts_with("semel ledger resolve ef_") && command.ends_with(" --applied"), "{hint}");
 }
 
 #[test]

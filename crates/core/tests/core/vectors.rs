@@ -209,8 +209,8 @@ fn pairs_are_the_same_intent_or_not_as_specified() {
         assert_eq!(marks.fingerprint == other_marks.fingerprint, pair.same_fingerprint, "{}", pair.name);
         assert_eq!(marks.content == other_marks.content, pair.same_content, "{}", pair.name);
         if pair.action == pair.other_action {
-            let nothing_differs = pair.same_fingerprint && pair.same_content;
-            assert_eq!(marks.differing(&other_marks).is_empty(), nothing_differs, "{}", pair.name);
+            assert_eq!(marks.differing(&other_marks).is_empty(), pair.same_fingerprint, "{}", pair.name);
+            assert_eq!(marks.differing_content(&other_marks).is_empty(), pair.same_content, "{}", pair.name);
         }
     }
 }

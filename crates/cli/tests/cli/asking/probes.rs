@@ -47,6 +47,14 @@ fn a_no_lets_the_next_call_run() {
     api.tell("GET /charges", [charges("")]);
     let ran = charge(&home, "kill -9 $$");
     assert_eq!(ran.json()["effect"], "none", "{ran:?}");
+    assert_eq!(
+        (&ran.json()["what_happened"], &ran.json()["next_step"]),
+        (
+            &"It did not happen: a probe did not find it.".into(),
+            &"It is safe to call it again, unchanged, if it is still wanted.".into()
+        ),
+        "nobody refused it, and there is no error to read"
+    );
     let next = charge(&home, "echo x >> world");
     assert_eq!((next.code, &next.json()["outcome"]), (Some(0), &"ran".into()), "{next:?}");
     assert_eq!(home.effects(), 1);
