@@ -77,8 +77,8 @@ impl Marks {
         }
     }
 
-    /// What makes it drift: `action` if that differs, and the paths that differ, added and removed ones too. Content may
-    /// be reworded and is not among them.
+    /// What makes it drift: `action` if that differs, and the paths that differ, added and removed ones too. Content
+    /// may be reworded and is not among them.
     pub fn differing(&self, other: &Marks) -> Vec<String> {
         let mut differing = Vec::new();
         if self.action != other.action {
