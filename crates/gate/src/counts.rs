@@ -338,8 +338,6 @@ impl Observer for Counts {
             Told::Claimed { took } => self.claims.add(*took),
             Told::Sent { intent } => self.count(intent, Counter::Sent),
             Told::Settled(settling) => self.settled(settling),
-            // Counted as the ledger's witness, where everybody who clears a doubt is heard.
-            Told::Cleared { .. } => {}
             Told::Answered(answered) => self.answered(answered),
             Told::Begun { intent, again: false } => {
                 self.count_all(intent, [Counter::Asked, Counter::Ran, Counter::Sent]);

@@ -2,7 +2,6 @@
 
 use crate::attempt::{DEADLINE_DEFAULT, fill_in_undo};
 use crate::clock::Clock;
-use crate::observe::Told;
 use crate::pass::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
 use crate::reply::{Passed, held};
 use crate::upstream::{ProbeAnswer, Upstream};
@@ -16,12 +15,12 @@ use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::rule::{Probe, Rule};
 use semel_core::time::At;
 use semel_core::wording;
+use semel_ledger::Found;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::record::Known;
 use semel_ledger::rulings::Probed;
 use semel_ledger::store::Store;
-use semel_ledger::{Changed, Found};
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// In doubt: probe if there is a way to, else hold. A "no" that does not count yet is asked again when it would.
@@ -50,15 +49,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             ProbeAnswer::Yes { reply, word } => {
                 let word = word.unwrap_or(self.word_of(call.rule));
                 let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
-                let cleared = self.ledger.probed(found, probed, self.clock.now()).await?;
-                self.tell_cleared(cleared.as_ref());
+                self.ledger.probed(found, probed, self.clock.now()).await?;
                 Ok(None)
             }
             ProbeAnswer::No => {
                 if self.may_count_no(quiet)
-                    && let Some(cleared) = self.ledger.probed(found, Probed::No { quiet }, asked_at).await?
+                    && self.ledger.probed(found, Probed::No { quiet }, asked_at).await?.is_some()
                 {
-                    self.tell_cleared(Some(&cleared));
                     return Ok(None);
                 }
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
@@ -72,12 +69,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             ProbeAnswer::Unknown { why } => {
                 Ok(Some(in_doubt(call, found, Some(format!("the probe could not tell: {why}")))))
             }
-        }
-    }
-
-    fn tell_cleared(&self, cleared: Option<&Changed>) {
-        if let Some(effect) = cleared.and_then(|changed| changed.found.effect()) {
-            self.tell(&Told::Cleared { effect });
         }
     }
 

@@ -24,8 +24,6 @@ pub enum Told<'a> {
     Sent { intent: &'a Intent },
     /// An attempt has its answer, and it is recorded.
     Settled(&'a Settling<'a>),
-    /// A probe has cleared a doubt.
-    Cleared { effect: &'a Effect },
     /// A call has its answer, the first one if it comes to several.
     Answered(&'a Answered<'a>),
     /// A client took a claim away; `again` if it had it before.
