@@ -82,6 +82,11 @@ impl Queue {
         self.jobs.len() + self.claims.len()
     }
 
+    /// How many callers wait for it. What is in no hurry is nobody's company.
+    fn callers(&self) -> usize {
+        self.claims.len() + self.jobs.iter().filter(|job| !is_in_no_hurry(&job.commit)).count()
+    }
+
     fn all_lazy(&self) -> bool {
         self.jobs.iter().chain(&self.claims).all(|job| job.commit.durability == Durability::Lazy)
     }
@@ -243,7 +248,7 @@ impl Lane {
         }
     }
 
-    /// One batch. Returns how many callers were answered.
+    /// One batch. Returns how many callers were answered, but for those in no hurry.
     fn lead(&self, writer: &mut Writer, patience: Patience) -> usize {
         if self.queue().len() == 0 {
             return 0;
@@ -261,8 +266,8 @@ impl Lane {
             self.linger.note(took);
             self.times.add(took);
         }
-        let released = answers.len();
-        self.company.note(commits.iter().filter(|commit| !is_in_no_hurry(commit)).count());
+        let released = commits.iter().filter(|commit| !is_in_no_hurry(commit)).count();
+        self.company.note(released);
         for ((commit, answer), to) in commits.into_iter().zip(answers).zip(answers_to) {
             if matches!(answer, Ok(Committed::Done | Committed::Unknown)) && self.waiters.any() {
                 moved(&commit).for_each(|(key, revision)| self.waiters.moved(key, revision));
@@ -328,7 +333,7 @@ impl Lane {
             let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             let released = self.lead(&mut writer, Patience::Waits);
             drop(writer);
-            let waiting = self.queue().len();
+            let waiting = self.queue().callers();
             // Those just answered tend to come back at once, those who came during the commit are here already.
             expected = if released > 1 { (released + waiting).min(BATCH_MAX) } else { 1 };
             lonely = if released <= 1 && waiting <= 1 { lonely + 1 } else { 0 };
@@ -487,6 +492,17 @@ mod tests {
         }
         queue.take(Durability::Durable);
         assert!(matches!(queue.push(job(0, true, Durability::Durable)), Err(Error::Overloaded)));
+    }
+
+    /// Marks come by themselves every few milliseconds: counted, they would keep the thread at work for one caller.
+    #[test]
+    fn what_is_in_no_hurry_is_no_company() {
+        let mut queue = queue();
+        queue.push(job(1, false, Durability::Lazy)).unwrap();
+        assert_eq!((queue.len(), queue.callers()), (1, 0));
+        queue.push(job(2, false, Durability::Durable)).unwrap();
+        queue.push(job(3, true, Durability::Lazy)).unwrap();
+        assert_eq!((queue.len(), queue.callers()), (3, 2));
     }
 
     #[test]
