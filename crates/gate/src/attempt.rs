@@ -22,10 +22,10 @@ use semel_core::time::At;
 use semel_core::undo::{Filling, Undo};
 use semel_core::wording;
 use semel_ledger::Error::Undetermined;
-use semel_ledger::claim::{Claim, Claimed, Fences, FreeTurn, How, Sender, Unsettled, Wanted};
+use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
+use semel_ledger::store::{Revision, Store};
 use semel_ledger::{Changed, Found, Late};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call: &mut Call<'_, U>,
         found: &Found,
         how: How,
-        fences: Fences,
+        fences: Vec<(Digest, Revision)>,
     ) -> Result<Option<Passed>, Error> {
         let claims = matches!(how, How::Claim(_));
         // Whoever has not looked whether its record is there does not look at others first: a repeat is answered.

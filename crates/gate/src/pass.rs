@@ -17,7 +17,7 @@ use semel_core::decide::{Decision, Refusal, Replay, Situation, decide, wants_som
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Doubt, Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::{AttemptNo, Nonce, OwnerId};
-use semel_core::intent::{Intent, NamedBy};
+use semel_core::intent::{Intent, NamedBy, run_key};
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
@@ -301,7 +301,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let first = call.sight == Sight::NotYet;
         call.sight = Sight::Looked;
-        let (fence, fenced) = self.fence(call.intent).await?;
+        let (fences, fenced) = self.fence(call.intent).await?;
         let led = self.led_on(call, now).await?;
         (call.key, call.claims_key) = (led.key, led.claimed_with(call.intent));
         let found = self.ledger.observe(call.key, now).await?;
@@ -333,7 +333,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             // Boxed, so that a call that only waits is small: thousands may wait for one.
             Decision::Claim(claiming) => {
-                Box::pin(self.claim(call, &found, How::Claim(claiming), [fence, None])).await
+                Box::pin(self.claim(call, &found, How::Claim(claiming), fences)).await
             }
             Decision::Resend if call.leaves_resending(&found) || call.is_left_alone() => {
                 Ok(Some(in_doubt(call, &found, None)))
@@ -343,12 +343,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     self.clock.sleep(pause).await;
                     Ok(None)
                 }
-                None => match self.fence_of_effect(call.intent, &found).await? {
+                None => match self.fences_of_resend(call, &found).await? {
                     // Nothing more starts in a run that was cancelled, whoever asks for it.
                     (_, true) => Ok(Some(in_doubt(call, &found, None))),
-                    (of_effect, false) => {
-                        Box::pin(self.claim(call, &found, How::Resend, [fence, of_effect])).await
-                    }
+                    (fences, false) => Box::pin(self.claim(call, &found, How::Resend, fences)).await,
                 },
             },
             Decision::Join(attempt) => {
@@ -469,8 +467,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let Decision::Claim(claiming) = decide(None, call.intent, call.rule, &situation) else {
             return Ok(None);
         };
-        let fence = call.intent.run_key.map(|run| (self.ledger.fence_key(run), Revision::ABSENT));
-        let passed = Box::pin(self.claim(call, &found, How::Claim(claiming), [fence, None])).await?;
+        let fences = call.intent.run_key.map(|run| (self.ledger.fence_key(run), Revision::ABSENT));
+        let fences = fences.into_iter().collect();
+        let passed = Box::pin(self.claim(call, &found, How::Claim(claiming), fences)).await?;
         if passed.is_none() && call.handed.is_none() && call.own.is_none() {
             self.guess.was_wrong();
         }
@@ -485,24 +484,37 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Option<(Digest, Revision)>, bool), Error> {
-        self.fence_of(intent.run_key).await
+    /// The cell of its run's fence, and whether that is shut.
+    pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
+        self.fences(intent.run_key.as_slice()).await
     }
 
-    /// The same of the run of an effect, where that is another one than its caller's.
-    async fn fence_of_effect(
+    /// The same of all runs that sending an effect again is a matter of: its caller's, the one that it began in, and
+    /// those that have tried it. What anybody may ask for at any time is its caller's matter alone.
+    async fn fences_of_resend<U>(
         &self,
-        intent: &Intent,
+        call: &Call<'_, U>,
         found: &Found,
-    ) -> Result<(Option<(Digest, Revision)>, bool), Error> {
-        let run = found.newest.as_ref().and_then(|known| known.index.run);
-        self.fence_of(run.filter(|run| Some(*run) != intent.run_key)).await
+    ) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
+        let mut runs: Vec<Digest> = call.intent.run_key.into_iter().collect();
+        if let (Class::Act | Class::Consequential, Some(known)) = (call.rule.class, &found.newest) {
+            let tried = known.effect.attempts.iter().filter_map(|attempt| attempt.run.as_ref());
+            let (secret, tenant) = (self.ledger.secret(), &known.effect.facts.tenant);
+            runs.extend(known.index.run.into_iter().chain(tried.map(|run| run_key(secret, tenant, &run.id))));
+        }
+        runs.sort_unstable();
+        runs.dedup();
+        self.fences(&runs).await
     }
 
-    async fn fence_of(&self, run_key: Option<Digest>) -> Result<(Option<(Digest, Revision)>, bool), Error> {
-        let Some(run_key) = run_key else { return Ok((None, false)) };
-        let (key, revision, fence) = self.ledger.fence(run_key).await?;
-        Ok((Some((key, revision)), fence.is_some_and(|fence| fence.cancelled)))
+    async fn fences(&self, runs: &[Digest]) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
+        let (mut cells, mut shut) = (Vec::with_capacity(runs.len()), false);
+        for run in runs {
+            let (key, revision, fence) = self.ledger.fence(*run).await?;
+            cells.push((key, revision));
+            shut |= fence.is_some_and(|fence| fence.cancelled);
+        }
+        Ok((cells, shut))
     }
 
     /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.

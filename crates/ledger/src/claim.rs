@@ -62,9 +62,6 @@ impl Claim {
     }
 }
 
-/// The cells of fences that were seen open.
-pub type Fences = [Option<(Digest, Revision)>; 2];
-
 /// What a claim is made with. Everything here was read before, and is required to be still so when it lands.
 #[derive(Debug)]
 pub struct Wanted<'a> {
@@ -75,9 +72,8 @@ pub struct Wanted<'a> {
     pub now: At,
     pub deadline: At,
     pub last_send: LastSend,
-    /// The fences of its run and of the effect's, if that is another one, at the revisions at which they were seen
-    /// open.
-    pub fences: Fences,
+    /// The fences of its run and of all that the effect is of, each at the revision at which it was seen open.
+    pub fences: Vec<(Digest, Revision)>,
     pub turn: Option<FreeTurn>,
     /// The caller's own key, which is to point to this intent, at the revision at which it was seen to point to none,
     /// or to one of which nothing happened.
@@ -198,7 +194,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             false => None,
         };
         let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
-        cells.extend(wanted.fences.into_iter().flatten());
+        cells.extend(&wanted.fences);
         let commit = Commit {
             nonce: event.nonce(),
             puts,

@@ -301,3 +301,43 @@ fn what_a_cancelled_run_left_in_doubt_is_not_sent_again_by_another_run() {
         assert_eq!((passed.answer.ok, retry.sent()), (true, 1), "once it is lifted");
     }
 }
+
+/// The run that began it is not the one that was cancelled.
+#[test]
+fn what_a_cancelled_run_tried_is_not_sent_again_by_another_run() {
+    let house = House::new();
+    let mut wish = joining(Class::Consequential, "sdk-1");
+    wish.rule.inject = Wish::keyed(seconds(3600)).rule.inject;
+    let gate = house.gate();
+    let lost = Script::answers([unclear()]);
+    for (run, budget) in [("a", 0), ("b", 1)] {
+        wish.rule.budget = budget;
+        house.pass(&gate, &wish.in_run(run), &lost);
+        house.wait(seconds(60));
+    }
+    assert_eq!(lost.sent(), 2);
+    wish.rule.budget = 5;
+    let cancelled = block_on(gate.ledger.cancel(TENANT, "b", false, None, house.clock.now())).unwrap();
+    assert_eq!((cancelled.drained, cancelled.in_doubt.len()), (true, 1));
+    let retry = Script::succeeds();
+    for run in ["a", "c"] {
+        assert_eq!(code(&house.pass(&gate, &wish.in_run(run), &retry)), Some(Code::InDoubt), "{run}");
+    }
+    assert_eq!(retry.sent(), 0);
+}
+
+/// What anybody may ask for at any time is asked for by whoever does.
+#[test]
+fn what_a_cancelled_run_may_have_left_undone_is_done_for_others_where_that_is_harmless() {
+    for class in [Class::Generate, Class::Convergent] {
+        let (house, wish) = (House::new(), Wish { key: Some("step"), ..Wish::of(class) });
+        let gate = house.gate();
+        let mut tries_once = wish.in_run("a");
+        tries_once.rule.budget = 0;
+        house.pass(&gate, &tries_once, &Script::answers([unclear()]));
+        block_on(gate.ledger.cancel(TENANT, "a", false, None, house.clock.now())).unwrap();
+        let others = Script::succeeds();
+        assert!(house.pass(&gate, &wish.in_run("b"), &others).answer.ok, "{class}");
+        assert_eq!(others.sent(), 1);
+    }
+}
