@@ -152,6 +152,15 @@ impl ToolCall {
         if let Some(name) = meta.names().find(odd) {
             return Err(BadCall::DryRun(format!("_meta[{:?}]", shortened(name))));
         }
+        // One level off.
+        let within =
+            |name: &str| meta.object(name).names().any(|inner| means_dry_run(&format!("{name}/{inner}")));
+        if let Some(name) = meta.names().find(|name| within(name)) {
+            return Err(BadCall::DryRun(format!("what _meta[{:?}] holds", shortened(name))));
+        }
+        if let Some(name) = params.names().find(|name| means_dry_run(name)) {
+            return Err(BadCall::DryRun(format!("params[{:?}]", shortened(name))));
+        }
         let odd = |name: &&str| means_dry_run(name) && !is_tools(name);
         if let Some(name) = arguments.iter().map(|(name, _)| name).find(odd) {
             return Err(BadCall::DryRun(format!("the argument {:?}", shortened(name))));
@@ -350,6 +359,14 @@ mod tests {
         {
             let call = format!(r#"{{"name":"x","_meta":{{"{name}":true}}}}"#);
             assert!(matches!(read(&call), Err(BadCall::DryRun(_))), "{name}");
+        }
+        for params in [
+            r#"{"name":"x","_meta":{"dev.semel":{"dry-run":true}}}"#,
+            r#"{"name":"x","_meta":{"semel":{"dry_run":true}}}"#,
+            r#"{"name":"x","dev.semel/dry-run":true}"#,
+            r#"{"name":"x","semel_dry_run":true}"#,
+        ] {
+            assert!(matches!(read(params), Err(BadCall::DryRun(_))), "{params}");
         }
         for name in ["semel_dryrun", "semelDryRun", "dev.semel/dry-run"] {
             let call = format!(r#"{{"name":"x","arguments":{{"{name}":true}}}}"#);

@@ -145,9 +145,9 @@ fn in_words(text: &str, arguments: &Json) -> Option<Told> {
 fn is_echo(text: &str, given: &Json) -> bool {
     match given {
         Json::String(argument) => {
-            let argument = letters(argument);
-            argument.starts_with(&letters(text))
-                || text.lines().next().is_some_and(|line| letters(line) == argument)
+            let argument = laid_out(argument);
+            argument.starts_with(&laid_out(text))
+                || text.lines().next().is_some_and(|line| laid_out(line) == argument)
         }
         Json::Array(items) => items.iter().any(|item| is_echo(text, item)),
         Json::Object(members) => members.iter().any(|(_, value)| is_echo(text, value)),
@@ -155,14 +155,14 @@ fn is_echo(text: &str, given: &Json) -> bool {
     }
 }
 
-/// Only its letters and digits.
-fn letters(text: &str) -> String {
-    let mut text = text.to_owned();
-    for escaped in ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;", "&#x27;", "&apos;", "&nbsp;"] {
-        text = text.replace(escaped, "");
+/// A text in one layout: its words one space apart, nothing escaped, and not saying that it goes on.
+fn laid_out(text: &str) -> String {
+    let cut = text.trim_end().trim_end_matches("...").trim_end_matches('\u{2026}');
+    let mut one = cut.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (escaped, plain) in [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")] {
+        one = one.replace(escaped, plain);
     }
-    text.retain(char::is_alphanumeric);
-    text
+    one
 }
 
 fn in_members(said: &Json) -> Option<Told> {
@@ -418,6 +418,8 @@ mod tests {
         assert!(given("Error: connection lost", title));
         assert!(given("Error: connection lost", r#"{"args":{"body":"It says Error: connection lost"}}"#));
         assert!(given("Error: connection lost", r#"{"args":{"title":"Error:"}}"#));
+        assert!(given("Error: 500", r#"{"args":{"title":"Error 500 when saving a draft"}}"#));
+        assert!(given("Error:\nconnection refused", r#"{"args":{"level":"Error"}}"#));
         assert!(given(r#"{"error": "no"}"#, r#"{"args":{"error":"no"}}"#));
     }
 }
