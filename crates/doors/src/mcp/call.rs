@@ -34,6 +34,10 @@ const CALL_ID_CHARS_MAX: usize = 255;
 /// A name that is not known is told to whoever wrote it, and need not be told whole.
 const NAME_CHARS_TOLD: usize = 64;
 
+/// What a client of 2026-07-28 says with every request that it can do.
+const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
 /// What a client asked for.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
@@ -55,6 +59,8 @@ pub struct ToolCall {
     pub progress_token: Option<String>,
     /// The client asked for a task (2025-11-25) rather than for a result.
     pub wants_task: bool,
+    /// The client can do something with the handle of a task (2026-07-28).
+    pub takes_tasks: bool,
     /// The version in `_meta` of the stateless era; `None` for the era of `initialize`.
     pub version: Option<String>,
 }
@@ -181,9 +187,15 @@ impl ToolCall {
             dry_run: asked || meta.get(META_DRY_RUN).is_some_and(asks),
             progress_token: meta.get("progressToken").map(str::to_owned),
             wants_task: params.get("task").is_some_and(|task| task != "null"),
+            takes_tasks: meta.object(META_CAPABILITIES).object("extensions").get(TASKS_EXTENSION).is_some(),
             version: meta.text("io.modelcontextprotocol/protocolVersion").map(|version| version.into_owned()),
             params: params_text.to_owned(),
         })
+    }
+
+    /// Whether it is the same call if it comes again, by its key or by the model's id for it.
+    pub fn is_known_again(&self) -> bool {
+        self.key.is_some() || self.call_id.is_some()
     }
 
     /// With what the headers say that it came with.

@@ -389,6 +389,8 @@ impl Door {
         let (whose, connection_of_it) = (connection.caller.whose(), Arc::clone(connection));
         let asker = Asker { whose, connection: connection_of_it, waiter, handle };
         let mut upstream = ToolUpstream { asker: Some(asker), ..self.upstream(&guarded) };
+        // Whoever has read the answer of the call before means another one now.
+        self.hall.leaving.gone(intent.key).await;
         if call.dry_run {
             let answered = gate.dry_run(&intent, rule, &mut upstream).await;
             return match answered {
@@ -396,8 +398,6 @@ impl Door {
                 Err(error) => alone(wording::ledger_unavailable(&error.to_string())),
             };
         }
-        // Whoever has read the answer of the call before means another one now.
-        self.hall.leaving.gone(intent.key).await;
         let passed = gate.pass(&intent, rule, &mut upstream).await;
         let ToolUpstream { live, task, second, .. } = upstream;
         // What is large is not kept for an answer that hardly ever comes.

@@ -34,7 +34,7 @@ pub fn on_record(reply: &GivenReply, call: &ToolCall) -> Option<OnRecord> {
     let Handle { id, era, .. } = handle_in(whole.get("result")?)?;
     let wants_handle = match era {
         TaskEra::Result => call.wants_task,
-        TaskEra::Inline => call.version.is_some(),
+        TaskEra::Inline => call.takes_tasks,
     };
     Some(match whole.get(END).filter(|_| !wants_handle) {
         Some(end) => OnRecord::End(end.as_bytes().to_vec()),
@@ -62,8 +62,12 @@ mod tests {
     fn who_can_do_something_with_the_handle_gets_it_and_any_other_call_the_end() {
         let plain = call(r#"{"name":"x"}"#);
         let of_2025 = call(r#"{"name":"x","task":{}}"#);
-        let of_2026 =
-            call(r#"{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#);
+        let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+        let of_2026 = call(&format!(
+            r#"{{"name":"x","_meta":{{{version},"io.modelcontextprotocol/clientCapabilities":
+               {{"extensions":{{"io.modelcontextprotocol/tasks":{{}}}}}}}}}}"#
+        ));
+        let without = call(&format!(r#"{{"name":"x","_meta":{{{version}}}}}"#));
         let given = |handle: &str, end: Option<&str>, call: &ToolCall| {
             let kept = handle.as_bytes().to_vec();
             let kept = end.map_or(kept.clone(), |end| with_end(kept, end.as_bytes()));
@@ -80,6 +84,7 @@ mod tests {
                 assert_eq!(given(handle, None, call), the_handle, "nothing else is known");
             }
         }
+        assert_eq!(given(OF_2026, Some(END_OF_IT), &without), the_end, "it has not said that it takes tasks");
         assert_eq!(given(END_OF_IT, None, &plain), None);
     }
 

@@ -102,7 +102,7 @@ impl Tasks {
         let task = running.get(&effect).filter(|task| task.whose == whose)?;
         let fits = match task.era {
             TaskEra::Result => call.wants_task && task.connection.as_ptr() == Arc::as_ptr(connection),
-            TaskEra::Inline => call.version.is_some(),
+            TaskEra::Inline => call.takes_tasks,
         };
         fits.then(|| task.handle.clone())
     }

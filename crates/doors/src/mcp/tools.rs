@@ -227,7 +227,11 @@ impl Tools {
     ) -> Option<&str> {
         let things = things(tool);
         let shared = |name: &str| self::things(name).iter().filter(|word| things.contains(word)).count();
-        let candidates = self.iter().filter(|definition| definition.name != tool && is_read(definition));
+        // A name stands in semel's own words, and a server may have put words of its own into it.
+        let is_plain = |name: &str| name.chars().all(|c| c.is_alphanumeric() || "_-./:".contains(c));
+        let candidates =
+            self.iter().filter(|definition| definition.name != tool && is_plain(&definition.name));
+        let candidates = candidates.filter(|definition| is_read(definition));
         let fit = |definition: &Definition| fits(definition, &has);
         let best = candidates
             .filter_map(|definition| Some(((shared(&definition.name), fit(definition)?), definition)))

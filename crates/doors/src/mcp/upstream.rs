@@ -294,7 +294,10 @@ impl Upstream for ToolUpstream<'_> {
                 refused @ (Outcome::NotApplied { .. }, _) => self.refused(&id, refused, &sending).await,
                 other => other,
             },
-            Exchanged::Unclear(why) if self.rule.class == Class::Consequential => {
+            // Whoever lost its session sends the call again: one that can be known by that is not sent twice.
+            Exchanged::Unclear(why)
+                if self.rule.class == Class::Consequential || self.call.is_known_again() =>
+            {
                 (Outcome::InDoubt { why, sender_gone: false }, None)
             }
             Exchanged::Refused(why) | Exchanged::Unclear(why) => {

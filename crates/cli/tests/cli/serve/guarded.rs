@@ -123,8 +123,8 @@ fn an_error_with_a_status_that_leaves_it_open_is_in_doubt_whatever_it_says() {
                 answer.json()["result"]["_meta"]["dev.semel/receipt"]["code"].clone()
             };
             match status {
-                // The client learns that it needs another session. Only what is consequential is held for that: most
-                // sessions are lost before the call.
+                // The client learns that it needs another session. Of what is not consequential only that is held for
+                // it which can be known when it comes again: most sessions are lost before the call.
                 404 => assert_eq!((first.status, first.body.as_str()), (404, ""), "{first:?}"),
                 _ => assert_eq!(code(&first), "in_doubt", "{status}: {first:?}"),
             }
@@ -134,6 +134,27 @@ fn an_error_with_a_status_that_leaves_it_open_is_in_doubt_whatever_it_says() {
             assert_eq!(code(&served.call(tool, arguments)), "in_doubt", "{status}");
             assert_eq!(upstream.effects(), 1, "{status} {tool}");
         }
+    }
+}
+
+/// Whoever loses its session opens another one and sends the call again, under the same id of the model's or key.
+#[test]
+fn what_can_be_known_again_is_not_sent_again_after_a_lost_session_whatever_its_class() {
+    for known_by in [
+        json!({"_meta": {"claudecode/toolUseId": "toolu_1"}}),
+        json!({"_meta": {"callId": "call_1"}}),
+        json!({"idempotencyKey": "k-1"}),
+    ] {
+        let (_home, upstream, served) = bank();
+        let mut call = calling(1, "tweak", json!({"fails": 404, "says": "Session not found"}));
+        for (name, value) in known_by.as_object().expect("an object") {
+            call["params"][name] = value.clone();
+        }
+        let send = || served.ask("POST", SESSION, &call.to_string()).answer();
+        assert_eq!(send().status, 404);
+        let again = send();
+        assert_eq!(again.json()["result"]["isError"], true, "{known_by}: {again:?}");
+        assert_eq!(upstream.effects(), 1, "{known_by}");
     }
 }
 

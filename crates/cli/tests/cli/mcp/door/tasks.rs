@@ -188,6 +188,22 @@ fn a_repeat_that_wants_no_task_gets_the_end_of_one_that_has_ended() {
     }
 }
 
+/// A handle is of no use to a client that has not said that it takes tasks.
+#[test]
+fn of_the_stateless_era_a_client_that_takes_no_tasks_gets_the_end() {
+    let stage = Era::Of2026.stage_of("consequential", json!({}));
+    let mut line = Era::Of2026.open(&stage);
+    line.call_with(Era::Of2026.params());
+    stage.file("until", "");
+    stage.wait_until("the task's end is recorded", || state(&stage) == "applied");
+    let mut takes_none = Era::Of2026.params();
+    takes_none["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let repeat = line.call_with(takes_none);
+    assert_eq!(receipt(&repeat)["outcome"], "replayed", "{repeat}");
+    assert!(text(&repeat).contains("done: ") && repeat["resultType"] != "task", "{repeat}");
+    assert_eq!(stage.world().len(), 1);
+}
+
 /// Nobody can learn more of a task than its server knows.
 #[test]
 fn a_task_that_its_server_has_forgotten_does_not_stand_in_the_way_for_ever() {
