@@ -4,6 +4,7 @@
 //! names come in as arguments, and what must be done goes out as a value.
 pub mod answer;
 pub mod beside;
+pub mod breakdown;
 pub mod class;
 pub mod decide;
 pub mod digest;

@@ -1,6 +1,7 @@
 //! Whether the answer to a GraphQL mutation refuses. It comes with status 200 whatever became of it, and an error alone
 //! says little: a mutation that was carried out answers `null` too, if a field of what it made cannot be shown.
 
+use crate::breakdown;
 use crate::json::{Json, Object};
 
 /// Nobody can say from such an answer what was carried out.
@@ -53,18 +54,44 @@ enum Part {
 }
 
 /// Codes that speak of the server and not of the request: what it had done by then is not known.
-const OPEN_CODES: [&str; 8] =
-    ["INTERNAL", "TIMEOUT", "UNAVAILABLE", "ABORTED", "DOWNSTREAM", "GATEWAY", "NETWORK", "UNKNOWN"];
+const OPEN_CODES: [&str; 11] = [
+    "INTERNAL",
+    "TIMEOUT",
+    "UNAVAILABLE",
+    "ABORTED",
+    "DOWNSTREAM",
+    "GATEWAY",
+    "NETWORK",
+    "UNKNOWN",
+    // Hasura, of an action's webhook; AppSync, of a function, and of a template that may be the one for its answer.
+    "UNEXPECTED",
+    "UNHANDLED",
+    "MAPPINGTEMPLATE",
+];
 
-/// The same in words, for servers that give no code: GitHub tells of a timeout like that.
-const OPEN_WORDS: [&str; 7] = [
+/// The same in words, for servers that give no code, beside what everybody says when something breaks: GitHub tells of
+/// a timeout like that.
+const OPEN_WORDS: &[&str] = &[
     "something went wrong",
     "internal error",
     "internal server error",
+    "internal system error",
+    "unexpected error",
+    "unexpected execution error",
+    "unknown error",
+    "unhandled",
+    "uncaught",
+    "http exception",
     "timeout",
-    "timed out",
     "unavailable",
-    "bad gateway",
+    "status code 5",
+    "status 5",
+    // Go, of a request that a field made: `Post "https://…": EOF`.
+    "\": eof",
+    // A field that was carried out, and had nothing to say where it must say something.
+    "cannot return null",
+    "returned a null value",
+    "element is null which the schema does not allow",
 ];
 
 /// Members of a payload that are there whatever became of it.
@@ -250,6 +277,10 @@ fn is_user_errors(name: &str) -> bool {
     name == "userErrors" || name.ends_with("UserErrors")
 }
 
+/// Where servers write a code, in an error or in its `extensions`: `errorType` is AppSync's, `classification` that of
+/// graphql-java.
+const CODES: [&str; 4] = ["type", "code", "errorType", "classification"];
+
 #[derive(Debug)]
 struct Error<'a> {
     told: &'a Json,
@@ -264,13 +295,8 @@ impl Error<'_> {
 
     fn codes(&self) -> impl Iterator<Item = &str> {
         let extensions = self.told.get("extensions");
-        let codes = [
-            self.told.get("type"),
-            self.told.get("code"),
-            extensions.and_then(|extensions| extensions.get("code")),
-            extensions.and_then(|extensions| extensions.get("type")),
-        ];
-        codes.into_iter().flatten().filter_map(Json::as_str)
+        let places = [Some(self.told), extensions].into_iter().flatten();
+        places.flat_map(|place| CODES.iter().filter_map(|name| place.get(name)?.as_str()))
     }
 
     fn message(&self) -> &str {
@@ -279,21 +305,28 @@ impl Error<'_> {
 
     fn leaves_it_open(&self) -> bool {
         let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
-        self.codes().any(|code| has(&code.to_ascii_uppercase(), &OPEN_CODES))
-            || has(&without_names(&self.message().to_lowercase()), &OPEN_WORDS)
+        if self.codes().any(|code| has(&code.to_ascii_uppercase(), &OPEN_CODES)) {
+            return true;
+        }
+        let message = without_names(&self.message().to_lowercase());
+        // Before a field begins, the document is spoken of, where a list of things is a connection.
+        let lost = if self.path.is_empty() { breakdown::surely_lost } else { breakdown::lost };
+        has(&message, OPEN_WORDS) || lost(&message).or_else(|| breakdown::exception(&message)).is_some()
     }
 }
 
-/// A message without the names that it quotes from the request: `field 'timeout'` tells of no timeout.
+/// A message without the names that it quotes from the request: `field 'timeout'` tells of no timeout, and neither does
+/// what was perhaps meant instead.
 fn without_names(message: &str) -> String {
     const NAMED: [&str; 5] = ["field", "argument", "variable", "parameter", "type"];
     let is_quoted_name = |word: &str| {
         let word = word.trim_end_matches(['.', ',', ';', ':', '?', '!']);
         let inside =
             ['\'', '"', '`'].iter().find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote));
-        inside.is_some_and(|name| name.chars().all(|c| c.is_alphanumeric() || "_.$".contains(c)))
+        inside.is_some_and(|name| name.chars().all(|c| c.is_alphanumeric() || "_.$[]!".contains(c)))
     };
     let mut before = "";
+    let message = message.split("did you mean").next().unwrap_or_default();
     let said = message.split_whitespace().filter(|word| {
         let is_name = NAMED.contains(&before.trim_end_matches(':')) && is_quoted_name(word);
         before = word;
@@ -367,6 +400,12 @@ mod tests {
             (r#"{"errors": [{"message": "Variable \"$timeout\" got invalid value 1"}]}"#, REFUSED),
             (r#"{"errors": [{"message": "The bank said 'timeout'"}]}"#, OPEN),
             (r#"{"errors": [{"message": "field 'pay': timeout"}]}"#, OPEN),
+            (r#"{"errors": [{"message": "Unknown type \"Pa\". Did you mean \"Timeout\"?"}]}"#, REFUSED),
+            (
+                r#"{"errors": [{"message": "Paginate the `issues` connection by `first` or `last`"}]}"#,
+                REFUSED,
+            ),
+            (r#"{"errors": [{"message": "Connection reset by peer"}]}"#, OPEN),
             // A path through the document, and one through what was made.
             (r#"{"errors": [{"path": ["mutation P", "m", "x"], "locations": []}]}"#, REFUSED),
             (r#"{"errors": [{"path": ["mutation", "m", "x"], "locations": []}], "data": null}"#, OPEN),
@@ -409,6 +448,52 @@ mod tests {
         ] {
             assert_eq!(of(&document(1), answer), expected, "{answer}");
         }
+    }
+
+    #[test]
+    fn an_error_of_a_field_that_broke_does_not_refuse() {
+        let of_a_field = |error: &str| {
+            let answer = format!(r#"{{"errors": [{{"path": ["pay"], {error}}}], "data": {{"pay": null}}}}"#);
+            (of(&document(1), &answer), of(&Asked::Unknown, &answer))
+        };
+        for broke in [
+            "internal system error",
+            "Unexpected Execution Error",
+            "context deadline exceeded",
+            "socket hang up",
+            "Exception while fetching data (/pay) : Connection reset",
+            "Exception while fetching data (/pay) : Read timed out",
+            "Cannot read properties of undefined (reading 'id')",
+            "Cannot return null for non-nullable field Mutation.pay.",
+            "An unexpected error occurred.",
+            "Request failed with status code 503",
+            "Post \\\"https://bank/pay\\\": EOF",
+            "connect: no connection to the bank",
+            "'NoneType' object has no attribute 'id'",
+            "runtime error: invalid memory address or nil pointer dereference",
+        ] {
+            assert_eq!(of_a_field(&format!(r#""message": "{broke}""#)), (OPEN, OPEN), "{broke}");
+        }
+        for code in [
+            r#""errorType": "Lambda:Unhandled""#,
+            r#""errorType": "MappingTemplate""#,
+            r#""message": "x", "extensions": {"classification": "INTERNAL_ERROR"}"#,
+            r#""message": "x", "extensions": {"errorType": "UNAVAILABLE"}"#,
+        ] {
+            assert_eq!(of_a_field(code), (OPEN, OPEN), "{code}");
+        }
+        for no in [
+            r#""message": "no such order", "extensions": {"code": "NOT_FOUND"}"#,
+            r#""message": "Exception while fetching data (/pay) : insufficient funds""#,
+            r#""message": "at most 500 may be paid""#,
+            r#""message": "declined", "errorType": "Lambda:Declined""#,
+            r#""message": "declined", "extensions": {"classification": {"type": "TIMEOUT"}}"#,
+        ] {
+            assert_eq!(of_a_field(no), (REFUSED, REFUSED), "{no}");
+        }
+        let webhook =
+            r#"{"message": "http exception when calling webhook", "extensions": {"code": "unexpected"}}"#;
+        assert_eq!(of(&document(1), &format!(r#"{{"errors": [{webhook}]}}"#)), OPEN);
     }
 
     #[test]

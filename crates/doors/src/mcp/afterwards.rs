@@ -1,6 +1,8 @@
 //! Errors of something that went wrong after a tool had done its work, or in the middle of it. They outweigh words of
 //! refusal: `Email was sent, but its copy was not found` speaks of a mail that is out.
 
+use semel_core::breakdown;
+
 /// Phrases that say so, in lower case: what validates its output has an output, and what breaks while it reads an
 /// answer has one.
 const PHRASES: &[&str] = &[
@@ -31,44 +33,6 @@ const PHRASES: &[&str] = &[
     "already sent",
     "already paid",
     "already done",
-];
-
-/// What the languages say when a tool's own code breaks. It breaks over the answer of an API as well as over arguments.
-const EXCEPTIONS: &[&str] = &[
-    // Python
-    "traceback",
-    "typeerror",
-    "keyerror",
-    "attributeerror",
-    "indexerror",
-    "invalid literal for",
-    "could not convert string",
-    "expecting value: line",
-    "list index out of range",
-    "string index out of range",
-    "'nonetype' object",
-    "object has no attribute",
-    "object is not subscriptable",
-    "unicodedecodeerror",
-    // JavaScript
-    "referenceerror",
-    "undefined is not",
-    "cannot read propert",
-    "is not a function",
-    "is not iterable",
-    "unexpected token <",
-    "unexpected token '<'",
-    "unexpected end of json",
-    "in json at position",
-    // the rest
-    "looking for beginning of value",
-    "nomethoderror",
-    "formatexception",
-    "nullpointer",
-    "panic",
-    "stack trace",
-    "runtime error",
-    "index out of bounds",
 ];
 
 /// Words by which a tool says what it has done. `Scheduled`, `uploaded` and `deleted` are left out: in errors they
@@ -148,12 +112,13 @@ pub fn said(lower: &str) -> Option<String> {
         return None;
     }
     let checked = checked_model(lower);
-    let phrase = || PHRASES.iter().chain(EXCEPTIONS).find(|phrase| lower.contains(*phrase));
+    let phrase = || PHRASES.iter().find(|phrase| lower.contains(*phrase)).copied();
     let of_a_model = || {
         let from = checked.and(lower.find("validation error"))?;
         lower[from..].lines().next().map(str::to_owned)
     };
-    phrase().map(|phrase| (*phrase).to_owned()).or_else(of_a_model).or_else(|| done_before_it_failed(lower))
+    let broke = || phrase().or_else(|| breakdown::exception(lower)).map(str::to_owned);
+    broke().or_else(of_a_model).or_else(|| done_before_it_failed(lower))
 }
 
 /// Whether these are the words of a framework that looked at the arguments and did not run the tool. They quote the

@@ -4,6 +4,7 @@ use super::afterwards;
 use super::members::Members;
 use super::message::{Message, text};
 use super::unmarked::{self, Told};
+use semel_core::breakdown;
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::graphql::Asked;
@@ -48,66 +49,16 @@ pub enum TaskEra {
     Inline,
 }
 
-/// Phrases of an answer that was lost on the way, in lower case. They outweigh words of refusal.
-const LOST: &[&str] = &[
-    "timeout",
-    "timed out",
-    "time-out",
-    "deadline exceeded",
-    "econnreset",
-    "etimedout",
-    "epipe",
-    "socket hang up",
-    "connection",
-    "disconnected",
-    "broken pipe",
-    "bad gateway",
-    "gateway",
-    "service unavailable",
-    "internal server error",
-    "server error",
+/// How tools tell of an answer that was lost on the way, beside what everybody says: without colons and brackets.
+const LOST_BY_A_TOOL: &[&str] = &[
     // The reference server for GitHub, of an answer that has no message: a gateway's page.
     "github api error  github api error",
-    "unexpected eof",
-    "eof occurred",
-    "eof detected",
-    // Go, of a request: `Post "https://…": EOF`, with its colon taken out.
+    // Go, of a request: `Post "https://…": EOF`.
     "\"  eof",
-    "network error",
-    "fetch failed",
-    "unable to fetch",
-    "other side closed",
-    "premature close",
-    " terminated",
-    "consuming input failed",
-    "aborted",
-    "interrupted",
-    "unreachable",
-    "try again later",
     " 500",
     " 502",
     " 503",
     " 504",
-    "temporarily",
-];
-
-/// Those of them that no complaint about arguments has.
-const SURELY_LOST: &[&str] = &[
-    "timed out",
-    "deadline exceeded",
-    "econnreset",
-    "etimedout",
-    "socket hang up",
-    "connection reset",
-    "connection closed",
-    "connection lost",
-    "connection aborted",
-    "broken pipe",
-    "bad gateway",
-    "gateway timeout",
-    "network error",
-    "fetch failed",
-    "unexpected eof",
 ];
 
 /// Words of refusal: whoever says them has looked at the request and not carried it out.
@@ -232,7 +183,7 @@ fn error(body: &str, rule: &Rule) -> Reading {
         return ambiguous_by_rule(&message);
     }
     let lower = message.to_lowercase();
-    let lost = || SURELY_LOST.iter().any(|phrase| lower.contains(phrase));
+    let lost = || breakdown::surely_lost(&lower).is_some();
     let belies = !afterwards::is_about_arguments(&lower) && (afterwards::said(&lower).is_some() || lost());
     if !belies && code.is_some_and(|code| TURNED_AWAY.contains(&code)) {
         let line = format!("error {}: {message}", code.unwrap_or_default());
@@ -318,7 +269,8 @@ fn by_words(what: &str, words: &str, rule: &Rule) -> Reading {
     // A code stands after a space, a bracket or at the front alike.
     let lower: String =
         format!(" {lower}").chars().map(|c| if c == '(' || c == ':' { ' ' } else { c }).collect();
-    let lost = || LOST.iter().find(|phrase| lower.contains(*phrase)).map(|phrase| (*phrase).to_owned());
+    let by_a_tool = || LOST_BY_A_TOOL.iter().find(|phrase| lower.contains(*phrase)).copied();
+    let lost = || breakdown::lost(&lower).or_else(by_a_tool).map(str::to_owned);
     if let Some(phrase) = after.or_else(lost) {
         return reading(Meaning::Ambiguous, format!("{what} that says \"{}\"", short(&phrase)));
     }
