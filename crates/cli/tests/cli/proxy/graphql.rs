@@ -176,6 +176,37 @@ fn a_digest_that_is_not_the_texts_own_makes_no_two_documents_one() {
 }
 
 #[test]
+fn a_question_beside_the_digest_of_a_mutation_is_guarded_like_the_mutation() {
+    let rule = format!("{CONSEQUENTIAL}when = \"!has(body.operation) || body.operation == 'mutation'\"\n");
+    let stage = Stage::with(&rule);
+    let body = Persisted::pay("1").with_text().replace(PAY, "{ me }").replace("\"P\"", "null");
+    // The upstream goes by the digest, and pays.
+    stage.api.next(Act::Answer(200, JSON, DONE.to_owned()));
+    assert_eq!(became(&send(&stage, "", &body)).1, "ran");
+    assert_eq!(became(&send(&stage, "", &body)).1, "replayed");
+    assert_eq!(stage.api.effects(), 1);
+    let beside = stage.send("POST", "/graphql?documentId=pay", JSON, r#"{"query":"{ me }"}"#);
+    assert_eq!(header(&beside, "semel-outcome"), Some("ran"), "it does not pass unseen");
+}
+
+#[test]
+fn a_field_whose_code_broke_is_not_called_again() {
+    let stage = Stage::with(CONSEQUENTIAL);
+    for (count, error) in [
+        r#"{"message":"Unexpected Execution Error","path":["pay"]}"#,
+        r#"{"message":"killed","errorType":"Lambda:Unhandled","path":["pay"]}"#,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let body = format!(r#"{{"query":"{PAY}","variables":{{"order":"{count}"}}}}"#);
+        stage.api.next(Act::Answer(200, JSON, format!(r#"{{"data":{{"pay":null}},"errors":[{error}]}}"#)));
+        assert_eq!([(); 2].map(|()| send(&stage, "", &body).status), [423; 2], "{error}");
+        assert_eq!(stage.api.effects(), count + 1, "{error}");
+    }
+}
+
+#[test]
 fn whoever_is_told_that_digests_are_not_taken_sends_the_text_alone_under_the_same_key() {
     let stage = Stage::plain();
     let key = "Idempotency-Key: k\r\n";

@@ -15,6 +15,19 @@ use std::ops::Range;
 /// What a body for GraphQL has. With any other member it may be a request of another kind, and does not only ask.
 const MEMBERS: [&str; 4] = ["query", "variables", "operationName", "extensions"];
 
+/// Names by which a URL may name a document that a server keeps, in lower case and without marks.
+const NAMES_A_DOCUMENT: [&str; 9] = [
+    "id",
+    "documentid",
+    "docid",
+    "queryid",
+    "operationid",
+    "hash",
+    "sha256hash",
+    "documenthash",
+    "persistedquery",
+];
+
 /// What rules are told beside it.
 const DESCRIBED: [&str; 3] = ["operation", "fields", "selected"];
 
@@ -108,6 +121,10 @@ pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Gra
     if DESCRIBED.iter().any(|name| members.get(name).is_some()) {
         return Ok(None);
     }
+    if read.operation != Operation::Mutation && names_another(members.get("extensions"), document) {
+        // An upstream that goes by the digest carries out what nobody sees here.
+        return Ok(None);
+    }
     read.only_asks &= !foreign && !url_has_a_say(url_query);
     Ok(Some(read))
 }
@@ -151,16 +168,61 @@ pub fn of_text(url_query: Option<&str>, document: &str) -> Result<Graphql, Unrea
     Ok(read)
 }
 
-/// Some servers merge both, and nobody says whose word counts.
-fn url_has_a_say(url_query: Option<&str>) -> bool {
-    url_query.is_some_and(|query| super::form::pairs(query).any(|(name, _)| MEMBERS.contains(&name.as_ref())))
+/// Whether a digest stands beside a text that is not the text's own: which of them counts, the upstream decides.
+fn names_another(extensions: Option<&Json>, text: &str) -> bool {
+    let read;
+    let extensions = match extensions {
+        // In a form and in a URL it is a text.
+        Some(Json::String(written)) => {
+            read = semel_core::json::parse(written).ok();
+            read.as_ref().unwrap_or(&Json::Bool(true))
+        }
+        Some(extensions) => extensions,
+        None => return false,
+    };
+    match extensions {
+        Json::Null => false,
+        Json::Object(members) => match members.get("persistedQuery") {
+            None | Some(Json::Null) => false,
+            Some(named) => {
+                let digest = named.get("sha256Hash").and_then(Json::as_str);
+                digest != Some(Digest::plain(text.as_bytes()).to_string().as_str())
+            }
+        },
+        _ => true,
+    }
 }
 
-/// A query that a URL carries: whether it certainly only asks.
+/// Some servers merge both, and nobody says whose word counts.
+fn url_has_a_say(url_query: Option<&str>) -> bool {
+    let known =
+        |name: &str| NAMES_A_DOCUMENT.contains(&name) || MEMBERS.iter().any(|member| is(name, member));
+    url_query.is_some_and(|query| super::form::pairs(query).any(|(name, _)| known(&plain(&name))))
+}
+
+/// A name as the most lenient reader takes it: `doc_id` is `docId`, and `query[]` is `query`.
+fn plain(name: &str) -> String {
+    let name = name.split('[').next().unwrap_or_default();
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn is(plain: &str, member: &str) -> bool {
+    plain.eq_ignore_ascii_case(member)
+}
+
+/// A query that a URL carries: whether it certainly only asks. Without a text it does: GraphQL lets no GET change
+/// anything, and by GET and a digest clients ask for what caches may keep.
 pub fn url_only_asks(path: &str, url_query: Option<&str>) -> bool {
     let Some(url_query) = url_query.filter(|_| is_graphql(path)) else { return true };
-    let mut documents = super::form::pairs(url_query).filter(|(name, _)| name == "query");
-    documents.all(|(_, document)| read(&document, None).is_some_and(|read| read.only_asks))
+    let given: Vec<_> = super::form::pairs(url_query).map(|(name, value)| (plain(&name), value)).collect();
+    let named = || given.iter().any(|(name, _)| NAMES_A_DOCUMENT.contains(&name.as_str()));
+    let mut documents = given.iter().filter(|(name, _)| is(name, "query"));
+    documents.all(|(_, document)| {
+        let mut extensions = given.iter().filter(|(name, _)| is(name, "extensions"));
+        read(document, None).is_some_and(|read| read.only_asks)
+            && !named()
+            && !extensions.any(|(_, written)| names_another(Some(&Json::str(written)), document))
+    })
 }
 
 /// `/graphql`, `/api/graphql`, `/admin/api/2026-10/graphql.json`.
@@ -375,6 +437,52 @@ mod tests {
             url_only_asks("/graphql", Some("query=%7Bme%7D")) && url_only_asks("/x", Some("query=mutation"))
         );
         assert!(!url_only_asks("/graphql", Some("query=mutation%7Ba%7D")));
+    }
+
+    #[test]
+    fn a_question_beside_the_digest_of_something_else_may_be_anything() {
+        let (question, change) = ("{ me }", "mutation { pay }");
+        let digest = |text: &str| Digest::plain(text.as_bytes()).to_string();
+        let extensions =
+            |digest: &str| format!(r#"{{"persistedQuery":{{"version":1,"sha256Hash":"{digest}"}}}}"#);
+        let read = |query: &str, extensions: &str| {
+            let body = parse(&format!(r#"{{"query":"{query}","extensions":{extensions}}}"#)).unwrap();
+            let told = super::of("/graphql", None, &body).unwrap().map(|read| read.operation);
+            (told, asked("/graphql", None, &body).only_asks())
+        };
+        for own in [extensions(&digest(question)), "{}".into(), "null".into(), r#"{"a":1}"#.into()] {
+            assert_eq!(read(question, &own), (Some(Operation::Query), true), "{own}");
+        }
+        for other in [
+            extensions(&digest(change)),
+            extensions(&digest(question).to_uppercase()),
+            r#"{"persistedQuery":{}}"#.into(),
+            r#"{"persistedQuery":7}"#.into(),
+            r#""{\"persistedQuery\":{}}""#.into(),
+            "7".into(),
+        ] {
+            assert_eq!(read(question, &other), (None, false), "{other}");
+            assert_eq!(read(change, &other), (Some(Operation::Mutation), false), "{other}");
+        }
+        let url_asks = |given: &[(&str, &str)]| {
+            let escaped = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+            let pairs = given.iter().map(|(name, value)| format!("{}={}", escaped(name), escaped(value)));
+            let encoded = pairs.collect::<Vec<_>>().join("&");
+            url_only_asks("/graphql", Some(&encoded))
+        };
+        let (own, other) = (extensions(&digest(question)), extensions(&digest(change)));
+        assert!(url_asks(&[("extensions", &other), ("variables", "{}")]), "no GET changes anything");
+        assert!(url_asks(&[("documentId", "x")]));
+        assert!(url_asks(&[("query", question), ("extensions", &own), ("op", "Me")]));
+        assert!(!url_asks(&[("query", question), ("extensions", &other)]));
+        assert!(!url_asks(&[("extensions", &own), ("query", change)]));
+        assert!(!url_asks(&[("query", question), ("documentId", "x")]));
+        assert!(!url_asks(&[("query[]", change)]) && !url_asks(&[("Query", change)]));
+        let body = parse(&format!(r#"{{"query":"{question}"}}"#)).unwrap();
+        for beside in ["id=x", "documentId=x", "doc_id=x", "extensions=%7B%7D", "Query=x", "query[]=x"] {
+            assert!(!asked("/graphql", Some(beside), &body).only_asks(), "{beside}");
+        }
+        assert!(asked("/graphql", Some("op=Me&version=1"), &body).only_asks());
     }
 
     #[test]
