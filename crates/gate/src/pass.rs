@@ -15,7 +15,7 @@ use semel_core::beside::Layer;
 use semel_core::class::{Class, Tier};
 use semel_core::decide::{Decision, Refusal, Replay, Situation, decide, wants_something_else};
 use semel_core::digest::Digest;
-use semel_core::effect::{Attempt, Doubt, Effect, NotApplied, NotAppliedWhy, State};
+use semel_core::effect::{Attempt, Doubt, Effect, NotApplied, NotAppliedWhy, Reply, State};
 use semel_core::ids::{AttemptNo, Nonce, OwnerId};
 use semel_core::intent::{Intent, NamedBy, run_key};
 use semel_core::policy::Mode;
@@ -530,7 +530,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// The answer of the attempt that this call made or waited for, once it is known. What the class says about
     /// repeats is not asked: this is the same call, not a repeat.
-    async fn known_result<U>(
+    async fn known_result<U: Upstream>(
         &self,
         call: &mut Call<'_, U>,
         found: &Found,
@@ -574,9 +574,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (State::Applied(_), None) if call.wants_another(effect) => None,
             (State::Applied(_), None) => Some(joined_answer(found.clone(), call.intent, now)),
             // The upstream's own refusal is everybody's; what a probe or a person found lets this call run.
-            (State::NotApplied(NotApplied { why, .. }), None)
+            (State::NotApplied(NotApplied { why, reply, .. }), None)
                 if joined(effect)
                     && !ended
+                    && !(*reply != Reply::Kept && call.upstream.says_more_than_its_twin())
                     && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_))
                     && wants_something_else(effect, call.intent, call.rule, now).is_none() =>
             {

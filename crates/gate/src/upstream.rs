@@ -72,6 +72,12 @@ pub trait Upstream: Send {
     fn joins(&mut self, effect: &Effect, attempt: AttemptNo) {
         let _settled_is_soon_enough = (effect, attempt);
     }
+
+    /// Whether an upstream may take this call though it has just refused the same call of somebody else, with a refusal
+    /// that answers nobody else: this one says in full what that one only named.
+    fn says_more_than_its_twin(&self) -> bool {
+        false
+    }
 }
 
 /// A call with its answer, as rules see them.

@@ -23,6 +23,7 @@ use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::intent::NamedBy;
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
+use semel_core::policy::graphql::Asked;
 use semel_core::policy::rule::Probe;
 use semel_gate::clock::Clock;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Recorded, Seen, Sending, Sent, Upstream};
@@ -349,4 +350,10 @@ impl Upstream for HttpUpstream<'_> {
     }
 
     fn let_go(&mut self) {}
+
+    /// A document's text, where the twin may have had its digest alone, which the upstream did not know.
+    fn says_more_than_its_twin(&self) -> bool {
+        let arguments = &self.guarded.understood.arguments;
+        arguments.has_named_document() && matches!(arguments.asked, Asked::Document { .. })
+    }
 }

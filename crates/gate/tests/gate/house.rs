@@ -326,6 +326,7 @@ struct Lines {
     probes: VecDeque<(Duration, ProbeAnswer)>,
     far: bool,
     prepare_fails: bool,
+    says_more: bool,
     on_prepare: Option<Hook>,
     on_send: Option<Hook>,
     child: bool,
@@ -385,6 +386,12 @@ impl Script {
 
     pub fn cannot_be_prepared(self) -> Script {
         self.lines().prepare_fails = true;
+        self
+    }
+
+    /// The call says in full what its twin may only have named.
+    pub fn says_more(self) -> Script {
+        self.lines().says_more = true;
         self
     }
 
@@ -497,6 +504,10 @@ impl Upstream for Actor {
     }
 
     fn let_go(&mut self) {}
+
+    fn says_more_than_its_twin(&self) -> bool {
+        self.script.lines().says_more
+    }
 }
 
 /// What would become of a call.

@@ -5,6 +5,7 @@ use semel_core::answer::{Code, EffectWord, OutcomeWord, Would};
 use semel_core::class::{Class, Tier};
 use semel_core::effect::{Evidence, Reply, SEND_WITHIN, State};
 use semel_core::json::Path;
+use semel_core::outcome::Outcome;
 use semel_core::policy::{ActionFacts, Mode, Policy, PolicyFile};
 use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
@@ -36,6 +37,34 @@ fn concurrent_twins_are_joined_and_get_the_same_reply() {
         assert!(twin.answer.ok);
         assert_eq!(twin.answer.effect, EffectWord::Noop);
         assert_eq!(twin.reply, GivenReply::Recorded(b"reply 1".to_vec()));
+    }
+}
+
+#[test]
+fn whoever_says_more_than_a_twin_does_not_take_its_passing_refusal() {
+    let passing = || match refusal() {
+        Outcome::NotApplied { why, .. } => Outcome::NotApplied { why, reply: Reply::Unknown },
+        other => other,
+    };
+    for (refused, twin, sends) in [
+        (passing(), Script::succeeds().says_more(), 1),
+        (passing(), Script::succeeds(), 0),
+        (refusal(), Script::succeeds().says_more(), 0),
+    ] {
+        let (house, wish) = (House::new(), Wish::consequential());
+        let named = Script::after(seconds(3), refused);
+        house.start(1, call(&house.process(1, Mode::Guard).0, &wish, &named, &house.clock));
+        let joins = house.start(2, {
+            let gate = house.process(2, Mode::Guard).0;
+            let (clock, call) = (house.clock.clone(), call(&gate, &wish, &twin, &house.clock));
+            async move {
+                clock.nap(seconds(1)).await;
+                call.await
+            }
+        });
+        house.settle();
+        assert_eq!(take(&joins).unwrap().answer.ok, sends == 1);
+        assert_eq!((named.sent(), twin.sent()), (1, sends));
     }
 }
 
