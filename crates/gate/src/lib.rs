@@ -9,6 +9,7 @@ pub mod clock;
 pub mod confirm;
 pub mod counts;
 mod error;
+mod fences;
 mod guess;
 mod led;
 mod look;

@@ -17,7 +17,7 @@ use semel_core::decide::{Decision, Refusal, Replay, Situation, decide, wants_som
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Doubt, Effect, NotApplied, NotAppliedWhy, Reply, State};
 use semel_core::ids::{AttemptNo, Nonce, OwnerId};
-use semel_core::intent::{Intent, NamedBy, run_key};
+use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
@@ -482,39 +482,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(effect) if matches!(effect.state, State::NotApplied(_)) => self.did_not_happen(effect),
             _ => joined_answer(found, intent, now),
         }
-    }
-
-    /// The cell of its run's fence, and whether that is shut.
-    pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
-        self.fences(intent.run_key.as_slice()).await
-    }
-
-    /// The same of all runs that sending an effect again is a matter of: its caller's, the one that it began in, and
-    /// those that have tried it. What anybody may ask for at any time is its caller's matter alone.
-    async fn fences_of_resend<U>(
-        &self,
-        call: &Call<'_, U>,
-        found: &Found,
-    ) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
-        let mut runs: Vec<Digest> = call.intent.run_key.into_iter().collect();
-        if let (Class::Act | Class::Consequential, Some(known)) = (call.rule.class, &found.newest) {
-            let tried = known.effect.attempts.iter().filter_map(|attempt| attempt.run.as_ref());
-            let (secret, tenant) = (self.ledger.secret(), &known.effect.facts.tenant);
-            runs.extend(known.index.run.into_iter().chain(tried.map(|run| run_key(secret, tenant, &run.id))));
-        }
-        runs.sort_unstable();
-        runs.dedup();
-        self.fences(&runs).await
-    }
-
-    async fn fences(&self, runs: &[Digest]) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
-        let (mut cells, mut shut) = (Vec::with_capacity(runs.len()), false);
-        for run in runs {
-            let (key, revision, fence) = self.ledger.fence(*run).await?;
-            cells.push((key, revision));
-            shut |= fence.is_some_and(|fence| fence.cancelled);
-        }
-        Ok((cells, shut))
     }
 
     /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.

@@ -1,0 +1,46 @@
+//! Which runs' fences stand before a sending.
+
+use crate::pass::Call;
+use crate::{Error, Gate};
+use semel_core::class::Class;
+use semel_core::digest::Digest;
+use semel_core::intent::{Intent, run_key};
+use semel_ledger::Found;
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::store::{Revision, Store};
+
+impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
+    /// The cell of its run's fence, and whether that is shut.
+    pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
+        self.fences(intent.run_key.as_slice()).await
+    }
+
+    /// The same of all runs that sending an effect again is a matter of: its caller's, the one that it began in, and
+    /// those that have tried it. What anybody may ask for at any time is its caller's matter alone.
+    pub(crate) async fn fences_of_resend<U>(
+        &self,
+        call: &Call<'_, U>,
+        found: &Found,
+    ) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
+        let mut runs: Vec<Digest> = call.intent.run_key.into_iter().collect();
+        if let (Class::Act | Class::Consequential, Some(known)) = (call.rule.class, &found.newest) {
+            let tried = known.effect.attempts.iter().filter_map(|attempt| attempt.run.as_ref());
+            let (secret, tenant) = (self.ledger.secret(), &known.effect.facts.tenant);
+            runs.extend(known.index.run.into_iter().chain(tried.map(|run| run_key(secret, tenant, &run.id))));
+        }
+        runs.sort_unstable();
+        runs.dedup();
+        self.fences(&runs).await
+    }
+
+    async fn fences(&self, runs: &[Digest]) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
+        let (mut cells, mut shut) = (Vec::with_capacity(runs.len()), false);
+        for run in runs {
+            let (key, revision, fence) = self.ledger.fence(*run).await?;
+            cells.push((key, revision));
+            shut |= fence.is_some_and(|fence| fence.cancelled);
+        }
+        Ok((cells, shut))
+    }
+}
