@@ -1,7 +1,7 @@
 //! What one client may have under way, also where it has no session to be known by.
 
 use super::served::{Answer, Asked, SESSION, Served};
-use super::stateless::{ask, serving};
+use super::stateless::{ask, serving, told};
 use super::upstream::Upstream;
 use crate::home::Home;
 use serde_json::{Value, json};
@@ -72,4 +72,29 @@ fn calls_without_a_session_have_room_together_before_a_remote_server() {
     home.wait_until("a session has room of its own", || upstream.effects() == 5);
     upstream.release();
     assert_eq!(begun.answer().outcome(), "ran");
+}
+
+/// A server is started by semel itself, once; what a request says of commands and paths starts nothing.
+#[test]
+fn no_request_starts_a_process() {
+    let home = Home::new();
+    let tools = json!({"tools": [{"name": "create_order", "inputSchema": {"type": "object"}}]});
+    let (served, _heard) = told(&home, &json!({"era": "stateless", "pages": [tools.to_string()]}), "");
+    let call = |order: u64| {
+        let command = json!({"command": ["sh", "-c", "true"], "order": order});
+        let params =
+            json!({"name": "create_order", "arguments": command, "command": "sh", "server": "other"});
+        ask(&served, order, "tools/call", params).answer()
+    };
+    assert_eq!(call(0).outcome(), "ran");
+    let started = served.children();
+    assert_eq!(started.len(), 1, "the server");
+    for order in 1..=10 {
+        assert_eq!(call(order).outcome(), "ran");
+        for path in ["/mcp/nobody", "/mcp/bank/sh", "/mcp/..%2f..%2fbin%2fsh", "/p/sh/", "/mcp/"] {
+            let asked = served.ask_raw(&format!("POST {path} HTTP/1.1"), "", "{}").answer();
+            assert!(asked.status >= 400, "{path}: {asked:?}");
+        }
+    }
+    assert_eq!(served.children(), started);
 }

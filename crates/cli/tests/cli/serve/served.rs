@@ -88,6 +88,16 @@ impl Served {
         )
     }
 
+    /// The processes that it has started and that live, in order.
+    pub fn children(&self) -> Vec<u32> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it lives");
+        let of_each = tasks.flatten().map(|task| std::fs::read_to_string(task.path().join("children")));
+        let all: String = of_each.flatten().collect();
+        let mut ids: Vec<u32> = all.split_whitespace().map(|id| id.parse().expect("a process id")).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     pub fn memory_peak(&self) -> u64 {
         memory_peak(self.child.id())
     }
