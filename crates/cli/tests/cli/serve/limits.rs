@@ -74,7 +74,8 @@ fn calls_without_a_session_have_room_together_before_a_remote_server() {
     assert_eq!(begun.answer().outcome(), "ran");
 }
 
-/// A server is started by semel itself, once; what a request says of commands and paths starts nothing.
+/// A server is started by semel itself, once for each era, and the process of the era it does not speak is ended;
+/// what a request says of commands and paths starts nothing.
 #[test]
 fn no_request_starts_a_process() {
     let home = Home::new();
@@ -88,7 +89,7 @@ fn no_request_starts_a_process() {
     };
     assert_eq!(call(0).outcome(), "ran");
     let started = served.children();
-    assert_eq!(started.len(), 1, "the server");
+    assert!(!started.is_empty(), "the server lives");
     for order in 1..=10 {
         assert_eq!(call(order).outcome(), "ran");
         for path in ["/mcp/nobody", "/mcp/bank/sh", "/mcp/..%2f..%2fbin%2fsh", "/p/sh/", "/mcp/"] {
@@ -96,5 +97,6 @@ fn no_request_starts_a_process() {
             assert!(asked.status >= 400, "{path}: {asked:?}");
         }
     }
-    assert_eq!(served.children(), started);
+    let live = served.children();
+    assert!(!live.is_empty() && live.iter().all(|child| started.contains(child)), "{started:?}, then {live:?}");
 }
