@@ -41,8 +41,13 @@ pub fn open_files() -> usize {
     current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
-/// The gate, or why there is none: reads pass without one.
+/// The gate, or why there is none: reads pass without one. A ledger is opened at the start alone, so whoever mends it
+/// has to know that the program does not notice.
 pub fn gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<ServedGate, String> {
+    open_gate(context, clock, policy).map_err(|why| format!("{why}; once that is mended, start semel again"))
+}
+
+fn open_gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<ServedGate, String> {
     let environment = &context.environment;
     let file =
         environment.ledger_file(context.global.ledger.as_deref()).map_err(|error| format!("{error:#}"))?;

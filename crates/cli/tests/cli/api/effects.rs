@@ -128,5 +128,7 @@ fn without_a_ledger_the_api_says_so_and_nothing_is_claimed() {
             "{path}: {answer:?}"
         );
         assert!(answer.head.contains("retry-after: 1"), "{answer:?}");
+        // It is opened at the start alone.
+        assert!(answer.body.contains("start semel again"), "{answer:?}");
     }
 }
