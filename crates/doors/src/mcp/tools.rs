@@ -25,8 +25,8 @@ pub struct Definition {
     pub arguments: Vec<String>,
     /// Those without which it cannot be called.
     pub required: Vec<String>,
-    /// Arguments that the stateless era mirrors into headers: header name and argument.
-    pub headers: Vec<(String, String)>,
+    /// Arguments that the stateless era mirrors into headers: header name, and the way to the argument.
+    pub headers: Vec<(String, Vec<String>)>,
     /// Whether it is a read whatever it is called with, once that was asked. Most calls of most agents are reads.
     pub only_reads: OnceLock<bool>,
 }
@@ -158,14 +158,36 @@ fn hash(tool: &str, members: &Members<'_>) -> Digest {
     }
 }
 
-fn mirrored(members: &Members<'_>) -> Vec<(String, String)> {
-    let schema = members.object("inputSchema");
+/// The mark of an argument that is mirrored.
+const MIRRORED: &str = "x-mcp-header";
+
+/// Nobody writes arguments within arguments deeper than this, and a schema may go down without end.
+const MIRRORED_DEPTH_MAX: usize = 16;
+
+fn mirrored(members: &Members<'_>) -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
+    // Most schemas mark nothing, and are not looked through.
+    if members.get("inputSchema").is_some_and(|schema| schema.contains(MIRRORED)) {
+        find_mirrored(&members.object("inputSchema"), &mut Vec::new(), &mut found);
+    }
+    found
+}
+
+/// Only what is reached by `properties` alone counts: of all else nobody knows beforehand where it will stand.
+fn find_mirrored(schema: &Members<'_>, way: &mut Vec<String>, found: &mut Vec<(String, Vec<String>)>) {
+    if way.len() >= MIRRORED_DEPTH_MAX {
+        return;
+    }
     let properties = schema.object("properties");
-    let header = |name: &str| {
+    for name in properties.names() {
         let property = properties.object(name);
-        Some((property.text("x-mcp-header")?.into_owned(), name.to_owned()))
-    };
-    properties.names().filter_map(header).collect()
+        way.push(name.to_owned());
+        if let Some(header) = property.text(MIRRORED) {
+            found.push((header.into_owned(), way.clone()));
+        }
+        find_mirrored(&property, way, found);
+        way.pop();
+    }
 }
 
 /// The tools of one server, as last listed.
@@ -401,7 +423,11 @@ mod tests {
         assert_eq!(structured.annotations.read_only, Some(true));
         let mirrored =
             of(r#"{"name":"x","inputSchema":{"properties":{"region":{"x-mcp-header":"Region"}}}}"#);
-        assert_eq!(mirrored.headers, [("Region".to_owned(), "region".to_owned())]);
+        assert_eq!(mirrored.headers, [("Region".to_owned(), vec!["region".to_owned()])]);
+        let nested = json!({"where": {"properties": {"region": {"x-mcp-header": "Region"}}},
+            "list": {"items": {"properties": {"zone": {"x-mcp-header": "Zone"}}}}});
+        let nested = of(&json!({"name": "x", "inputSchema": {"properties": nested}}).to_string());
+        assert_eq!(nested.headers, [("Region".to_owned(), vec!["where".to_owned(), "region".to_owned()])]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod front;
 mod guarded;
 mod limits;
 mod listening;
+mod mirrored;
 mod news;
 mod passing;
 mod stdio;

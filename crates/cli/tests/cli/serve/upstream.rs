@@ -26,6 +26,12 @@ pub struct Upstream {
     state: Arc<State>,
 }
 
+/// Tools with arguments that are mirrored into headers: each argument and the name of its header.
+const MARKED: [(&str, &[(&str, &str)]); 2] = [
+    ("charge_marked", &[("request_id", "Request"), ("region", "Region")]),
+    ("get_charges", &[("account", "Account")]),
+];
+
 /// The eras of the protocol that it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Speaks {
@@ -184,12 +190,24 @@ impl Upstream {
                 let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
                 let names = ["charge", "charge_streamed", "charge_polled", "charge_refused", "get_balance"];
                 let mut tools = names.map(tool).to_vec();
+                tools.extend(MARKED.iter().map(|(name, arguments)| {
+                    let marked = |(argument, header): &(&str, &str)| {
+                        ((*argument).to_owned(), json!({"type": "string", "x-mcp-header": header}))
+                    };
+                    let properties: serde_json::Map<_, _> = arguments.iter().map(marked).collect();
+                    json!({"name": name, "inputSchema": {"type": "object", "properties": properties}})
+                }));
                 // It shows each of its users what it wants to.
                 let reads = heard.header("authorization") == Some("Bearer xenia");
                 let mut tweak = tool("tweak");
                 tweak["annotations"] = json!({"readOnlyHint": reads});
                 tools.push(tweak);
                 reply(stream, 200, "", &result(json!({"tools": tools})))
+            }
+            Some("tools/call") if !is_mirrored(heard, &message) => {
+                let error = json!({"code": -32020, "message": "the headers are not what the body says"});
+                let answer = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
+                reply(stream, 400, "", &answer)
             }
             Some("tools/call") => self.call(stream, &message),
             Some("subscriptions/listen") => self.listen(stream, id),
@@ -238,7 +256,7 @@ impl Upstream {
                 "who are you?",
             );
         }
-        if tool == "get_balance" {
+        if ["get_balance", "get_charges"].contains(&tool) {
             return reply(stream, 200, "", &self.charged(&message["id"]).to_string());
         }
         self.state.effects.fetch_add(1, Ordering::SeqCst);
@@ -271,6 +289,21 @@ impl Upstream {
             }
         }
     }
+}
+
+/// Whether the headers of a call in the stateless era are what it says in its body.
+fn is_mirrored(heard: &Heard, call: &Value) -> bool {
+    let marked = MARKED.iter().find(|(tool, _)| call["params"]["name"] == *tool);
+    let Some((tool, arguments)) = marked.filter(|_| heard.header("mcp-method").is_some()) else {
+        return true;
+    };
+    let params = heard.head.lines().filter(|line| line.to_lowercase().starts_with("mcp-param-")).count();
+    let given = |argument: &str| call["params"]["arguments"][argument].as_str();
+    heard.header("mcp-name") == Some(*tool)
+        && arguments
+            .iter()
+            .all(|(argument, name)| heard.header(&format!("mcp-param-{name}")) == given(argument))
+        && params == arguments.iter().filter(|(argument, _)| given(argument).is_some()).count()
 }
 
 fn write(stream: &mut TcpStream, text: &str) -> Option<()> {

@@ -162,14 +162,13 @@ impl RemoteLink {
     fn headers(&self, message: Option<&Message>) -> HeaderMap {
         match &self.speaks {
             Speaks::Session(session) => session.headers(message),
-            Speaks::Client(headers) => {
+            Speaks::Client { headers, call } => {
                 let mut headers = headers.clone();
-                let is_call = message.is_some_and(|message| message.method() == Some("tools/call"));
-                // The client has mirrored its own call; what semel asks besides mirrors itself.
-                if headers.contains_key(super::METHOD) && !is_call {
-                    mirror::clear(&mut headers);
-                    if let Some(message) = message {
-                        mirror::write(&mut headers, message, None);
+                // The other era mirrors nothing.
+                if headers.contains_key(super::METHOD) {
+                    match message {
+                        Some(message) => mirror::on_behalf(&mut headers, message, call.as_ref()),
+                        None => mirror::clear(&mut headers),
                     }
                 }
                 headers
@@ -314,7 +313,7 @@ impl RemoteLink {
 
     fn may_resume(&self) -> bool {
         let version = match &self.speaks {
-            Speaks::Client(headers) => headers.get(VERSION).and_then(|version| version.to_str().ok()),
+            Speaks::Client { headers, .. } => headers.get(VERSION).and_then(|version| version.to_str().ok()),
             Speaks::Session(_) => return true,
         };
         version.is_none_or(|version| version < crate::mcp::era::STATELESS)

@@ -3,10 +3,49 @@
 use super::{METHOD, NAME, PARAM};
 use crate::mcp::members::Members;
 use crate::mcp::message::{Message, text};
-use crate::mcp::tools::Definition;
+use crate::mcp::tools::{Definition, Tools};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::sync::Arc;
+
+/// A client's call, which the client has mirrored itself, and what the tools of its server mirror.
+#[derive(Debug, Clone)]
+pub struct Call {
+    params: Bytes,
+    tools: Arc<Tools>,
+}
+
+impl Call {
+    pub fn new(message: &Message, tools: Arc<Tools>) -> Call {
+        Call { params: message.params.clone().unwrap_or_default(), tools }
+    }
+}
+
+/// From what a client has mirrored to what goes out on its behalf. Of its own call only what is not as it sent it is
+/// mirrored anew: where its headers and its body disagree, that is for the server to see.
+pub fn on_behalf(headers: &mut HeaderMap, message: &Message, call: Option<&Call>) {
+    let params = message.params.as_ref().map_or("{}", text);
+    let params = Members::parse(params).unwrap_or_default();
+    let tool = params.text("name").filter(|_| message.method() == Some("tools/call"));
+    let definition = call.zip(tool.as_ref()).and_then(|(call, tool)| call.tools.get(tool));
+    let came = call.and_then(|call| Members::parse(text(&call.params)));
+    match came.filter(|came| tool.is_some() && came.text("name") == tool) {
+        Some(came) => {
+            let (came, goes) = (came.object("arguments"), params.object("arguments"));
+            for (header, way) in definition.map_or(&[][..], |definition| &definition.headers) {
+                if said(&came, way) != said(&goes, way) {
+                    set(headers, header, said(&goes, way));
+                }
+            }
+        }
+        None => {
+            clear(headers);
+            write(headers, message, definition.map(Arc::as_ref));
+        }
+    }
+}
 
 /// Takes out what another message's body said.
 pub fn clear(headers: &mut HeaderMap) {
@@ -32,12 +71,30 @@ pub fn write(headers: &mut HeaderMap, message: &Message, definition: Option<&Def
         headers.insert(NAME, value(&name));
     }
     let arguments = params.object("arguments");
-    for (header, argument) in definition.map_or(&[][..], |definition| &definition.headers) {
-        let Some(written) = arguments.get(argument).filter(|written| *written != "null") else { continue };
-        let said = arguments.text(argument).map_or_else(|| written.to_owned(), |text| text.into_owned());
-        if let Ok(header) = format!("{PARAM}{}", header.to_ascii_lowercase()).parse::<HeaderName>() {
-            headers.insert(header, value(&said));
+    for (header, way) in definition.map_or(&[][..], |definition| &definition.headers) {
+        set(headers, header, said(&arguments, way));
+    }
+}
+
+fn set(headers: &mut HeaderMap, header: &str, said: Option<String>) {
+    let Ok(header) = format!("{PARAM}{}", header.to_ascii_lowercase()).parse::<HeaderName>() else { return };
+    match said {
+        Some(said) => drop(headers.insert(header, value(&said))),
+        None => drop(headers.remove(header)),
+    }
+}
+
+/// What stands in an argument; `None` if nothing does, or nothing that can be mirrored.
+fn said(arguments: &Members<'_>, way: &[String]) -> Option<String> {
+    match way {
+        [] => None,
+        [name] => {
+            let written = arguments.get(name)?;
+            let is_plain = written != "null" && !written.starts_with(['{', '[']);
+            let text = || arguments.text(name).map_or_else(|| written.to_owned(), |text| text.into_owned());
+            is_plain.then(text)
         }
+        [name, within @ ..] => said(&arguments.object(name), within),
     }
 }
 
@@ -52,7 +109,7 @@ fn value(text: &str) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
+    use serde_json::{Value, json};
 
     fn mirrored(body: &str, definition: Option<&str>) -> Vec<(String, String)> {
         let message = Message::parse(Bytes::copy_from_slice(body.as_bytes())).unwrap();
@@ -82,6 +139,58 @@ mod tests {
         ];
         let wanted: Vec<_> = wanted.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         assert_eq!(mirrored(body, Some(tool)), wanted);
+    }
+
+    fn calling(tool: &str, arguments: Value) -> Message {
+        let params = json!({"name": tool, "arguments": arguments});
+        let call = json!({"id": 1, "method": "tools/call", "params": params});
+        Message::parse(Bytes::from(call.to_string())).unwrap()
+    }
+
+    #[test]
+    fn of_a_clients_own_call_what_semel_changed_is_mirrored_anew_and_nothing_else() {
+        let marked = |name: &str| json!({"x-mcp-header": name});
+        let within = json!({"properties": {"zone": marked("Zone")}});
+        let charge =
+            json!({"key": marked("Key"), "own": marked("Own"), "region": marked("Region"), "at": within});
+        let tools = json!([{"name": "charge", "inputSchema": {"properties": charge}},
+            {"name": "find", "inputSchema": {"properties": {"id": marked("Id")}}}]);
+        let mut known = Tools::default();
+        known.add_page(&json!({"tools": tools}).to_string());
+        let at = json!({"zone": "z"});
+        let came = calling("charge", json!({"key": "mine", "own": 1, "region": "eu", "at": at}));
+        let call = Call::new(&came, Arc::new(known));
+        let headers = |message: &Message| {
+            let mut headers = HeaderMap::new();
+            let sent = ["method=tools/call", "name=charge", "param-key=mine", "param-own=1", "param-other=o"];
+            // What it says of its region is not what stands in its body.
+            for (name, said) in
+                sent.iter().chain(&["param-region=us", "param-zone=z"]).filter_map(|s| s.split_once('='))
+            {
+                let name: HeaderName = format!("mcp-{name}").parse().unwrap();
+                headers.insert(name, HeaderValue::from_static(said));
+            }
+            on_behalf(&mut headers, message, Some(&call));
+            let list = headers.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap()));
+            let mut list: Vec<String> =
+                list.filter_map(|line| Some(line.strip_prefix("mcp-")?.to_owned())).collect();
+            list.sort();
+            list
+        };
+        let as_it_came = headers(&came);
+        assert_eq!(as_it_came.len(), 7, "{as_it_came:?}");
+        let changed = calling("charge", json!({"key": "semel's", "region": "eu", "at": at}));
+        let wanted = [
+            "method=tools/call",
+            "name=charge",
+            "param-key=semel's",
+            "param-other=o",
+            "param-region=us",
+            "param-zone=z",
+        ];
+        assert_eq!(headers(&changed), wanted);
+        let probe = calling("find", json!({"id": 7}));
+        assert_eq!(headers(&probe), ["method=tools/call", "name=find", "param-id=7"]);
     }
 
     #[test]

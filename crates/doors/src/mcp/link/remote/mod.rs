@@ -12,6 +12,8 @@ pub use session::{Queue, Session};
 use super::{Exchanged, Listener, Outgoing};
 use crate::http::client::{Client, Prepared};
 use crate::http::sse::Piece;
+use crate::mcp::message::Message;
+use crate::mcp::tools::Tools;
 use crate::runtime::RuntimeClock;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -62,8 +64,8 @@ pub enum Form {
 /// With what a request goes out.
 #[derive(Debug, Clone)]
 enum Speaks {
-    /// As one HTTP client asked: its own headers.
-    Client(HeaderMap),
+    /// As one HTTP client asked: its own headers, and its call, if that is what it asked for.
+    Client { headers: HeaderMap, call: Option<mirror::Call> },
     /// As semel itself, for a client that has no HTTP.
     Session(Arc<Session>),
 }
@@ -79,14 +81,22 @@ pub struct RemoteLink {
 }
 
 impl RemoteLink {
-    /// For one call of one HTTP client.
+    /// For one request of one HTTP client.
     pub fn for_client(
         client: Client,
         headers: HeaderMap,
         told: Option<Arc<dyn Told>>,
         clock: RuntimeClock,
     ) -> RemoteLink {
-        RemoteLink::new(client, Speaks::Client(headers), told, clock)
+        RemoteLink::new(client, Speaks::Client { headers, call: None }, told, clock)
+    }
+
+    /// The request is this call, of one of these tools.
+    pub fn for_call(mut self, message: &Message, tools: Arc<Tools>) -> RemoteLink {
+        if let Speaks::Client { call, .. } = &mut self.speaks {
+            *call = Some(mirror::Call::new(message, tools));
+        }
+        self
     }
 
     /// For a client on standard input and output.

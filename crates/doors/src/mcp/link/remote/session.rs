@@ -190,7 +190,7 @@ impl RemoteLink {
     pub(super) fn session(&self) -> Option<&Arc<Session>> {
         match &self.speaks {
             super::Speaks::Session(session) => Some(session),
-            super::Speaks::Client(_) => None,
+            super::Speaks::Client { .. } => None,
         }
     }
 

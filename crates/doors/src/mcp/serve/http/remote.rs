@@ -150,13 +150,16 @@ impl Remote {
     }
 
     /// The server as this client sees it.
-    fn server_for(&self, asked: &Asked<'_>, told: Option<Arc<CallStream>>) -> Arc<Server> {
-        self.server_by(asked, asked.headers.clone(), told)
+    fn server_for(&self, asked: &Asked<'_>) -> Arc<Server> {
+        self.server_by(asked, self.link(asked, asked.headers.clone(), None))
     }
 
-    fn server_by(&self, asked: &Asked<'_>, headers: HeaderMap, told: Option<Arc<CallStream>>) -> Arc<Server> {
-        let told = told.map(|told| told as _);
-        let link = RemoteLink::for_client(self.client.clone(), headers, told, asked.door.hall.clock.clone());
+    fn link(&self, asked: &Asked<'_>, headers: HeaderMap, told: Option<Arc<CallStream>>) -> RemoteLink {
+        let (told, clock) = (told.map(|told| told as _), asked.door.hall.clock.clone());
+        RemoteLink::for_client(self.client.clone(), headers, told, clock)
+    }
+
+    fn server_by(&self, asked: &Asked<'_>, link: RemoteLink) -> Arc<Server> {
         let whose = format!("{}\n{}", asked.caller.whose(), asked.authority);
         Arc::new(self.server.through(Link::Remote(link), asked.authority.clone(), whose))
     }
@@ -170,7 +173,7 @@ impl Remote {
             // What goes out mirrors itself.
             headers.insert(METHOD, HeaderValue::from_static(""));
         }
-        self.server_by(asked, headers, None)
+        self.server_by(asked, self.link(asked, headers, None))
     }
 
     /// Why a request cannot be passed to a server of the other era. While observing, nothing is asked.
@@ -271,7 +274,7 @@ impl Remote {
 
     /// Passes a request on, and its answer once it was looked at.
     async fn watch(&self, asked: &Asked<'_>, id: Id, message: Message, watched: Watched) -> Response {
-        let server = self.server_for(asked, None);
+        let server = self.server_for(asked);
         if matches!(watched, Watched::Listing { .. }) {
             asked.door.before_listing(&server).await;
         }
@@ -309,10 +312,12 @@ impl Remote {
 
     async fn call(&self, asked: Asked<'_>, id: Id, message: Message) -> Response {
         let Asked { door, caller, wishes, limits, owner, .. } = &asked;
-        let stream = Arc::new(CallStream::default());
-        let server = self.server_for(&asked, Some(Arc::clone(&stream)));
         let params = message.params.clone().unwrap_or_default();
-        let tools = server.tools(&era::meta_of(text(&params))).await;
+        // A listing is none of what the client hears of its call.
+        let tools = self.server_for(&asked).tools(&era::meta_of(text(&params))).await;
+        let stream = Arc::new(CallStream::default());
+        let link = self.link(&asked, asked.headers.clone(), Some(Arc::clone(&stream)));
+        let server = self.server_by(&asked, link.for_call(&message, Arc::clone(&tools)));
         let connection: Arc<Connection> = self.connections.of(owner, caller.clone(), Arc::clone(limits));
         match door.route(&id, &message, &server, &connection, &tools, wishes) {
             Route::Pass => self.forward(&asked, message.bytes).await,
