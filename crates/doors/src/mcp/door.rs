@@ -112,8 +112,9 @@ impl Given {
         Given { frame, is_success: false, delivery: None, telling: None, heard: None }
     }
 
-    /// Nobody takes it any more: whoever comes next need not wait for it.
-    pub fn has_left(&self) {
+    /// Nobody takes it any more: whoever comes next need not wait for it, and is told of it.
+    pub fn is_given_up(&self) {
+        self.heard.iter().for_each(Heard::is_missed);
         self.delivery.iter().for_each(Delivery::has_left);
         self.telling.iter().for_each(Telling::is_given_up);
     }

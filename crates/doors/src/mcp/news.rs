@@ -2,7 +2,6 @@
 
 use semel_core::ids::EffectId;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,20 +14,51 @@ const LEARNT_MAX: usize = 1_500;
 /// Runs that are remembered apart from connections. One that is forgotten only loses its news.
 const RUNS_MAX: usize = 1_000;
 
-/// An answer that has not left so long after it was there has nobody to leave to. Before that others overtake it.
+/// An answer of which nothing is known so long after it was there has nobody to leave to: its client was told to come
+/// back for it, or takes it too slowly. Before that others overtake it.
 const LEAVING_TAKES: Duration = Duration::from_secs(2);
 
-/// Whether an answer has left for whoever asked.
+/// What is known of an answer's way to whoever asked.
 #[derive(Debug, Clone, Default)]
-pub struct Heard(Arc<AtomicBool>);
+pub struct Heard(Arc<Mutex<Way>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Way {
+    /// It may be on its way.
+    #[default]
+    Open,
+    Heard,
+    /// Its client went away before it had left.
+    Missed,
+}
 
 impl Heard {
     pub fn is_so(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        *self.lock() = Way::Heard;
     }
 
-    fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// Nobody is there to hear it. One that has left stays heard, by whichever way.
+    pub fn is_missed(&self) {
+        let mut way = self.lock();
+        if *way == Way::Open {
+            *way = Way::Missed;
+        }
+    }
+
+    /// Somebody takes it, perhaps come back for it.
+    pub fn is_taken(&self) {
+        let mut way = self.lock();
+        if *way == Way::Missed {
+            *way = Way::Open;
+        }
+    }
+
+    fn way(&self) -> Way {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Way> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,7 +98,7 @@ impl News {
     pub fn gave(&self, effect: EffectId, tool: &str, words: String, now: Duration) -> Heard {
         let heard = Heard::default();
         let mut state = self.lock();
-        state.given.retain(|given| !given.heard.get());
+        state.given.retain(|given| given.heard.way() != Way::Heard);
         // The oldest were told, or will never be asked for.
         if state.given.len() >= NEWS_MAX {
             state.given.remove(0);
@@ -92,8 +122,12 @@ impl News {
             ));
         }
         state.given.retain(|given| {
-            let missed = now.saturating_sub(given.at) > LEAVING_TAKES;
-            if given.heard.get() || Some(given.effect) == answered {
+            let missed = match given.heard.way() {
+                Way::Heard => return false,
+                Way::Missed => true,
+                Way::Open => now.saturating_sub(given.at) > LEAVING_TAKES,
+            };
+            if Some(given.effect) == answered {
                 return false;
             }
             if missed {
@@ -175,6 +209,21 @@ mod tests {
             news.take(Some(EffectId(3)), LATER),
             ["Your earlier call of charge, whose answer may not have reached you: it was done (2)."]
         );
+        assert!(news.take(None, LATER).is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_found_nobody_is_told_at_once_unless_somebody_came_back_for_it() {
+        let news = News::default();
+        let give = |n: u128| news.gave(EffectId(n), "charge", n.to_string(), NOW);
+        let [missed, back, heard] = [give(1), give(2), give(3)];
+        [&missed, &back].into_iter().for_each(Heard::is_missed);
+        back.is_taken();
+        heard.is_so();
+        heard.is_missed();
+        let told = news.take(None, NOW);
+        assert!(told.len() == 1 && told[0].ends_with(": 1"), "{told:?}");
+        back.is_so();
         assert!(news.take(None, LATER).is_empty());
     }
 

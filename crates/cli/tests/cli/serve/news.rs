@@ -1,6 +1,6 @@
-//! A client that goes away in the middle of a call: its model learns with a later one what became of it.
+//! A client that goes away in the middle of a call: its model learns with the very next one what became of it.
 
-use super::served::{Answer, Asked, SESSION, Served, calling};
+use super::served::{Asked, SESSION, Served, calling};
 use super::stateless::{call_in_run, serving};
 use super::upstream::Upstream;
 use crate::home::Home;
@@ -9,28 +9,24 @@ use serde_json::{Value, json};
 
 const MISSED: &str = "Your earlier call of create_order, whose answer may not have reached you: it was done";
 
-/// Goes away while its call is with the server, and calls on until it is told of it.
+fn is_settled(home: &Home) {
+    home.wait_until("it is settled", || {
+        home.json(["ledger", "list"])["items"][0]["state"].as_str() == Some("applied")
+    });
+}
+
+/// Goes away while its call is with the server, and is told of it with the next one.
 fn goes_away_and_comes_back(home: &Home, call: impl Fn(u64) -> Asked) {
     let asked = call(0);
     home.wait_until("it is with the server", || home.work().join("world").exists());
     home.wait_until("its stream is open", || asked.is_answered());
     drop(asked);
     home.file("until", "");
-    home.wait_until("it is settled", || {
-        home.json(["ledger", "list"])["items"][0]["state"].as_str() == Some("applied")
-    });
+    is_settled(home);
     let id = home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().expect("an effect").to_owned();
-    let mut others = 1..;
-    let mut told: Option<Answer> = None;
-    home.wait_until("it is told", || {
-        let answer = call(others.next().expect("numbers do not end")).answer();
-        let tells = answer.body.contains(MISSED);
-        told = tells.then_some(answer);
-        tells
-    });
-    let told = told.expect("it was told");
-    assert!(told.body.contains(&id), "{told:?}");
-    let next = call(others.next().expect("numbers do not end")).answer();
+    let told = call(1).answer();
+    assert!(told.body.contains(MISSED) && told.body.contains(&id), "{told:?}");
+    let next = call(2).answer();
     assert!(!next.body.contains(MISSED), "once is enough: {next:?}");
     assert_eq!(call(0).answer().outcome(), "replayed");
 }
@@ -85,11 +81,47 @@ fn the_news_of_one_account_are_not_told_to_another() {
     home.wait_until("it is with the server", || upstream.effects() == 1);
     drop(asked);
     upstream.release();
-    let mut amounts = 1..;
-    home.wait_until("ann is told", || {
-        let amount = amounts.next().expect("numbers do not end");
-        let [bob, ann] = ["bob", "ann"].map(|of| call(of, json!({"amount": amount})).answer().body);
-        assert!(!bob.contains("Your earlier call"), "{bob}");
-        ann.contains("Your earlier call of charge")
-    });
+    is_settled(&home);
+    let [bob, ann] = ["bob", "ann"].map(|of| call(of, json!({"amount": 1})).answer().body);
+    assert!(!bob.contains("Your earlier call"), "{bob}");
+    assert!(ann.contains("Your earlier call of charge"), "{ann}");
+    assert_eq!(upstream.effects(), 3);
+}
+
+/// The server has begun its answer, so the client has a part of it.
+#[test]
+fn a_stream_that_its_client_closed_in_the_middle_is_told_with_the_next_call() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let served = Served::before(&home, &upstream.url());
+    let call = |amount: u64| {
+        let message = calling(amount, "charge_streamed", json!({"amount": amount}));
+        served.ask("POST", SESSION, &message.to_string())
+    };
+    let mut asked = call(0);
+    asked.head();
+    assert!(asked.chunk().contains("warm"));
+    drop(asked);
+    upstream.release();
+    is_settled(&home);
+    let told = call(1).answer().body;
+    assert!(told.contains("Your earlier call of charge_streamed"), "{told}");
+    assert!(!call(2).answer().body.contains("Your earlier call"));
+    assert_eq!((call(0).answer().outcome(), upstream.effects()), ("replayed".into(), 3));
+}
+
+/// Answers that are on their way are not told beside one another.
+#[test]
+fn whoever_reads_its_answers_is_told_of_none() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let served = Served::before(&home, &upstream.url());
+    let call = |amount: u64, tool: &str| {
+        served.ask("POST", SESSION, &calling(amount, tool, json!({"amount": amount})).to_string())
+    };
+    let streamed: Vec<Asked> = (0..4).map(|amount| call(amount, "charge_streamed")).collect();
+    home.wait_until("they are with the server", || upstream.effects() == 4);
+    upstream.release();
+    let answers = (4..8).map(|amount| call(amount, "charge")).chain(streamed);
+    for answer in answers.collect::<Vec<_>>().into_iter().map(Asked::answer) {
+        assert!(!answer.body.contains("Your earlier call"), "{answer:?}");
+    }
 }

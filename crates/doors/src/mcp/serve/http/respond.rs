@@ -63,14 +63,14 @@ pub fn stream_headers(mut headers: HeaderMap) -> HeaderMap {
 }
 
 /// The answer of a call, as soon as it begins.
-pub async fn call(reader: Reader) -> Response {
+pub async fn call(mut reader: Reader) -> Response {
     let begun = reader.begun().await;
     began(reader, begun)
 }
 
 /// The answer of a call that nothing but its end can begin. A client that takes streams has one before that, where the
 /// end is not near: clients give up on a response without headers, and not on a stream.
-pub async fn call_soon(reader: Reader, headers: &HeaderMap) -> Response {
+pub async fn call_soon(mut reader: Reader, headers: &HeaderMap) -> Response {
     if !takes_events(headers) {
         return call(reader).await;
     }
@@ -124,7 +124,7 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
         loop {
             let next = tokio::select! {
                 next = reader.next() => next,
-                () = writer.closed() => return reader.let_go(),
+                () = writer.closed() => return,
                 () = tokio::time::sleep(SIGN_OF_LIFE) => Next::Event(Bytes::from_static(sse::NOTHING_YET)),
             };
             match next {
@@ -164,6 +164,7 @@ impl Parting {
             telling: given.telling.clone(),
             heard: given.heard.clone(),
         };
+        parting.heard.iter().for_each(Heard::is_taken);
         move || {
             parting.heard.iter().for_each(Heard::is_so);
             parting.delivery.take().into_iter().for_each(Delivery::mark);
@@ -174,6 +175,7 @@ impl Parting {
 
 impl Drop for Parting {
     fn drop(&mut self) {
+        self.heard.iter().for_each(Heard::is_missed);
         self.delivery.iter().for_each(Delivery::has_left);
         self.telling.iter().for_each(Telling::is_given_up);
     }

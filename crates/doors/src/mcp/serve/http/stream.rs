@@ -43,9 +43,19 @@ struct State {
     over: bool,
     /// A reader has gone.
     left: bool,
+    readers: usize,
+    /// The last reader went before it had its answer, and nobody had told it to come back for it.
+    cut_off: bool,
 }
 
 impl State {
+    /// Nobody will take the answer that is there, unless somebody comes back for it.
+    fn is_given_up(&self) {
+        if let Some(Item::Last { given, .. }) = self.items.back() {
+            given.is_given_up();
+        }
+    }
+
     fn lose_oldest(&mut self) {
         let Some(oldest) = self.items.pop_front() else { return };
         self.lost += 1;
@@ -112,6 +122,9 @@ impl CallStream {
             };
             state.items.push_back(Item::Last { raw, given: Arc::new(given) });
         }
+        if state.cut_off {
+            state.is_given_up();
+        }
         state.over = true;
         drop(state);
         self.changed.notify_waiters();
@@ -173,19 +186,26 @@ impl CallStream {
 
     /// Reads from the first event.
     pub fn reader(self: &Arc<Self>) -> Reader {
-        Reader { stream: Arc::clone(self), at: 0 }
+        self.read_from(&mut self.lock(), 0)
+    }
+
+    fn read_from(self: &Arc<Self>, state: &mut State, at: usize) -> Reader {
+        state.readers += 1;
+        state.cut_off = false;
+        Reader { stream: Arc::clone(self), at, waits: true }
     }
 
     /// Reads what follows the event with this id, if this stream had it.
     pub fn reader_after(self: &Arc<Self>, last_event: &str) -> Option<Reader> {
-        let state = self.lock();
+        let mut state = self.lock();
         let is_it = |item: &Item| matches!(item, Item::Event { id: Some(id), .. } if id == last_event);
         let mut at = state.items.iter().rposition(is_it)? + 1;
         // A pause that has passed is what this reader comes back from.
         while matches!(state.items.get(at), Some(Item::Pause)) {
             at += 1;
         }
-        Some(Reader { stream: Arc::clone(self), at: at + state.lost })
+        let at = at + state.lost;
+        Some(self.read_from(&mut state, at))
     }
 
     fn push(&self, item: Item) {
@@ -236,22 +256,19 @@ impl Told for CallStream {
 pub struct Reader {
     stream: Arc<CallStream>,
     at: usize,
+    /// For the answer: whoever has taken it knows itself what becomes of it.
+    waits: bool,
 }
 
 impl Reader {
-    /// Nobody reads any more: a call that comes for the same thing need not wait for this answer.
-    pub fn let_go(self) {
-        if let Some(Item::Last { given, .. }) = self.stream.lock().items.back() {
-            given.has_left();
-        }
-    }
-
-    pub async fn begun(&self) -> Begun {
-        self.stream.begun().await
+    pub async fn begun(&mut self) -> Begun {
+        let begun = self.stream.begun().await;
+        self.waits = matches!(begun, Begun::Stream(_));
+        begun
     }
 
     pub async fn next(&mut self) -> Next {
-        let Reader { stream, at } = self;
+        let Reader { stream, at, waits } = self;
         let next = |state: &mut State| {
             // Whoever is so slow that its events are gone has a hole in its stream, and is let go of.
             let Some(index) = at.checked_sub(state.lost) else { return Some(Next::End) };
@@ -263,6 +280,7 @@ impl Reader {
             if let (Keeps::UntilRead { .. }, Item::Event { .. }) = (stream.keeps, &item) {
                 state.lose_oldest();
             }
+            *waits = matches!(item, Item::Event { .. });
             Some(match item {
                 Item::Event { raw, .. } => Next::Event(raw),
                 Item::Pause => Next::End,
@@ -275,7 +293,14 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.stream.lock().left = true;
+        let mut state = self.stream.lock();
+        state.left = true;
+        state.readers -= 1;
+        state.cut_off = self.waits && state.readers == 0;
+        if state.cut_off {
+            state.is_given_up();
+        }
+        drop(state);
         self.stream.changed.notify_waiters();
     }
 }
@@ -285,7 +310,10 @@ mod tests {
     use super::*;
     use crate::http::sse::Parser;
     use crate::mcp::frame::Frame;
+    use crate::mcp::news::News;
     use http::StatusCode;
+    use semel_core::ids::EffectId;
+    use std::time::Duration;
 
     fn piece(text: &str) -> Piece {
         let mut parser = Parser::default();
@@ -336,6 +364,42 @@ mod tests {
         });
         stream.end(given("{}"));
         assert!(matches!(waiting.await.unwrap(), Begun::Whole { given: Some(_), answered: None }));
+    }
+
+    /// What the next call would be told at once of an answer whose client has done this, before and after its end.
+    async fn missed(before: impl AsyncFnOnce(&mut Reader), after: impl AsyncFnOnce(&mut Reader)) -> bool {
+        let (news, now) = (News::default(), Duration::from_secs(1));
+        let stream = Arc::new(CallStream::default());
+        stream.opened(&HeaderMap::new());
+        stream.piece(piece("id: 1\ndata:\n\n"));
+        stream.paused();
+        let mut reader = stream.reader_after("1").unwrap();
+        before(&mut reader).await;
+        let heard = Some(news.gave(EffectId(1), "charge", "it was done".into(), now));
+        stream.end(Some(Given { heard, ..Given::plain(Frame::from("{}".to_owned())) }));
+        after(&mut reader).await;
+        drop(reader);
+        !news.take(None, now).is_empty()
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_missed_at_once_by_whoever_went_away_and_not_by_who_will_come_back_for_it() {
+        let goes = async |reader: &mut Reader| *reader = Arc::new(CallStream::default()).reader();
+        assert!(missed(goes, async |_| {}).await);
+        assert!(missed(async |_| {}, goes).await);
+        let is_let_go = async |reader: &mut Reader| {
+            reader.stream.paused();
+            assert!(matches!(reader.next().await, Next::End));
+        };
+        assert!(!missed(is_let_go, goes).await);
+        let comes_back = async |reader: &mut Reader| {
+            let again = reader.stream.reader_after("1").unwrap();
+            *reader = again;
+        };
+        assert!(missed(comes_back, goes).await);
+        let takes = async |reader: &mut Reader| assert!(matches!(reader.next().await, Next::Last(..)));
+        assert!(!missed(async |_| {}, takes).await, "who has taken it says what becomes of it");
+        assert!(!missed(comes_back, takes).await);
     }
 
     #[tokio::test]
