@@ -98,5 +98,8 @@ fn no_request_starts_a_process() {
         }
     }
     let live = served.children();
-    assert!(!live.is_empty() && live.iter().all(|child| started.contains(child)), "{started:?}, then {live:?}");
+    assert!(
+        !live.is_empty() && live.iter().all(|child| started.contains(child)),
+        "{started:?}, then {live:?}"
+    );
 }
