@@ -167,7 +167,7 @@ impl RemoteLink {
                 // The other era mirrors nothing.
                 if headers.contains_key(super::METHOD) {
                     match message {
-                        Some(message) => mirror::on_behalf(&mut headers, message, call.as_ref()),
+                        Some(message) => mirror::on_behalf(&mut headers, message, call.as_deref()),
                         None => mirror::clear(&mut headers),
                     }
                 }

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 
 /// A client's call, which the client has mirrored itself, and what the tools of its server mirror.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Call {
     params: Bytes,
     tools: Arc<Tools>,

@@ -65,7 +65,7 @@ pub enum Form {
 #[derive(Debug, Clone)]
 enum Speaks {
     /// As one HTTP client asked: its own headers, and its call, if that is what it asked for.
-    Client { headers: HeaderMap, call: Option<mirror::Call> },
+    Client { headers: HeaderMap, call: Option<Arc<mirror::Call>> },
     /// As semel itself, for a client that has no HTTP.
     Session(Arc<Session>),
 }
@@ -94,7 +94,7 @@ impl RemoteLink {
     /// The request is this call, of one of these tools.
     pub fn for_call(mut self, message: &Message, tools: Arc<Tools>) -> RemoteLink {
         if let Speaks::Client { call, .. } = &mut self.speaks {
-            *call = Some(mirror::Call::new(message, tools));
+            *call = Some(Arc::new(mirror::Call::new(message, tools)));
         }
         self
     }
