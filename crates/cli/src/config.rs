@@ -11,9 +11,10 @@ pub struct Environment {
     pub state_dir: Option<PathBuf>,
     pub xdg_state: Option<PathBuf>,
     pub xdg_config: Option<PathBuf>,
-    /// Where Claude Code and Codex keep their configuration, if not below the home; where Windows programs do.
+    /// Where Claude Code, Codex and Gemini CLI keep their configuration, if not below the home; where Windows programs do.
     pub claude_config_dir: Option<PathBuf>,
     pub codex_home: Option<PathBuf>,
+    pub gemini_home: Option<PathBuf>,
     pub curl_home: Option<PathBuf>,
     pub app_data: Option<PathBuf>,
     pub ledger: Option<String>,
@@ -59,6 +60,7 @@ impl Environment {
             xdg_config: path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()),
             claude_config_dir: path("CLAUDE_CONFIG_DIR"),
             codex_home: path("CODEX_HOME"),
+            gemini_home: path("GEMINI_CLI_HOME"),
             curl_home: path("CURL_HOME"),
             app_data: path("APPDATA"),
             ledger: text("SEMEL_LEDGER")?,

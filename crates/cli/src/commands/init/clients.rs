@@ -1,9 +1,6 @@
-//! Which clients there are, where their configurations lie, and how they spell a server.
+//! Which clients there are, and how they spell a server.
 
 use crate::args::ClientChoice;
-use crate::config::Environment;
-use crate::output::Hinted;
-use std::path::{Path, PathBuf};
 
 /// What a client calls the parts of a server's entry.
 #[derive(Debug)]
@@ -13,8 +10,8 @@ pub struct Client {
     pub title: &'static str,
     /// As `--client` and `--json` write it.
     pub name: &'static str,
-    /// Where a file keeps its servers; `*` is any name.
-    pub containers: &'static [&'static [&'static str]],
+    /// Where a file that is for servers keeps them.
+    pub containers: Containers,
     /// What holds the address of a remote server, the most telling first.
     pub urls: &'static [&'static str],
     /// The one of them at which the client speaks SSE unless `type` says otherwise.
@@ -23,6 +20,9 @@ pub struct Client {
     pub kind: Kind,
     pub format: Format,
 }
+
+/// The paths to the objects of a file that hold servers; `*` is any name.
+pub type Containers = &'static [&'static [&'static str]];
 
 /// What becomes of `type` when a remote server turns into a local one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,145 +102,3 @@ pub const CLIENTS: [Client; 7] = [
         ..JSON
     },
 ];
-
-/// A place where a configuration may lie.
-#[derive(Debug)]
-pub struct Candidate {
-    pub client: &'static Client,
-    pub path: PathBuf,
-    /// In the project rather than in the home: others may share it.
-    pub shared: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Platform {
-    Linux,
-    MacOs,
-    Windows,
-}
-
-const HERE: Platform = if cfg!(target_os = "macos") {
-    Platform::MacOs
-} else if cfg!(windows) {
-    Platform::Windows
-} else {
-    Platform::Linux
-};
-
-/// The configurations that are there, each once, of the project first.
-pub fn find(environment: &Environment, only: &[ClientChoice]) -> anyhow::Result<Vec<Candidate>> {
-    let Some(home) = &environment.home else {
-        return Err(Hinted::error(
-            "HOME is not set, so the configurations of the clients have no place",
-            "HOME=/home/YOU semel init",
-        ));
-    };
-    let mut seen = Vec::new();
-    let mut found = candidates(environment, home, HERE);
-    found.retain(|candidate| {
-        // A home that is also the project has its files under two names.
-        let there = candidate.path.symlink_metadata().is_ok();
-        let real = candidate.path.canonicalize().unwrap_or_else(|_| candidate.path.clone());
-        let wanted = only.is_empty() || only.contains(&candidate.client.choice);
-        wanted && there && !seen.contains(&real) && {
-            seen.push(real);
-            true
-        }
-    });
-    Ok(found)
-}
-
-fn candidates(environment: &Environment, home: &Path, platform: Platform) -> Vec<Candidate> {
-    let mut found = Vec::new();
-    for client in &CLIENTS {
-        let project = projects(&environment.cwd).flat_map(|directory| {
-            project_files(client.choice).iter().map(move |file| (directory.join(file), true))
-        });
-        let user =
-            user_files(client.choice, environment, home, platform).into_iter().map(|path| (path, false));
-        found.extend(project.chain(user).map(|(path, shared)| Candidate { client, path, shared }));
-    }
-    found
-}
-
-/// From here up to the repository's root; outside of a repository, here alone.
-fn projects(cwd: &Path) -> impl Iterator<Item = &Path> {
-    let root = cwd.ancestors().find(|directory| directory.join(".git").exists()).unwrap_or(cwd);
-    cwd.ancestors().take_while(move |directory| directory.starts_with(root))
-}
-
-fn project_files(client: ClientChoice) -> &'static [&'static str] {
-    match client {
-        ClientChoice::ClaudeCode => &[".mcp.json"],
-        ClientChoice::Cursor => &[".cursor/mcp.json"],
-        ClientChoice::VsCode => &[".vscode/mcp.json"],
-        ClientChoice::Gemini => &[".gemini/settings.json"],
-        ClientChoice::Codex => &[".codex/config.toml"],
-        ClientChoice::ClaudeDesktop | ClientChoice::Windsurf => &[],
-    }
-}
-
-fn user_files(
-    client: ClientChoice,
-    environment: &Environment,
-    home: &Path,
-    platform: Platform,
-) -> Vec<PathBuf> {
-    let desktop = desktop(platform, home, environment.xdg_config.as_deref(), environment.app_data.as_deref());
-    let or = |directory: &Option<PathBuf>, otherwise: PathBuf| directory.clone().unwrap_or(otherwise);
-    match client {
-        ClientChoice::ClaudeCode => {
-            vec![or(&environment.claude_config_dir, home.to_owned()).join(".claude.json")]
-        }
-        ClientChoice::ClaudeDesktop => vec![desktop.join("Claude/claude_desktop_config.json")],
-        ClientChoice::Cursor => vec![home.join(".cursor/mcp.json")],
-        ClientChoice::VsCode => {
-            vec![desktop.join("Code/User/mcp.json"), desktop.join("Code - Insiders/User/mcp.json")]
-        }
-        ClientChoice::Windsurf => vec![home.join(".codeium/windsurf/mcp_config.json")],
-        ClientChoice::Gemini => vec![home.join(".gemini/settings.json")],
-        ClientChoice::Codex => vec![or(&environment.codex_home, home.join(".codex")).join("config.toml")],
-    }
-}
-
-/// Where programs with a window keep what belongs to a person.
-fn desktop(platform: Platform, home: &Path, xdg_config: Option<&Path>, app_data: Option<&Path>) -> PathBuf {
-    let or = |directory: Option<&Path>, otherwise: &str| {
-        directory.map_or_else(|| home.join(otherwise), Path::to_owned)
-    };
-    match platform {
-        Platform::Linux => or(xdg_config, ".config"),
-        Platform::MacOs => home.join("Library/Application Support"),
-        Platform::Windows => or(app_data, "AppData/Roaming"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_with_a_window_keep_their_files_where_the_platform_does() {
-        let (home, other) = (Path::new("/home/a"), Path::new("/other"));
-        for (platform, plain, told) in [
-            (Platform::Linux, "/home/a/.config", "/other"),
-            (Platform::MacOs, "/home/a/Library/Application Support", "/home/a/Library/Application Support"),
-            (Platform::Windows, "/home/a/AppData/Roaming", "/other"),
-        ] {
-            assert_eq!(desktop(platform, home, None, None), Path::new(plain));
-            assert_eq!(desktop(platform, home, Some(other), Some(other)), Path::new(told));
-        }
-    }
-
-    #[test]
-    fn a_project_ends_at_the_root_of_its_repository() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let inner = directory.path().join("repo/a/b");
-        std::fs::create_dir_all(&inner).expect("directories");
-        assert_eq!(projects(&inner).count(), 1, "outside of a repository it is the directory alone");
-        std::fs::create_dir(directory.path().join("repo/.git")).expect("a repository");
-        let names: Vec<_> =
-            projects(&inner).map(|path| path.file_name().expect("a name").to_owned()).collect();
-        assert_eq!(names, ["b", "a", "repo"]);
-    }
-}

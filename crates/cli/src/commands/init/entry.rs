@@ -1,7 +1,7 @@
 //! A server's entry, read once: what it starts or where it goes, and whether semel already stands in front of it.
 
 use super::behind::{Behind, Guarded, flags, starts_semel};
-use super::clients::Client;
+use super::clients::{Client, Containers};
 use serde_json::{Map, Value};
 
 /// Where an entry stands in its file.
@@ -72,10 +72,10 @@ const SIGNS_IN: [&str; 7] = [
 ];
 
 /// All entries of a document, in order of their places.
-pub fn entries(document: &Value, client: &Client) -> Vec<(Place, Entry)> {
+pub fn entries(document: &Value, client: &Client, containers: Containers) -> Vec<(Place, Entry)> {
     let mut found = Vec::new();
-    for path in client.containers {
-        containers(document, path, &mut Vec::new(), &mut |container, servers| {
+    for path in containers {
+        walk(document, path, &mut Vec::new(), &mut |container, servers| {
             for (server, entry) in servers {
                 let place = Place { container: container.to_vec(), server: server.clone() };
                 found.push((place, Entry::read(entry, client)));
@@ -85,7 +85,7 @@ pub fn entries(document: &Value, client: &Client) -> Vec<(Place, Entry)> {
     found
 }
 
-fn containers(
+fn walk(
     value: &Value,
     path: &[&str],
     walked: &mut Vec<String>,
@@ -95,7 +95,7 @@ fn containers(
     let Some((step, rest)) = path.split_first() else { return visit(walked, object) };
     for (name, inner) in object.iter().filter(|(name, _)| *step == "*" || name == step) {
         walked.push(name.clone());
-        containers(inner, rest, walked, visit);
+        walk(inner, rest, walked, visit);
         walked.pop();
     }
 }

@@ -1,6 +1,6 @@
 //! A configuration as it may be shown: of its texts only what says which server is meant, and that without secrets.
 
-use super::clients::Client;
+use super::clients::{Client, Containers};
 use super::edit::{Scalar, Unreadable};
 use super::forms::{self, is_placeholder};
 use semel_core::identity::{REDACTED, redact};
@@ -40,7 +40,7 @@ const BEGINNINGS: [&str; 24] = [
 const SECRET_BYTES_MIN: usize = 16;
 
 /// The document with every text masked but commands, arguments and addresses of servers, and placeholders.
-pub fn masked(text: &str, client: &Client) -> Result<String, Unreadable> {
+pub fn masked(text: &str, client: &Client, containers: Containers) -> Result<String, Unreadable> {
     let scalars = client.format.scalars(text)?;
     let mut shown = String::with_capacity(text.len());
     let mut end = 0;
@@ -49,7 +49,7 @@ pub fn masked(text: &str, client: &Client) -> Result<String, Unreadable> {
         let source = &text[scalar.range.clone()];
         match scalar.text.as_deref() {
             None => shown.push_str(source),
-            Some(value) => match visible(value, scalar, &scalars[..index], client) {
+            Some(value) => match visible(value, scalar, &scalars[..index], client, containers) {
                 // As it is written, escapes and all.
                 plain if plain == value => shown.push_str(source),
                 plain => shown.push_str(&Json::str(&plain).canonical()),
@@ -61,8 +61,14 @@ pub fn masked(text: &str, client: &Client) -> Result<String, Unreadable> {
     Ok(shown)
 }
 
-fn visible(value: &str, scalar: &Scalar, before: &[Scalar], client: &Client) -> String {
-    match member(&scalar.path, client).as_deref() {
+fn visible(
+    value: &str,
+    scalar: &Scalar,
+    before: &[Scalar],
+    client: &Client,
+    containers: Containers,
+) -> String {
+    match member(&scalar.path, containers).as_deref() {
         Some(["args", _]) => argument(value, scalar, before),
         Some(["command" | "type" | "cwd"] | ["env_vars", _] | ["env_http_headers", _]) => text(value),
         Some([name]) if client.urls.contains(name) => text(value),
@@ -72,12 +78,12 @@ fn visible(value: &str, scalar: &Scalar, before: &[Scalar], client: &Client) -> 
 }
 
 /// The path inside a server's entry, if it is in one.
-fn member<'a>(path: &'a [String], client: &Client) -> Option<Vec<&'a str>> {
+fn member(path: &[String], containers: Containers) -> Option<Vec<&str>> {
     let fits = |container: &&&[&str]| {
         path.len() > container.len() + 1
             && container.iter().zip(path).all(|(step, name)| *step == "*" || step == name)
     };
-    let container = client.containers.iter().find(fits)?;
+    let container = containers.iter().find(fits)?;
     Some(path[container.len() + 1..].iter().map(String::as_str).collect())
 }
 
@@ -164,7 +170,7 @@ mod tests {
     }
   }
 }"#;
-        assert_eq!(masked(text, &CLIENTS[0]).expect("readable"), expected);
+        assert_eq!(masked(text, &CLIENTS[0], CLIENTS[0].containers).expect("readable"), expected);
     }
 
     #[test]
@@ -172,6 +178,6 @@ mod tests {
         let codex = CLIENTS.iter().find(|client| client.format == Format::Toml).expect("Codex");
         let text = "model = \"o\" # sk-0123456789abcdef\n[mcp_servers.a]\ncommand = \"npx\"\nenv = { K = \"hunter2\" }\n";
         let expected = "model = \"***\" # ***\n[mcp_servers.a]\ncommand = \"npx\"\nenv = { K = \"***\" }\n";
-        assert_eq!(masked(text, codex).expect("readable"), expected);
+        assert_eq!(masked(text, codex, codex.containers).expect("readable"), expected);
     }
 }

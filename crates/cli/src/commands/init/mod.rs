@@ -14,6 +14,7 @@ mod forms;
 mod guard;
 mod known;
 mod mask;
+mod places;
 mod plan;
 mod read_json;
 mod read_toml;
@@ -21,6 +22,7 @@ mod report;
 mod resolve;
 mod sound;
 mod undo;
+mod vscode;
 mod write;
 
 use super::Context;
@@ -28,9 +30,9 @@ use crate::args::{ClientChoice, Init};
 use crate::neutral;
 use crate::output::Hinted;
 use clap::ValueEnum;
-use clients::Candidate;
 use decide::Surroundings;
 use guard::Front;
+use places::Candidate;
 use plan::{Wish, plan};
 use report::Outcome;
 use std::path::Path;
@@ -45,8 +47,9 @@ pub fn run(context: &Context, args: &Init) -> anyhow::Result<ExitCode> {
     let named = !args.server.is_empty();
     let around = Surroundings { front, search: &environment.search, all: args.all, named };
     let wish = Wish { undo: args.undo, servers: &args.server, around };
-    let found = clients::find(environment, &args.client)?;
-    let mut outcomes: Vec<Outcome> = found.into_iter().map(|candidate| look(candidate, &wish)).collect();
+    let found = places::find(environment, &args.client)?;
+    let mut outcomes: Vec<Outcome> =
+        found.into_iter().filter_map(|candidate| look(candidate, &wish)).collect();
     every_server_is_there(&outcomes, args)?;
     if args.write {
         outcomes = outcomes.into_iter().map(write).collect();
@@ -63,14 +66,18 @@ fn flags(context: &Context) -> Vec<String> {
     given.flat_map(|(flag, path)| [flag.to_owned(), whole(path)]).collect()
 }
 
-fn look(candidate: Candidate, wish: &Wish<'_>) -> Outcome {
+/// `None`: the file is not about servers.
+fn look(candidate: Candidate, wish: &Wish<'_>) -> Option<Outcome> {
     let (client, path) = (candidate.client.name, candidate.path.clone());
-    let planned = Snapshot::read(&path)
-        .and_then(|snapshot| plan(candidate, snapshot, wish).map_err(|error| anyhow::anyhow!("{error}")));
-    match planned {
+    let planned = match Snapshot::read(&path) {
+        Ok(snapshot) if !candidate.may_hold_servers(&snapshot.text) => return None,
+        Ok(snapshot) => plan(candidate, snapshot, wish).map_err(|error| anyhow::anyhow!("{error}")),
+        Err(error) => Err(error),
+    };
+    Some(match planned {
         Ok(plan) => Outcome::Planned(plan),
         Err(error) => Outcome::NotRead { client, path, error },
-    }
+    })
 }
 
 /// A name that nobody has is a mistake, and found before anything is written.

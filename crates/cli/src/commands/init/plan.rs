@@ -1,9 +1,9 @@
 //! What a file would become, server by server.
 
-use super::clients::Candidate;
 use super::decide::{self, Decision, Surroundings};
 use super::edit::{Change, Unreadable};
 use super::entry::{Place, entries};
+use super::places::Candidate;
 use super::sound::{Way, made};
 use super::write::Snapshot;
 use super::{known, undo};
@@ -66,7 +66,7 @@ pub struct Wish<'a> {
 pub fn plan(candidate: Candidate, snapshot: Snapshot, wish: &Wish<'_>) -> Result<Plan, Unreadable> {
     let client = candidate.client;
     let document = client.format.read(&snapshot.text)?;
-    let mut entries = entries(&document, client);
+    let mut entries = entries(&document, client, candidate.containers);
     entries.retain(|(place, _)| wish.servers.is_empty() || wish.servers.contains(&place.server));
     let (mut rows, mut changes, mut undoings) = (Vec::new(), Vec::new(), Vec::new());
     for (place, entry) in &entries {

@@ -59,8 +59,7 @@ pub fn text(outcomes: &[Outcome], args: &Init, flags: &[String], environment: &E
         .flat_map(Outcome::rows)
         .map(|(plan, row)| {
             let file = near(&plan.candidate.path, environment);
-            let within =
-                row.place.container.len().checked_sub(2).map(|_| format!(" ({})", row.place.container[1]));
+            let within = plan.candidate.named_within(&row.place).map(|name| format!(" ({name})"));
             vec![
                 neutral::line(&row.place.server),
                 plan.candidate.client.title.to_owned(),
@@ -127,7 +126,7 @@ fn file(outcome: &Outcome) -> Value {
 
 /// A unified diff of what may be shown.
 fn diff(plan: &Plan) -> String {
-    let show = |text: &str| masked(text, plan.candidate.client);
+    let show = |text: &str| masked(text, plan.candidate.client, plan.candidate.containers);
     let (Ok(before), Ok(after)) = (show(&plan.snapshot.text), show(&plan.text)) else {
         return format!("{} cannot be shown", plan.candidate.path.display());
     };

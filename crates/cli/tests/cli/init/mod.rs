@@ -3,6 +3,7 @@
 mod refusals;
 mod remote;
 mod scene;
+mod vscode;
 
 use scene::{CONFIGS, SECRET, Scene};
 use std::fs;
@@ -229,14 +230,35 @@ fn a_client_that_keeps_its_files_elsewhere_is_found_there() {
     let scene = Scene::new();
     let codex = scene.file("elsewhere/config.toml", "[mcp_servers.code]\ncommand = \"github-mcp-server\"\n");
     let claude = scene.file("elsewhere/.claude.json", "{\"mcpServers\": {\"a\": {\"command\": \"npx\"}}}");
+    let gemini =
+        scene.file("elsewhere/.gemini/settings.json", "{\"mcpServers\": {\"b\": {\"command\": \"npx\"}}}");
     let mut command = scene.home.command(["init", "--json"]);
     let elsewhere = scene.home.path().join("elsewhere");
     command.env("CODEX_HOME", &elsewhere).env("CLAUDE_CONFIG_DIR", &elsewhere);
+    command.env("GEMINI_CLI_HOME", &elsewhere);
     let document = crate::home::Ran::of(command.output().expect("semel starts")).json();
     let file = |index: usize| document["items"][index]["file"].as_str().expect("a file").to_owned();
-    assert_eq!((file(0).as_str(), file(1).as_str()), (claude.to_str().unwrap(), codex.to_str().unwrap()));
-    assert_eq!(document["items"][1]["pack"], "github");
-    assert_eq!(document["items"][1]["reason"], "its command is not on this PATH");
+    assert_eq!([file(0), file(1), file(2)], [claude, gemini, codex].map(|path| path.display().to_string()));
+    assert_eq!(document["items"][2]["pack"], "github");
+    assert_eq!(document["items"][2]["reason"], "its command is not on this PATH");
+}
+
+#[test]
+fn the_preview_and_the_plugin_of_windsurf_have_files_of_their_own() {
+    let scene = Scene::new();
+    let before = "{\"mcpServers\": {\"a\": {\"command\": \"npx\", \"args\": [\"-y\"]}}}";
+    let files = [".codeium/windsurf-next/mcp_config.json", ".codeium/mcp_config.json"];
+    for file in files {
+        scene.file(file, before);
+    }
+    scene.done(["--client", "windsurf", "--write"]);
+    for file in files {
+        assert!(scene.read(file).contains(scene::SEMEL), "{file}");
+    }
+    scene.done(["--undo", "--write"]);
+    for file in files {
+        assert_eq!(scene.read(file), before, "{file}");
+    }
 }
 
 #[test]
