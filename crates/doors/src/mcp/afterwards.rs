@@ -1,6 +1,7 @@
 //! Errors of something that went wrong after a tool had done its work, or in the middle of it. They outweigh words of
 //! refusal: `Email was sent, but its copy was not found` speaks of a mail that is out.
 
+use super::said_done;
 use semel_core::breakdown;
 
 /// Phrases that say so, in lower case: what validates its output has an output, and what breaks while it reads an
@@ -35,77 +36,6 @@ const PHRASES: &[&str] = &[
     "already done",
 ];
 
-/// Words by which a tool says what it has done. `Scheduled`, `uploaded` and `deleted` are left out: in errors they
-/// mostly describe a thing (`the uploaded file`).
-const DONE: &[&str] = &[
-    "sent",
-    "created",
-    "posted",
-    "opened",
-    "published",
-    "charged",
-    "paid",
-    "refunded",
-    "processed",
-    "transferred",
-    "placed",
-    "booked",
-    "ordered",
-    "submitted",
-    "deployed",
-    "delivered",
-    "merged",
-    "invited",
-    "confirmed",
-    "completed",
-    "executed",
-    "triggered",
-    "dispatched",
-    "shipped",
-    "queued",
-    "added",
-];
-
-/// Before a word of [`DONE`] these make it a state that something is in: `the invoice is paid`.
-const IN_A_STATE: &[&str] = &["is", "are", "already", "being", "a", "an", "the", "of"];
-
-/// Words that make of it something that was not done, or that is yet to be done. `Without` does so only before it.
-const NOT_DONE: &[&str] = &[
-    "not", "no", "never", "nothing", "none", "neither", "nor", "cannot", "can", "could", "be", "must",
-    "should", "would", "unable", "fails", "failed", "if", "unless", "until", "before", "when", "once", "too",
-    "only", "need", "needs", "invalid", "missing", "required", "requires", "expected", "limit", "maximum",
-    "denied", "declined", "rejected", "0",
-];
-
-/// After a word of [`DONE`] these make it the description of a thing: `the message sent is too long`.
-const OF_THE_THING: &[&str] =
-    &["is", "are", "was", "were", "has", "have", "does", "do", "exceeds", "contains", "by"];
-
-/// Words of refusal behind which what was done only explains the refusal (`rate limit exceeded: 5 mails sent`, `invalid
-/// token: it was created for another workspace`), unless one of [`ALL_THE_SAME`] says that it was done now, or what was
-/// made is named by its number (`invalid label; issue 12 was created without it`).
-const REFUSES: &[&str] = &[
-    "rate limit",
-    "too many",
-    "quota",
-    "exceeded",
-    "not found",
-    "invalid",
-    "denied",
-    "forbidden",
-    "unauthorized",
-    "declined",
-    "rejected",
-    "must be",
-    "required",
-    "not allowed",
-    "does not exist",
-];
-const ALL_THE_SAME: &[&str] = &["anyway", "nevertheless", "nonetheless", "regardless", "still"];
-
-/// What names a field whose value alone says it: `"status": "sent"`.
-const SAYS_HOW_IT_IS: &[&str] = &["status", "state", "result"];
-
 /// What of the error says so. Expects it in lower case, as it came otherwise.
 pub fn said(lower: &str) -> Option<String> {
     if is_about_arguments(lower) {
@@ -118,7 +48,7 @@ pub fn said(lower: &str) -> Option<String> {
         lower[from..].lines().next().map(str::to_owned)
     };
     let broke = || phrase().or_else(|| breakdown::exception(lower)).map(str::to_owned);
-    broke().or_else(of_a_model).or_else(|| done_before_it_failed(lower))
+    broke().or_else(of_a_model).or_else(|| said_done::clause(lower))
 }
 
 /// Whether these are the words of a framework that looked at the arguments and did not run the tool. They quote the
@@ -158,12 +88,6 @@ fn checked_model(lower: &str) -> Option<Model> {
     Some(if arguments { Model::Arguments } else { Model::Other })
 }
 
-/// Whether a word about how it went says that something was done: `Created`, `Mail sent to 2 of 3`.
-pub fn says_that_it_was_done(message: &str) -> bool {
-    let one_of_two = format!("{}: {}; and", SAYS_HOW_IT_IS[0], message.to_lowercase());
-    done_before_it_failed(&one_of_two).is_some()
-}
-
 /// Whether it can only mean that it was not done.
 pub fn says_that_it_was_not_done(message: &str) -> bool {
     const SAYS_SO: &[&str] = &[
@@ -183,61 +107,8 @@ pub fn says_that_it_was_not_done(message: &str) -> bool {
         "already exists",
     ];
     let lower = message.to_lowercase();
-    let denied = |word: &&str| NOT_DONE.contains(word) || word.ends_with("n't");
-    words(&lower).iter().any(denied) || SAYS_SO.iter().chain(REFUSES).any(|phrase| lower.contains(phrase))
-}
-
-/// A clause that says what was done, with something after it: `Created issue #12. Error: label not found`; or behind
-/// what went wrong, and all the same.
-fn done_before_it_failed(lower: &str) -> Option<String> {
-    let mut text = lower.replace('\u{2019}', "'");
-    for turn in [" but ", " however ", " although ", " though ", " - ", " \u{2013} ", " \u{2014} "] {
-        text = text.replace(turn, "; ");
-    }
-    let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
-    let (mut rest, mut before, mut refused) = (text, "", false);
-    loop {
-        let end = rest.find(['.', ',', ';', ':', '!', '\n', '(', '[', '{']);
-        let clause = &rest[..end.unwrap_or(rest.len())];
-        let label = end.is_some_and(|end| rest[end..].starts_with(':'));
-        let words = words(clause);
-        let all_the_same = words.iter().any(|word| ALL_THE_SAME.contains(word));
-        let counts = all_the_same || if refused { names_what_was_made(&words) } else { end.is_some() };
-        if counts && says_done(&words, before, label) {
-            return Some(clause.trim().to_owned());
-        }
-        refused |= REFUSES.iter().any(|phrase| clause.contains(phrase));
-        before = clause;
-        rest = &rest[end? + 1..];
-    }
-}
-
-/// A number behind a noun is a name, `issue 12`; before one it only counts, `12 mails`.
-fn names_what_was_made(words: &[&str]) -> bool {
-    let made = words.iter().position(|word| DONE.contains(word)).unwrap_or_default();
-    let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
-    words[..made].iter().skip(1).any(is_number)
-}
-
-/// `label`: a colon follows, and `created:` or `sent at:` is the name of a field.
-fn says_done(words: &[&str], before: &str, label: bool) -> bool {
-    let Some(at) = words.iter().position(|word| DONE.contains(word)) else {
-        return false;
-    };
-    let field = label && (words.len() == 1 || matches!(words.last(), Some(&("at" | "by" | "on"))));
-    // One word alone is a value: one of a list, mostly.
-    let value =
-        words.len() == 1 && !self::words(before).last().is_some_and(|name| SAYS_HOW_IT_IS.contains(name));
-    let denies = |word: &&str| NOT_DONE.contains(word) || word.ends_with("n't");
-    let denied = words.iter().any(denies) || words[..at].contains(&"without");
-    let state = at.checked_sub(1).is_some_and(|before| IN_A_STATE.contains(&words[before]));
-    let thing = words[at + 1..].iter().any(|word| OF_THE_THING.contains(word));
-    !field && !value && !denied && !state && !thing
-}
-
-fn words(clause: &str) -> Vec<&str> {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '\'';
-    clause.split(|c| !is_part(c)).filter(|word| !word.trim_matches('\'').is_empty()).collect()
+    let says_so = |phrase: &&str| lower.contains(*phrase);
+    said_done::is_denied(&lower) || SAYS_SO.iter().chain(said_done::REFUSES).any(says_so)
 }
 
 #[cfg(test)]

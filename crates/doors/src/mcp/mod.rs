@@ -30,6 +30,7 @@ mod pack_answers;
 pub mod pins;
 pub mod probe;
 pub mod render;
+mod said_done;
 mod second_answer;
 pub mod secrets;
 pub mod serve;

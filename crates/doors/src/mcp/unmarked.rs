@@ -7,6 +7,7 @@
 use super::afterwards;
 use super::classify::texts;
 use super::members::Members;
+use super::said_done;
 use super::word;
 use semel_core::json::{self, Json, Object};
 
@@ -216,7 +217,7 @@ fn done(members: &Object) -> bool {
     let says_yes = |value: &Json| {
         value.as_bool() == Some(true) || is(value, &["true", "yes", "ok", "1"]) || is_one(value)
     };
-    let says_so = |value: &Json| value.as_str().is_some_and(afterwards::says_that_it_was_done);
+    let says_so = |value: &Json| value.as_str().is_some_and(said_done::is_said);
     any(members, &["ok", "success"], says_yes)
         || any(members, &["status", "result", "code", "type"], |value| is(value, DONE) || says_so(value))
         || any(members, HTTP_STATUS, |value| matches!(http_status(value), Some(200..=299)))
