@@ -153,8 +153,11 @@ const TURNED_AWAY: &[i64] = &[-32700, -32600, -32601, -32602, -32020, -32021, -3
 /// 2025-11-25: an address must be visited first, then the call is made again.
 const URL_ELICITATION: i64 = -32042;
 
-/// A larger result is a file or a picture: it is passed on, and held once, instead of being read for words.
+/// A larger result is mostly a file or a picture: it is passed on, and held once. Only the ends of it are read.
 pub const READ_BYTES_MAX: usize = 1 << 20;
+
+/// Blocks of such a result that are read, of either end.
+const BLOCKS_MAX: usize = 8;
 
 /// Errors are words; nobody needs more of them, of either end, to read one.
 const WORDS_BYTES_MAX: usize = 16 * 1024;
@@ -175,7 +178,7 @@ fn reading(meaning: Meaning, line: impl Into<String>) -> Reading {
 fn error(body: &str, rule: &Rule) -> Reading {
     let members = Members::parse(body).unwrap_or_default();
     let code: Option<i64> = members.get("code").and_then(|code| code.parse().ok());
-    let message = members.text("message").unwrap_or_default();
+    let message = ends(members.text("message").unwrap_or_default().into_owned());
     if code == Some(URL_ELICITATION) {
         return reading(Meaning::AwaitingInput, "the server wants an address to be visited first");
     }
@@ -333,18 +336,43 @@ pub fn words(result: &Members<'_>) -> String {
     ends(words)
 }
 
-/// The text of each block of a result, of those that have one. Some servers write JSON where a text belongs.
+/// The text of each block of a result, of those that have one. Some servers write JSON where a text belongs. Of a large
+/// result only the outer blocks count as texts, and of those only the ends are read.
 pub fn texts(result: &Members<'_>) -> Vec<Option<String>> {
     #[derive(serde::Deserialize)]
     struct Block<'a> {
         #[serde(borrow)]
         text: Option<&'a serde_json::value::RawValue>,
     }
-    let content = result.get("content").filter(|content| content.len() <= READ_BYTES_MAX);
-    let blocks: Vec<Block<'_>> =
-        content.and_then(|content| serde_json::from_str(content).ok()).unwrap_or_default();
-    let text = |json: &str| serde_json::from_str(json).unwrap_or_else(|_| json.to_owned());
-    blocks.into_iter().map(|block| Some(text(block.text?.get()))).collect()
+    let content = result.get("content").unwrap_or("[]");
+    let blocks: Vec<Block<'_>> = serde_json::from_str(content).unwrap_or_default();
+    let large = content.len() > READ_BYTES_MAX;
+    let outer = |index: usize| index < BLOCKS_MAX || index + BLOCKS_MAX >= blocks.len();
+    let text = |json: &str| match large && json.len() > 2 * WORDS_BYTES_MAX {
+        true => ends_of_json(json),
+        false => serde_json::from_str(json).unwrap_or_else(|_| json.to_owned()),
+    };
+    let read = |(index, block): (usize, &Block<'_>)| {
+        let written = block.text.filter(|_| !large || outer(index))?;
+        Some(text(written.get()))
+    };
+    blocks.iter().enumerate().map(read).collect()
+}
+
+/// The beginning and the end of a text that stands in JSON, without the whole of it.
+fn ends_of_json(json: &str) -> String {
+    /// The longest escape is a pair of `\u1234`.
+    const ESCAPE_BYTES_MAX: usize = 12;
+    let decoded = |part: &str| serde_json::from_str::<String>(&format!("\"{part}\"")).ok();
+    let Some(inner) = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')) else {
+        return ends(json.to_owned());
+    };
+    // A cut may fall into an escape.
+    let head = (0..=ESCAPE_BYTES_MAX)
+        .find_map(|back| decoded(&inner[..inner.floor_char_boundary(WORDS_BYTES_MAX - back)]));
+    let tail = (0..=ESCAPE_BYTES_MAX)
+        .find_map(|on| decoded(&inner[inner.ceil_char_boundary(inner.len() - WORDS_BYTES_MAX + on)..]));
+    format!("{} … {}", head.unwrap_or_default(), tail.unwrap_or_default())
 }
 
 /// The beginning and the end of a long text: what went wrong is often said last.
@@ -388,6 +416,29 @@ mod tests {
 
     fn tool_error(words: &str) -> String {
         format!(r#""result":{{"isError":true,"content":[{{"type":"text","text":"{words}"}}]}}"#)
+    }
+
+    /// Wherever the cuts fall.
+    #[test]
+    fn of_a_large_error_both_ends_are_read() {
+        for pad in ["x", "\u{e4}", "\\n", "\\u00e4", "\\ud83d\\ude00", "\\\\"] {
+            for shift in 0..pad.len() {
+                let pad = format!("{}{}", "y".repeat(shift), pad.repeat((2 << 20) / pad.len()));
+                let of = |words: String| meaning(&tool_error(&words), Class::Consequential);
+                assert_eq!(of(format!("title invalid {pad}")), Meaning::Refused);
+                assert_eq!(of(format!("{pad} title invalid")), Meaning::Refused);
+                assert_eq!(of(format!("order created; {pad}; title invalid")), Meaning::Ambiguous);
+                assert_eq!(of(format!("title invalid; {pad}; order created")), Meaning::Ambiguous);
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_large_result_of_many_blocks_the_outer_ones_are_read() {
+        let block = |words: &str| format!(r#"{{"type":"text","text":"{words}"}}"#);
+        let many = vec![block(&"x".repeat(1000)); 2000].join(",");
+        let result = format!(r#""result":{{"isError":true,"content":[{many},{}]}}"#, block("order created"));
+        assert_eq!(meaning(&result, Class::Act), Meaning::Ambiguous);
     }
 
     #[test]

@@ -62,6 +62,24 @@ fn a_large_answer_that_refuses_is_a_refusal() {
     assert_eq!(stage.api.effects(), 1);
 }
 
+/// Larger than what is kept, and than what a rule reads.
+#[test]
+fn a_refusal_of_any_size_counts_by_its_status() {
+    let plain = "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n";
+    for rule in [plain, READS_ANSWERS] {
+        for status in [400, 403, 422] {
+            let stage = Stage::with(rule);
+            let refusal: &'static str = padded(false, 17 << 20).leak();
+            stage.api.next(Act::Refuse(status, JSON, refusal));
+            let first = stage.send("POST", "/charges", JSON, "{}");
+            assert_eq!((first.status, first.body == refusal), (status, true));
+            stage.api.next(Act::Answer(200, JSON, padded(true, 1)));
+            assert_eq!(became(&stage.send("POST", "/charges", JSON, "{}")).1, "ran", "{status}");
+            assert_eq!(stage.api.effects(), 1);
+        }
+    }
+}
+
 #[test]
 fn a_client_that_goes_away_in_the_middle_of_a_large_answer_stops_nothing() {
     let stage = Stage::plain();

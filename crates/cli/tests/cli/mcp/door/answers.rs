@@ -1,6 +1,6 @@
 //! What a client and the model behind it are told.
 
-use super::stage::Stage;
+use super::stage::{Stage, listing};
 use crate::mcp::{assert_in_doubt, receipt, text};
 use serde_json::{Value, json};
 
@@ -67,6 +67,64 @@ fn what_a_tool_cannot_say_of_its_own_result_is_no_refusal() {
         assert_in_doubt(&line.call("create_order", order()));
     }
     assert_eq!(stage.world().len(), 1);
+}
+
+fn tool_error(words: &str) -> String {
+    json!({"isError": true, "content": [{"type": "text", "text": words}]}).to_string()
+}
+
+/// Whoever runs it again has two of them.
+#[test]
+fn an_error_that_says_that_something_was_done_is_not_run_again() {
+    for words in ["Label invalid; order created", "User bob not found; message sent to ann only"] {
+        let stage = Stage::with_calls(&["update_order"], json!({"update_order": {"raw": tool_error(words)}}));
+        let mut line = stage.open();
+        for _ in 0..3 {
+            assert_in_doubt(&line.call("update_order", order()));
+        }
+        assert_eq!(stage.world().len(), 1, "{words}");
+    }
+    let refusal = tool_error("Order not created: label invalid");
+    let refuses = json!({"update_order": {"raw": refusal, "effect": false}});
+    let stage = Stage::with_calls(&["update_order"], refuses);
+    let mut line = stage.open();
+    assert_eq!(receipt(&line.call("update_order", order()))["code"], "upstream_refused");
+    stage.tell(json!({"pages": [listing(&["update_order"])]}));
+    assert_eq!(receipt(&line.call("update_order", order()))["outcome"], "ran");
+    assert_eq!(stage.world().len(), 1);
+}
+
+/// More than is kept, and more than is read whole.
+#[test]
+fn an_error_of_any_size_counts_by_what_it_says() {
+    let pad = "\u{e4}\n ".repeat(5 << 20);
+    let listed = |calls: Value| json!({"pages": [listing(&["update_order"])], "calls": calls});
+    let unmarked = json!({"content": [{"type": "text", "text": format!("Error: title invalid {pad}")}]});
+    let refusals = [
+        json!({"raw": tool_error(&format!("Title invalid: {pad}")), "effect": false}),
+        json!({"raw": tool_error(&format!("{pad} title invalid")), "effect": false}),
+        json!({"error": {"code": -32602, "message": format!("Title invalid: {pad}")}, "effect": false}),
+        json!({"raw": unmarked.to_string(), "effect": false}),
+    ];
+    for refusal in refusals {
+        let stage = Stage::telling(listed(json!({"update_order": refusal})));
+        let mut line = stage.open();
+        line.request("tools/call", json!({"name": "update_order", "arguments": order()}));
+        assert_eq!(stage.recorded()[0]["state"], "not_applied");
+        stage.tell(listed(json!({})));
+        assert_eq!(receipt(&line.call("update_order", order()))["outcome"], "ran");
+        assert_eq!(stage.world().len(), 1);
+    }
+    for words in
+        [format!("Order created; label invalid {pad}"), format!("{pad}; label invalid; order created")]
+    {
+        let stage = Stage::telling(listed(json!({"update_order": {"raw": tool_error(&words)}})));
+        let mut line = stage.open();
+        for _ in 0..2 {
+            assert_in_doubt(&line.call("update_order", order()));
+        }
+        assert_eq!(stage.world().len(), 1);
+    }
 }
 
 #[test]
