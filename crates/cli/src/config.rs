@@ -11,7 +11,7 @@ pub struct Environment {
     pub state_dir: Option<PathBuf>,
     pub xdg_state: Option<PathBuf>,
     pub xdg_config: Option<PathBuf>,
-    /// Where Claude Code, Codex and Gemini CLI keep their configuration, if not below the home; where Windows programs do.
+    /// Where Claude Code, Codex and Gemini CLI keep their configuration, if not below the home; and Windows programs.
     pub claude_config_dir: Option<PathBuf>,
     pub codex_home: Option<PathBuf>,
     pub gemini_home: Option<PathBuf>,
