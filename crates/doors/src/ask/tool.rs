@@ -65,7 +65,8 @@ async fn asked(
     if failed || result.is_true("isError") || !complete {
         return Err(format!("{action} answered with an error"));
     }
-    let resp = word::value(&result);
+    let resp =
+        word::whole(&result).ok_or_else(|| format!("{action} answered more than can be looked through"))?;
     // A tool may speak of the page beside what it found, and where it has text and structure in either.
     let part = goes_on(&resp).or_else(|| {
         let result = semel_core::json::parse(body).ok()?;

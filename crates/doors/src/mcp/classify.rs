@@ -326,14 +326,24 @@ fn handle(members: &Members<'_>, era: TaskEra) -> Option<Handle> {
     })
 }
 
-/// The text blocks of a result.
+/// The text blocks of a result, of a long one the ends.
 pub fn words(result: &Members<'_>) -> String {
+    ends(joined(result))
+}
+
+/// The text blocks of a result, unless that is too large to be read whole.
+pub fn all_words(result: &Members<'_>) -> Option<String> {
+    let is_small = result.get("content").is_none_or(|content| content.len() <= READ_BYTES_MAX);
+    is_small.then(|| joined(result))
+}
+
+fn joined(result: &Members<'_>) -> String {
     let mut words = String::new();
     for text in texts(result).into_iter().flatten() {
         words.push_str(&text);
         words.push(' ');
     }
-    ends(words)
+    words
 }
 
 /// The text of each block of a result, of those that have one. Some servers write JSON where a text belongs. Of a large

@@ -1,6 +1,6 @@
 //! What a success did to the world, in one word.
 
-use super::classify::{READ_BYTES_MAX, words};
+use super::classify::{READ_BYTES_MAX, all_words, words};
 use super::members::Members;
 use super::message::{Message, text};
 use super::tools::words as words_of;
@@ -58,17 +58,29 @@ fn by_verb(tool: &str) -> EffectWord {
 /// What expressions see of a result: its structured content, else its text as JSON, else the text itself. A text
 /// that is one in JSON is taken out of its quotes.
 pub fn value(result: &Members<'_>) -> Json {
+    structure(result).unwrap_or_else(|| of_words(&words(result)))
+}
+
+/// The same, if it can be read whole: whoever looks for something and is shown a part would find nothing.
+pub fn whole(result: &Members<'_>) -> Option<Json> {
+    if result.get("structuredContent").is_some_and(|value| value.len() > READ_BYTES_MAX) {
+        return None;
+    }
+    structure(result).or_else(|| all_words(result).map(|words| of_words(&words)))
+}
+
+fn structure(result: &Members<'_>) -> Option<Json> {
     let structured = result.get("structuredContent").filter(|value| value.len() <= READ_BYTES_MAX);
-    let structured = structured.and_then(|value| json::parse(value).ok());
-    structured.filter(|value| *value != Json::Null).unwrap_or_else(|| {
-        let words = words(result);
-        let words = words.trim();
-        match json::parse(words) {
-            Ok(value @ (Json::Object(_) | Json::Array(_))) => value,
-            Ok(Json::String(text)) => Json::object([("text", Json::String(text))]),
-            _ => Json::object([("text", Json::str(words))]),
-        }
-    })
+    structured.and_then(|value| json::parse(value).ok()).filter(|value| *value != Json::Null)
+}
+
+fn of_words(words: &str) -> Json {
+    let words = words.trim();
+    match json::parse(words) {
+        Ok(value @ (Json::Object(_) | Json::Array(_))) => value,
+        Ok(Json::String(text)) => Json::object([("text", Json::String(text))]),
+        _ => Json::object([("text", Json::str(words))]),
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +102,20 @@ mod tests {
         );
         assert_eq!(of(r#"{"content":[{"type":"text","text":{"error":7}}]}"#), r#"{"error":7}"#);
         assert_eq!(of("{}"), r#"{"text":""}"#);
+    }
+
+    #[test]
+    fn whoever_looks_for_something_is_shown_all_of_it_or_nothing() {
+        let long = |bytes: usize| format!("{}needle{}", "a".repeat(bytes / 2), "z".repeat(bytes / 2));
+        let in_text = |bytes| format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, long(bytes));
+        let in_structure = |bytes| format!(r#"{{"structuredContent":{{"text":"{}"}}}}"#, long(bytes));
+        for result in [in_text(100_000), in_structure(100_000)] {
+            let seen = whole(&Members::parse(&result).unwrap()).unwrap();
+            assert!(seen.get("text").and_then(Json::as_str).unwrap().contains("needle"));
+        }
+        for result in [in_text(READ_BYTES_MAX), in_structure(READ_BYTES_MAX)] {
+            assert_eq!(whole(&Members::parse(&result).unwrap()), None);
+        }
     }
 
     #[test]

@@ -64,6 +64,29 @@ fn a_no_from_one_page_of_several_says_nothing() {
     assert_eq!(stage.world().len(), 1);
 }
 
+/// A long answer is looked through whole, and one that is too long says nothing: a no from a part would be a lie.
+#[test]
+fn what_stands_in_the_middle_of_a_long_answer_is_found() {
+    let rule = "class = \"consequential\"\nwait = \"2s\"\n[rule.probe]\nmcp = \"./list_orders\"\n\
+                found = \"resp.text.contains(args.order)\"\nquiet = \"0s\"";
+    let sees = |rows: usize| {
+        let rows = "an order of somebody else\n".repeat(rows);
+        let result = json!({"content": [{"type": "text", "text": format!("{rows}1001\n{rows}")}]});
+        json!({"effect": false, "raw": result.to_string()})
+    };
+    let asked = |rows| {
+        let stage = Stage::with_calls(&TOOLS, calls(sees(rows))).rule("create_order", rule);
+        let answer = stage.open().call("create_order", json!({"order": "1001"}));
+        assert_eq!(stage.world().len(), 1);
+        answer
+    };
+    let found = asked(2_000);
+    assert_eq!(receipt(&found)["evidence"], "probed", "{found}");
+    let held = asked(50_000);
+    assert_in_doubt(&held);
+    assert!(held.to_string().contains("more than can be looked through"), "{}", text(&held));
+}
+
 /// After the rule's timeout the caller looks again. It is the same call, and it has sent.
 #[test]
 fn a_no_that_counts_after_the_timeout_does_not_send_again() {
