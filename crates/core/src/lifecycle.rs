@@ -538,5 +538,7 @@ pub fn alarm_of_dropped(effect: &Effect, event: &Event) -> Option<Alarm> {
 
 /// Whether a second success is what the upstream made a no-op, or a new sample.
 fn is_repeatable(effect: &Effect) -> bool {
-    matches!(effect.facts.tier, Tier::Keyed | Tier::Convergent) || effect.facts.class == Class::Generate
+    let facts = &effect.facts;
+    matches!(facts.tier, Tier::Keyed | Tier::Convergent)
+        || matches!(facts.class, Class::Convergent | Class::Generate)
 }

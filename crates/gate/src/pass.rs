@@ -12,7 +12,7 @@ use crate::upstream::{Sending, Sent, Upstream};
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
 use semel_core::beside::Layer;
-use semel_core::class::{Class, Tier};
+use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Replay, Situation, decide, wants_something_else};
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Doubt, Effect, NotApplied, NotAppliedWhy, Reply, State};
@@ -200,7 +200,7 @@ impl<U: Upstream> Call<'_, U> {
     /// Whether it would be sent again for nobody. What converges does so as long as nothing else is written in between,
     /// and whoever has gone may have written since. A key says to the upstream that it is the same as before.
     fn is_left_alone(&self) -> bool {
-        let converges = self.rule.class == Class::Convergent && self.rule.tier() == Tier::Convergent;
+        let converges = self.rule.class == Class::Convergent && self.rule.inject.is_none();
         converges && self.own.is_some() && !self.upstream.is_awaited()
     }
 }
@@ -335,9 +335,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::Claim(claiming) => {
                 Box::pin(self.claim(call, &found, How::Claim(claiming), fences)).await
             }
-            Decision::Resend if call.leaves_resending(&found) || call.is_left_alone() => {
-                Ok(Some(in_doubt(call, &found, None)))
-            }
+            Decision::Resend if call.leaves_resending(&found) => Ok(Some(in_doubt(call, &found, None))),
+            // To ask changes nothing, whoever has gone.
+            Decision::Resend if call.is_left_alone() => Box::pin(self.look(call, &found)).await,
             Decision::Resend => match call.resend_pause(&found, now) {
                 Some(pause) => {
                     self.clock.sleep(pause).await;

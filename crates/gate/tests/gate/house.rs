@@ -327,6 +327,7 @@ struct Lines {
     far: bool,
     prepare_fails: bool,
     says_more: bool,
+    left_alone: bool,
     on_prepare: Option<Hook>,
     on_send: Option<Hook>,
     child: bool,
@@ -395,6 +396,12 @@ impl Script {
         self
     }
 
+    /// Whoever asked has gone by the time that the answer is lost.
+    pub fn left_alone(self) -> Script {
+        self.lines().left_alone = true;
+        self
+    }
+
     /// Something that happens between the look at the ledger and the claim.
     pub fn before_the_claim(self, hook: impl FnOnce() + Send + 'static) -> Script {
         self.lines().on_prepare = Some(Box::new(hook));
@@ -451,6 +458,10 @@ struct Actor {
 impl Upstream for Actor {
     fn is_at_hand(&mut self) -> bool {
         !self.script.lines().far
+    }
+
+    fn is_awaited(&self) -> bool {
+        !self.script.lines().left_alone
     }
 
     async fn prepare(&mut self) -> Result<(), NotStarted> {

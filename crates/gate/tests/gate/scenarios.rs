@@ -6,6 +6,7 @@ use semel_core::class::{Class, Tier};
 use semel_core::effect::{Evidence, Reply, SEND_WITHIN, State};
 use semel_core::json::Path;
 use semel_core::outcome::Outcome;
+use semel_core::policy::rule::Rule;
 use semel_core::policy::{ActionFacts, Mode, Policy, PolicyFile};
 use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
@@ -473,6 +474,30 @@ fn convergent_effects_are_resent_within_the_budget_and_then_for_whoever_asks() {
     house.wait(seconds(61));
     house.pass(&gate, &wish, &script);
     assert_eq!(script.sent(), 6, "the storm is over, and its first is one of two");
+}
+
+/// Whoever has gone may have written something else since. To ask is another matter.
+#[test]
+fn what_converges_is_not_sent_again_for_nobody_but_asked_for_where_that_is_possible() {
+    let left_alone = || Script::answers([unclear()]).left_alone();
+    let wish = Wish::of(Class::Convergent);
+    let (house, script) = (House::new(), left_alone());
+    assert_eq!(code(&house.pass(&house.gate(), &wish, &script)), Some(Code::InDoubt));
+    assert_eq!(script.sent(), 1);
+
+    let probed = Wish { rule: Rule { probe: Wish::probed().rule.probe, ..wish.rule.clone() }, ..wish };
+    let (house, script) = (House::new(), left_alone().probes([yes()]));
+    assert!(house.pass(&house.gate(), &probed, &script).answer.ok);
+    assert_eq!((script.sent(), script.asked(), state(&house)), (1, 1, "applied"));
+
+    let cannot_say = ProbeAnswer::Unknown { why: "something else is there".into() };
+    let (house, script) = (House::new(), left_alone().probes([cannot_say]));
+    let gate = house.gate();
+    assert_eq!(code(&house.pass(&gate, &probed, &script)), Some(Code::InDoubt));
+    assert_eq!((script.sent(), script.asked()), (1, 1));
+    let next = Script::succeeds();
+    assert!(house.pass(&gate, &probed, &next).answer.ok, "whoever wants it once more gets it");
+    assert_eq!((next.sent(), house.journaled("duplicate_detected")), (1, 0));
 }
 
 #[test]
