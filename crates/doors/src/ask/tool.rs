@@ -10,6 +10,7 @@ use crate::mcp::message::{Kind as MessageKind, text};
 use crate::mcp::server::Server;
 use crate::mcp::word;
 use semel_core::class::Class;
+use semel_core::json::{Json, Object};
 use semel_core::policy::ActionFacts;
 use semel_core::policy::rule::server_and_tool;
 use semel_core::policy::template::Template;
@@ -39,20 +40,22 @@ async fn asked(
     let tools = server.tools(meta).await;
     let action = server.action(tool);
     let places = asker.matter.places();
-    let mut arguments = Members::default();
+    let mut arguments = Object::new();
     for (name, template) in args {
-        let value = template.value(&places).map_err(|missing| missing.to_string())?;
-        arguments.set(name, value.canonical());
+        arguments.insert(name.as_str(), template.value(&places).map_err(|missing| missing.to_string())?);
     }
+    // What is asked decides whether that is a read, and not what it is asked about.
+    let arguments = Json::Object(arguments);
+    let seen = Json::object([("args", arguments.clone())]);
     let annotations = tools.get(tool).map(|definition| definition.annotations).unwrap_or_default();
     let trusted = server.settings.trusted;
-    let facts = ActionFacts { annotations, trusted, ..ActionFacts::new(&action, &places) };
+    let facts = ActionFacts { annotations, trusted, ..ActionFacts::new(&action, &seen) };
     if asker.policy.rule_for(&facts).class != Class::Read {
         return Err(format!("{action} is not known to be read-only, so it cannot be asked"));
     }
     let mut params = Members::default();
     params.set("name", quoted(tool));
-    params.set("arguments", arguments.to_string());
+    params.set("arguments", arguments.canonical());
     if meta != "{}" {
         params.set("_meta", meta.to_owned());
     }

@@ -156,6 +156,33 @@ fn a_tool_that_is_not_known_to_read_is_not_asked() {
     }
 }
 
+/// One tool that reads and writes, by what it is told to do: what is asked counts, and not what it is asked about.
+#[test]
+fn a_tool_that_may_write_is_asked_where_the_question_only_reads() {
+    let found = |sql: &str| {
+        format!(
+            "class = \"consequential\"\n[rule.probe]\nmcp = \"./run\"\nargs = {{ sql = \"{sql}\" }}\n\
+             found = \"resp.orders.exists(o, o.order == args.order)\"\nquiet = \"0s\""
+        )
+    };
+    let reads = "when = \"args.sql.startsWith('select')\"\nclass = \"read\"";
+    let error = json!({"error": {"code": -32000, "message": "bad gateway"}});
+    let stage = |sql: &str| {
+        let calls = json!({"create_order": error, "run": sees(json!([{"order": "1001"}]))});
+        let stage = Stage::with_calls(&["create_order", "run"], calls);
+        stage.rule("run", reads).rule("run", "class = \"act\"").rule("create_order", &found(sql))
+    };
+    for sql in ["delete from orders", "select 1"] {
+        let asks = stage("select * from orders");
+        let arguments = json!({"order": "1001", "sql": sql});
+        let answered = asks.open().call("create_order", arguments.clone());
+        assert_eq!(receipt(&answered)["evidence"], "probed", "{answered}");
+        let writes = stage("delete from orders");
+        assert_in_doubt(&writes.open().call("create_order", arguments));
+        assert_eq!(writes.heard_calls().len(), 1, "{sql}: nothing but the call itself");
+    }
+}
+
 #[test]
 fn a_probe_can_ask_first() {
     let before = rule("./list_orders", "0s") + "\nbefore = true";
