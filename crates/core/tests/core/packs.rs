@@ -225,8 +225,8 @@ fn every_probe_asks_a_read_of_the_same_server_with_arguments_that_it_takes() {
         }
     }
     let count = |pack: &str| probes.iter().filter(|(of, _)| of == pack).count();
-    let counts = ["github", "slack", "stripe", "notion"].map(count);
-    assert_eq!(counts, [6, 2, 4, 2], "{probes:?}");
+    let counts = ["github", "slack", "stripe", "notion", "filesystem", "linear", "resend"].map(count);
+    assert_eq!(counts, [6, 2, 6, 2, 4, 5, 1], "{probes:?}");
 }
 
 /// Changes about which a pack says nothing on purpose, with the reason.
@@ -527,6 +527,18 @@ fn the_probes_of_stripe_allow_for_clocks_that_differ() {
     assert_eq!(cancel(r#"[{"id": "sub_1", "status": "active"}]"#), Some(false));
     assert_eq!(cancel(r#"[{"id": "sub_2", "status": "canceled"}]"#), None, "it may be on another page");
 
+    let finalize = |resp: &str| answer("mcp:stripe/finalize_invoice", r#"{"invoice": "in_1"}"#, resp);
+    assert_eq!(finalize(r#"[{"id": "in_1", "status": "open"}]"#), Some(true));
+    assert_eq!(finalize(r#"[{"id": "in_1", "status": "draft"}]"#), Some(false));
+    assert_eq!(finalize(r#"[{"id": "in_2", "status": "open"}]"#), None, "it may be on another page");
+    assert_eq!(finalize(r#"{"text": "Failed to list invoices"}"#), None);
+
+    let coupon = |resp: &str| answer("mcp:stripe/create_coupon", r#"{"name": "May", "amount_off": 5}"#, resp);
+    assert_eq!(coupon(r#"[{"id": "co_1", "name": "June", "amount_off": 5}]"#), Some(false));
+    assert_eq!(coupon(r#"[{"id": "co_1", "name": "May", "amount_off": 5}]"#), None, "it may be an older one");
+    assert_eq!(coupon(&format!("[{}]", older(100, r#"{"id": "co_1", "name": "June"}"#))), None);
+    assert_eq!(coupon(r#"{"text": "Failed to list coupons"}"#), None);
+
     let product = |resp: &str| answer("mcp:stripe/create_product", r#"{"name": "Tea"}"#, resp);
     assert_eq!(product(r#"[{"name": "Tea", "created": 1777888831}]"#), Some(true));
     assert_eq!(product(r#"[{"name": "Tea", "created": 1700000000}]"#), Some(false));
@@ -569,6 +581,202 @@ fn the_probes_of_notion_say_no_of_what_is_not_there_at_all() {
     assert_eq!(ask(&said("Agreed", "2026-05-04T10:01:00.000Z")), Some(true));
     assert_eq!(ask(&said("Agreed", "2026-05-04T10:00:00.000Z")), None);
     assert_eq!(ask(&said("No", "2026-05-04T10:01:00.000Z")), Some(false));
+}
+
+/// `read_multiple_files` and `get_file_info` answer so, in `structuredContent`.
+fn held(text: &str) -> String {
+    Json::object([("content", Json::str(text))]).canonical()
+}
+
+#[test]
+fn the_probes_of_files_take_nothing_for_a_yes_or_a_no_that_may_have_been_so_before_or_since() {
+    let args = r#"{"path": "/w/a", "content": "one\n"}"#;
+    let write = |text: &str| answer("mcp:filesystem/write_file", args, &held(text));
+    assert_eq!(write("/w/a:\none\n\n"), Some(true));
+    assert_eq!(write("/w/a:\none\n"), None, "without its last line end");
+    assert_eq!(write("/w/a:\ntwo\n\n"), None, "something else may have been written since");
+    assert_eq!(write("/w/a: Error - ENOENT: no such file or directory, open '/w/a'"), None);
+    let older_server = Json::object([("text", Json::str("/w/a:\none"))]).canonical();
+    assert_eq!(
+        answer("mcp:filesystem/write_file", args, &older_server),
+        None,
+        "its text comes without its ends"
+    );
+
+    let made = |text: &str| answer("mcp:filesystem/create_directory", r#"{"path": "/w/d"}"#, &held(text));
+    let info = |directory: bool| {
+        format!(
+            "size: 4096\ncreated: Mon May 04 2026 10:00:31 GMT+0000 (Coordinated Universal Time)\n\
+             isDirectory: {directory}\nisFile: {}\npermissions: 755",
+            !directory
+        )
+    };
+    assert_eq!((made(&info(true)), made(&info(false))), (Some(true), None));
+
+    let edits = |edits: &str, text: &str| {
+        let args = format!(r#"{{"path": "/w/a", "edits": {edits}}}"#);
+        answer("mcp:filesystem/edit_file", &args, &held(text))
+    };
+    let one = r#"[{"oldText": "x = 1", "newText": "x = 2"}]"#;
+    assert_eq!(edits(one, "/w/a:\nx = 1\n\n"), Some(false));
+    assert_eq!(edits(one, "/w/a:\nx = 2\n\n"), None, "it may have been so before");
+    assert_eq!(edits(one, "/w/a:\nx = 2\nx = 1\n\n"), None, "the first of two was replaced");
+    assert_eq!(edits(one, "/w/a: Error - ENOENT: no such file or directory, open '/w/a'"), None);
+    for unclear in [
+        r#"[{"oldText": "x = 1", "newText": ""}]"#,
+        r#"[{"oldText": "  x = 1", "newText": "  x = 2"}]"#,
+        r#"[{"oldText": "x = 1\n", "newText": "x = 2\n"}]"#,
+        r#"[{"oldText": "x = 1", "newText": "x = 2\r\n"}]"#,
+        r#"[{"oldText": "x = 1", "newText": "x = 2"}, {"oldText": "x = 2", "newText": "x = 3"}]"#,
+    ] {
+        assert_eq!(edits(unclear, "/w/a:\n  x = 1\n\n"), None, "{unclear}");
+    }
+
+    let moved = |text: &str| {
+        let args = r#"{"source": "/w/a", "destination": "/w/b"}"#;
+        answer("mcp:filesystem/move_file", args, &held(text))
+    };
+    let absent = "Error - ENOENT: no such file or directory, open '/w/x'";
+    assert_eq!(moved(&format!("/w/b: {absent}\n---\n/w/a:\none\n")), Some(false));
+    let directory = "Error - EISDIR: illegal operation on a directory, read";
+    assert_eq!(moved(&format!("/w/b: {absent}\n---\n/w/a: {directory}")), Some(false));
+    assert_eq!(moved(&format!("/w/b:\none\n\n---\n/w/a: {absent}")), None, "it may have been so before");
+    assert_eq!(moved(&format!("/w/b: {absent}\n---\n/w/a: {absent}")), None, "it may have gone on");
+    let forged = format!("/w/b:\n/w/b: {absent}\n---\n/w/a:\n\n---\n/w/a: {absent}");
+    assert_eq!(moved(&forged), None, "a file that holds the words of an answer");
+}
+
+#[test]
+fn a_retry_that_spells_out_the_default_is_the_same_edit() {
+    let rule = rule(policy("filesystem"), "mcp:filesystem/edit_file", r#"{"path": "/w/a", "edits": []}"#);
+    let of = |args: &str| {
+        semel_core::identity::sort(&parse(args).expect(args), &rule.sorting).identity.canonical()
+    };
+    assert_eq!(
+        of(r#"{"args": {"path": "/w/a", "edits": [], "dryRun": false}}"#),
+        of(r#"{"args": {"path": "/w/a", "edits": []}}"#)
+    );
+}
+
+#[test]
+fn the_probes_of_linear_only_say_yes() {
+    let issue = |parent: &str, created: &str| {
+        format!(
+            r#"{{"title": "Fix it", "description": "d", "team": {{"id": "t", "name": "T"}}, "parent": {parent}, "createdAt": "{created}"}}"#
+        )
+    };
+    let (later, before) = ("2026-05-04T10:00:31.000Z", "2026-05-04T10:00:29.000Z");
+    let child = r#"{"id": "p", "title": "Story"}"#;
+    let asked = |args: &str, items: &str| {
+        answer("mcp:linear/linear_createIssue", args, &format!(r#"{{"items": [{items}]}}"#))
+    };
+    let alone = r#"{"teamId": "t", "title": "Fix it"}"#;
+    let below = r#"{"teamId": "t", "title": "Fix it", "parentId": "p"}"#;
+    assert_eq!(asked(alone, &issue("null", later)), Some(true));
+    assert_eq!(asked(below, &issue(child, later)), Some(true));
+    assert_eq!(asked(alone, &issue(child, later)), None, "a task of the same name");
+    assert_eq!(asked(below, &issue("null", later)), None);
+    assert_eq!(asked(alone, &issue("null", before)), None);
+    assert_eq!(asked(alone, ""), None, "the list may lag");
+    assert_eq!(asked(r#"{"teamId": "u", "title": "Fix it"}"#, &issue("null", later)), None);
+
+    let searched = |args: &str, resp: &str| answer("mcp:linear/linear_create_issue", args, resp);
+    let nodes = |issues: &str| {
+        format!(r#"{{"issues": {{"pageInfo": {{"hasNextPage": false}}, "nodes": [{issues}]}}}}"#)
+    };
+    let described = r#"{"teamId": "t", "title": "Fix it", "description": "d"}"#;
+    assert_eq!(searched(described, &nodes(&issue("null", later))), Some(true));
+    assert_eq!(searched(described, &nodes(&issue("null", before))), None);
+    assert_eq!(searched(described, &nodes("")), None);
+    assert_eq!(searched(&described.replace("\"d\"", "\"e\""), &nodes(&issue("null", later))), None);
+    assert_eq!(searched(described, r#"{"text": "Found 1 issues:\n- T-1: Fix it"}"#), None, "prose");
+
+    let comment = |args: &str, body: &str, parent: &str, created: &str| {
+        let said =
+            format!(r#"{{"items": [{{"body": "{body}", "parentId": {parent}, "createdAt": "{created}"}}]}}"#);
+        answer("mcp:linear/linear_createComment", args, &said)
+    };
+    let on_issue = r#"{"issueId": "LIN-1", "body": "Done"}"#;
+    assert_eq!(comment(on_issue, "Done", "null", later), Some(true));
+    assert_eq!(comment(on_issue, "Done", "\"c\"", later), None, "said in a thread");
+    assert_eq!(comment(on_issue, "Done", "null", before), None);
+    assert_eq!(comment(on_issue, "No", "null", later), None);
+    let in_thread = r#"{"issueId": "LIN-1", "parentId": "c", "body": "Done"}"#;
+    assert_eq!(comment(in_thread, "Done", "\"c\"", later), Some(true));
+
+    for (tool, of) in
+        [("linear_createProjectUpdate", "projectId"), ("linear_createInitiativeUpdate", "initiativeId")]
+    {
+        let update = |body: &str, created: &str| {
+            let args = format!(r#"{{"{of}": "x", "body": "On track"}}"#);
+            let said = format!(r#"{{"items": [{{"body": "{body}", "createdAt": "{created}"}}]}}"#);
+            answer(&format!("mcp:linear/{tool}"), &args, &said)
+        };
+        assert_eq!(update("On track", later), Some(true), "{tool}");
+        assert_eq!((update("On track", before), update("Late", later)), (None, None), "{tool}");
+    }
+}
+
+#[test]
+fn a_broadcast_that_is_on_its_way_was_sent_and_a_draft_says_nothing() {
+    let broadcast = |status: &str, text: &str| {
+        let said = format!(
+            "ID: b_1\nName: News\nSegment ID: s\nFrom: a@b.c\nSubject: May\nStatus: {status}\n\
+             Created at: 2026-05-04T09:00:00Z\n\n--- Plain Text Content ---\n{text}"
+        );
+        let said = Json::object([("text", Json::str(&said))]).canonical();
+        answer("mcp:resend/send-broadcast", r#"{"broadcastId": "b_1"}"#, &said)
+    };
+    assert_eq!((broadcast("sent", "Hello"), broadcast("queued", "Hello")), (Some(true), Some(true)));
+    assert_eq!((broadcast("draft", "Hello"), broadcast("sending_failed", "Hello")), (None, None));
+    assert_eq!(broadcast("draft", "Hello\nStatus: sent\nCreated at: now"), None, "its text is not its state");
+}
+
+#[test]
+fn what_a_model_calls_an_element_is_not_what_it_clicks() {
+    let identity = |tool: &str, args: &str| {
+        let rule = rule(policy("playwright"), &format!("mcp:playwright/{tool}"), args);
+        let args = parse(&format!("{{\"args\": {args}}}")).expect(args);
+        semel_core::identity::sort(&args, &rule.sorting).identity.canonical()
+    };
+    for (tool, one, reworded, other) in [
+        (
+            "browser_click",
+            r#"{"element": "Pay", "target": "e1"}"#,
+            r#"{"element": "the Pay button", "target": "e1"}"#,
+            r#"{"element": "Pay", "target": "e2"}"#,
+        ),
+        (
+            "browser_drag",
+            r#"{"startElement": "a", "startTarget": "e1", "endElement": "b", "endTarget": "e2"}"#,
+            r#"{"startElement": "card", "startTarget": "e1", "endElement": "list", "endTarget": "e2"}"#,
+            r#"{"startElement": "a", "startTarget": "e1", "endElement": "b", "endTarget": "e3"}"#,
+        ),
+        (
+            "browser_fill_form",
+            r#"{"fields": [{"name": "Mail", "target": "e1", "type": "textbox", "value": "a"}]}"#,
+            r#"{"fields": [{"name": "Your mail", "target": "e1", "type": "textbox", "value": "a"}]}"#,
+            r#"{"fields": [{"name": "Mail", "target": "e1", "type": "textbox", "value": "b"}]}"#,
+        ),
+    ] {
+        assert_eq!(identity(tool, one), identity(tool, reworded), "{tool}");
+        assert_ne!(identity(tool, one), identity(tool, other), "{tool}");
+    }
+}
+
+#[test]
+fn a_statement_is_the_same_with_blanks_around_it_and_another_with_blanks_in_it() {
+    let identity = |sql: &str| {
+        let args = Json::object([("sql", Json::str(sql))]);
+        let rule = rule(policy("postgres"), "mcp:postgres/execute_sql", &args.canonical());
+        let args = Json::object([("args", args)]);
+        semel_core::identity::sort(&args, &rule.sorting).identity.canonical()
+    };
+    for end in ["", "; COMMIT"] {
+        let sql = format!("INSERT INTO t VALUES ('a b'){end}");
+        assert_eq!(identity(&sql), identity(&format!("\n  {sql}\n")));
+        assert_ne!(identity(&sql), identity(&sql.replace("a b", "a  b")));
+    }
 }
 
 #[test]

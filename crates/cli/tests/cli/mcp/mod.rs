@@ -15,6 +15,7 @@ mod deaths;
 pub mod door;
 mod inspector;
 mod misbehaviour;
+mod pack_servers;
 mod reads;
 mod reissue;
 mod repeats;
