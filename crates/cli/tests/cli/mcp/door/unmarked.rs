@@ -8,15 +8,24 @@ fn says(text: impl ToString) -> Value {
     json!({"content": [{"type": "text", "text": text.to_string()}]})
 }
 
-/// The tool, which answers with this after it has done its work, or without it; and what the pack for Slack asks, which
-/// does not say.
+/// What the packs ask, with answers that do not say.
+fn asked() -> [(&'static str, Value); 3] {
+    [
+        ("slack_get_channel_history", says(json!({"ok": true, "messages": [], "has_more": true}))),
+        ("linear_search_issues", says("Found 0 issues:")),
+        ("list_coupons", says(json!("Failed to list coupons"))),
+    ]
+}
+
+/// The tool, which answers with this after it has done its work, or without it; and what the packs ask.
 fn told(tool: &str, answer: &Value, effect: bool) -> Value {
-    let history = says(json!({"ok": true, "messages": [], "has_more": true})).to_string();
-    let calls = json!({
-        tool: {"raw": answer.to_string(), "effect": effect},
-        "slack_get_channel_history": {"raw": history, "effect": false},
-    });
-    json!({"pages": [listing(&[tool, "slack_get_channel_history"])], "calls": calls})
+    let mut calls = json!({tool: {"raw": answer.to_string(), "effect": effect}});
+    let mut names = vec![tool];
+    for (name, says) in asked() {
+        calls[name] = json!({"raw": says.to_string(), "effect": false});
+        names.push(name);
+    }
+    json!({"pages": [listing(&names)], "calls": calls})
 }
 
 /// What the servers of the packs answer, as they write it, and the call.
