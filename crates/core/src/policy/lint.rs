@@ -194,7 +194,7 @@ pub fn place(
     // As far as it is written out.
     let fixed = &path[..path.find(['*', '?', '[', '{']).unwrap_or(path.len())];
     let fits = |api: &HttpApi| {
-        let base = base(api);
+        let base = api.base();
         fixed.starts_with(base) || base.starts_with(fixed)
     };
     if !there.any(fits) {
@@ -205,15 +205,8 @@ pub fn place(
     }
 }
 
-/// The path that all of an upstream's paths begin with.
-fn base(api: &HttpApi) -> &str {
-    let after_scheme = api.url.split_once("://").map_or(api.url.as_str(), |(_, rest)| rest);
-    let path = &after_scheme[after_scheme.find('/').unwrap_or(after_scheme.len())..];
-    path.split('?').next().unwrap_or_default().trim_end_matches('/')
-}
-
 fn beginning(api: &HttpApi) -> String {
-    format!("{}{}", api.service, base(api))
+    format!("{}{}", api.service, api.base())
 }
 
 fn last_name(text: &Spot<String>) -> Option<String> {

@@ -23,6 +23,7 @@ mod build;
 mod cost;
 mod lint;
 mod read;
+mod readings;
 mod select;
 
 pub use diagnostic::Diagnostics;

@@ -1,13 +1,13 @@
 //! Choosing the rule for one call: the first that matches, completed by the defaults.
 
 use super::build::{Choices, Condition, Written};
+use super::readings::{Reading, Readings};
 use super::rule::{Again, Origin, Rule};
 use super::{ActionFacts, Mode, Policy, recognise};
 use crate::class::Class;
 use crate::effect::Facts;
 use crate::identity::REDACTED;
 use crate::json::{Json, Object};
-use std::borrow::Cow;
 use std::time::Duration;
 
 /// Shorter than the 30 s and 60 s after which common clients give up on a call.
@@ -44,19 +44,25 @@ pub enum Tried {
 
 impl Policy {
     pub(super) fn select(&self, facts: &ActionFacts<'_>, trace: &mut dyn FnMut(&Written, Tried)) -> Rule {
-        let subject = subject(facts);
+        let readings = Readings::of(facts, &self.upstreams);
         let mut undecided: Option<Rule> = None;
         for written in &self.rules {
-            let tried = written.try_on(&subject, facts);
+            let Some(reading) = readings.for_rule(written) else {
+                trace(written, Tried::OtherAction);
+                continue;
+            };
+            let tried = written.holds(reading, facts);
             trace(written, tried.clone());
             match (tried, undecided.take()) {
-                (Tried::Matched, None) => return self.complete(written, facts),
+                (Tried::Matched, None) => return self.complete(written, reading, facts),
                 (Tried::Matched, Some(careful)) => {
-                    return careful.restricted_by(&self.complete(written, facts));
+                    return careful.restricted_by(&self.complete(written, reading, facts));
                 }
-                (Tried::Undecided { why }, None) => undecided = Some(self.undecided(written, &why, facts)),
+                (Tried::Undecided { why }, None) => {
+                    undecided = Some(self.undecided(written, &why, reading, facts));
+                }
                 (Tried::Undecided { .. }, Some(careful)) => {
-                    undecided = Some(careful.restricted_by(&self.complete(written, facts)));
+                    undecided = Some(careful.restricted_by(&self.complete(written, reading, facts)));
                 }
                 (Tried::OtherAction | Tried::OtherArguments { .. }, so_far) => undecided = so_far,
             }
@@ -79,11 +85,13 @@ impl Policy {
     /// one stood, if it is still about such an action; else whatever holds without arguments.
     pub fn rule_kept(&self, action: &str, origin: &str) -> Rule {
         let facts = ActionFacts::new(action, &Json::Null);
+        let readings = Readings::of(&facts, &self.upstreams);
         // What its path gave away is not kept, and then its name is not what the pattern knows.
-        let is_about = |written: &Written| action.contains(REDACTED) || written.pattern.matches(action);
-        let is_it = |written: &&Written| is_about(written) && written.origin.to_string() == origin;
-        match self.rules.iter().find(is_it) {
-            Some(written) => self.complete(written, &facts),
+        let unknown = action.contains(REDACTED).then(|| readings.whole());
+        let as_it_is_about = |written| readings.for_rule(written).or(unknown);
+        let mut there = self.rules.iter().filter(|written| written.origin.to_string() == origin);
+        match there.find_map(|written| Some((written, as_it_is_about(written)?))) {
+            Some((written, reading)) => self.complete(written, reading, &facts),
             None => self.select(&facts, &mut |_, _| {}),
         }
     }
@@ -100,16 +108,20 @@ impl Policy {
 
     /// The rule that would hold if a request were spelled as the rule spells it, where that is not the one that holds.
     pub(super) fn select_nearly(&self, facts: &ActionFacts<'_>) -> Option<Rule> {
+        let readings = Readings::of(facts, &self.upstreams);
         // Hardly ever there is one, and conditions are not looked at in vain.
-        let last = self.rules.iter().rposition(|written| written.pattern.nearly_matches(facts.action))?;
+        let last = self.rules.iter().rposition(|written| readings.nearly_for_rule(written).is_some())?;
         for written in &self.rules[..=last] {
-            let near = written.pattern.nearly_matches(facts.action);
-            if !near && !written.pattern.matches(facts.action) {
-                continue;
-            }
-            match written.holds(facts) {
-                Tried::Matched if near => return Some(self.complete(written, facts)),
-                Tried::Undecided { why } if near => return Some(self.undecided(written, &why, facts)),
+            let (near, reading) = match (readings.for_rule(written), readings.nearly_for_rule(written)) {
+                (Some(reading), _) => (false, reading),
+                (None, Some(reading)) => (true, reading),
+                (None, None) => continue,
+            };
+            match written.holds(reading, facts) {
+                Tried::Matched if near => return Some(self.complete(written, reading, facts)),
+                Tried::Undecided { why } if near => {
+                    return Some(self.undecided(written, &why, reading, facts));
+                }
                 Tried::Matched | Tried::Undecided { .. } => return None,
                 Tried::OtherAction | Tried::OtherArguments { .. } => {}
             }
@@ -119,13 +131,13 @@ impl Policy {
 
     /// Nobody knows whether the rule applies, so neither its leave nor its identity is used: all arguments
     /// count, and a repeat is never blind. What it forbids stays forbidden.
-    fn undecided(&self, written: &Written, why: &str, facts: &ActionFacts<'_>) -> Rule {
+    fn undecided(&self, written: &Written, why: &str, reading: Reading<'_>, facts: &ActionFacts<'_>) -> Rule {
         let (class, because) = match facts.class_override {
             Some(_) => self.class(None, facts),
             None => (Class::Consequential, format!("the rule's condition could not be evaluated: {why}")),
         };
         let careful = Rule { budget: 0, ..self.plain(written.origin.clone(), class, because) };
-        careful.restricted_by(&self.complete(written, facts))
+        careful.restricted_by(&self.complete(written, reading, facts))
     }
 
     /// A rule that says nothing.
@@ -133,7 +145,7 @@ impl Policy {
         effective(origin, class, class_because, &self.defaults)
     }
 
-    fn complete(&self, written: &Written, facts: &ActionFacts<'_>) -> Rule {
+    fn complete(&self, written: &Written, reading: Reading<'_>, facts: &ActionFacts<'_>) -> Rule {
         let (class, because) = self.class(written.class, facts);
         let choices = written.choices.or(&self.defaults);
         Rule {
@@ -144,9 +156,9 @@ impl Policy {
             unmarked: written.unmarked,
             serialize_by: written.serialize_by.clone(),
             inject: written.inject.clone().filter(|inject| inject.into.is_of(facts.action)),
-            probe: written.probe.clone(),
-            confirm: written.confirm.clone(),
-            undo: written.undo.clone(),
+            probe: written.probe.as_ref().map(|probe| reading.probe(probe)),
+            confirm: written.confirm.as_ref().map(|confirm| reading.confirm(confirm)),
+            undo: written.undo.as_ref().map(|undo| reading.call(undo)),
             dry_run: written.dry_run.clone(),
             refused: written.refused.clone(),
             refused_exit: written.refused_exit.clone(),
@@ -204,14 +216,7 @@ fn effective(origin: Origin, class: Class, class_because: String, choices: &Choi
 }
 
 impl Written {
-    fn try_on(&self, subject: &str, facts: &ActionFacts<'_>) -> Tried {
-        if !self.pattern.matches(subject) {
-            return Tried::OtherAction;
-        }
-        self.holds(facts)
-    }
-
-    fn holds(&self, facts: &ActionFacts<'_>) -> Tried {
+    fn holds(&self, reading: Reading<'_>, facts: &ActionFacts<'_>) -> Tried {
         match &self.when {
             None => Tried::Matched,
             Some(Condition::Equal(pairs)) => {
@@ -226,7 +231,7 @@ impl Written {
                 }
             }
             Some(Condition::Expression(expression)) => {
-                let action = Json::String(facts.action.to_owned());
+                let action = Json::str(reading.action);
                 let mut variables = vec![("action", &action)];
                 variables.extend(facts.arguments.as_object().into_iter().flat_map(|object| object.iter()));
                 // What a request does not have is empty, so that a condition can ask for it.
@@ -243,18 +248,4 @@ impl Written {
             }
         }
     }
-}
-
-/// What patterns are matched against: the action, and for commands all arguments after the program's name.
-fn subject<'a>(facts: &ActionFacts<'a>) -> Cow<'a, str> {
-    let argv = facts.arguments.get("argv").and_then(Json::as_array);
-    let (true, Some([_, arguments @ ..])) = (facts.action.starts_with("cli:"), argv) else {
-        return Cow::Borrowed(facts.action);
-    };
-    let mut subject = facts.action.to_owned();
-    for argument in arguments {
-        subject.push(' ');
-        subject.push_str(argument.as_str().unwrap_or_default());
-    }
-    Cow::Owned(subject)
 }

@@ -126,6 +126,26 @@ impl Template {
         Template(Shape::Table(members))
     }
 
+    /// An address at `host` with `prefix` before its path. `{path}` is whole as it is.
+    pub fn below(&self, host: &str, prefix: &str) -> Template {
+        let Shape::Text(parts) = &self.0 else { return self.clone() };
+        let [Part::Text(beginning), rest @ ..] = parts.as_slice() else { return self.clone() };
+        let path_at = beginning.find("://").and_then(|at| {
+            let behind = beginning[at + 3..].strip_prefix(host)?;
+            Some(beginning.len() - behind.len())
+        });
+        let Some((origin, path)) = path_at.and_then(|at| beginning.split_at_checked(at)) else {
+            return self.clone();
+        };
+        let is_whole = path == "/" && matches!(rest, [Part::Place(place), ..] if is_request_path(place));
+        // Another host may begin like this one.
+        if is_whole || !(path.is_empty() && rest.is_empty() || path.starts_with(['/', '?'])) {
+            return self.clone();
+        }
+        let beginning = Part::Text(format!("{origin}{prefix}{path}"));
+        Template(Shape::Text([beginning].into_iter().chain(rest.iter().cloned()).collect()))
+    }
+
     /// The places that it fills in, in order.
     pub fn places(&self) -> Vec<&Path> {
         match &self.0 {
@@ -157,14 +177,11 @@ impl Template {
                     match encoding {
                         Encoding::Url if text.is_empty() => return refuse(Why::Empty),
                         Encoding::Url if is_request_path(path) => {
-                            let segments: Vec<&str> = text.trim_start_matches('/').split('/').collect();
-                            if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+                            let path = text.trim_start_matches('/');
+                            if path.split('/').any(|segment| matches!(segment, "." | "..")) {
                                 return refuse(Why::Dots);
                             }
-                            for (at, segment) in segments.into_iter().enumerate() {
-                                out.push_str(if at == 0 { "" } else { "/" });
-                                percent_encode(segment, &mut out);
-                            }
+                            out.push_str(&encoded_path(path));
                         }
                         Encoding::Url if text == "." || text == ".." => return refuse(Why::Dots),
                         Encoding::Url => percent_encode(&text, &mut out),
@@ -270,6 +287,16 @@ fn is_request_path(path: &Path) -> bool {
     matches!(path.steps(), [Step::Member(root)] if root == "path")
 }
 
+/// A path as `{path}` puts it into an address.
+pub fn encoded_path(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for (at, segment) in path.split('/').enumerate() {
+        out.push_str(if at == 0 { "" } else { "/" });
+        percent_encode(segment, &mut out);
+    }
+    out
+}
+
 fn percent_encode(text: &str, out: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {
@@ -321,6 +348,19 @@ mod tests {
         );
         for dots in ["/repos/../o", "/.", ".."] {
             assert!(matches!(render(dots), Err(MissingPath { why: Why::Dots, .. })), "{dots}");
+        }
+    }
+
+    #[test]
+    fn an_address_below_a_prefix_keeps_its_host_and_what_is_filled_in() {
+        let below = |text: &str| Template::parse(text).unwrap().below("api.x", "/gw").to_string();
+        assert_eq!(below("https://api.x/v1/charges?a={body.a}"), "https://api.x/gw/v1/charges?a={body.a}");
+        assert_eq!(below("https://api.x/{reply.id}/{path}"), "https://api.x/gw/{reply.id}/{path}");
+        assert_eq!(below("https://api.x"), "https://api.x/gw");
+        for same in
+            ["https://api.x/{path}/{reply.id}", "https://api.xy/v1", "https://y/api.x/v1", "{reply.url}"]
+        {
+            assert_eq!(below(same), same);
         }
     }
 

@@ -28,6 +28,13 @@ pub struct HttpApi {
 }
 
 impl HttpApi {
+    /// The path that all of its paths begin with, without a slash at its end.
+    pub fn base(&self) -> &str {
+        let after_scheme = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
+        let path = &after_scheme[after_scheme.find('/').unwrap_or(after_scheme.len())..];
+        path.trim_end_matches('/')
+    }
+
     /// Whether semel itself may put a credential into requests, rather than giving on the client's. Which header holds
     /// one is the API's to say, so any that the operator wrote may.
     pub fn injects_credentials(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::http::target::Target;
 use http::HeaderMap;
+use semel_core::policy::template::encoded_path;
 
 /// Scheme, host and port, as browsers compare them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,28 +63,26 @@ impl Origins {
         if self.0.iter().any(|known| known.origin == origin) {
             return Ok(target);
         }
-        let so_called = |known: &&Known| known.service.as_deref() == Some(target.authority());
-        let mut known = self.0.iter().filter(so_called);
-        let meant =
-            match (self.0.iter().filter(so_called).find(|known| Some(&known.origin) == own), known.next()) {
-                (Some(own), _) => own,
-                (None, None) => return Ok(target),
-                (None, Some(one)) if known.all(|other| other.origin == one.origin) => one,
-                (None, Some(_)) => {
-                    return Err(format!(
-                        "several upstreams are {}, and none is that of the call",
-                        target.authority()
-                    ));
-                }
-            };
-        let base = meant.target.uri();
+        let mut meant: Vec<&Known> =
+            self.0.iter().filter(|known| known.service.as_deref() == Some(target.authority())).collect();
+        if meant.iter().any(|known| Some(&known.origin) == own) {
+            meant.retain(|known| Some(&known.origin) == own);
+        }
+        let Some(one) = meant.first() else { return Ok(target) };
         let path = target.uri().path_and_query().map_or("/", |path| path.as_str());
-        let address = format!(
-            "{}://{}{}{path}",
-            base.scheme_str().unwrap_or_default(),
-            meant.target.authority(),
-            base.path().trim_end_matches('/')
-        );
+        // Names of actions, and `{path}`, have what all of an upstream's paths begin with; others write the rest alone.
+        let whole = meant.iter().filter_map(|known| Some((known.base(), below(path, known.base())?)));
+        let parted = whole.max_by_key(|(base, _)| base.len());
+        let one_base = meant.iter().all(|other| other.base() == one.base()).then(|| (one.base(), path));
+        let one_origin = meant.iter().all(|other| other.origin == one.origin);
+        let (true, Some((base, rest))) = (one_origin, parted.or(one_base)) else {
+            return Err(format!(
+                "several upstreams are {}, and none is that of the call",
+                target.authority()
+            ));
+        };
+        let scheme = one.target.uri().scheme_str().unwrap_or_default();
+        let address = format!("{scheme}://{}{base}{rest}", one.target.authority());
         Target::parse(&address).map_err(|error| error.to_string())
     }
 
@@ -104,6 +103,20 @@ impl Origins {
             Some(_) => Whose::Several { private: nearest().all(|known| known.private) },
         }
     }
+}
+
+impl Known {
+    /// What all of its paths begin with.
+    fn base(&self) -> &str {
+        self.target.uri().path().trim_end_matches('/')
+    }
+}
+
+/// What follows a beginning of whole segments.
+fn below<'a>(path: &'a str, base: &str) -> Option<&'a str> {
+    let ends = |rest: &&str| rest.is_empty() || rest.starts_with(['/', '?']);
+    let behind = |begins: &str| path.strip_prefix(begins).filter(ends);
+    behind(base).or_else(|| behind(&encoded_path(base)))
 }
 
 #[cfg(test)]
@@ -137,6 +150,10 @@ mod tests {
         };
         let question = "https://api.stripe.com/v1/charges?customer=c";
         assert_eq!(led(&origins, question, None).unwrap(), "http://127.0.0.1:9/base/v1/charges?customer=c");
+        let whole = "https://api.stripe.com/base/v1/charges?customer=c";
+        assert_eq!(led(&origins, whole, None).unwrap(), "http://127.0.0.1:9/base/v1/charges?customer=c");
+        let longer = "https://api.stripe.com/based";
+        assert_eq!(led(&origins, longer, None).unwrap(), "http://127.0.0.1:9/base/based");
         assert_eq!(led(&origins, "https://other.example/a", None).unwrap(), "https://other.example/a");
         assert_eq!(led(&origins, "http://127.0.0.1:9/x", None).unwrap(), "http://127.0.0.1:9/x");
         add(&mut origins, "http://127.0.0.1:10", "api.stripe.com");
@@ -145,6 +162,24 @@ mod tests {
             led(&origins, question, Some("http://127.0.0.1:10")).unwrap(),
             "http://127.0.0.1:10/v1/charges?customer=c"
         );
+    }
+
+    #[test]
+    fn two_apis_at_one_origin_are_told_apart_by_what_their_paths_begin_with() {
+        let mut origins = Origins::default();
+        for url in ["http://127.0.0.1:9/eu", "http://127.0.0.1:9/us/v1"] {
+            origins.add(&target(url), Some("api.stripe.com"), false, Ok(HeaderMap::new()));
+        }
+        let own = Origin::of(&target("http://127.0.0.1:9"));
+        for own in [Some(&own), None] {
+            let led = |path: &str| {
+                let led = origins.lead(target(&format!("https://api.stripe.com{path}")), own);
+                led.map(|target| target.uri().to_string())
+            };
+            assert_eq!(led("/us/v1/charges").unwrap(), "http://127.0.0.1:9/us/v1/charges");
+            assert_eq!(led("/eu/v1/charges?a=b").unwrap(), "http://127.0.0.1:9/eu/v1/charges?a=b");
+            assert!(led("/v1/charges").is_err(), "nobody knows which of them is meant");
+        }
     }
 
     #[test]

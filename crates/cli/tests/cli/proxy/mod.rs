@@ -7,6 +7,7 @@ mod bodies;
 mod document;
 mod dodges;
 mod doubts;
+mod gateways;
 mod graphql;
 mod identity;
 mod keys;

@@ -41,8 +41,16 @@ impl Stage {
 
     /// An API that a preset knows.
     pub fn known(preset: &str) -> Stage {
+        Stage::known_below(preset, &[("api", "")])
+    }
+
+    /// The same, under each of these names below another path.
+    pub fn known_below(preset: &str, names: &[(&str, &str)]) -> Stage {
         let (home, api) = (Home::new(), Api::start());
-        let policy = format!("[upstream.api]\nurl = \"{}\"\npreset = \"{preset}\"\n", api.url());
+        let upstream = |(name, path): &(&str, &str)| {
+            format!("[upstream.{name}]\nurl = \"{}{path}\"\npreset = \"{preset}\"\n", api.url())
+        };
+        let policy: String = names.iter().map(upstream).collect();
         let served = Served::start(&home, &policy);
         Stage { home, api, served, policy }
     }
@@ -98,10 +106,15 @@ impl Stage {
 }
 
 pub fn ask(served: &Served, method: &str, path: &str, headers: &str, body: &str) -> Asked {
+    ask_of(served, "api", (method, path), headers, body)
+}
+
+/// Of the upstream of that name.
+pub fn ask_of(served: &Served, name: &str, (method, path): (&str, &str), headers: &str, body: &str) -> Asked {
     let bare = body.is_empty() && method == "POST" && !headers.contains("Content-Length");
     let length = if bare { "Content-Length: 0\r\n" } else { "" };
     served.ask_raw(
-        &format!("{method} /p/api{path} HTTP/1.1"),
+        &format!("{method} /p/{name}{path} HTTP/1.1"),
         &format!("Semel-Token: {TOKEN}\r\n{length}{headers}"),
         body,
     )

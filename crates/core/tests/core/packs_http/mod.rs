@@ -4,7 +4,7 @@ mod classes;
 mod hosts;
 mod keys;
 mod page;
-
+mod prefixes;
 mod probes;
 mod refusals;
 mod sameness;
