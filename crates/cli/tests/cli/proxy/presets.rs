@@ -250,3 +250,17 @@ fn a_token_of_an_aws_sdk_does_not_start_another_machine() {
     assert_eq!(sent(&stage, "POST /", "", "Action=DescribeInstances"), "none", "a read passes");
     assert_eq!(stage.api.effects(), 2, "this API counts every POST");
 }
+
+#[test]
+fn a_nonce_that_is_written_anew_does_not_make_another_message() {
+    let stage = Stage::known("discord");
+    for enforced in [true, false] {
+        let before = stage.api.effects();
+        let post = |nonce: &str| {
+            let body = serde_json::json!({"content": format!("deployed {enforced}"), "nonce": nonce, "enforce_nonce": enforced});
+            sent(&stage, "POST /api/v10/channels/1/messages", "", &body.to_string())
+        };
+        assert_eq!([post("1"), post("2"), post("3")], ["ran", "replayed", "replayed"], "{enforced}");
+        assert_eq!(stage.api.effects() - before, 1, "{enforced}");
+    }
+}
