@@ -264,3 +264,21 @@ fn a_nonce_that_is_written_anew_does_not_make_another_message() {
         assert_eq!(stage.api.effects() - before, 1, "{enforced}");
     }
 }
+
+#[test]
+fn an_operation_of_aws_is_sent_again_with_its_token_under_each_of_its_names() {
+    for token in ["clientToken", "IdempotencyToken", "CreatorRequestId", "requestId"] {
+        let stage = Stage::known("aws");
+        stage.api.next(Act::Vanish);
+        let body = format!(r#"{{"Name": "n", "{token}": "from-the-sdk"}}"#);
+        assert_eq!(sent(&stage, "POST /prod/channels", "", &body), "ran", "{token}");
+        let texts: Vec<String> = stage.api.heard().iter().map(|heard| heard.text()).collect();
+        assert!(texts.len() == 2 && texts[0] == texts[1], "{token}: {texts:?}");
+        assert!(!texts[0].contains("from-the-sdk"), "{token}: {texts:?}");
+    }
+    let stage = Stage::known("aws");
+    stage.api.next(Act::Vanish);
+    sent(&stage, "POST /", "", r#"{"RequestId": "q-1"}"#);
+    assert_eq!(stage.api.effects(), 1, "a reference is no token");
+    assert!(stage.api.last().text().contains("q-1"), "{}", stage.api.last().text());
+}

@@ -85,6 +85,8 @@ fn a_token_for_aws_fits_the_narrowest_of_its_services() {
         (r#"{"ClientRequestToken": "x"}"#, "body ClientRequestToken"),
         (r#"{"clientRequestToken": "x"}"#, "body clientRequestToken"),
         (r#"{"IdempotencyToken": "x"}"#, "body IdempotencyToken"),
+        (r#"{"CreatorRequestId": "x"}"#, "body CreatorRequestId"),
+        (r#"{"requestId": "x"}"#, "body requestId"),
     ] {
         let (explained, inject) = injected("aws", "POST /", body);
         assert_eq!(explained.as_deref(), Some(place), "{body}");
@@ -98,6 +100,7 @@ fn a_token_for_aws_fits_the_narrowest_of_its_services() {
     let (explained, _) = injected("aws", "DELETE /things/1?clientToken=k", "");
     assert_eq!(explained.as_deref(), Some("query clientToken"));
     assert_eq!(injected("aws", "POST /", "Action=Publish&Message=x").1, None, "SNS takes none");
+    assert_eq!(injected("aws", "POST /", r#"{"RequestId": "q-1"}"#).1, None, "it names an earlier request");
 }
 
 #[test]

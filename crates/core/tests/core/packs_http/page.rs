@@ -53,3 +53,51 @@ fn the_page_names_those_that_give_no_help() {
     let sentence = format!("No help at all: {}.", names.join(", "));
     assert!(page().contains(&sentence), "docs/presets.md should say: {sentence}");
 }
+
+/// The parts of a pack that are rules about requests.
+fn http_rules(text: &str) -> impl Iterator<Item = &str> {
+    text.split("\n[[rule]]\n").skip(1).filter(|rule| rule.contains("match = \"http:"))
+}
+
+fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    names.into_iter().map(|name| format!("`{name}`")).collect()
+}
+
+#[test]
+fn the_page_names_those_whose_requests_a_clients_key_can_only_join() {
+    let joins = |text: &str| http_rules(text).any(|rule| rule.contains("caller_key = \"joins\""));
+    let mut names: Vec<&str> = PACKS
+        .iter()
+        .filter(|pack| pack.preset().is_some() && joins(pack.text))
+        .map(|pack| pack.name)
+        .collect();
+    names.sort_unstable();
+    let sentence = format!("Presets with such requests: {};", quoted(names).join(", "));
+    assert!(page().contains(&sentence), "docs/presets.md should say: {sentence}");
+}
+
+#[test]
+fn the_page_names_the_tokens_of_aws() {
+    let aws = PACKS.iter().find(|pack| pack.name == "aws").expect("a pack");
+    let injected = |place: &str| {
+        let mut names: Vec<&str> = Vec::new();
+        for rule in http_rules(aws.text) {
+            let name = rule
+                .split_once(&format!("inject = {{ {place} = \""))
+                .and_then(|(_, rest)| rest.split('"').next());
+            names.extend(name.filter(|name| !names.contains(name)));
+        }
+        names
+    };
+    let page = page();
+    let paragraph =
+        page.split("\n\n").find(|part| part.starts_with("**Tokens of AWS.**")).expect("a paragraph");
+    let (bodies, query) = (injected("body"), injected("query"));
+    assert!(bodies.len() >= 7 && !query.is_empty(), "{bodies:?} {query:?}");
+    for name in quoted(bodies) {
+        assert!(paragraph.contains(&name), "docs/presets.md should name {name}");
+    }
+    for name in quoted(query) {
+        assert!(paragraph.contains(&format!("or {name} in its query")), "docs/presets.md should name {name}");
+    }
+}
