@@ -162,6 +162,19 @@ fn a_request_is_explained_by_its_body_or_by_all_of_its_parts() {
 }
 
 #[test]
+fn an_address_that_is_not_served_does_not_pass_the_check() {
+    let home = Home::new();
+    for url in ["http://2130706433:1", "http://0x7f000001:1", "http://127.1:1", "http://0177.0.0.1:1"] {
+        home.file("semel.toml", &format!("[upstream.a]\nurl = \"{url}\"\n"));
+        let (checked, served) = (home.semel(["policy", "check"]), home.semel(["serve"]));
+        assert_eq!((checked.code, served.code), (Some(1), Some(2)), "{url}: {checked:?} {served:?}");
+        for said in [checked.stdout, served.stderr] {
+            assert!(said.contains("number in disguise"), "{url}: {said}");
+        }
+    }
+}
+
+#[test]
 fn codes_are_explained_in_any_spelling_and_by_exit_status() {
     let home = Home::new();
     let page = home.semel(["explain", "in_doubt"]).stdout;

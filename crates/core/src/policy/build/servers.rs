@@ -1,6 +1,7 @@
 //! `[mcp.NAME]` and `[serve]`.
 
 use super::check::{Check, Input};
+use crate::address;
 use crate::ids::Run;
 use crate::policy::diagnostic::{Code, Diagnostics};
 use crate::policy::duration;
@@ -85,7 +86,16 @@ impl Check<'_> {
             self.bad(url.span.clone(), what, "such as https://example.com/path");
             return None;
         }
-        Some(url.value.clone())
+        self.is_read_by_the_client(url).then(|| url.value.clone())
+    }
+
+    /// Nothing passes here that the server would refuse when it starts.
+    pub(super) fn is_read_by_the_client(&mut self, url: &Spot<String>) -> bool {
+        let read = address::parse(&url.value);
+        if let Err(invalid) = &read {
+            self.bad(url.span.clone(), invalid.to_string(), "such as https://example.com/path");
+        }
+        read.is_ok()
     }
 
     /// What follows `https://` or `http://`: an address begins with one of them.

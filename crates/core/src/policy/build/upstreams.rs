@@ -73,6 +73,9 @@ impl Check<'_> {
             );
             return None;
         };
+        if !self.is_read_by_the_client(url) {
+            return None;
+        }
         let pack = match &table.value.preset {
             Some(named) if named.value == NO_PRESET => None,
             Some(named) => self.named_preset(named),
@@ -165,7 +168,7 @@ impl Check<'_> {
     }
 }
 
-/// Host and port of an address without its scheme. The client that connects reads it more strictly.
+/// Host and port of an address without its scheme.
 fn host(rest: &str) -> Option<&str> {
     let host = rest.split('/').next().filter(|host| !host.is_empty())?;
     (!rest.contains(['?', '#', ' ', '@'])).then_some(host)

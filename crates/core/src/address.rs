@@ -1,0 +1,85 @@
+//! Addresses of upstreams, as an operator writes them. Whoever checks a policy and whoever connects read them alike.
+
+use http::Uri;
+use std::net::IpAddr;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    #[error("`{0}` is no address: {1}")]
+    Malformed(String, String),
+    #[error("`{0}` is not http or https")]
+    Scheme(String),
+    #[error("an address with a user name or password would be written down in too many places")]
+    UserInfo,
+    #[error("`{0}` looks like a number in disguise; write the address in its usual form")]
+    Disguised(String),
+}
+
+pub fn parse(text: &str) -> Result<Uri, Invalid> {
+    // What the type for addresses would quietly drop or read in its own way is refused first.
+    if text.contains('#') {
+        return Err(Invalid::Malformed(text.to_owned(), "a fragment means nothing to a server".into()));
+    }
+    let uri: Uri = text
+        .parse()
+        .map_err(|error: http::uri::InvalidUri| Invalid::Malformed(text.to_owned(), error.to_string()))?;
+    match uri.scheme_str() {
+        Some("http" | "https") => {}
+        Some(other) => return Err(Invalid::Scheme(other.to_owned())),
+        None => return Err(Invalid::Malformed(text.to_owned(), "it has no http:// or https://".into())),
+    }
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    if authority.contains('@') {
+        return Err(Invalid::UserInfo);
+    }
+    let host = host(&uri);
+    if host.is_empty() {
+        return Err(Invalid::Malformed(text.to_owned(), "it names no host".into()));
+    }
+    let last_label = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    let number = last_label.starts_with(|first: char| first.is_ascii_digit());
+    if number && host.parse::<IpAddr>().is_err() {
+        return Err(Invalid::Disguised(host.to_owned()));
+    }
+    Ok(uri)
+}
+
+/// The name or the number, without brackets.
+pub fn host(uri: &Uri) -> &str {
+    uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_http_addresses_are_taken() {
+        for good in [
+            "http://localhost:3000/mcp",
+            "https://mcp.example.com/v1?x=1",
+            "http://[::1]:9/",
+            "http://10.0.0.1",
+        ] {
+            assert!(parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "ftp://a/",
+            "mcp.example.com",
+            "/mcp",
+            "https://user:pass@example.com/",
+            "https://user@example.com/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://127.1/",
+            "http://0177.0.0.1/",
+            "http://exämple.com/",
+            "https://a/#b",
+            "",
+            "http://",
+            "file:///etc/passwd",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}
