@@ -418,7 +418,7 @@ pub struct InjectTable {
     pub env: Option<Spot<String>>,
     /// How the key is written: `text` unless given.
     pub form: Option<KeyForm>,
-    /// At most this many characters.
+    /// At most this many characters, from 24 to 255. A UUID has its own length.
     pub length: Option<Spot<i64>>,
     /// How long the upstream honours a key.
     pub valid_for: Option<Spot<String>>,
