@@ -3,12 +3,22 @@
 /// As far as a door can tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// Who repeated the call, if it is a repeat and says so.
-    pub layer: Option<Layer>,
+    /// What is known of the library that sent the call, where there may be one between the agent and here that sends
+    /// again by itself. Commands and tools are called again by agents alone.
+    pub library: Option<Library>,
     /// The caller's span.
     pub trace: Option<TraceParent>,
     /// The model that is asked.
     pub model: Option<String>,
+}
+
+/// A library that sends requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Library {
+    /// How often it says that it has sent this one before.
+    pub retries: u32,
+    /// The call has a key as libraries mint them: one for each request, the same for its retries.
+    pub mints_key: bool,
 }
 
 /// Whoever sends a call again.

@@ -18,6 +18,7 @@ pub mod lifecycle;
 pub mod normalise;
 pub mod outcome;
 pub mod policy;
+pub mod repeat;
 pub mod time;
 pub mod undo;
 pub mod wording;

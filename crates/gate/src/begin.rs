@@ -8,6 +8,7 @@ use crate::reply::{Passed, answer_ran, held};
 use crate::upstream::{Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
+use semel_core::beside::Layer;
 use semel_core::class::{Class, Tier};
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, NotApplied, NotAppliedWhy, State, Verdict};
@@ -17,6 +18,7 @@ use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
+use semel_core::repeat::{Became, repeated_by};
 use semel_core::time::At;
 use semel_core::undo::Undo;
 use semel_core::wording;
@@ -103,7 +105,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call.away = Some(nonce);
         for _ in 0..ROUNDS_MAX {
             if let Some(taken) = self.taken_before(intent, rule, nonce).await? {
-                self.tell(&Told::Begun { intent, again: true });
+                let layer = Some(Layer::Transport);
+                self.tell(&Told::Begun { intent, again: true, layer });
                 return Ok(Begun::Run(Box::new(taken)));
             }
             let passed = match self.round(&mut call).await {
@@ -119,7 +122,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let attempt = attempt.expect("a claimed effect has its attempt");
                 // The claim itself ends here: it lives on in the client's hands, and comes back by its nonce.
                 let taken = self.taken(claim.key(), claim.effect(), &attempt, rule);
-                self.tell(&Told::Begun { intent, again: false });
+                let became = Became { collapsed: possible_repeat, ..Became::default() };
+                let layer = repeated_by(&intent.beside, call.met, became);
+                self.tell(&Told::Begun { intent, again: false, layer });
                 return Ok(Begun::Run(Box::new(Taken { possible_repeat, ..taken })));
             }
             if let Some(passed) = passed {

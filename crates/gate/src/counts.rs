@@ -273,12 +273,7 @@ impl Counts {
             OutcomeWord::Refused => Some(Counter::Refused),
             OutcomeWord::DryRun => None,
         };
-        let repeated_by = layer.filter(|_| outcome.is_some()).map(|layer| match layer {
-            Layer::Transport => Counter::Transport,
-            Layer::Sdk => Counter::Sdk,
-            Layer::Agent => Counter::Agent,
-            Layer::Process => Counter::Process,
-        });
+        let repeated_by = layer.filter(|_| outcome.is_some()).map(repeats);
         self.count_all(intent, [Some(Counter::Asked), outcome, repeated_by].into_iter().flatten());
     }
 
@@ -289,6 +284,15 @@ impl Counts {
     fn count_all(&self, intent: &Intent, counters: impl IntoIterator<Item = Counter>) {
         let counters = counters.into_iter().map(|counter| (counter, 1));
         self.add_all(&intent.tenant, Door::of(&intent.action), counters);
+    }
+}
+
+fn repeats(by: Layer) -> Counter {
+    match by {
+        Layer::Transport => Counter::Transport,
+        Layer::Sdk => Counter::Sdk,
+        Layer::Agent => Counter::Agent,
+        Layer::Process => Counter::Process,
     }
 }
 
@@ -339,11 +343,12 @@ impl Observer for Counts {
             Told::Sent { intent } => self.count(intent, Counter::Sent),
             Told::Settled(settling) => self.settled(settling),
             Told::Answered(answered) => self.answered(answered),
-            Told::Begun { intent, again: false } => {
-                self.count_all(intent, [Counter::Asked, Counter::Ran, Counter::Sent]);
-            }
-            Told::Begun { intent, again: true } => {
-                self.count_all(intent, [Counter::Asked, Counter::Replayed, Counter::Transport]);
+            Told::Begun { intent, again, layer } => {
+                let became: &[Counter] =
+                    if *again { &[Counter::Replayed] } else { &[Counter::Ran, Counter::Sent] };
+                let repeated_by = layer.map(repeats);
+                let counters = [Counter::Asked].into_iter().chain(became.iter().copied()).chain(repeated_by);
+                self.count_all(intent, counters);
             }
             Told::Failed { intent } => self.count_all(intent, [Counter::Asked, Counter::Refused]),
             Told::PassedThrough { intent } => self.passed_through(&intent.tenant, Door::of(&intent.action)),

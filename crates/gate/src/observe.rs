@@ -26,8 +26,8 @@ pub enum Told<'a> {
     Settled(&'a Settling<'a>),
     /// A call has its answer, the first one if it comes to several.
     Answered(&'a Answered<'a>),
-    /// A client took a claim away; `again` if it had it before.
-    Begun { intent: &'a Intent, again: bool },
+    /// A client took a claim away; `again` if it had it before, and who repeated the call, if it is a repeat.
+    Begun { intent: &'a Intent, again: bool, layer: Option<Layer> },
     /// A call got no answer, because the ledger could not be asked. Nothing was sent.
     Failed { intent: &'a Intent },
     /// A read, or a call in observe mode: it was sent and is not recorded.

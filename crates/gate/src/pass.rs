@@ -11,7 +11,6 @@ use crate::reply::{
 use crate::upstream::{Sending, Sent, Upstream};
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
-use semel_core::beside::Layer;
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Refusal, Replay, Situation, decide, wants_something_else};
 use semel_core::digest::Digest;
@@ -20,6 +19,7 @@ use semel_core::ids::{AttemptNo, Nonce, OwnerId};
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
+use semel_core::repeat::{Became, Met, repeated_by};
 use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::Found;
@@ -73,6 +73,8 @@ pub(crate) struct Call<'a, U> {
     pub(crate) handed: Option<Box<Handed>>,
     /// The effect as it was last seen.
     pub(crate) seen: Option<Arc<Known>>,
+    /// What was there of it before this call did anything.
+    pub(crate) met: Option<Met>,
     /// A transport sent the call again.
     pub(crate) reissued: bool,
     /// The cell that comes to say, with the claim, what the caller's own key stands for, as it was when this call
@@ -115,6 +117,7 @@ impl<'a, U> Call<'a, U> {
             away: None,
             handed: None,
             seen: None,
+            met: None,
             reissued: false,
             claims_key: None,
             unbound: None,
@@ -275,17 +278,16 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let attempt = by.and_then(|by| effect.attempt(by)).or(effect.newest_attempt())?;
             Some((effect, attempt))
         });
-        let repeat =
+        let collapsed =
             matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held)
                 || answer.possible_repeat;
         let elsewhere = |attempt: &Attempt| self.ledger.holders().me().is_ok_and(|me| me != attempt.owner);
-        let derived = || match (answer.outcome, original) {
-            _ if call.reissued => Layer::Transport,
-            (OutcomeWord::Joined, Some((_, attempt))) if elsewhere(attempt) => Layer::Process,
-            _ => Layer::Agent,
-        };
+        let joined_elsewhere =
+            answer.outcome == OutcomeWord::Joined && original.is_some_and(|(_, attempt)| elsewhere(attempt));
         let looked_again = call.looks_again;
-        let layer = call.intent.beside.layer.or_else(|| (repeat && !looked_again).then(derived));
+        let became =
+            Became { collapsed: collapsed && !looked_again, reissued: call.reissued, joined_elsewhere };
+        let layer = repeated_by(&call.intent.beside, call.met, became);
         let at = self.clock.now();
         let intent = call.intent;
         let answered = Answered { intent, answer, came, at, layer, looked_again, original };
@@ -311,6 +313,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             self.guess.learn(&found);
         }
         call.seen = found.newest.clone();
+        if call.met.is_none() && call.own.is_none() && !call.upstream.has_sent() {
+            let met = |effect| Met::of(effect, call.intent, stands_for.is_some(), now);
+            call.met = found.effect().and_then(met);
+        }
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let has_sent = call.own.is_some() || call.upstream.has_sent();
         let situation = Situation { now, fenced, forgotten_before, has_sent, stands_for };

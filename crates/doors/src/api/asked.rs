@@ -94,7 +94,7 @@ impl Asked {
         let mark = hall.secret().map(|secret| principal_mark(secret, &tenant, &principal));
         let who = Who { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let beside = beside(&parts.headers);
+        let beside = beside(&parts.headers, false);
         let (run, token, came) = (caller.run, caller.token, hall.clock.elapsed());
         Ok(Asked { who, run, wishes, came, beside, token, params, parts, body })
     }

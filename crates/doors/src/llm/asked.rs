@@ -112,12 +112,15 @@ pub fn read(
     let usage = options.and_then(|options| options.get("include_usage")).and_then(Json::as_bool);
     let model = object.get("model").and_then(Json::as_str);
     let model = model.map(|model| model.chars().take(MODEL_CHARS_MAX).collect());
-    let beside = Beside { model, ..beside(&headers) };
+    let key = key(offer, run.as_ref(), &headers)?;
+    // A step is the agent's own name for what it does.
+    let mints_key = key.is_some() && !headers.contains_key(&STEP);
+    let beside = Beside { model, ..beside(&headers, mints_key) };
     let asked = Asked {
         api,
         form: if wants_events { Form::Events } else { Form::Document },
         include_usage: usage == Some(true),
-        key: key(offer, run.as_ref(), &headers)?,
+        key,
         again: wishes.again,
         run,
         dry_run: wishes.dry_run,

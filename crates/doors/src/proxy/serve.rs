@@ -181,7 +181,7 @@ impl Taken<'_> {
         let secret = gate.ledger.secret();
         let intent = intent::intent(&understood, offer, &caller, &wishes, &parts.headers, secret);
         let mut intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
-        intent.beside = beside(&parts.headers);
+        intent.beside = beside(&parts.headers, understood.key.is_some());
         let guarded = Arc::new(Guarded {
             hall: Arc::clone(hall),
             offer: Arc::clone(offer),

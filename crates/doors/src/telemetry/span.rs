@@ -65,8 +65,12 @@ impl Span {
     /// A call that got its answer without anything being sent for it, or before its own attempt had one.
     pub fn of_duplicate(answered: &Answered<'_>) -> Option<Span> {
         let Answered { intent, answer, came, at, layer, looked_again, original } = answered;
-        let collapsed =
-            matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held);
+        let collapsed = match answer.outcome {
+            OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held => true,
+            // A repeat that came to nothing, as when the budget is spent, has what it repeats to point to.
+            OutcomeWord::Refused => layer.is_some() && original.is_some(),
+            OutcomeWord::Ran | OutcomeWord::DryRun => false,
+        };
         let parent = intent.beside.trace;
         if !(collapsed || *looked_again) || parent.is_some_and(|parent| !parent.sampled) {
             return None;

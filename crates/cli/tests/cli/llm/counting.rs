@@ -52,3 +52,20 @@ fn what_a_cache_took_part_in_is_input_at_a_price_of_its_own() {
         assert_eq!(cost, Some(f64::from(micros)), "{stats}");
     }
 }
+
+#[test]
+fn nine_equal_requests_after_failures_are_eight_retries_whoever_says_so() {
+    let mut stage = Stage::new();
+    let statuses: Vec<u16> = (0..9).map(|_| stage.answer(Api::Chat, &request("status-500")).status).collect();
+    assert_eq!(statuses, [500, 500, 500, 403, 403, 403, 403, 403, 403]);
+    for _ in 0..2 {
+        stage.answer(Api::Chat, &request("delivered, and wanted anew"));
+    }
+    assert!(stage.served.stop().success());
+    let stats = stage.home.json(["stats"]);
+    let llm = &stats["doors"]["llm"];
+    assert_eq!((llm["asked"].as_u64(), llm["sent"].as_u64()), (Some(11), Some(5)), "{stats}");
+    assert_eq!((stage.model.asked(), llm["refused"].as_u64()), (5, Some(6)), "{stats}");
+    let by_layer = serde_json::json!({"transport": 0, "sdk": 8, "agent": 0, "process": 0});
+    assert_eq!(llm["repeated"], by_layer, "{stats}");
+}

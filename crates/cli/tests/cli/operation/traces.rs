@@ -133,6 +133,27 @@ fn a_generation_says_what_it_took_and_whoever_joined_it_points_to_it() {
 }
 
 #[test]
+fn a_retry_that_its_budget_refuses_has_a_span_that_points_to_what_failed() {
+    let home = Home::new();
+    let collector = Collector::start(&home, 0);
+    let mut stage = llm::stage::Stage::told_to(&collector.address);
+    let parents = [1, 2, 3, 4].map(|n| format!("00f067aa0ba902b{n}"));
+    let body = llm::stage::request("status-500");
+    let statuses = parents
+        .each_ref()
+        .map(|parent| llm::stage::ask(&stage.served, Api::Chat, &traced(parent), &body).answer().status);
+    assert_eq!((statuses, stage.model.asked()), ([500, 500, 500, 403], 3));
+    assert!(stage.served.stop().success());
+    let spans = spans(&home);
+    let (last, refused) = (below(&spans, &parents[2]), below(&spans, &parents[3]));
+    assert_eq!(attribute(refused, "semel.outcome"), Some("refused"), "{refused:#}");
+    assert_eq!(attribute(refused, "semel.repeated_by"), Some("sdk"));
+    assert_eq!(attribute(refused, "error.type"), Some("budget_spent"));
+    assert_eq!(refused["links"], json!([{"traceId": TRACE, "spanId": last["spanId"]}]));
+    assert_eq!(spans.len(), 4);
+}
+
+#[test]
 fn each_request_that_joined_another_has_a_span_that_points_to_it() {
     let home = Home::new();
     let collector = Collector::start(&home, 0);
@@ -169,7 +190,7 @@ fn each_request_that_joined_another_has_a_span_that_points_to_it() {
     for (parent, outcome) in parents.iter().zip(&outcomes) {
         let twin = below(&spans, parent);
         assert_eq!(attribute(twin, "semel.outcome"), Some(outcome.as_str()));
-        assert_eq!(attribute(twin, "semel.repeated_by"), Some("agent"));
+        assert_eq!(attribute(twin, "semel.repeated_by"), Some("sdk"), "its key is that of the first");
         assert_eq!(attribute(twin, "semel.effect.id"), attribute(attempt, "semel.effect.id"));
         assert_eq!(twin["links"], json!([{"traceId": TRACE, "spanId": attempt["spanId"]}]));
     }

@@ -33,6 +33,24 @@ fn one_key_is_one_effect_and_its_answer_is_repeated_byte_for_byte() {
 }
 
 #[test]
+fn an_equal_key_is_a_retry_of_the_library_that_minted_it_and_equal_words_are_an_agents() {
+    let mut stage = Stage::plain();
+    for _ in 0..3 {
+        assert_eq!(stage.charge("k", r#"{"amount":1}"#).status, 201);
+    }
+    for _ in 0..3 {
+        assert_eq!(stage.ask("POST", "/charges", JSON, r#"{"amount":2}"#).answer().status, 201);
+    }
+    let effects = stage.api.effects();
+    assert!(stage.served.stop().success());
+    let stats = stage.home.json(["stats"]);
+    let http = &stats["doors"]["http"];
+    assert_eq!((http["asked"].as_u64(), http["sent"].as_u64()), (Some(6), Some(effects as u64)), "{stats}");
+    let by_layer = serde_json::json!({"transport": 0, "sdk": 2, "agent": 2, "process": 0});
+    assert_eq!(http["repeated"], by_layer, "{stats}");
+}
+
+#[test]
 fn the_same_key_for_something_else_is_refused() {
     let stage = Stage::plain();
     assert_eq!(stage.charge("k", r#"{"amount":1}"#).status, 201);
