@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use semel_core::effect::State;
 use semel_core::time::At;
-use semel_gate::counts::Counter;
+use semel_gate::counts::{Counter, Door};
 use semel_ledger::counts::{Day, Tally, Under};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -139,6 +139,17 @@ pub async fn stats<S: Store, H: Holders, E: Entropy>(
         doors: doors.into_iter().map(|(door, tally)| (door, Line::of(&tally))).collect(),
         in_doubt_now: in_doubt(ledger, tenant, now).await?,
     })
+}
+
+/// What all tenants did in all processes since the ledger was founded, in the order of the doors.
+pub async fn totals<S: Store, H: Holders, E: Entropy>(
+    ledger: &Ledger<S, H, E>,
+) -> Result<[Tally; Door::ALL.len()], Error> {
+    let mut totals: [Tally; Door::ALL.len()] = Default::default();
+    for door in Door::ALL {
+        totals[door as usize] = ledger.total(door.word()).await?;
+    }
+    Ok(totals)
 }
 
 fn add(tally: &mut Tally, more: &Tally) {

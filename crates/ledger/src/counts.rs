@@ -48,13 +48,18 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 self.list_counted(under).await?;
             }
             let mut tally = tally.unwrap_or_default();
-            for (name, count) in more {
-                let so_far = tally.entry(name.clone()).or_default();
-                *so_far = so_far.saturating_add(*count);
-            }
+            add(&mut tally, more);
+            // In the same commit, so that days and totals never disagree.
+            let total_key = self.total_key(under.door);
+            let (total_revision, total) = self.cell::<Tally>(total_key).await?;
+            let mut total = total.unwrap_or_default();
+            add(&mut total, more);
             let commit = Commit {
                 nonce: nonce(&self.entropy),
-                puts: vec![Put::Cell { key, expected: revision, body: body(&tally) }],
+                puts: vec![
+                    Put::Cell { key, expected: revision, body: body(&tally) },
+                    Put::Cell { key: total_key, expected: total_revision, body: body(&total) },
+                ],
                 require: Require::default(),
                 journal: Vec::new(),
                 durability: Durability::Lazy,
@@ -70,6 +75,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     pub async fn counts(&self, under: Under<'_>) -> Result<Tally, Error> {
         Ok(self.cell(self.counts_key(under)).await?.1.unwrap_or_default())
+    }
+
+    /// Of all tenants, since the ledger was founded. One read, however long ago that was.
+    pub async fn total(&self, door: &str) -> Result<Tally, Error> {
+        Ok(self.cell(self.total_key(door)).await?.1.unwrap_or_default())
     }
 
     /// Tenants with the doors that were counted for them.
@@ -105,8 +115,19 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.secret().mac("counts", &parts)
     }
 
+    fn total_key(&self, door: &str) -> Digest {
+        self.secret().mac("counts_total", &[door.as_bytes()])
+    }
+
     fn counted_key(&self) -> Digest {
         self.secret().mac("counted", &[])
+    }
+}
+
+fn add(tally: &mut Tally, more: &Tally) {
+    for (name, count) in more {
+        let so_far = tally.entry(name.clone()).or_default();
+        *so_far = so_far.saturating_add(*count);
     }
 }
 

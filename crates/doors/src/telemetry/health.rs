@@ -1,6 +1,6 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
-use super::metrics;
+use super::metrics::{self, OfLedger, Totals};
 use crate::hall::Hall;
 use crate::http::server::{Credential, LOCAL, Load, problem};
 use crate::runtime::moment;
@@ -96,11 +96,18 @@ async fn metrics(State(operation): State<Arc<Operation>>, request: Request<Body>
         return problem(StatusCode::FORBIDDEN, needs);
     }
     let hall = &operation.hall;
-    let in_doubt = match &hall.gate {
-        Ok(gate) => stats::in_doubt(&gate.ledger, None, gate.clock.now()).await.ok(),
-        Err(_) => None,
+    let ledger = match &hall.gate {
+        Ok(gate) => {
+            // What this process has counted and not yet written belongs to the ledger's totals too.
+            let _written_the_next_time = gate.write_counts().await;
+            OfLedger {
+                in_doubt: stats::in_doubt(&gate.ledger, None, gate.clock.now()).await.ok(),
+                totals: stats::totals(&gate.ledger).await.ok().map(Totals),
+            }
+        }
+        Err(_) => OfLedger::default(),
     };
-    let Ok(text) = metrics::text(hall, &operation.load, in_doubt) else {
+    let Ok(text) = metrics::text(hall, &operation.load, ledger) else {
         return problem(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written");
     };
     let mut response = Response::new(Body::from(text));

@@ -10,6 +10,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use semel_core::beside::Layer;
 use semel_gate::counts::{Counter, Counts, Door};
+use semel_ledger::counts::Tally;
 use semel_ledger::times::{BUCKETS_US, Counted};
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Snapshot {
     counts: Arc<Counts>,
+    ledger: Option<Totals>,
     commits: Counted,
     in_flight: usize,
     in_doubt: Option<u64>,
@@ -25,15 +27,33 @@ struct Snapshot {
     requests: usize,
 }
 
+/// What the ledger says, which is of all processes.
+#[derive(Debug, Default)]
+pub struct OfLedger {
+    pub in_doubt: Option<u64>,
+    pub totals: Option<Totals>,
+}
+
+/// Counts of all processes and tenants since the ledger was founded, by door.
+#[derive(Debug)]
+pub struct Totals(pub [Tally; Door::ALL.len()]);
+
+impl Totals {
+    fn of(&self, door: Door, counter: Counter) -> u64 {
+        self.0[door as usize].get(counter.word()).copied().unwrap_or_default()
+    }
+}
+
 /// The whole text. Without a ledger there is nothing to count.
-pub fn text(hall: &Hall, load: &Load, in_doubt: Option<u64>) -> Result<String, fmt::Error> {
+pub fn text(hall: &Hall, load: &Load, ledger: OfLedger) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     if let Ok(gate) = &hall.gate {
         registry.register_collector(Box::new(Snapshot {
             counts: Arc::clone(&gate.counts),
+            ledger: ledger.totals,
             commits: gate.ledger.store().commit_times(),
             in_flight: hall.busy.count(),
-            in_doubt,
+            in_doubt: ledger.in_doubt,
             connections: load.connections(),
             requests: load.requests(),
         }));
@@ -46,12 +66,19 @@ pub fn text(hall: &Hall, load: &Load, in_doubt: Option<u64>) -> Result<String, f
 /// One value with its labels.
 type Sample = (Vec<(&'static str, &'static str)>, u64);
 
-impl Snapshot {
+/// The same families, of one process or of all.
+struct Families<'a> {
+    prefix: &'static str,
+    whose: &'static str,
+    count: &'a dyn Fn(Door, Counter) -> u64,
+}
+
+impl Families<'_> {
     fn by_door(&self, label: &'static str, counters: &[(Counter, &'static str)]) -> Vec<Sample> {
         let of = |door: Door| {
             let samples = counters.iter().map(move |(counter, word)| {
                 let labels = vec![("door", door.word()), (label, *word)];
-                (labels, self.counts.total(door, *counter))
+                (labels, (self.count)(door, *counter))
             });
             samples.collect::<Vec<_>>()
         };
@@ -59,22 +86,17 @@ impl Snapshot {
     }
 
     fn each_door(&self, counter: Counter) -> Vec<Sample> {
-        Door::ALL
-            .into_iter()
-            .map(|door| (vec![("door", door.word())], self.counts.total(door, counter)))
-            .collect()
+        Door::ALL.into_iter().map(|door| (vec![("door", door.word())], (self.count)(door, counter))).collect()
     }
 
     fn of_models(&self, counters: &[(Counter, &'static str)]) -> Vec<Sample> {
         let sample = |(counter, kind): &(Counter, &'static str)| {
-            (vec![("kind", *kind)], self.counts.total(Door::Llm, *counter))
+            (vec![("kind", *kind)], (self.count)(Door::Llm, *counter))
         };
         counters.iter().map(sample).collect()
     }
-}
 
-impl Collector for Snapshot {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let requests = self.by_door(
             "outcome",
             &[
@@ -110,19 +132,31 @@ impl Collector for Snapshot {
             (Counter::SavedOutputTokens, "saved_output"),
         ]);
         let cost = self.of_models(&[(Counter::Cost, "spent"), (Counter::SavedCost, "saved")]);
-        counter(&mut encoder, "semel_requests", "Calls that came, by what they got", &requests)?;
-        counter(&mut encoder, "semel_attempts", "Attempts sent upstream", &self.each_door(Counter::Sent))?;
-        counter(
-            &mut encoder,
-            "semel_effects",
-            "Attempts settled or lapsed, by what is known of their effect",
-            &effects,
-        )?;
-        counter(&mut encoder, "semel_repeats", "Repeated calls, by who repeated", &repeats)?;
-        let duplicates = self.each_door(Counter::Duplicates);
-        counter(&mut encoder, "semel_duplicates_detected", "Effects that happened twice", &duplicates)?;
-        counter(&mut encoder, "semel_tokens", "Tokens of model calls, used and saved", &tokens)?;
-        counter(&mut encoder, "semel_cost_nanos", "Billionths of the price table's currency", &cost)?;
+        for (name, about, samples) in [
+            ("requests", "Calls that came, by what they got", requests),
+            ("attempts", "Attempts sent upstream", self.each_door(Counter::Sent)),
+            ("effects", "Attempts settled or lapsed, by what is known of their effect", effects),
+            ("repeats", "Repeated calls, by who repeated", repeats),
+            ("duplicates_detected", "Effects that happened twice", self.each_door(Counter::Duplicates)),
+            ("tokens", "Tokens of model calls, used and saved", tokens),
+            ("cost_nanos", "Billionths of the price table's currency", cost),
+        ] {
+            let Families { prefix, whose, .. } = self;
+            counter(encoder, &format!("{prefix}_{name}"), &format!("{about}{whose}"), &samples)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let count = |door, counter| self.counts.total(door, counter);
+        Families { prefix: "semel", whose: "", count: &count }.encode(&mut encoder)?;
+        if let Some(totals) = &self.ledger {
+            let count = |door, counter| totals.of(door, counter);
+            let whose = ", by all processes of the ledger";
+            Families { prefix: "semel_ledger", whose, count: &count }.encode(&mut encoder)?;
+        }
         gauge(
             &mut encoder,
             "semel_calls_in_flight",

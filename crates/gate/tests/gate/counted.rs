@@ -171,6 +171,12 @@ fn counts_of_all_processes_add_up_in_the_ledger_without_a_durable_write() {
     let tally =
         block_on(ledger.counts(Under { tenant: TENANT, door: "fn", day })).expect("the store is well");
     assert_eq!((tally["asked"], tally["sent"], tally["replayed"]), (3, 1, 2));
+    assert_eq!(block_on(ledger.total("fn")).expect("the store is well"), tally);
+    house.wait(seconds(2 * 86_400));
+    house.pass_delivered(&gates[0], &wish, &script);
+    block_on(gates[0].write_counts()).expect("the store is well");
+    let total = block_on(ledger.total("fn")).expect("the store is well");
+    assert_eq!((total["asked"], total["sent"]), (4, script.sent() as u64), "whatever the day");
     let tally =
         block_on(ledger.counts(Under { tenant: TENANT, door: "llm", day })).expect("the store is well");
     assert_eq!((tally["input_tokens"], tally["cost_nanos"]), (10, 5));

@@ -1,7 +1,9 @@
 use crate::api::client::token;
 use crate::home::{Home, Ran};
 use crate::llm::stage::{Stage, five_of_which_two_are_generated};
-use crate::mcp::peers;
+use crate::mcp::Way;
+use crate::mcp::line::Line;
+use crate::mcp::peers::{self, Server};
 use crate::proxy;
 use crate::proxy::api::Act;
 use crate::serve::served::{Served, TOKEN};
@@ -126,6 +128,42 @@ fn tokens_money_and_repeats_are_scraped_as_the_model_and_semel_stats_count_them(
     assert_eq!(paths.map(told), tokens, "{stats}");
     assert_eq!(["/cost", "/saved_cost"].map(|path| (told(path) * 1e9).round()), cost, "{stats}");
     assert_eq!(layers.map(|layer| told(&format!("/repeated/{layer}"))), repeats, "{stats}");
+}
+
+#[test]
+fn what_other_processes_on_the_ledger_did_is_scraped_beside_what_this_one_did() {
+    let home = Home::new();
+    let upstream = Upstream::start();
+    let served = Served::before(&home, &upstream.url());
+    for _ in 0..2 {
+        assert_eq!(home.semel(["run", "--key", "k", "--", "sh", "-c", "echo did >> here"]).code, Some(0));
+    }
+    let mut line = Line::open(&home, Way::Guarded, Server::Python);
+    line.call("charge", json!({"customer": "ada", "amount": 3}));
+    assert!(line.close().success());
+    served.call("charge", json!({"amount": 1}));
+    let samples = parsed(&home, &scrape(&served, TOKEN).1);
+    let of = |name: &str, labels: Value| value(&samples, name, labels).unwrap_or_else(|| panic!("{name}"));
+    let runs = std::fs::read_to_string(home.work().join("here")).expect("it happened").lines().count();
+    let charges = home.effects() + upstream.effects();
+    assert_eq!((runs, charges), (1, 2), "the world's own count");
+    for (door, process, ledger) in [("cli", 0.0, runs as f64), ("mcp", 1.0, charges as f64)] {
+        let applied = json!({"door": door, "state": "applied"});
+        let happened =
+            ["semel_effects_total", "semel_ledger_effects_total"].map(|name| of(name, applied.clone()));
+        assert_eq!(happened, [process, ledger], "{door}");
+        assert_eq!(of("semel_ledger_attempts_total", json!({"door": door})), ledger, "{door}");
+    }
+    let asked = |outcome: &str| of("semel_ledger_requests_total", json!({"door": "cli", "outcome": outcome}));
+    assert_eq!((asked("ran"), asked("replayed")), (1.0, 1.0));
+    assert_eq!(of("semel_ledger_repeats_total", json!({"door": "cli", "layer": "agent"})), 1.0);
+    assert_eq!(of("semel_ledger_duplicates_detected_total", json!({"door": "cli"})), 0.0);
+    assert_eq!(of("semel_ledger_tokens_total", json!({"kind": "output"})), 0.0);
+    let stats = home.json(["stats"]);
+    for door in ["cli", "mcp"] {
+        let sent = of("semel_ledger_attempts_total", json!({"door": door}));
+        assert_eq!(stats["doors"][door]["sent"].as_f64(), Some(sent), "{stats}");
+    }
 }
 
 /// What the metrics say of one door: calls by what they got, attempts, repeats, and what became known of effects.
