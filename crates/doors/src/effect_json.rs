@@ -1,5 +1,7 @@
 //! An effect in JSON: one form, wherever effects are listed, shown or exported.
 
+use crate::command::render::Output as CommandOutput;
+use crate::proxy::reply::Kept;
 use schemars::JsonSchema;
 use semel_core::answer::EffectWord;
 use semel_core::class::{Class, Tier};
@@ -13,8 +15,10 @@ use semel_ledger::Ledger;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::journal::state_word;
+use semel_ledger::second_answer::SecondAnswer;
 use semel_ledger::store::Store;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Effect")]
@@ -103,6 +107,37 @@ pub enum ReplyKept {
     Pruned,
     Unknown,
     TooLarge,
+}
+
+/// An answer that came after the one that its effect has, kept as evidence.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SecondAnswer")]
+pub struct SecondAnswerJson {
+    #[schemars(with = "u32")]
+    pub attempt: AttemptNo,
+    pub at: String,
+    pub bytes: u64,
+    /// Of the reply as it is kept.
+    #[schemars(with = "Option<String>")]
+    pub sha256: Option<Digest>,
+    /// Its status, the model and the tokens that it took, as far as its door says so.
+    pub about: serde_json::Value,
+    /// Null once it is no longer kept, and where it was too large.
+    #[schemars(with = "serde_json::Value")]
+    pub data: Option<Box<RawValue>>,
+}
+
+/// What came after the answer of an effect.
+pub async fn second_answers<S: Store, H: Holders, E: Entropy>(
+    ledger: &Ledger<S, H, E>,
+    effect: &Effect,
+) -> Result<Vec<SecondAnswerJson>, semel_ledger::Error> {
+    let json = |(answer, text): (SecondAnswer, Option<Vec<u8>>)| {
+        let SecondAnswer { attempt, at, bytes, sha256, about } = answer;
+        let data = text.map(|text| data_of(&text));
+        SecondAnswerJson { attempt, at: at.to_string(), bytes, sha256, about, data }
+    };
+    Ok(ledger.second_answers(effect).await?.into_iter().map(json).collect())
 }
 
 impl EffectJson {
@@ -200,4 +235,14 @@ pub async fn reply<S: Store, H: Holders, E: Entropy>(
             None => (ReplyKept::Pruned, None),
         },
     })
+}
+
+/// What was recorded, as JSON to the digit.
+pub fn data_of(reply: &[u8]) -> Box<RawValue> {
+    let raw = |text: String| RawValue::from_string(text).ok();
+    let output = || CommandOutput::decode(reply).and_then(|output| raw(output.data().to_string()));
+    let answer = || raw(Kept::decode(reply.to_vec())?.data());
+    let exact = || raw(String::from_utf8(reply.to_vec()).ok()?);
+    let words = || raw(serde_json::json!({"text": String::from_utf8_lossy(reply)}).to_string());
+    output().or_else(answer).or_else(exact).or_else(words).unwrap_or_default()
 }

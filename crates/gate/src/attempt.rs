@@ -194,6 +194,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, fill_in_undo(call)) {
             claim.keep_undo(undo);
         }
+        claim.describe(call.upstream.described());
         let patience_ends = answered_at + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);
         let changed = loop {

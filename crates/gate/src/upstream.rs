@@ -52,6 +52,11 @@ pub trait Upstream: Send {
         None
     }
 
+    /// What is to be known of the newest attempt's answer where another one was first: then it is evidence alone.
+    fn described(&self) -> Value {
+        Value::Null
+    }
+
     /// Asks, read-only, whether it happened. `effect` is absent when asking before the first attempt.
     fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> impl Future<Output = ProbeAnswer> + Send;
 

@@ -5,6 +5,7 @@ use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
 use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, undetermined};
 use crate::record::{Known, encode, index_after, index_of_first};
+use crate::second_answer::SecondAnswer;
 use crate::store::{
     Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store,
 };
@@ -20,6 +21,7 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::undo::Undo;
+use serde_json::Value;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
@@ -31,9 +33,15 @@ pub struct Claim {
     attempt: AttemptNo,
     turn: Option<(Digest, Revision)>,
     undo: Option<Undo>,
+    about: Value,
 }
 
 impl Claim {
+    /// What is said of its answer, should that turn out to be the second one.
+    pub fn describe(&mut self, answer: Value) {
+        self.about = answer;
+    }
+
     /// How the effect can be taken back if it is settled as applied.
     pub fn keep_undo(&mut self, undo: Undo) {
         self.undo = Some(undo);
@@ -210,7 +218,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             reply: None,
         };
         let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
-        Ok(Asked { commit, claim: Claim { found, attempt, turn, undo: None } })
+        Ok(Asked { commit, claim: Claim { found, attempt, turn, undo: None, about: Value::Null } })
     }
 
     fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
@@ -278,7 +286,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 Found { newest: Some(Arc::new(known)), revision: Revision::ABSENT, reply: None, ..newest }
             }
         };
-        Ok(Some(Claim { found, attempt, turn: None, undo: None }))
+        Ok(Some(Claim { found, attempt, turn: None, undo: None, about: Value::Null }))
     }
 
     /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`, and the same for the effect that would follow an
@@ -351,13 +359,23 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let mut found = claim.found.clone();
         for _ in 0..RACES_MAX {
             if !found.effect().is_some_and(|effect| effect.id == id && mine(effect)) {
-                return Box::pin(self.late(claim, found, &event, now)).await;
+                return Box::pin(self.late(claim, found, &event, reply, now)).await;
+            }
+            let second = match answered_by_another(&found, attempt) {
+                true => SecondAnswer::of(attempt, outcome, reply, &claim.about, now),
+                false => None,
+            };
+            // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
+            let turn = claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None }));
+            let mut beside: Vec<Put> = turn.into_iter().collect();
+            if let Some(second) = &second {
+                beside.push(Box::pin(self.put_second_answer(id, second, reply)).await?);
             }
             let change = Change {
                 reply: reply_after(&found, attempt, outcome, reply),
                 durability: promised(claim.effect()),
-                // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
-                beside: claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None })),
+                beside,
+                note: second.map(|second| ("second_answer", said_of(&second))),
                 undo: claim.undo.clone(),
                 ..Change::to(&event, now)
             };
@@ -379,7 +397,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// An answer whose record has gone on, or has lost its attempt: evidence, and nothing else.
-    async fn late(&self, claim: &Claim, found: Found, event: &Event, now: At) -> Result<Changed, Error> {
+    async fn late(
+        &self,
+        claim: &Claim,
+        found: Found,
+        event: &Event,
+        reply: Option<&[u8]>,
+        now: At,
+    ) -> Result<Changed, Error> {
         let occurrence = claim.effect().occurrence.number;
         let id = claim.effect().id;
         let answered =
@@ -395,8 +420,18 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let data = serde_json::json!({
             "attempt": claim.attempt, "occurrence": occurrence, "answer": event.word(), "lost": !moved_on,
         });
-        self.note(journal::note("late_answer", Some(claim.effect()), run, data, now), Durability::Durable)
-            .await?;
+        let mut lines = vec![journal::note("late_answer", Some(claim.effect()), run, data, now)];
+        let mut puts = Vec::new();
+        if let Event::Settled { outcome, .. } = event
+            && let Some(second) = SecondAnswer::of(claim.attempt, outcome, reply, &claim.about, now)
+        {
+            lines.push(journal::note("second_answer", Some(claim.effect()), run, said_of(&second), now));
+            // Of what the record does not know any more nobody would ever drop it.
+            if moved_on && dropped.is_none() {
+                puts.push(self.put_second_answer(id, &second, reply).await?);
+            }
+        }
+        self.noted(lines, puts, Durability::Durable).await?;
         if !moved_on {
             self.bump_after_lost(claim, now).await?;
             return Ok(Changed { found, alarm: None, late: Some(Late::Lost) });
@@ -516,11 +551,21 @@ fn has_dropped(effect: &Effect, attempt: AttemptNo) -> bool {
     effect.attempt(attempt).is_none() && effect.newest_attempt().is_some_and(|newest| newest.number > attempt)
 }
 
+/// Whether an effect has the answer of another attempt than this one.
+fn answered_by_another(found: &Found, attempt: AttemptNo) -> bool {
+    let state = found.effect().map(|effect| &effect.state);
+    matches!(state, Some(State::Applied(applied)) if applied.by.is_some_and(|by| by != attempt))
+}
+
+fn said_of(second: &SecondAnswer) -> Value {
+    serde_json::to_value(second).expect("it has only string keys")
+}
+
 fn reply_after(found: &Found, attempt: AttemptNo, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {
     let state = found.effect().map(|effect| &effect.state);
     let in_flight = matches!(state, Some(State::InFlight { .. }));
     // The reply of a success is that of the attempt that did it.
-    let others = matches!(state, Some(State::Applied(applied)) if applied.by.is_some_and(|by| by != attempt));
+    let others = answered_by_another(found, attempt);
     let has_success =
         found.effect().is_some_and(|effect| effect.attempts.iter().any(|a| a.verdict == Verdict::Applied));
     match (reply, outcome) {

@@ -213,7 +213,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// The commit of a change, and the record as it is once that has landed.
     fn change(&self, found: &Found, change: Change<'_>) -> Result<(Commit, Changed), Error> {
-        let Change { event, reply, beside, durability, at, undo } = change;
+        let Change { event, reply, beside, note, durability, at, undo } = change;
         let known = found.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(found.key.to_string()))?;
         if known.newer {
             return Err(Error::NewerRecord { effect: known.effect.id.to_string() });
@@ -225,6 +225,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let index = index_after(&known.index, &step.effect);
         let run = known.index.run;
         let mut lines = vec![journal::line(event, &step.effect, run, at)];
+        lines.extend(note.map(|(kind, data)| journal::note(kind, Some(&step.effect), run, data, at)));
         lines.extend(step.alarm.map(|alarm| journal::alarm(alarm, &step.effect, run, at)));
         let kept = match &reply {
             ReplyChange::Keep => found.reply.clone(),
@@ -260,13 +261,18 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// A line in the journal about something that changed no record.
     pub async fn note(&self, line: JournalLine, durability: Durability) -> Result<(), Error> {
-        let commit = Commit {
-            nonce: nonce(&self.entropy),
-            puts: Vec::new(),
-            require: Require::default(),
-            journal: vec![line],
-            durability,
-        };
+        self.noted(vec![line], Vec::new(), durability).await
+    }
+
+    /// Lines with what they speak of.
+    pub(crate) async fn noted(
+        &self,
+        journal: Vec<JournalLine>,
+        puts: Vec<Put>,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let commit =
+            Commit { nonce: nonce(&self.entropy), puts, require: Require::default(), journal, durability };
         self.store.commit(commit).await.map(|_| ())
     }
 
@@ -452,8 +458,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 pub(crate) struct Change<'a> {
     pub event: &'a Event,
     pub reply: ReplyChange,
-    /// A turn to give back in the same commit.
-    pub beside: Option<Put>,
+    /// A turn to give back in the same commit, and a second answer.
+    pub beside: Vec<Put>,
+    /// What else the journal says of it.
+    pub note: Option<(&'static str, serde_json::Value)>,
     pub durability: Durability,
     pub at: At,
     /// How the effect can be taken back, now that it is known to have happened.
@@ -463,7 +471,7 @@ pub(crate) struct Change<'a> {
 impl<'a> Change<'a> {
     pub fn to(event: &'a Event, at: At) -> Self {
         let durability = Durability::Durable;
-        Change { event, reply: ReplyChange::Keep, beside: None, durability, at, undo: None }
+        Change { event, reply: ReplyChange::Keep, beside: Vec::new(), note: None, durability, at, undo: None }
     }
 }
 

@@ -80,6 +80,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 let changed_at = known.effect.changed_at();
                 let facts = &known.effect.facts;
                 let named = facts.caller_key || facts.by_joining_key;
+                if changed_at < replies_before {
+                    self.drop_second_answers(&known.effect).await?;
+                }
                 if changed_at < facts_before && !named {
                     let forget = Put::Forget { key, ordinal, expected: revision };
                     if self.prune_commit(vec![forget]).await? {

@@ -146,7 +146,7 @@ pub struct JournalLine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
     pub nonce: Nonce,
-    /// At most two: a record and a turn, or a day's counts and their total.
+    /// At most three: a record, a turn and a second answer; or a day's counts and their total.
     pub puts: Vec<Put>,
     pub require: Require,
     pub journal: Vec<JournalLine>,

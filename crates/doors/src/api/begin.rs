@@ -8,6 +8,7 @@ use super::respond;
 use super::settle::reply_of;
 use crate::ask::following::{self, Question};
 use crate::delivery::Delivery;
+use crate::effect_json::data_of;
 use crate::wishes::Wishes;
 use axum::response::Response;
 use http::StatusCode;
@@ -166,8 +167,7 @@ fn answered(
         return Err(match &reply {
             // What a twin's attempt was refused with.
             GivenReply::Recorded(bytes) => {
-                let data: serde_json::Value =
-                    serde_json::from_str(respond::data(bytes).get()).unwrap_or_default();
+                let data: serde_json::Value = serde_json::from_str(data_of(bytes).get()).unwrap_or_default();
                 problem.with("data", data)
             }
             _ => problem,

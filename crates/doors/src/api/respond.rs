@@ -1,9 +1,8 @@
 //! Answers on their way out.
 
 use super::problem::Problem;
-use crate::command::render::Output as CommandOutput;
 use crate::delivery::Delivery;
-use crate::proxy::reply::Kept;
+use crate::effect_json::data_of;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -12,7 +11,6 @@ use schemars::JsonSchema;
 use semel_core::answer::Answer;
 use semel_gate::GivenReply;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 /// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -58,16 +56,6 @@ fn document(body: Body, kind: &'static str) -> Response {
     response
 }
 
-/// What was recorded, as JSON to the digit.
-pub fn data(reply: &[u8]) -> Box<RawValue> {
-    let raw = |text: String| RawValue::from_string(text).ok();
-    let output = || CommandOutput::decode(reply).and_then(|output| raw(output.data().to_string()));
-    let answer = || raw(Kept::decode(reply.to_vec())?.data());
-    let exact = || raw(String::from_utf8(reply.to_vec()).ok()?);
-    let words = || raw(serde_json::json!({"text": String::from_utf8_lossy(reply)}).to_string());
-    output().or_else(answer).or_else(exact).or_else(words).unwrap_or_default()
-}
-
 /// An answer with the reply that belongs to it. The tree of `serde_json` would round its numbers, so it is put in as
 /// the text that it is.
 pub fn answer(answer: &Answer, reply: &GivenReply) -> Result<String, Problem> {
@@ -75,7 +63,7 @@ pub fn answer(answer: &Answer, reply: &GivenReply) -> Result<String, Problem> {
     if let GivenReply::Recorded(bytes) = reply
         && let Some(head) = whole.strip_suffix("\"data\":null}")
     {
-        whole = format!("{head}\"data\":{}}}", data(bytes).get());
+        whole = format!("{head}\"data\":{}}}", data_of(bytes).get());
     }
     Ok(whole)
 }

@@ -17,7 +17,7 @@ use crate::http::server::{Revocable, lets_send};
 use crate::proxy::Offer;
 use crate::proxy::secrets::Secrets;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use semel_core::class::Class;
 use semel_core::digest::Digest;
@@ -63,6 +63,7 @@ pub struct Own {
     /// How it ends for its readers, unless it turns out to be the answer.
     otherwise: Ended,
     cost: Option<Tokens>,
+    status: Option<StatusCode>,
 }
 
 impl Own {
@@ -156,6 +157,7 @@ impl Model<'_> {
         self.uses(used);
         if let Some(own) = &mut self.own {
             own.cost = cost;
+            own.status = Some(head.status);
             own.otherwise = match came {
                 Came::Failed { closed: false } => Ended::CutAtError,
                 Came::Failed { closed: true } => Ended::Error,
@@ -234,7 +236,7 @@ impl Upstream for Model<'_> {
             None => self.hall.lives.unrecorded(),
         };
         self.tell.follow(Attached { reader: live.reader(), effect, joined: false });
-        self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut, cost: None });
+        self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut, cost: None, status: None });
         let stops = stops(self.hall, self.rule, self.run, &live);
         let (outcome, reply) = tokio::select! {
             biased;
@@ -246,6 +248,12 @@ impl Upstream for Model<'_> {
 
     fn used(&self) -> Option<Tokens> {
         self.used
+    }
+
+    fn described(&self) -> Value {
+        let status = self.own.as_ref().and_then(|own| own.status).map(|status| status.as_u16());
+        let (input, output) = (self.used.and_then(|used| used.input), self.used.map(|used| used.output));
+        json!({"status": status, "model": self.meter.model, "input_tokens": input, "output_tokens": output})
     }
 
     async fn probe(&mut self, _: &Probe, _: Option<&Effect>) -> ProbeAnswer {
