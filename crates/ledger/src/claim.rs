@@ -33,13 +33,13 @@ pub struct Claim {
     attempt: AttemptNo,
     turn: Option<(Digest, Revision)>,
     undo: Option<Undo>,
-    about: Value,
+    about: Option<Box<Value>>,
 }
 
 impl Claim {
     /// What is said of its answer, should that turn out to be the second one.
     pub fn describe(&mut self, answer: Value) {
-        self.about = answer;
+        self.about = (!answer.is_null()).then(|| Box::new(answer));
     }
 
     /// How the effect can be taken back if it is settled as applied.
@@ -218,7 +218,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             reply: None,
         };
         let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
-        Ok(Asked { commit, claim: Claim { found, attempt, turn, undo: None, about: Value::Null } })
+        Ok(Asked { commit, claim: Claim { found, attempt, turn, undo: None, about: None } })
     }
 
     fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
@@ -286,7 +286,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 Found { newest: Some(Arc::new(known)), revision: Revision::ABSENT, reply: None, ..newest }
             }
         };
-        Ok(Some(Claim { found, attempt, turn: None, undo: None, about: Value::Null }))
+        Ok(Some(Claim { found, attempt, turn: None, undo: None, about: None }))
     }
 
     /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`, and the same for the effect that would follow an
@@ -362,7 +362,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Box::pin(self.late(claim, found, &event, reply, now)).await;
             }
             let second = match answered_by_another(&found, attempt) {
-                true => SecondAnswer::of(attempt, outcome, reply, &claim.about, now),
+                true => SecondAnswer::of(attempt, outcome, reply, claim.about.as_deref(), now),
                 false => None,
             };
             // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
@@ -423,7 +423,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let mut lines = vec![journal::note("late_answer", Some(claim.effect()), run, data, now)];
         let mut puts = Vec::new();
         if let Event::Settled { outcome, .. } = event
-            && let Some(second) = SecondAnswer::of(claim.attempt, outcome, reply, &claim.about, now)
+            && let Some(second) = SecondAnswer::of(claim.attempt, outcome, reply, claim.about.as_deref(), now)
         {
             lines.push(journal::note("second_answer", Some(claim.effect()), run, said_of(&second), now));
             // Of what the record does not know any more nobody would ever drop it.

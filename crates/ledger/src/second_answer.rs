@@ -37,7 +37,7 @@ impl SecondAnswer {
         attempt: AttemptNo,
         outcome: &Outcome,
         reply: Option<&[u8]>,
-        about: &Value,
+        about: Option<&Value>,
         at: At,
     ) -> Option<Self> {
         let Outcome::Applied { reply: kept, .. } = outcome else { return None };
@@ -46,7 +46,7 @@ impl SecondAnswer {
             (None, Reply::TooLarge(bytes)) => (*bytes, None),
             (None, _) => return None,
         };
-        Some(SecondAnswer { attempt, at, bytes, sha256, about: about.clone() })
+        Some(SecondAnswer { attempt, at, bytes, sha256, about: about.cloned().unwrap_or_default() })
     }
 
     /// What is known of it, in one line, and its text behind that, as long as that is kept.
