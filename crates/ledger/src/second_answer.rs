@@ -1,4 +1,4 @@
-//! An answer that came second. The first whole one is the answer of its effect; this one is kept beside it, as evidence.
+//! An answer that came second. The first whole one is the answer of its effect; this one is kept as evidence.
 
 use crate::Error;
 use crate::entropy::{Entropy, nonce};
