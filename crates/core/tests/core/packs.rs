@@ -627,6 +627,7 @@ fn the_probes_of_files_take_nothing_for_a_yes_or_a_no_that_may_have_been_so_befo
         r#"[{"oldText": "  x = 1", "newText": "  x = 2"}]"#,
         r#"[{"oldText": "x = 1\n", "newText": "x = 2\n"}]"#,
         r#"[{"oldText": "x = 1", "newText": "x = 2\r\n"}]"#,
+        r#"[{"oldText": "x = 1", "newText": "x = $$2"}]"#,
         r#"[{"oldText": "x = 1", "newText": "x = 2"}, {"oldText": "x = 2", "newText": "x = 3"}]"#,
     ] {
         assert_eq!(edits(unclear, "/w/a:\n  x = 1\n\n"), None, "{unclear}");
