@@ -151,6 +151,42 @@ impl Body for Held {
     }
 }
 
+/// A body in parts that are there, and perhaps somebody else's too.
+#[derive(Debug)]
+pub struct Parts {
+    parts: std::vec::IntoIter<Bytes>,
+    left: u64,
+}
+
+impl Parts {
+    pub fn new(parts: Vec<Bytes>) -> Parts {
+        let left = parts.iter().map(|part| part.len() as u64).sum();
+        Parts { parts: parts.into_iter(), left }
+    }
+}
+
+impl Body for Parts {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let part = self.parts.next();
+        self.left -= part.as_ref().map_or(0, |part| part.len() as u64);
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
 /// A body that somebody else writes.
 #[derive(Debug)]
 pub struct Piped {

@@ -180,26 +180,27 @@ impl Fields {
 
 impl Piece {
     /// The same event with other data: every other line stays as it is.
-    pub fn with_data(&self, data: &[u8]) -> Bytes {
-        let mut raw = BytesMut::with_capacity(self.raw.len() + data.len());
+    pub fn with_data(&self, data: &Bytes) -> Bytes {
+        self.with_data_in_parts(std::slice::from_ref(data)).concat().into()
+    }
+
+    /// The same with data that comes in parts, which are shared with the event.
+    pub fn with_data_in_parts(&self, data: &[Bytes]) -> Vec<Bytes> {
+        let mut raw = Vec::new();
         let mut written = false;
         let mut from = 0;
         for line in lines(&self.raw) {
             let is_data = self.raw[line.clone()].starts_with(b"data:") || &self.raw[line.clone()] == b"data";
             let after = line_after(&self.raw, line.end);
             if is_data && !written {
-                for part in data.split(|byte| matches!(byte, b'\n' | b'\r')) {
-                    raw.extend_from_slice(b"data: ");
-                    raw.extend_from_slice(part);
-                    raw.extend_from_slice(&self.raw[line.end..after]);
-                }
+                raw.extend(data_lines(data, &self.raw.slice(line.end..after)));
                 written = true;
             } else if !is_data {
-                raw.extend_from_slice(&self.raw[from..after]);
+                raw.push(self.raw.slice(from..after));
             }
             from = after;
         }
-        raw.freeze()
+        raw
     }
 }
 
@@ -207,16 +208,31 @@ impl Piece {
 pub const NOTHING_YET: &[u8] = b": nothing yet\n\n";
 
 /// One event with this data, for servers that have no event to begin with.
-pub fn message(data: &[u8]) -> Bytes {
-    let mut raw = BytesMut::with_capacity(data.len() + 24);
-    raw.extend_from_slice(b"event: message\n");
-    for part in data.split(|byte| matches!(byte, b'\n' | b'\r')) {
-        raw.extend_from_slice(b"data: ");
-        raw.extend_from_slice(part);
-        raw.extend_from_slice(b"\n");
+pub fn message(data: &Bytes) -> Bytes {
+    message_in_parts(std::slice::from_ref(data)).concat().into()
+}
+
+/// The same with data that comes in parts, which are shared with the event.
+pub fn message_in_parts(data: &[Bytes]) -> Vec<Bytes> {
+    let head = [Bytes::from_static(b"event: message\n")];
+    let lines = data_lines(data, &Bytes::from_static(b"\n"));
+    head.into_iter().chain(lines).chain([Bytes::from_static(b"\n")]).collect()
+}
+
+/// Every line of the data in a line of its own.
+fn data_lines(data: &[Bytes], line_end: &Bytes) -> Vec<Bytes> {
+    const FIELD: Bytes = Bytes::from_static(b"data: ");
+    let mut lines = vec![FIELD];
+    for part in data {
+        let mut from = 0;
+        for (at, _) in part.iter().enumerate().filter(|(_, byte)| matches!(byte, b'\n' | b'\r')) {
+            lines.extend([part.slice(from..at), line_end.clone(), FIELD]);
+            from = at + 1;
+        }
+        lines.push(part.slice(from..));
     }
-    raw.extend_from_slice(b"\n");
-    raw.freeze()
+    lines.push(line_end.clone());
+    lines
 }
 
 /// The lines of an event, without their ends.
@@ -331,9 +347,9 @@ mod tests {
     #[test]
     fn other_data_leaves_every_other_line_as_it_was() {
         let (pieces, _) = pieces(&[b"id: 3\r\ndata: {\r\ndata: }\r\nfoo: bar\r\n\r\n"]);
-        let changed = pieces[0].with_data(b"{\"b\":2}");
+        let changed = pieces[0].with_data(&Bytes::from_static(b"{\"b\":2}"));
         assert_eq!(&changed[..], b"id: 3\r\ndata: {\"b\":2}\r\nfoo: bar\r\n\r\n");
-        let (again, _) = self::pieces(&[&pieces[0].with_data(b"1\n2")]);
+        let (again, _) = self::pieces(&[&pieces[0].with_data(&Bytes::from_static(b"1\n2"))]);
         assert_eq!(again[0].fields.data, data("1\n2"));
     }
 
@@ -378,7 +394,7 @@ mod tests {
 
         #[test]
         fn a_made_message_reads_as_its_data(text in "[^\r\n]{0,40}") {
-            let raw = message(text.as_bytes());
+            let raw = message(&Bytes::from(text.to_owned()));
             let (pieces, _) = pieces(&[&raw]);
             prop_assert_eq!(pieces[0].fields.data.as_deref(), Some(text.as_bytes()));
         }

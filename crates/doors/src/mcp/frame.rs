@@ -61,6 +61,11 @@ impl Frame {
         }
     }
 
+    /// In the parts that it is sent in over HTTP: little in one piece, much without a copy.
+    pub fn to_sent(&self) -> Vec<Bytes> {
+        if self.len() < COPIED_MAX { vec![self.to_bytes()] } else { self.0.clone() }
+    }
+
     /// Writes all parts and a newline. Before the first byte nothing has left: `Err` then carries `true`.
     pub fn write_line(&self, out: &mut impl Write) -> Result<(), (io::Error, Untouched)> {
         if self.len() < COPIED_MAX {

@@ -56,6 +56,21 @@ fn events_come_at_once_and_the_answer_after_them() {
     assert!(heard.contains(r#""id":7"#) && heard.contains("charged 1"), "{heard}");
 }
 
+/// As a document and as an event, each with its receipt.
+#[test]
+fn a_result_of_fifty_megabytes_is_held_once() {
+    const LARGE: usize = 50 << 20;
+    for tool in ["charge", "charge_streamed"] {
+        let (_home, upstream, served) = bank();
+        upstream.release();
+        let before = served.memory_peak();
+        let answer = served.call(tool, json!({"amount": 1, "bytes": LARGE}));
+        assert!(answer.body.len() > LARGE && answer.body.contains("dev.semel/receipt"), "{}", answer.head);
+        let grown = (served.memory_peak() - before) << 10;
+        assert!(grown < LARGE as u64 * 3 / 2, "{tool}: {grown} bytes");
+    }
+}
+
 #[test]
 fn a_client_that_leaves_does_not_stop_what_was_sent_and_gets_it_when_it_comes_again() {
     let (home, upstream, served) = bank();

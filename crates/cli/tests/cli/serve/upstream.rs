@@ -260,7 +260,10 @@ impl Upstream {
             return reply(stream, 200, "", &self.charged(&message["id"]).to_string());
         }
         self.state.effects.fetch_add(1, Ordering::SeqCst);
-        let answer = self.charged(&message["id"]);
+        let mut answer = self.charged(&message["id"]);
+        if let Some(bytes) = message["params"]["arguments"]["bytes"].as_u64() {
+            answer["result"]["content"][0]["text"] = "x".repeat(bytes as usize).into();
+        }
         match tool {
             "charge_streamed" => {
                 stream_head(stream)?;

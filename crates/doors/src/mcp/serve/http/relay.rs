@@ -147,7 +147,7 @@ impl Relay {
         if let Some(mut whole) = Members::parse(text(&message.bytes)) {
             whole.set("params", params);
             live.stream.opened(&HeaderMap::new());
-            let raw = sse::message(whole.to_string().as_bytes());
+            let raw = sse::message(&whole.to_string().into());
             live.stream.piece(Piece { raw, fields: Fields::default() });
         }
         true

@@ -2,7 +2,7 @@
 
 use super::stream::{Begun, Next, Reader};
 use crate::delivery::Delivery;
-use crate::http::body::Piped;
+use crate::http::body::{Parts, Piped};
 use crate::http::headers::end_to_end;
 use crate::http::server::departure::Departure;
 use crate::http::server::problem;
@@ -31,7 +31,11 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// One message as a document.
 pub fn document(status: StatusCode, frame: &Frame) -> Response {
-    with_status(status, HeaderMap::new(), Body::from(frame.to_bytes()))
+    with_status(status, HeaderMap::new(), body_of(frame))
+}
+
+fn body_of(frame: &Frame) -> Body {
+    Body::new(Parts::new(frame.to_sent()))
 }
 
 /// What could not be read is answered in the protocol's own words.
@@ -108,7 +112,7 @@ fn whole(given: &Given, answered: Option<Answered>) -> Response {
                 Some(Answered { status, headers, form: Form::Document }) => (status, headers),
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
-            let mut response = with_status(status, headers, Body::from(given.frame.to_bytes()));
+            let mut response = with_status(status, headers, body_of(&given.frame));
             response.extensions_mut().insert(Departure::then(Parting::of(given)));
             response
         }
@@ -136,7 +140,9 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
                 Next::Last(raw, given) => {
                     // First: with the last part the connection may have everything.
                     parting.is_followed_by(Parting::of(&given));
-                    let _gone = writer.send(raw).await;
+                    for part in raw.to_sent() {
+                        let _gone = writer.send(part).await;
+                    }
                     return;
                 }
                 Next::End => return,

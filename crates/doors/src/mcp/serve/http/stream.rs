@@ -5,6 +5,7 @@
 
 use crate::http::sse::{self, Piece};
 use crate::mcp::door::Given;
+use crate::mcp::frame::Frame;
 use crate::mcp::link::remote::{Answered, Form, Told};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -74,7 +75,7 @@ enum Item {
     /// Here the server let go of its stream; a client that follows is let go of too.
     Pause,
     Last {
-        raw: Bytes,
+        raw: Frame,
         given: Arc<Given>,
     },
 }
@@ -92,7 +93,7 @@ pub enum Begun {
 #[derive(Debug)]
 pub enum Next {
     Event(Bytes),
-    Last(Bytes, Arc<Given>),
+    Last(Frame, Arc<Given>),
     End,
 }
 
@@ -117,10 +118,12 @@ impl CallStream {
         let mut state = self.lock();
         if let Some(given) = given {
             let raw = match &state.answered {
-                Some(Answered { form: Form::Event(piece), .. }) => piece.with_data(&given.frame.to_bytes()),
-                _ => sse::message(&given.frame.to_bytes()),
+                Some(Answered { form: Form::Event(piece), .. }) => {
+                    piece.with_data_in_parts(given.frame.parts())
+                }
+                _ => sse::message_in_parts(given.frame.parts()),
             };
-            state.items.push_back(Item::Last { raw, given: Arc::new(given) });
+            state.items.push_back(Item::Last { raw: Frame::new(raw), given: Arc::new(given) });
         }
         if state.cut_off {
             state.is_given_up();
@@ -329,7 +332,8 @@ mod tests {
         let mut read = Vec::new();
         loop {
             match reader.next().await {
-                Next::Event(raw) | Next::Last(raw, _) => read.extend_from_slice(&raw),
+                Next::Event(raw) => read.extend_from_slice(&raw),
+                Next::Last(raw, _) => read.extend_from_slice(&raw.to_bytes()),
                 Next::End => return String::from_utf8(read).unwrap(),
             }
         }
