@@ -97,6 +97,25 @@ fn a_polled_call_goes_on_for_the_client_that_comes_back_with_its_last_event() {
     assert_eq!(upstream.effects(), 1);
 }
 
+/// It was lost before, and has its answer now: what it wants next is a repeat and no retry.
+#[test]
+fn whoever_has_come_back_for_its_answer_may_call_again_at_once() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let rule = "[[rule]]\nmatch = \"mcp:bank/charge_polled\"\nclass = \"act\"\n";
+    let served = Served::start(&home, &format!("[mcp.bank]\nurl = \"{}\"\n{rule}", upstream.url()));
+    served.call("charge_polled", json!({"amount": 1}));
+    let comes_back = || served.ask("GET", &format!("{SESSION}Last-Event-ID: call-1\r\n"), "");
+    let gone = comes_back();
+    home.wait_until("its stream is open", || gone.is_answered());
+    drop(gone);
+    upstream.release();
+    wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
+    let rest = comes_back().answer();
+    assert!(rest.body.contains("charged 1") && rest.body.contains("dev.semel/receipt"), "{rest:?}");
+    served.call("charge_polled", json!({"amount": 1}));
+    assert_eq!(upstream.effects(), 2);
+}
+
 #[test]
 fn a_polled_call_whose_client_never_comes_back_is_settled_all_the_same() {
     let (home, upstream, served) = bank();

@@ -171,6 +171,7 @@ impl Parting {
             heard: given.heard.clone(),
         };
         parting.heard.iter().for_each(Heard::is_taken);
+        parting.delivery.iter().for_each(Delivery::is_taken);
         move || {
             parting.heard.iter().for_each(Heard::is_so);
             parting.delivery.take().into_iter().for_each(Delivery::mark);
