@@ -1,12 +1,13 @@
 //! What happens to each server, and why.
 
-use super::behind::{Behind, Guarded};
+use super::behind::Guarded;
 use super::clients::Client;
 use super::edit::Edit;
 use super::entry::{Entry, Header, HeaderFrom, Local, Place, Remote};
 use super::guard::Front;
 use super::resolve::{self, Program};
-use super::{guard, known};
+use super::words::words;
+use super::{guard, known, readers};
 use crate::commands::mcp::name;
 use semel_core::identity::{quoted_for_a_shell, redact};
 use semel_core::json::Json;
@@ -30,6 +31,17 @@ pub enum Decision {
     },
 }
 
+impl Decision {
+    /// The same for a file that is not written. What is there of semel holds where that file is read, which is not here.
+    pub fn without_writing(self, why: &str) -> Decision {
+        match self {
+            Decision::Guard { .. } => Decision::LeftAlone { why: why.to_owned() },
+            Decision::Guarded { .. } => Decision::Guarded { note: None },
+            left => left,
+        }
+    }
+}
+
 /// What the decisions depend on besides the entries.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
@@ -46,11 +58,12 @@ pub fn guard(place: &Place, entry: &Entry, client: &Client, around: &Surrounding
     if place.server.is_empty() || place.server.starts_with('-') {
         return left("its name cannot stand on a command line");
     }
+    let reads = if around.all { None } else { reads_only(entry, around.search) };
     match entry {
         Entry::Odd(why) => left(why),
         Entry::Guarded(guarded) => guarded_already(guarded, around.front.semel),
-        Entry::Local(_) | Entry::Remote(_) if !around.all && reads_only(entry).is_some() => {
-            left(&format!("reads only: it {}", reads_only(entry).unwrap_or_default()))
+        Entry::Local(_) | Entry::Remote(_) if reads.is_some() => {
+            left(&format!("reads only: it {}", reads.unwrap_or_default()))
         }
         Entry::Local(server) => local(place, server, around),
         Entry::Remote(server) if is_served(&server.url) => {
@@ -211,25 +224,18 @@ fn is_credential(header: &Header) -> bool {
         .any(|word| name.contains(word))
 }
 
-fn reads_only(entry: &Entry) -> Option<&'static str> {
-    let words = words(entry);
-    // What starts two known things is not known.
-    if known::pack(&words).is_some() { None } else { known::reads_only(&words) }
-}
-
 /// The pack whose rules fit, also where semel stands in front already.
 pub fn pack(entry: &Entry) -> Option<&'static str> {
     known::pack(&words(entry))
 }
 
-fn words(entry: &Entry) -> Vec<&str> {
-    match entry {
-        Entry::Local(Local { command, args, .. })
-        | Entry::Guarded(Guarded { behind: Some(Behind::Command { command, args, .. }), .. }) => {
-            std::iter::once(command.as_str()).chain(args.iter().map(String::as_str)).collect()
-        }
-        Entry::Remote(Remote { url, .. })
-        | Entry::Guarded(Guarded { behind: Some(Behind::Url { url, .. }), .. }) => vec![url.as_str()],
-        Entry::Guarded(_) | Entry::Odd(_) => Vec::new(),
-    }
+/// What it does, if it is known to do nothing but read.
+fn reads_only(entry: &Entry, search: &OsStr) -> Option<&'static str> {
+    let reads = match entry {
+        Entry::Local(server) => readers::started(server, search)?,
+        Entry::Remote(server) => readers::at(&server.url)?,
+        Entry::Guarded(_) | Entry::Odd(_) => return None,
+    };
+    // What names something with a pack as well is not known.
+    pack(entry).is_none().then_some(reads)
 }

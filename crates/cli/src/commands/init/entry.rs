@@ -76,7 +76,13 @@ pub fn entries(document: &Value, client: &Client, containers: Containers) -> Vec
     let mut found = Vec::new();
     for path in containers {
         walk(document, path, &mut Vec::new(), &mut |container, servers| {
-            for (server, entry) in servers {
+            // A container within a container is no server of it.
+            let is_container = |name: &str| {
+                containers.iter().any(|other| {
+                    other.split_last().is_some_and(|(last, before)| *last == name && before == container)
+                })
+            };
+            for (server, entry) in servers.iter().filter(|(name, _)| !is_container(name)) {
                 let place = Place { container: container.to_vec(), server: server.clone() };
                 found.push((place, Entry::read(entry, client)));
             }

@@ -2,7 +2,7 @@
 
 use super::clients::{CLIENTS, Client, Containers};
 use super::entry::Place;
-use super::vscode;
+use super::{foreign, vscode};
 use crate::args::ClientChoice;
 use crate::config::Environment;
 use crate::output::Hinted;
@@ -19,6 +19,8 @@ pub struct Candidate {
     among_others: bool,
     /// In the project rather than in the home: others may share it.
     pub shared: bool,
+    /// Why its servers are told of and it is not written, with what a person can do.
+    pub hands_off: Option<&'static str>,
 }
 
 impl Candidate {
@@ -46,15 +48,20 @@ pub struct File {
     path: PathBuf,
     /// Where servers are among other things; `None` if the file is for servers.
     among_others: Option<Containers>,
+    hands_off: Option<&'static str>,
 }
 
 impl File {
     pub fn of_servers(path: PathBuf) -> Self {
-        File { path, among_others: None }
+        File { path, among_others: None, hands_off: None }
     }
 
     pub fn among_others(path: PathBuf, containers: Containers) -> Self {
-        File { path, among_others: Some(containers) }
+        File { path, among_others: Some(containers), hands_off: None }
+    }
+
+    pub fn hands_off(self, why: &'static str) -> Self {
+        File { hands_off: Some(why), ..self }
     }
 }
 
@@ -103,12 +110,13 @@ fn candidates(environment: &Environment, home: &Path, platform: Platform) -> Vec
             projects(&environment.cwd).flat_map(|directory| project_files(client.choice, directory));
         let user = user_files(client.choice, environment, home, platform);
         let files = project.map(|file| (file, true)).chain(user.into_iter().map(|file| (file, false)));
-        found.extend(files.map(|(File { path, among_others }, shared)| Candidate {
+        found.extend(files.map(|(File { path, among_others, hands_off }, shared)| Candidate {
             client,
             path,
             containers: among_others.unwrap_or(client.containers),
             among_others: among_others.is_some(),
             shared,
+            hands_off,
         }));
     }
     found
@@ -125,8 +133,16 @@ fn project_files(client: ClientChoice, directory: &Path) -> Vec<File> {
     match client {
         ClientChoice::ClaudeCode => file(".mcp.json"),
         ClientChoice::Cursor => file(".cursor/mcp.json"),
-        ClientChoice::VsCode => vscode::project_files(directory),
-        ClientChoice::Gemini => file(".gemini/settings.json"),
+        ClientChoice::VsCode => {
+            let mut files = vscode::project_files(directory);
+            files.extend(foreign::devcontainers(directory));
+            files
+        }
+        ClientChoice::Gemini => {
+            let mut files = file(".gemini/settings.json");
+            files.extend(foreign::gemini_extensions(&directory.join(".gemini")));
+            files
+        }
         ClientChoice::Codex => file(".codex/config.toml"),
         ClientChoice::ClaudeDesktop | ClientChoice::Windsurf => Vec::new(),
     }
@@ -138,11 +154,17 @@ fn user_files(client: ClientChoice, environment: &Environment, home: &Path, plat
     let file = |path: PathBuf| vec![File::of_servers(path)];
     match client {
         ClientChoice::ClaudeCode => {
-            file(or(&environment.claude_config_dir, home.to_owned()).join(".claude.json"))
+            let mut files = file(or(&environment.claude_config_dir, home.to_owned()).join(".claude.json"));
+            files.extend(foreign::claude_plugins(&or(&environment.claude_config_dir, home.join(".claude"))));
+            files
         }
         ClientChoice::ClaudeDesktop => file(desktop.join("Claude/claude_desktop_config.json")),
         ClientChoice::Cursor => file(home.join(".cursor/mcp.json")),
-        ClientChoice::VsCode => vscode::user_files(home, &desktop),
+        ClientChoice::VsCode => {
+            let mut files = vscode::user_files(home, &desktop);
+            files.extend(foreign::vscode_of_flatpak(home));
+            files
+        }
         // The editor, its preview, and the plugin for other editors.
         ClientChoice::Windsurf => {
             ["windsurf/mcp_config.json", "windsurf-next/mcp_config.json", "mcp_config.json"]
@@ -150,10 +172,21 @@ fn user_files(client: ClientChoice, environment: &Environment, home: &Path, plat
                 .into()
         }
         ClientChoice::Gemini => {
-            file(or(&environment.gemini_home, home.to_owned()).join(".gemini/settings.json"))
+            let gemini = or(&environment.gemini_home, home.to_owned()).join(".gemini");
+            let mut files = file(gemini.join("settings.json"));
+            files.extend(foreign::gemini_extensions(&gemini));
+            files
         }
         ClientChoice::Codex => file(or(&environment.codex_home, home.join(".codex")).join("config.toml")),
     }
+}
+
+/// What lies in a directory, by name: in another order the answer would be another one each time.
+pub fn inside(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
 }
 
 /// Where programs with a window keep what belongs to a person.

@@ -73,6 +73,9 @@ pub fn plan(candidate: Candidate, snapshot: Snapshot, wish: &Wish<'_>) -> Result
         let pack = decide::pack(entry);
         let (action, why) = if wish.undo {
             match undo::undoing(place, entry) {
+                Ok(_) if candidate.hands_off.is_some() => {
+                    (Action::LeftAlone, candidate.hands_off.map(str::to_owned))
+                }
                 Ok(undoing) => {
                     undoings.push(undoing);
                     (Action::Undo, None)
@@ -80,7 +83,11 @@ pub fn plan(candidate: Candidate, snapshot: Snapshot, wish: &Wish<'_>) -> Result
                 Err(why) => (Action::LeftAlone, Some(why.to_owned())),
             }
         } else {
-            match decide::guard(place, entry, client, &wish.around) {
+            let mut decision = decide::guard(place, entry, client, &wish.around);
+            if let Some(why) = candidate.hands_off {
+                decision = decision.without_writing(why);
+            }
+            match decision {
                 Decision::LeftAlone { why } => (Action::LeftAlone, Some(why)),
                 Decision::Guarded { note } => (Action::GuardedAlready, note),
                 Decision::Guard { edits, note } => {

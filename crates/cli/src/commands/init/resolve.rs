@@ -62,6 +62,17 @@ pub fn leads_to(server: &Local, search: &OsStr, started: &str) -> bool {
     }
 }
 
+/// The name of a program that is what this PATH gives under it, written as that name or as where it lies.
+pub fn plain_name<'a>(server: &'a Local, search: &OsStr) -> Option<&'a str> {
+    let command = server.command.as_str();
+    match command.rsplit_once('/') {
+        None => (!server.own_path).then_some(command),
+        Some((_, name)) => {
+            on_path(name, search).is_some_and(|path| path == Path::new(command)).then_some(name)
+        }
+    }
+}
+
 fn on_path(name: &str, search: &OsStr) -> Option<PathBuf> {
     // A relative directory of a search path means another place for every client.
     let directories = std::env::split_paths(search).filter(|directory| directory.is_absolute());

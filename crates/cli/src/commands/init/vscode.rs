@@ -2,7 +2,7 @@
 //! for the person, each profile, the other end of a remote window, and the workspace.
 
 use super::clients::Containers;
-use super::places::File;
+use super::places::{File, inside};
 use std::path::{Path, PathBuf};
 
 /// A setting's name is a path, whether it is written as one or not.
@@ -26,8 +26,19 @@ pub fn project_files(directory: &Path) -> Vec<File> {
     files
 }
 
-/// `desktop` is where programs with a window keep their files.
+/// `desktop` is where programs with a window keep their files. The snap keeps them there as well.
 pub fn user_files(home: &Path, desktop: &Path) -> Vec<File> {
+    let mut files = edition_files(desktop);
+    for server in SERVERS {
+        let data = home.join(server).join("data");
+        files.push(File::of_servers(data.join("User/mcp.json")));
+        files.push(settings(data.join("Machine")));
+    }
+    files
+}
+
+/// What all editions keep below a directory for programs with a window.
+pub fn edition_files(desktop: &Path) -> Vec<File> {
     let mut files = Vec::new();
     for edition in EDITIONS {
         let user = desktop.join(edition).join("User");
@@ -37,22 +48,9 @@ pub fn user_files(home: &Path, desktop: &Path) -> Vec<File> {
             files.push(settings(directory));
         }
     }
-    for server in SERVERS {
-        let data = home.join(server).join("data");
-        files.push(File::of_servers(data.join("User/mcp.json")));
-        files.push(settings(data.join("Machine")));
-    }
     files
 }
 
 fn settings(directory: PathBuf) -> File {
     File::among_others(directory.join("settings.json"), SETTINGS)
-}
-
-/// What lies in a directory, by name: in another order the answer would be another one each time.
-fn inside(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
 }

@@ -1,5 +1,6 @@
 //! `semel init` on the configurations of all clients: what it shows, what it writes, and that it can be taken back.
 
+mod foreign;
 mod refusals;
 mod remote;
 mod scene;
@@ -309,4 +310,52 @@ fn the_policy_and_the_ledger_that_were_given_hold_for_the_servers() {
     assert_eq!(written["mcpServers"]["github"]["args"], serde_json::json!(words));
     scene.done(["--undo", "--write"]);
     assert_eq!(scene.read("work/.mcp.json"), before);
+}
+
+#[test]
+fn only_what_plainly_comes_from_its_publisher_is_left_alone_as_a_reader() {
+    let scene = Scene::new();
+    let bin = scene.home.path().join("bin").display().to_string();
+    let servers = [
+        ("by-runner", r#""uvx", "args": ["mcp-server-time"]"#.to_owned(), "left alone"),
+        ("by-its-path", format!(r#""{bin}/uvx", "args": ["mcp-server-time"]"#), "left alone"),
+        ("image", r#""docker", "args": ["run", "-i", "--rm", "mcp/time"]"#.to_owned(), "left alone"),
+        ("installed", r#""mcp-server-time""#.to_owned(), "left alone"),
+        ("some-path", r#""/srv/other/mcp-server-time""#.to_owned(), "guard"),
+        ("some-runner", r#""/srv/other/uvx", "args": ["mcp-server-time"]"#.to_owned(), "guard"),
+        ("other-path", r#""mcp-server-time", "env": {"PATH": "/srv/other"}"#.to_owned(), "guard"),
+        ("other-source", r#""uvx", "args": ["--from", "other", "mcp-server-time"]"#.to_owned(), "guard"),
+        ("other-registry", r#""npx", "args": ["-y", "mcp-server-time"]"#.to_owned(), "guard"),
+        ("in-a-shell", r#""/bin/bash", "args": ["-c", "uvx mcp-server-time; other"]"#.to_owned(), "guard"),
+    ];
+    let entries = servers.iter().map(|(name, rest, _)| format!(r#""{name}": {{"command": {rest}}}"#));
+    let content = format!(r#"{{"mcpServers": {{{}}}}}"#, entries.collect::<Vec<_>>().join(","));
+    scene.file(".cursor/mcp.json", &content);
+    let document = scene.done(["--json", "--write"]).json();
+    let items = document["items"].as_array().expect("items");
+    for (server, _, action) in &servers {
+        let item = items.iter().find(|item| item["server"] == *server).expect("the server");
+        assert_eq!(item["action"], action.replace(' ', "_"), "{item}");
+    }
+    scene.done(["--undo", "--write"]);
+    assert_eq!(scene.read(".cursor/mcp.json"), content);
+}
+
+#[test]
+fn a_pack_fits_also_what_a_shell_starts() {
+    let scene = Scene::new();
+    let content = r#"{"mcpServers": {
+        "stripe": {"command": "/bin/bash", "args": ["-c", "npx -y @stripe/mcp --api-key=hunter2"]},
+        "stripe-sh": {"command": "/bin/sh", "args": ["-lc", "cd /srv && exec npx -y '@stripe/mcp@0.2'; true"]},
+        "stripe-cmd": {"command": "cmd", "args": ["/c", "npx -y @stripe/mcp"]},
+        "stripe-env": {"command": "/usr/bin/env", "args": ["A=b", "bash", "-c", "npx -y @stripe/mcp"]}}}"#;
+    scene.file(".cursor/mcp.json", content);
+    for flags in [&["--json", "--write"][..], &["--json"]] {
+        let ran = scene.done(flags);
+        assert!(!ran.stdout.contains(SECRET), "{ran:?}");
+        let document = ran.json();
+        let items = document["items"].as_array().expect("items");
+        assert!(items.len() == 4 && items.iter().all(|item| item["pack"] == "stripe"), "{document}");
+        assert_eq!(document["include"], r#"include = ["pack:stripe"]"#);
+    }
 }
