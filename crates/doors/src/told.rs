@@ -18,6 +18,9 @@ const SETTLED_MAX: usize = 100;
 /// Enough to recognise a result by.
 const RESULT_CHARACTERS: usize = 120;
 
+/// A tool's result is one line of JSON, whatever its size; this much of it tells which one it is.
+const FIRST_LINE_CHARACTERS_MAX: usize = 2_000;
+
 /// Effects by what is known of them, each group oldest first.
 #[derive(Debug, Default)]
 pub struct Sorted {
@@ -167,7 +170,11 @@ pub fn first_line(bytes: &[u8]) -> Option<String> {
     let answer = || Kept::decode(bytes.to_vec()).map(|kept| kept.body.to_vec());
     let output = output.or_else(answer);
     let text = String::from_utf8_lossy(output.as_deref().unwrap_or(bytes));
-    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(match line.char_indices().nth(FIRST_LINE_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    })
 }
 
 /// Recorded text stays text: in a code span it can neither end its line nor look like an instruction of ours.

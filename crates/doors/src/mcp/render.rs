@@ -17,8 +17,9 @@ use semel_core::wording;
 use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
 
-/// The part of an answer that is kept. A larger one is not, and the fact still is.
-pub const REPLY_BYTES_MAX: usize = crate::command::render::REPLY_BYTES_MAX;
+/// The most that is kept of an answer: a document or a picture inside it fits. Of a larger one only the fact is kept,
+/// for nobody could read it for secrets.
+pub const REPLY_BYTES_MAX: usize = json::TEXT_BYTES_MAX;
 
 /// What the ledger keeps of a response: its result or its error, as they came but for secrets.
 pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
@@ -28,7 +29,8 @@ pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
         _ => "result",
     };
     let kept = secrets.out_of_result(text(body)).ok()?;
-    Some(format!(r#"{{"{member}":{kept}}}"#).into_bytes())
+    let whole = format!(r#"{{"{member}":{kept}}}"#).into_bytes();
+    Some(whole).filter(|whole| whole.len() <= REPLY_BYTES_MAX)
 }
 
 /// A reply that a probe or a person supplied, in the form of a tool's result.

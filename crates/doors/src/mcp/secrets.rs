@@ -5,7 +5,7 @@ use crate::echoes::{Echoes, TooMany};
 use crate::secret_parts::SecretParts;
 use semel_core::effect::NotAppliedWhy;
 use semel_core::identity::{REDACTED, redact, redacted};
-use semel_core::json::{self, Json};
+use semel_core::json::{self, Json, Problem};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use std::borrow::Cow;
@@ -27,22 +27,22 @@ impl Secrets {
     /// A tool's result as it may be written: what rules call its reply is its structured content, and its text as JSON.
     pub fn out_of_result(&self, text: &str) -> Result<String, TooMany> {
         if !self.parts.is_empty()
-            && let Ok(mut result) = json::parse(text)
-            && self.out_of_reply_in(&mut result)
+            && let Some(mut result) = looked_through(text)?
+            && self.out_of_reply_in(&mut result)?
         {
             return self.out_of_json(&result.canonical());
         }
         self.out_of_json(text)
     }
 
-    fn out_of_reply_in(&self, result: &mut Json) -> bool {
-        let Json::Object(members) = result else { return false };
+    fn out_of_reply_in(&self, result: &mut Json) -> Result<bool, TooMany> {
+        let Json::Object(members) = result else { return Ok(false) };
         let mut found = members.get_mut("structuredContent").is_some_and(|reply| self.parts.out_of(reply));
         if let Some(Json::Array(content)) = members.get_mut("content") {
             for item in content {
                 let Json::Object(item) = item else { continue };
                 let Some(text) = item.get_mut("text") else { continue };
-                let reply = text.as_str().and_then(|text| json::parse(text.trim()).ok());
+                let reply = text.as_str().map(|text| looked_through(text.trim())).transpose()?.flatten();
                 if let Some(mut reply) = reply.filter(|reply| !matches!(reply, Json::String(_)))
                     && self.parts.out_of(&mut reply)
                 {
@@ -51,7 +51,7 @@ impl Secrets {
                 }
             }
         }
-        found
+        Ok(found)
     }
 
     /// A reply that did not come as a result.
@@ -63,7 +63,7 @@ impl Secrets {
 
     /// JSON as it may be written. What holds no secret stays as it was spelled.
     fn out_of_json(&self, text: &str) -> Result<String, TooMany> {
-        let value = json::parse(text).unwrap_or(Json::Null);
+        let value = looked_through(text)?.unwrap_or(Json::Null);
         let kept = match redacted(&value, &[]) {
             Cow::Owned(clean) if clean != value => clean.canonical(),
             _ => text.to_owned(),
@@ -95,5 +95,14 @@ impl Secrets {
             Cow::Borrowed(_) => text,
             Cow::Owned(clean) => String::from_utf8_lossy(&clean).into_owned(),
         })
+    }
+}
+
+/// A text as JSON, unless it is none. What has more values than are read may hold a secret that nobody sees.
+fn looked_through(text: &str) -> Result<Option<Json>, TooMany> {
+    match json::parse(text) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if matches!(error.what, Problem::TooManyValues | Problem::TextTooLong) => Err(TooMany),
+        Err(_) => Ok(None),
     }
 }

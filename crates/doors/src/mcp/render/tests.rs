@@ -246,8 +246,31 @@ fn secrets_of_arguments_and_results_are_not_kept() {
     assert!(!kept.contains("horse") && !kept.contains("abc") && kept.contains("hello"), "{kept}");
     let plain = message(r#"{"id":1,"result":{"content":[ ],"n":1.0}}"#);
     assert_eq!(recorded(&plain, &secrets).unwrap(), br#"{"result":{"content":[ ],"n":1.0}}"#);
-    let large = format!(r#"{{"id":1,"result":{{"content":"{}"}}}}"#, "x".repeat(REPLY_BYTES_MAX));
-    assert_eq!(recorded(&message(&large), &secrets), None);
+}
+
+#[test]
+fn a_result_is_kept_up_to_the_limit_with_what_stands_around_it() {
+    let around = r#"{"result":{"text":""}}"#.len();
+    let result = |bytes: usize| {
+        let text = format!(r#"{{"id":1,"result":{{"text":"{}"}}}}"#, "x".repeat(bytes - around));
+        recorded(&message(&text), &Secrets::default())
+    };
+    assert_eq!(result(REPLY_BYTES_MAX).map(|kept| kept.len()), Some(REPLY_BYTES_MAX));
+    assert_eq!(result(REPLY_BYTES_MAX + 1), None);
+}
+
+/// A secret among them would be written as it is.
+#[test]
+fn a_result_of_more_values_than_are_read_is_not_kept() {
+    let values = vec!["1"; json::VALUES_MAX].join(",");
+    let many = format!(r#"{{"id":1,"result":{{"content":[{values}],"access_token":"abc"}}}}"#);
+    assert_eq!(recorded(&message(&many), &Secrets::default()), None);
+    let call = call(r#"{"name":"issue","arguments":{}}"#);
+    let mut rule = Policy::default().rule_for(&ActionFacts::new("mcp:s/issue", &call.arguments));
+    rule.sorting.secret = vec![json::Path::parse("reply.pin").unwrap()];
+    let within =
+        format!(r#"{{"id":1,"result":{{"content":[{{"text":"{{\"pin\":\"abc\",\"all\":[{values}]}}"}}]}}}}"#);
+    assert_eq!(recorded(&message(&within), &Secrets::of(&call.arguments, &rule)), None);
 }
 
 #[test]

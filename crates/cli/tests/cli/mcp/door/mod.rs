@@ -11,6 +11,7 @@ mod eras;
 mod heritage;
 mod identity;
 mod keys;
+mod large;
 mod listings;
 mod modes;
 mod named;
