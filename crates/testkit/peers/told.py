@@ -11,6 +11,7 @@ It plays by `told.json` in its working directory, which it reads anew for each r
     pages     the listing: one text for each page, written as the result as it is
     listed    the listing is not given until this file is there
     silent    methods that are never answered
+    beside    a text that stands behind the result in every answer, as it is
     methods   method: a text that answers it, written as the result as it is
     calls     tool: what a call does, with these members, all of them optional
         raw         a text, written as the result as it is; <made> is the id of the effect, <calls> their count so far
@@ -59,7 +60,8 @@ def say(line: bytes) -> None:
 
 
 def respond(message: dict, member: str, text: str) -> None:
-    say(f'{{"jsonrpc": "2.0", "id": {json.dumps(message["id"])}, "{member}": {text}}}'.encode())
+    beside = told().get("beside", "")
+    say(f'{{"jsonrpc": "2.0", "id": {json.dumps(message["id"])}, "{member}": {text}{beside}}}'.encode())
 
 
 def told() -> dict:

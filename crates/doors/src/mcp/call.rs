@@ -1,6 +1,7 @@
 //! A `tools/call`, read once.
 
-use super::members::{Members, quoted};
+use super::frame::Frame;
+use super::members::{Members, NotMembers, quoted};
 use super::message::{Id, Message, like_one_of, text};
 use super::tools::Definition;
 use crate::wishes::{Wishes, means_dry_run};
@@ -43,8 +44,8 @@ const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub struct ToolCall {
     pub id: Id,
     pub tool: String,
-    /// The `params` as they came.
-    params: String,
+    /// As it came.
+    message: Message,
     /// The arguments without those that are meant for semel.
     pub arguments: Json,
     /// Names of arguments that are meant for semel: the tool has none of that name itself.
@@ -79,12 +80,12 @@ pub struct Runs {
 /// Why a call cannot be understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadCall {
-    #[error("params must be an object that names each member once")]
-    Params,
+    #[error("{0} must be an object")]
+    NotAnObject(&'static str),
+    #[error("{place} names {name:?} twice, so it can be read in two ways; name each member once")]
+    Twice { place: &'static str, name: String },
     #[error("params.{0} could be taken for another member; names are written as the protocol writes them")]
     Alike(String),
-    #[error("params._meta must be an object that names each member once")]
-    Meta,
     #[error("params.name must be a text")]
     Name,
     #[error("params.arguments must be an object: {0}")]
@@ -122,8 +123,7 @@ impl ToolCall {
         message: &Message,
         definition: impl FnOnce(&str) -> Option<Arc<Definition>>,
     ) -> Result<ToolCall, BadCall> {
-        let params_text = message.params.as_ref().map_or("{}", text);
-        let params = Members::parse(params_text).ok_or(BadCall::Params)?;
+        let params = members_of("params", message.params.as_ref().map_or("{}", text))?;
         if let Some(odd) = params.names().find(|name| like_one_of(name, &PARAMS).is_some()) {
             return Err(BadCall::Alike(odd.to_owned()));
         }
@@ -152,7 +152,7 @@ impl ToolCall {
         let meta = match params.get("_meta") {
             None | Some("null") => Members::default(),
             // What cannot be read may hold the wish for a dry run.
-            Some(meta) => Members::parse(meta).ok_or(BadCall::Meta)?,
+            Some(meta) => members_of("params._meta", meta)?,
         };
         let odd = |name: &&str| *name != META_DRY_RUN && means_dry_run(name);
         if let Some(name) = meta.names().find(odd) {
@@ -189,7 +189,7 @@ impl ToolCall {
             wants_task: params.get("task").is_some_and(|task| task != "null"),
             takes_tasks: meta.object(META_CAPABILITIES).object("extensions").get(TASKS_EXTENSION).is_some(),
             version: meta.text("io.modelcontextprotocol/protocolVersion").map(|version| version.into_owned()),
-            params: params_text.to_owned(),
+            message: message.clone(),
         })
     }
 
@@ -206,8 +206,8 @@ impl ToolCall {
     }
 
     /// The request for the real server: without what was meant for semel, with `put` added to its arguments.
-    pub fn request(&self, id: &Id, key: KeyUpstream<'_>, put: &[(&str, Json)]) -> String {
-        let mut params = Members::parse(&self.params).unwrap_or_default();
+    pub fn request(&self, id: &Id, key: KeyUpstream<'_>, put: &[(&str, Json)]) -> Frame {
+        let mut params = Members::parse(self.params()).unwrap_or_default();
         let arguments = self.arguments_upstream(&params, put);
         let meta = meta_upstream(&params);
         let mut changed = match key {
@@ -227,8 +227,12 @@ impl ToolCall {
             Some(meta) => params.set("_meta", meta),
             None => {}
         }
-        let params = if changed { params.to_string() } else { self.params.clone() };
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quoted("tools/call"))
+        let params = changed.then(|| Frame::from(params.to_string()));
+        self.message.edited(Some(id), params).expect("a call has an id, and params that name its tool")
+    }
+
+    fn params(&self) -> &str {
+        self.message.params.as_ref().map_or("{}", text)
     }
 
     /// `None`: as they came.
@@ -252,7 +256,7 @@ impl ToolCall {
 
     /// What a probe needs to speak to the same server in the same era.
     pub fn meta(&self) -> String {
-        let params = Members::parse(&self.params).unwrap_or_default();
+        let params = Members::parse(self.params()).unwrap_or_default();
         let mut meta = params.object("_meta");
         for own in [META_RUN, META_DRY_RUN, "progressToken"] {
             meta.remove(own);
@@ -270,6 +274,13 @@ fn meta_upstream(params: &Members<'_>) -> Option<String> {
 /// Whether a wish for a dry run is one, as JSON. Whoever says it in other words than `true` must not get the effect.
 fn asks(json: &str) -> bool {
     !matches!(json, "null" | "false" | "0" | "\"\"" | "\"false\"")
+}
+
+fn members_of<'a>(place: &'static str, json: &'a str) -> Result<Members<'a>, BadCall> {
+    Members::read(json).map_err(|problem| match problem {
+        NotMembers::NotAnObject => BadCall::NotAnObject(place),
+        NotMembers::Twice(name) => BadCall::Twice { place, name: shortened(&name) },
+    })
 }
 
 /// Enough of a name to know it by.
@@ -333,7 +344,7 @@ mod tests {
         assert_eq!(call.arguments.canonical(), r#"{"args":{"amount":9007199254740993}}"#);
         let put = [("request_id", Json::str("semel_1"))];
         assert_eq!(
-            call.request(&Id::text("s"), KeyUpstream::Stripped, &put),
+            call.request(&Id::text("s"), KeyUpstream::Stripped, &put).to_bytes(),
             r#"{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"charge","arguments":{"amount":9007199254740993,"request_id":"semel_1"},"future":[1.0],"_meta":{"progressToken":7,"claudecode/toolUseId":"toolu_1"}}}"#
         );
     }
@@ -344,7 +355,7 @@ mod tests {
         let call = read(params).unwrap();
         let expected = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         let one = Message::parse(Bytes::from_static(b"{\"id\":1,\"method\":\"m\"}")).unwrap();
-        assert_eq!(call.request(one.request_id().unwrap(), KeyUpstream::Stripped, &[]), expected);
+        assert_eq!(call.request(one.request_id().unwrap(), KeyUpstream::Stripped, &[]).to_bytes(), expected);
         assert_eq!(call.call_id.as_deref(), Some("c"));
     }
 
@@ -353,10 +364,13 @@ mod tests {
         assert_eq!(read(r#"{"name":7}"#).unwrap_err(), BadCall::Name);
         assert!(matches!(read(r#"{"name":"get_x","Name":"send"}"#), Err(BadCall::Alike(_))));
         assert!(matches!(read(r#"{"name":"get_x","argumentſ":{}}"#), Err(BadCall::Alike(_))));
-        assert_eq!(read(r#"[]"#).unwrap_err(), BadCall::Params);
+        assert_eq!(read(r#"[]"#).unwrap_err(), BadCall::NotAnObject("params"));
+        let twice = |place, name: &str| BadCall::Twice { place, name: name.to_owned() };
+        assert_eq!(read(r#"{"name":"x","name":"y"}"#).unwrap_err(), twice("params", "name"));
         let doubled = r#"{"name":"x","_meta":{"a":1,"a":2,"dev.semel/dry-run":true}}"#;
-        assert_eq!(read(doubled).unwrap_err(), BadCall::Meta);
-        assert_eq!(read(r#"{"name":"x","_meta":"dry"}"#).unwrap_err(), BadCall::Meta);
+        assert_eq!(read(doubled).unwrap_err(), twice("params._meta", "a"));
+        let dry = r#"{"name":"x","_meta":"dry"}"#;
+        assert_eq!(read(dry).unwrap_err(), BadCall::NotAnObject("params._meta"));
         assert!(matches!(read(r#"{"name":"x","arguments":[]}"#), Err(BadCall::Arguments(_))));
         assert!(matches!(read(r#"{"name":"x","arguments":{"a":1,"a":2}}"#), Err(BadCall::Arguments(_))));
         assert!(matches!(read(r#"{"name":"x","idempotencyKey":""}"#), Err(BadCall::Key(_))));

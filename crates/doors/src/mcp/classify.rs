@@ -1,7 +1,7 @@
 //! What a server's answer to `tools/call` means: one table, and which line of it applied.
 
 use super::afterwards;
-use super::members::Members;
+use super::members::{Members, NotMembers};
 use super::message::{Message, text};
 use super::unmarked::{self, Told};
 use semel_core::breakdown;
@@ -196,8 +196,15 @@ fn error(body: &str, rule: &Rule) -> Reading {
 }
 
 fn result(body: &str, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Reading {
-    let Some(members) = Members::parse(body) else {
-        return reading(Meaning::Ambiguous, "the result is not an object");
+    let members = match Members::read(body) {
+        Ok(members) => members,
+        Err(NotMembers::NotAnObject) => {
+            return reading(Meaning::Ambiguous, "the result is not an object");
+        }
+        Err(NotMembers::Twice(name)) => {
+            let line = format!("the result can be read in two ways: {:?} is named twice", short(&name));
+            return reading(Meaning::Ambiguous, line);
+        }
     };
     match members.text("resultType").as_deref() {
         None | Some("complete") => {}

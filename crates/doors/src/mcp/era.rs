@@ -1,7 +1,7 @@
 //! The two eras of the protocol: what a server says of itself, and what a client of the other era is told.
 
 use super::frame::Frame;
-use super::members::{Members, quoted};
+use super::members::{Members, last, quoted};
 use super::message::{Id, Kind, Message, text};
 use super::server::{Era, Met, Server, Spoken};
 use bytes::Bytes;
@@ -160,15 +160,16 @@ pub fn with_idempotency(result: &str) -> Option<String> {
     Some(members.to_string())
 }
 
-/// The version that a request names, if it is of the stateless era.
+/// The version that a request names, if it is of the stateless era. A request that names something else twice is of an
+/// era too: whether it is refused for that is not decided here.
 pub fn version_of(params: &str) -> Option<String> {
     // Every request comes by here. Only an escape can hide the name from a search.
     if !params.contains(META_VERSION) && !params.contains('\\') {
         return None;
     }
-    let params = Members::parse(params)?;
-    let meta = params.object("_meta");
-    meta.text(META_VERSION).map(|version| version.into_owned())
+    let meta = last(params, "_meta")?;
+    let version = last(&meta, META_VERSION)?;
+    serde_json::from_str(&version).ok()
 }
 
 /// Why a request cannot be passed to a server of the other era; semel does not translate between the two.
@@ -222,8 +223,8 @@ pub fn own_meta(version: &str) -> String {
 
 /// The `_meta` of a request, for what semel asks on its behalf.
 pub fn meta_of(params: &str) -> String {
-    let params = Members::parse(params).unwrap_or_default();
-    let mut meta = params.object("_meta");
+    let meta = last(params, "_meta").unwrap_or_default();
+    let mut meta = Members::parse(&meta).unwrap_or_default();
     meta.remove("progressToken");
     meta.to_string()
 }
@@ -231,6 +232,14 @@ pub fn meta_of(params: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_of_an_era_whatever_it_names_twice() {
+        let version = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","a":1,"a":2}"#;
+        let params = format!(r#"{{"dup":1,"_meta":{version},"dup":2}}"#);
+        assert_eq!(version_of(&params).as_deref(), Some("2026-07-28"));
+        assert_eq!(version_of(&format!(r#"{{"_meta":{version},"_meta":{{}}}}"#)), None);
+    }
 
     #[test]
     fn the_capability_is_added_where_there_are_tools() {

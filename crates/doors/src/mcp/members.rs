@@ -13,26 +13,37 @@ pub struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 impl<'a> Members<'a> {
     /// `None` if it is not an object, or names a member twice: then nobody can say what an edit of it means.
     pub fn parse(json: &'a str) -> Option<Members<'a>> {
+        Members::read(json).ok()
+    }
+
+    /// The same, for whoever has to say why not.
+    pub fn read(json: &'a str) -> Result<Members<'a>, NotMembers> {
+        let members = Members::all(json).ok_or(NotMembers::NotAnObject)?;
+        match members.named_twice() {
+            Some(name) => Err(NotMembers::Twice(name.to_owned())),
+            None => Ok(members),
+        }
+    }
+
+    /// Also those that are named twice.
+    fn all(json: &'a str) -> Option<Members<'a>> {
         if !json.trim_ascii_start().starts_with('{') {
             // Texts and numbers are asked too, and the parser's complaint costs more than its work.
             return None;
         }
-        let members = serde_json::Deserializer::from_str(json).deserialize_map(Reader).ok()?;
-        members.are_distinct().then_some(members)
+        serde_json::Deserializer::from_str(json).deserialize_map(Reader).ok()
     }
 
-    fn are_distinct(&self) -> bool {
+    fn named_twice(&self) -> Option<&str> {
         // Each with each only where they are few: whoever writes an object may write a million members.
         const FEW: usize = 12;
         if self.0.len() <= FEW {
-            return self
-                .0
-                .iter()
-                .enumerate()
-                .all(|(at, (name, _))| self.0[..at].iter().all(|(other, _)| other != name));
+            let is_known = |at: usize, name: &str| self.0[..at].iter().any(|(other, _)| other == name);
+            let mut names = self.names().enumerate();
+            return names.find(|(at, name)| is_known(*at, name)).map(|(_, name)| name);
         }
         let mut seen = HashSet::with_capacity(self.0.len());
-        self.0.iter().all(|(name, _)| seen.insert(name.as_ref()))
+        self.names().find(|name| !seen.insert(*name))
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -74,6 +85,20 @@ impl<'a> Members<'a> {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_ref())
     }
+}
+
+/// Why a text cannot be taken apart and edited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotMembers {
+    NotAnObject,
+    Twice(String),
+}
+
+/// A member of an object that may name it twice: then the last, as most readers take it. Nothing is decided by it that
+/// a server could read otherwise to anybody's harm.
+pub fn last<'a>(json: &'a str, name: &str) -> Option<Cow<'a, str>> {
+    let members = Members::all(json)?.0.into_iter();
+    members.rev().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
 impl fmt::Display for Members<'_> {
@@ -135,5 +160,12 @@ mod tests {
         for text in ["[]", "1", "", r#"{"a":1,"a":2}"#, r#"{"a":1,"\u0061":2}"#, r#"{"a":}"#] {
             assert!(Members::parse(text).is_none(), "{text}");
         }
+        let twice = |text: &str| Members::read(text).unwrap_err();
+        assert_eq!(twice(r#"{"a":1,"b":2,"\u0061":2}"#), NotMembers::Twice("a".into()));
+        let many: Vec<String> = (0..20).map(|i| format!(r#""m{i}":{i}"#)).collect();
+        let many = format!(r#"{{{},"m7":0}}"#, many.join(","));
+        assert_eq!(twice(&many), NotMembers::Twice("m7".into()));
+        assert_eq!(last(&many, "m7").as_deref(), Some("0"));
+        assert_eq!(twice("[]"), NotMembers::NotAnObject);
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing is re-typed through a schema. What semel does not act on goes on as the same bytes, so that members and
 //! numbers which this version has never heard of survive.
 
+use super::frame::Frame;
 use super::members::quoted;
 use bytes::Bytes;
 use semel_core::json;
@@ -11,6 +12,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 /// The largest message that is read. Tools return files and screenshots; beyond this it is a mistake or an attack.
 pub const MESSAGE_BYTES_MAX: usize = 128 << 20;
@@ -89,6 +91,15 @@ pub struct Message {
     pub params: Option<Bytes>,
     /// The `result` or `error` of a response.
     pub body: Option<Bytes>,
+    places: Places,
+}
+
+/// Where in its bytes a message has what semel may write anew.
+#[derive(Debug, Clone, Default)]
+struct Places {
+    id: Option<Range<usize>>,
+    /// Of the `params` of a request, of the `result` or `error` of a response.
+    content: Option<Range<usize>>,
 }
 
 /// Why bytes are not a message, in words for whoever sent them.
@@ -100,6 +111,9 @@ pub enum NotAMessage {
     Batch,
     #[error("it is neither a request, a notification nor a response")]
     NotJsonRpc,
+    /// `id`: of the request that it may be.
+    #[error("it can be read in two ways: {why}")]
+    TwoReadings { why: String, id: Option<Id> },
     #[error("a message has at most {MESSAGE_BYTES_MAX} bytes")]
     TooLarge,
 }
@@ -109,7 +123,19 @@ impl NotAMessage {
     pub fn code(&self) -> i32 {
         match self {
             NotAMessage::NotJson(_) => -32700,
-            NotAMessage::Batch | NotAMessage::NotJsonRpc | NotAMessage::TooLarge => -32600,
+            NotAMessage::Batch
+            | NotAMessage::NotJsonRpc
+            | NotAMessage::TwoReadings { .. }
+            | NotAMessage::TooLarge => -32600,
+        }
+    }
+
+    /// The answer to whoever sent it.
+    pub fn complaint(&self) -> Frame {
+        let words = format!("semel passed nothing on: {self}");
+        match self {
+            NotAMessage::TwoReadings { id: Some(id), .. } => Frame::refusal(id, self.code(), &words, None),
+            _ => Frame::complaint(self.code(), &words),
         }
     }
 }
@@ -122,6 +148,9 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
+    /// Why another reader may see another message.
+    ambiguous: Option<String>,
+    id_is_ambiguous: bool,
 }
 
 /// Every member that JSON-RPC knows.
@@ -144,15 +173,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
                 while let Some(Name(name)) = map.next_key()? {
                     let Some(place) = MEMBERS.iter().position(|known| *known == name) else {
                         if let Some(known) = like_one_of(&name, &MEMBERS) {
-                            return Err(de::Error::custom(format_args!(
-                                "{name:?} could be taken for {known:?}"
-                            )));
+                            envelope.is_ambiguous(known, format!("{name:?} could be taken for {known:?}"));
                         }
                         map.next_value::<de::IgnoredAny>()?;
                         continue;
                     };
                     if std::mem::replace(&mut seen[place], true) {
-                        return Err(de::Error::custom(format_args!("{name:?} is named twice")));
+                        envelope.is_ambiguous(&name, format!("{name:?} is named twice"));
                     }
                     match &*name {
                         "id" => envelope.id = map.next_value()?,
@@ -169,6 +196,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
             }
         }
         deserializer.deserialize_map(Reader)
+    }
+}
+
+impl Envelope<'_> {
+    fn is_ambiguous(&mut self, member: &str, why: String) {
+        self.id_is_ambiguous |= member == "id";
+        self.ambiguous.get_or_insert(why);
     }
 }
 
@@ -200,16 +234,28 @@ impl Message {
         // All of it: also what is passed over must be text to whoever reads it next.
         let whole = std::str::from_utf8(&bytes).map_err(|error| NotAMessage::NotJson(error.to_string()))?;
         let envelope: Envelope<'_> = serde_json::from_str(whole).map_err(|error| match error.classify() {
-            // JSON it is: a number, a text, an object that names a member twice.
+            // JSON it is: a number, a text.
             serde_json::error::Category::Data => NotAMessage::NotJsonRpc,
             _ => NotAMessage::NotJson(error.to_string()),
         })?;
         let part = |raw: &RawValue| bytes.slice_ref(raw.get().as_bytes());
         let id = envelope.id.and_then(|id| Id::from_json(id.get()));
-        let (params, body) = (envelope.params.map(part), envelope.error.or(envelope.result).map(part));
+        if let Some(why) = envelope.ambiguous {
+            // Of an answer it would be the id of somebody else's request.
+            let asks = envelope.method.is_some() && !envelope.id_is_ambiguous;
+            return Err(NotAMessage::TwoReadings { why, id: id.filter(|_| asks) });
+        }
         if envelope.result.is_some() && envelope.error.is_some() {
             return Err(NotAMessage::NotJsonRpc);
         }
+        let content = envelope.error.or(envelope.result);
+        let (params, body) = (envelope.params.map(part), content.map(part));
+        let asked = envelope.method.is_some();
+        let place = |raw: &RawValue| place(whole, raw.get());
+        let places = Places {
+            id: envelope.id.map(place),
+            content: if asked { envelope.params } else { content }.map(place),
+        };
         let kind = match (envelope.method, id) {
             (Some(method), Some(id)) => Kind::Request { id, method: method.into_owned() },
             (Some(method), None) if envelope.id.is_none() => {
@@ -218,7 +264,34 @@ impl Message {
             (None, id) if body.is_some() => Kind::Response { id, failed: envelope.error.is_some() },
             _ => return Err(NotAMessage::NotJsonRpc),
         };
-        Ok(Message { kind, params, body, bytes: bytes.clone() })
+        Ok(Message { kind, params, body, places, bytes: bytes.clone() })
+    }
+
+    /// The same message under another id, or with other `params`, another `result` or `error`. All else in it is as it
+    /// was written. `None`: it has none of what would be replaced.
+    pub fn edited(&self, id: Option<&Id>, content: Option<Frame>) -> Option<Frame> {
+        let mut edits = Vec::with_capacity(2);
+        if let Some(id) = id {
+            edits.push((self.places.id.clone()?, Frame::from(id.to_string())));
+        }
+        if let Some(content) = content {
+            edits.push((self.places.content.clone()?, content));
+        }
+        edits.sort_by_key(|(place, _)| place.start);
+        let mut parts = Vec::new();
+        let mut from = 0;
+        for (place, frame) in edits {
+            parts.push(self.bytes.slice(from..place.start));
+            parts.extend(frame.parts().iter().cloned());
+            from = place.end;
+        }
+        parts.push(self.bytes.slice(from..));
+        Some(Frame::new(parts))
+    }
+
+    /// With another `result` or `error`, in an envelope that is nobody's.
+    pub fn with_body(self, body: Bytes) -> Message {
+        Message { body: Some(body), places: Places::default(), ..self }
     }
 
     pub fn method(&self) -> Option<&str> {
@@ -235,6 +308,12 @@ impl Message {
             _ => None,
         }
     }
+}
+
+/// Where a part of a text stands in it.
+fn place(whole: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+    start..start + part.len()
 }
 
 /// JSON text from inside a message, as a string: a parsed message holds nothing but UTF-8.
@@ -289,6 +368,43 @@ mod tests {
     }
 
     #[test]
+    fn what_can_be_read_in_two_ways_is_said_to_be_that_under_its_id() {
+        let complaint = |text: &str| -> serde_json::Value {
+            serde_json::from_slice(&parse(text).unwrap_err().complaint().to_bytes()).unwrap()
+        };
+        let words = |member: &str| {
+            format!("semel passed nothing on: it can be read in two ways: \"{member}\" is named twice")
+        };
+        let of = |id: serde_json::Value, member: &str| serde_json::json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32600, "message": words(member)}});
+        let twice = r#"{"params":{},"method":"m","params":{"name":"x"},"id":"a"}"#;
+        assert_eq!(complaint(twice), of("a".into(), "params"));
+        assert_eq!(complaint(r#"{"id":1,"id":2,"method":"m"}"#), of(None::<u8>.into(), "id"));
+        assert_eq!(complaint(r#"{"id":1,"result":{},"result":{}}"#), of(None::<u8>.into(), "result"));
+    }
+
+    #[test]
+    fn an_edit_leaves_the_rest_of_a_message_as_it_was_written() {
+        let edited = |text: &str, id: Option<Id>, content: Option<&str>| {
+            let content = content.map(|content| Frame::from(content.to_owned()));
+            let frame = parse(text).unwrap().edited(id.as_ref(), content)?;
+            Some(String::from_utf8(frame.to_bytes().to_vec()).unwrap())
+        };
+        let answer = r#"{ "\u0078":1.0 ,"result":{"a":1}, "jsonrpc":"2.0","id" : 7 ,"trace":[ ]}"#;
+        assert_eq!(
+            edited(answer, Some(Id::text("c")), Some("{}")).unwrap(),
+            r#"{ "\u0078":1.0 ,"result":{}, "jsonrpc":"2.0","id" : "c" ,"trace":[ ]}"#
+        );
+        let request = r#"{"id":7,"params":[1], "method":"m","result":3,"x":1,"x":2}"#;
+        assert_eq!(
+            edited(request, None, Some("[2]")).unwrap(),
+            r#"{"id":7,"params":[2], "method":"m","result":3,"x":1,"x":2}"#
+        );
+        assert_eq!(edited(request, None, None).unwrap(), request);
+        assert_eq!(edited(r#"{"method":"m","params":[]}"#, Some(Id::text("c")), None), None);
+        assert_eq!(edited(r#"{"id":1,"method":"m"}"#, None, Some("[]")), None);
+    }
+
+    #[test]
     fn a_whole_number_comes_back_as_the_id_that_it_was() {
         for id in ["7", "9007199254740993", "100000000000000000000000", &"9".repeat(PLAIN_DIGITS_MAX)] {
             assert_eq!(Id::from_json(id).unwrap().as_json(), id);
@@ -301,7 +417,7 @@ mod tests {
         assert_eq!(parse(r#"[{"id":1,"method":"m"}]"#).unwrap_err(), NotAMessage::Batch);
         assert_eq!(parse(r#"{"id":1}"#).unwrap_err(), NotAMessage::NotJsonRpc);
         assert_eq!(parse(r#"{"id":{},"method":"m"}"#).unwrap_err(), NotAMessage::NotJsonRpc);
-        for other in ["7", r#""x""#, "null", r#"{"id":1,"id":2,"method":"m"}"#, r#"{"id":1,"method":7}"#] {
+        for other in ["7", r#""x""#, "null", r#"{"id":1,"method":7}"#] {
             assert_eq!(parse(other).unwrap_err(), NotAMessage::NotJsonRpc, "{other}");
         }
         for bad in ["", "{", "starting up", "{\"id\":1,\"method\":\"\\ud800\"}"] {

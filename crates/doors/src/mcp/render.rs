@@ -110,7 +110,8 @@ fn for_era(recorded: Message, call: &ToolCall) -> Message {
         return recorded;
     };
     members.set("resultType", quoted("complete"));
-    Message { body: Some(members.to_string().into()), ..recorded }
+    let body = members.to_string();
+    recorded.with_body(body.into())
 }
 
 /// What the server itself said, as text.
@@ -126,6 +127,15 @@ fn said(live: &Message) -> Option<String> {
 /// The server's own answer under the client's id.
 pub fn as_it_came(answered: &Message, id: &Id) -> Frame {
     let body = Frame::from(answered.body.clone().unwrap_or_else(|| Bytes::from_static(b"null")));
+    under(id, answered, body)
+}
+
+/// An answer with this body and the client's id, and with whatever else the server said beside its own. What is on
+/// record has an envelope of semel's making.
+fn under(id: &Id, answered: &Message, body: Frame) -> Frame {
+    if let Some(frame) = answered.edited(Some(id), Some(body.clone())) {
+        return frame;
+    }
     match answered.kind {
         Kind::Response { failed: true, .. } => Frame::error(id, body),
         _ => Frame::result(id, body),
@@ -148,7 +158,7 @@ fn with_receipt(answered: &Message, answer: &Answer, notices: &[String], around:
         // Only a member is added in front: the rest is the server's own bytes, shared and not copied.
         let comma = if members.is_empty() { "" } else { "," };
         let head = Bytes::from(format!(r#"{{"_meta":{meta}{comma}"#));
-        return Frame::result(id, Frame::new([head, body.slice(1..)]));
+        return under(id, answered, Frame::new([head, body.slice(1..)]));
     }
     members.set("_meta", meta);
     if let Some(content) = with_blocks(members.get("content"), &texts) {
@@ -157,7 +167,7 @@ fn with_receipt(answered: &Message, answer: &Answer, notices: &[String], around:
     if let Some(structure) = with_notice(&members, notices, around) {
         members.set("structuredContent", structure);
     }
-    Frame::result(id, Frame::from(members.to_string()))
+    under(id, answered, Frame::from(members.to_string()))
 }
 
 fn with_blocks(content: Option<&str>, texts: &[String]) -> Option<String> {

@@ -4,7 +4,6 @@
 use super::call::{KeyUpstream, ToolCall};
 use super::classify::{Handle, Meaning, Reading, read, words};
 use super::connection::{Connection, Waiter};
-use super::frame::Frame;
 use super::kept_task;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
@@ -103,7 +102,7 @@ impl ToolUpstream<'_> {
             }
             _ => KeyUpstream::AsItCame,
         };
-        let frame = Frame::from(self.call.request(&id, key, &put));
+        let frame = self.call.request(&id, key, &put);
         let attempt = sending.recorded.and_then(|recorded| recorded.effect.attempt(recorded.attempt));
         let last_moment = attempt.and_then(|attempt| match attempt.last_send {
             LastSend::By(last) => Some(last),
@@ -115,7 +114,7 @@ impl ToolUpstream<'_> {
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
     pub async fn own_dry_run(&self, name: &str, value: Json) -> Value {
         let id = self.server.next_id();
-        let frame = Frame::from(self.call.request(&id, KeyUpstream::Stripped, &[(name, value)]));
+        let frame = self.call.request(&id, KeyUpstream::Stripped, &[(name, value)]);
         let asked = self.server.link.exchange(Outgoing { id, frame, last_moment: None });
         let why = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
             Ok(Exchanged::Reply(answer)) => {

@@ -14,6 +14,7 @@ mod listening;
 mod mirrored;
 mod news;
 mod passing;
+mod readings;
 mod stdio;
 mod tasks;
 mod tokens;

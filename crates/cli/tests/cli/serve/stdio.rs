@@ -48,6 +48,26 @@ fn a_client_on_stdio_stands_before_a_remote_server() {
     assert!(heard.iter().any(|heard| heard.head.starts_with("DELETE /mcp ")), "it says goodbye");
 }
 
+#[test]
+fn what_stands_beside_what_semel_edits_stays_before_a_remote_server() {
+    let (home, upstream) = (Home::new(), Upstream::start());
+    let [first, second] = hello("2025-11-25");
+    let mut charge = call(5, "charge");
+    charge["trace"] = json!("t-2");
+    let list = json!({"jsonrpc": "2.0", "id": 4, "method": "tools/list"});
+    let input = lines(&[first, second, list, charge]);
+    let ran = home.semel_reading(["mcp", "--url", &upstream.url(), "--name", "bank"], &input);
+    let said: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("a message")).collect();
+    for (id, edited) in [(0, "idempotency"), (4, "[semel: ")] {
+        let answer = said.iter().find(|message| message["id"] == id).expect("an answer");
+        assert!(answer["trace"] == "t-1" && answer["result"].to_string().contains(edited), "{answer}");
+    }
+    let heard = upstream.heard().into_iter().find(|heard| heard.body.contains("\"charge\""));
+    let heard: Value = serde_json::from_str(&heard.expect("a charge").body).expect("JSON");
+    assert_eq!((&heard["trace"], upstream.effects()), (&json!("t-2"), 1), "{heard}");
+}
+
 /// It does not wait for the answer to its greeting, which begins the session.
 #[test]
 fn a_guarded_call_waits_for_the_session_where_its_client_does_not() {

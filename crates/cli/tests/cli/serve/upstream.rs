@@ -153,7 +153,8 @@ impl Upstream {
     fn post(&self, stream: &mut TcpStream, heard: &Heard) -> Option<()> {
         let message: Value = serde_json::from_str(&heard.body).ok()?;
         let id = &message["id"];
-        let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+        let result =
+            |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result, "trace": "t-1"}).to_string();
         let unknown = |status| {
             let error = json!({"code": -32601, "message": "no such method"});
             let answer = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();

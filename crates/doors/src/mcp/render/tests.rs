@@ -69,7 +69,9 @@ const CHARGE: &str = r#"{"name":"charge"}"#;
 
 #[test]
 fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
-    let live = message(r#"{"id":"semel-1","result":{"content":[ ],"n":1.0,"big":18446744073709551616}}"#);
+    let live =
+        r#"{"trace": 1.0, "id":"semel-1","result":{"content":[ ],"n":1.0,"big":18446744073709551616}}"#;
+    let live = message(live);
     let passed = passed(answer(OutcomeWord::Ran, None, None), GivenReply::Live);
     let call = call(CHARGE);
     let around = Around {
@@ -85,7 +87,7 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
     let bytes = response(&passed, Some(&live), &around).to_bytes();
     let text = std::str::from_utf8(&bytes).unwrap();
     assert!(
-        text.starts_with(r#"{"jsonrpc":"2.0","id":7,"result":{"_meta":{"dev.semel/receipt":{"ok":true"#),
+        text.starts_with(r#"{"trace": 1.0, "id":7,"result":{"_meta":{"dev.semel/receipt":{"ok":true"#),
         "{text}"
     );
     assert!(text.ends_with(r#","content":[ ],"n":1.0,"big":18446744073709551616}}"#), "{text}");
@@ -93,7 +95,7 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
 
 #[test]
 fn a_live_error_is_the_servers_own() {
-    let live = message(r#"{"id":"semel-1","error":{"code":-32602,"message":"no"}}"#);
+    let live = message(r#"{"jsonrpc":"2.0","id":"semel-1","error":{"code":-32602,"message":"no"}}"#);
     let refused = passed(answer(OutcomeWord::Ran, Some(in_doubt()), None), GivenReply::Live);
     let response = given(&refused, Some(&live), CHARGE, &Output::Free, &[]);
     assert_eq!(response, json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no"}}));
@@ -197,7 +199,10 @@ fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
     let structure = |structure_takes_notice: bool, news: &[String]| {
         let around = Around {
             call: &call,
-            output: &Output::Structured { required: vec!["id".into()], takes_notice: true },
+            output: &Output::Structured {
+                required: vec!["id".into()],
+                takes_notice: true,
+            },
             structure_takes_notice,
             check_with: None,
             may_report: false,

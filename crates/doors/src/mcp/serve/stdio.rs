@@ -67,6 +67,12 @@ impl Stdio {
         self.to_client.push(Parcel::of(frame));
     }
 
+    /// The server's answer with another result.
+    fn send_edited(&self, answer: &Message, result: String) {
+        let edited = answer.edited(None, Some(Frame::from(result)));
+        self.send(edited.unwrap_or_else(|| Frame::from(answer.bytes.clone())));
+    }
+
     /// Blocks until the client has been sent everything, or reads no more.
     pub fn drain(&self) {
         self.to_client.drain();
@@ -273,12 +279,12 @@ impl Stdio {
                         self.server.page_seen(first_page, text(&body));
                         self.listed();
                         if let Some(result) = self.door.listing(&self.server, text(&body)) {
-                            return self.send(Frame::result(id, Frame::from(result)));
+                            return self.send_edited(&message, result);
                         }
                     }
                     (Some(Watched::Hello { method, .. }), false) => {
                         if let Some(result) = self.door.hello(&self.server, &method, text(&body)) {
-                            return self.send(Frame::result(id, Frame::from(result)));
+                            return self.send_edited(&message, result);
                         }
                     }
                     (Some(Watched::Hello { method, params }), true)
@@ -358,7 +364,7 @@ impl Hearer for FromClient {
         match line {
             Line::Text(bytes) => match Message::parse(bytes) {
                 Ok(message) => stdio.from_client(message),
-                Err(problem) => stdio.complain(problem.code(), &problem.to_string()),
+                Err(problem) => stdio.send(problem.complaint()),
             },
             Line::TooLong(_) => stdio.complain(-32600, "the message is too large; it was not read"),
             Line::Cut(_) => stdio.complain(-32700, "the message breaks off"),

@@ -260,3 +260,24 @@ fn large_calls_that_wait_are_few_and_the_others_are_refused_before_they_are_sent
     );
     assert_eq!(stage.world().len(), 6);
 }
+
+#[test]
+fn what_can_be_read_in_two_ways_is_refused_under_its_id_with_the_member_that_makes_it_so() {
+    let stage = Stage::with_tools(&["create_order"]);
+    let mut line = stage.open();
+    for (sent, code, id, member) in [
+        (r#""id":"x","params":{"name":"create_order","name":"get_order"}"#, -32602, json!("x"), "name"),
+        (r#""id":"x","params":{"name":"create_order","_meta":{"a":1,"a":1}}"#, -32602, json!("x"), "a"),
+        (r#""id":"x","params":{"name":"create_order","arguments":{"b":1,"b":1}}"#, -32602, json!("x"), "b"),
+        (r#""id":"x","params":{"name":"create_order"},"params":{}"#, -32600, json!("x"), "params"),
+        (r#""id":"x","params":{"name":"create_order"},"Params":{}"#, -32600, json!("x"), "Params"),
+        (r#""id":"x","params":{"name":"create_order"},"id":"y""#, -32600, Value::Null, "id"),
+    ] {
+        let error =
+            error(&mut line, format!(r#"{{"jsonrpc":"2.0","method":"tools/call",{sent}}}"#).as_bytes());
+        assert_eq!((&error["code"], &error["id"]), (&json!(code), &id), "{sent}: {error}");
+        let words = error["message"].as_str().unwrap_or_default();
+        assert!(words.starts_with("semel ") && words.contains(&format!("{member:?}")), "{sent}: {words}");
+    }
+    assert_eq!((stage.world().len(), stage.heard_calls().len()), (0, 0));
+}

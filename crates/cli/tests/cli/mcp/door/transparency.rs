@@ -146,3 +146,52 @@ fn a_subscription_of_the_stateless_era_stays_open_and_is_ended_by_its_client() {
     assert!(cancelled.len() == 1 && cancelled[0]["params"]["requestId"] == id, "{cancelled:?}");
     assert_eq!(stage.world().len(), 1);
 }
+
+#[test]
+fn what_stands_beside_an_edited_result_stays_as_it_was_written() {
+    let beside = r#" ,"trace": "t-1" ,"\u006eovel":1.0"#;
+    for era in ["session", "stateless"] {
+        let told = json!({"era": era, "pages": [listing(&["create_order"])], "beside": beside});
+        let stage = Stage::telling(told);
+        let mut line = Line::to(&mut stage.guarded(&[]));
+        let hello = match era {
+            "session" => ("initialize", json!({"protocolVersion": "2025-06-18", "capabilities": {}})),
+            _ => ("server/discover", json!({"_meta": stateless()})),
+        };
+        let meta = if era == "session" { json!({}) } else { stateless() };
+        let call = json!({"name": "create_order", "arguments": {}, "_meta": meta});
+        let list = json!({"_meta": meta});
+        for (method, params) in [hello, ("tools/list", list), ("tools/call", call)] {
+            let id = line.ask(method, params);
+            let (answer, bytes) = line.read_answer().expect("an answer");
+            let bytes = String::from_utf8(bytes).expect("text");
+            let changed = ["idempotency", "[semel: ", "dev.semel/receipt"];
+            assert!(changed.iter().any(|word| answer["result"].to_string().contains(word)), "{bytes}");
+            assert!(
+                bytes.starts_with(&format!(r#"{{"jsonrpc": "2.0", "id": {id}, "result": {{"#)),
+                "{bytes}"
+            );
+            assert!(bytes.trim_end().ends_with(&format!("}}{beside}}}")), "{bytes}");
+        }
+        assert_eq!(stage.world().len(), 1);
+    }
+}
+
+#[test]
+fn what_stands_beside_the_params_of_a_guarded_call_goes_to_the_server() {
+    let stage = Stage::with_tools(&["create_order"]);
+    let mut line = stage.open();
+    for (order, key) in [("1", ""), ("2", r#","idempotencyKey":"k""#)] {
+        let call = |id: &str, key: &str| {
+            format!(
+                r#"{{ "trace":"t-1", "id" : {id},"params":{{"name":"create_order","arguments":{{"order":"{order}"}}{key}}},"jsonrpc":"2.0", "method":"tools\/call","novel":[ 1.0 ] }}"#
+            )
+        };
+        line.send_raw(call("5", key).as_bytes());
+        assert_eq!(line.read_answer().expect("an answer").0["id"], 5);
+        let heard = stage.heard().pop().expect("it heard the call");
+        let id = &serde_json::from_str::<Value>(&heard).expect("JSON")["id"];
+        assert_eq!(heard, call(&id.to_string(), ""), "but for its id, and a key that it does not know");
+    }
+    assert_eq!(stage.world().len(), 2);
+}

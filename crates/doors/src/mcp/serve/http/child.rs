@@ -276,7 +276,7 @@ impl Child {
         let stream = Arc::new(stream);
         let own = self.server.next_id();
         let Some(renamed) = self.relay.rename(own, &message, &name_of(&asked.owner), &stream) else {
-            let frame = Frame::refusal(&id, -32600, "semel passed nothing on: a member is named twice", None);
+            let frame = Frame::refusal(&id, -32600, "semel passed nothing on: it is not a request", None);
             return respond::document(StatusCode::BAD_REQUEST, &frame);
         };
         if message.method() == Some("tools/call") {
@@ -384,23 +384,22 @@ impl Child {
             }
         };
         let body = answer.body.as_ref().map_or("null", text);
+        let edited = |result: String| given_under(id, &answer, Some(Frame::from(result)));
         if let (Kind::Response { failed: false, .. }, "tools/list") = (&answer.kind, method.as_str()) {
             let first = Members::parse(text(&params)).is_none_or(|params| params.get("cursor").is_none());
             self.server.page_seen(first, body);
             door.after_listing(&self.server).await;
             if let Some(result) = door.listing(&self.server, body) {
-                return Given::plain(Frame::result(id, Frame::from(result)));
+                return edited(result);
             }
         }
         let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
         if let ("server/discover", false) = (method.as_str(), failed) {
-            let result = offered(door.hello(&self.server, &method, body), body);
-            return Given::plain(Frame::result(id, Frame::from(result)));
+            return edited(offered(door.hello(&self.server, &method, body), body));
         }
         if let ("tasks/list", false) = (method.as_str(), failed) {
             let own = |task: &str| self.server.tasks().is_of(&whose, task);
-            let result = tasks::listing_of(body, own).unwrap_or_else(|| r#"{"tasks":[]}"#.to_owned());
-            return Given::plain(Frame::result(id, Frame::from(result)));
+            return edited(tasks::listing_of(body, own).unwrap_or_else(|| r#"{"tasks":[]}"#.to_owned()));
         }
         if let ("tools/call", Some(task)) = (method.as_str(), classify::task_in(body)) {
             self.server.tasks().belongs(&tasks::Name { whose: whose.clone(), id: task });
@@ -409,13 +408,7 @@ impl Child {
             let answer = if failed { Err(body) } else { Ok(body) };
             question.answered(&door.hall, self.server.tasks(), answer)
         });
-        match Members::parse(text(&answer.bytes)) {
-            Some(mut whole) => {
-                whole.set("id", id.as_json().to_owned());
-                Given { telling, ..Given::plain(Frame::from(whole.to_string())) }
-            }
-            None => Given::plain(Frame::refusal(id, -32603, "semel cannot read the server's answer", None)),
-        }
+        Given { telling, ..given_under(id, &answer, None) }
     }
 
     /// A stream for what the server tells everybody, and what this client has asked for.
@@ -491,6 +484,13 @@ fn in_version(params: &str, result: &str) -> String {
         }
         None => result.to_owned(),
     }
+}
+
+/// A server's answer under the client's id, with another result if it is to have one.
+fn given_under(id: &Id, answer: &Message, result: Option<Frame>) -> Given {
+    let frame = answer.edited(Some(id), result);
+    let unreadable = || Frame::refusal(id, -32603, "semel cannot read the server's answer", None);
+    Given::plain(frame.unwrap_or_else(unreadable))
 }
 
 /// The last word to whoever waits while semel ends.

@@ -6,6 +6,7 @@ use super::stream::CallStream;
 use super::subscriptions::Subscriptions;
 use crate::http::sse::Piece;
 use crate::http::sse::{self, Fields};
+use crate::mcp::frame::Frame;
 use crate::mcp::link::Listener;
 use crate::mcp::link::remote::Told;
 use crate::mcp::members::Members;
@@ -94,16 +95,14 @@ impl Relay {
         let params = Members::parse(params).unwrap_or_default();
         let mut meta = params.object("_meta");
         let progress_token = meta.get("progressToken").map(str::to_owned);
-        let mut whole = Members::parse(text(&message.bytes))?;
-        if progress_token.is_some() {
+        let params = progress_token.is_some().then(|| {
             meta.set("progressToken", own.as_json().to_owned());
             let meta = meta.to_string();
             let mut params = params.clone();
             params.set("_meta", meta);
-            whole.set("params", params.to_string());
-        }
-        whole.set("id", own.as_json().to_owned());
-        let message = Message::parse(Bytes::from(whole.to_string())).ok()?;
+            Frame::from(params.to_string())
+        });
+        let message = Message::parse(message.edited(Some(&own), params)?.to_bytes()).ok()?;
         let live = Live { id, progress_token, owner: owner.to_owned(), stream: Arc::clone(stream) };
         self.lock().insert(own.clone(), live);
         Some(Renamed { own, message, relay: Arc::clone(self) })

@@ -409,7 +409,8 @@ impl Watch {
                 None
             }
         };
-        result.map(|result| Frame::result(id, Frame::from(result)).to_bytes())
+        let edited = message.edited(None, Some(Frame::from(result?)))?;
+        Some(edited.to_bytes())
     }
 
     async fn stream(self, mut body: Incoming, writer: tokio::sync::mpsc::Sender<Bytes>) {

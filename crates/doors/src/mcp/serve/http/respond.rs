@@ -40,8 +40,7 @@ fn body_of(frame: &Frame) -> Body {
 
 /// What could not be read is answered in the protocol's own words.
 pub fn complaint(status: StatusCode, problem: &NotAMessage) -> Response {
-    let message = format!("semel passed nothing on: {problem}");
-    document(status, &Frame::complaint(problem.code(), &message))
+    document(status, &problem.complaint())
 }
 
 pub fn unreachable(why: &str) -> Response {
