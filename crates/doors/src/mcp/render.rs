@@ -227,13 +227,11 @@ fn capital(text: &str) -> String {
 
 /// Whether a recorded result still is what the tool's output schema promises, as far as can be seen at a glance.
 fn fits(recorded: &Message, output: &Output) -> bool {
-    let Output::Structured { required, .. } = output else { return true };
-    let members = recorded.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
-    if members.is_true("isError") {
+    if *output == Output::Free {
         return true;
     }
-    let Some(structured) = members.get("structuredContent").and_then(Members::parse) else { return false };
-    required.iter().all(|name| structured.get(name).is_some())
+    let members = recorded.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
+    members.is_true("isError") || members.get("structuredContent").is_some_and(|it| output.may_be(it))
 }
 
 /// The answer object where there is no reply to give: a hold, a refusal, a success whose reply is not known.
@@ -266,13 +264,17 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
     // A client that knows an output schema takes a result without it only as an error.
     let is_error = !answer.ok || matches!(around.output, Output::Structured { .. });
     let object = serde_json::to_string(&answer).expect("an answer has string keys");
+    let structure = match around.output {
+        Output::Any if answer.ok => format!(r#""structuredContent":{object},"#),
+        _ => String::new(),
+    };
     let mut blocks = vec![block(&words)];
     blocks.extend(own_words.as_deref().map(block));
     blocks.push(block(&object));
     blocks.extend(around.news.iter().map(|text| block(text)));
     let kind = if around.call.version.is_some() { r#""resultType":"complete","# } else { "" };
     let result = format!(
-        r#"{{{kind}"content":[{}],"isError":{is_error},"_meta":{{"{META_RECEIPT}":{}}}}}"#,
+        r#"{{{kind}"content":[{}],{structure}"isError":{is_error},"_meta":{{"{META_RECEIPT}":{}}}}}"#,
         blocks.join(","),
         receipt(&answer)
     );

@@ -35,11 +35,52 @@ pub struct Definition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     Free,
-    /// `structuredContent` with these members at least.
+    /// `structuredContent`, whatever it is.
+    Any,
     Structured {
+        /// JSON Schema's names for what it may be; none: anything.
+        types: Vec<String>,
+        /// The members that it has, if it is an object.
         required: Vec<String>,
         takes_notice: bool,
     },
+}
+
+impl Output {
+    fn read(schema: &str) -> Output {
+        let schema = match (schema, Members::parse(schema)) {
+            ("true", _) => return Output::Any,
+            (_, None) => return Output::Free,
+            (_, Some(schema)) if schema.is_empty() => return Output::Any,
+            (_, Some(schema)) => schema,
+        };
+        let list = |name: &str| schema.get(name).and_then(|list| serde_json::from_str(list).ok());
+        let alone = schema.text("type").map(|kind| vec![kind.into_owned()]);
+        Output::Structured {
+            types: alone.or_else(|| list("type")).unwrap_or_default(),
+            required: list("required").unwrap_or_default(),
+            takes_notice: takes_notice(&schema),
+        }
+    }
+
+    /// Whether a structure is what the schema promises, as far as can be seen at a glance.
+    pub fn may_be(&self, structure: &str) -> bool {
+        let Output::Structured { types, required, .. } = self else { return true };
+        let kinds: &[&str] = match structure.as_bytes().first() {
+            Some(b'{') => &["object"],
+            Some(b'[') => &["array"],
+            Some(b'"') => &["string"],
+            Some(b't' | b'f') => &["boolean"],
+            Some(b'n') => &["null"],
+            _ => &["number", "integer"],
+        };
+        let is_of_a_type = types.is_empty() || types.iter().any(|kind| kinds.contains(&kind.as_str()));
+        let has_all = || {
+            let members = Members::parse(structure);
+            members.is_some_and(|members| required.iter().all(|name| members.get(name).is_some()))
+        };
+        is_of_a_type && (kinds != ["object"] || has_all())
+    }
 }
 
 /// The member of a structured result in which semel says what its model must know. Some clients show a model nothing of
@@ -47,7 +88,7 @@ pub enum Output {
 pub const NOTICE: &str = "semel_notice";
 
 /// What could speak against one more member, other than a list of members that is then lengthened.
-const MAY_FORBID: [&str; 15] = [
+const MAY_FORBID: [&str; 16] = [
     "$ref",
     "$dynamicRef",
     "$recursiveRef",
@@ -62,6 +103,7 @@ const MAY_FORBID: [&str; 15] = [
     "propertyNames",
     "patternProperties",
     "dependentSchemas",
+    "dependentRequired",
     "dependencies",
 ];
 
@@ -92,14 +134,7 @@ impl Definition {
             idempotent: hint("idempotentHint"),
             destructive: hint("destructiveHint"),
         };
-        let output = match members.get("outputSchema").and_then(Members::parse) {
-            None => Output::Free,
-            Some(schema) => {
-                let required = schema.get("required").and_then(|list| serde_json::from_str(list).ok());
-                let takes_notice = takes_notice(&schema);
-                Output::Structured { required: required.unwrap_or_default(), takes_notice }
-            }
-        };
+        let output = members.get("outputSchema").map_or(Output::Free, Output::read);
         let schema = members.object("inputSchema");
         let arguments = schema.object("properties").names().map(str::to_owned).collect();
         let required = schema.get("required").and_then(|list| serde_json::from_str(list).ok());
@@ -384,9 +419,29 @@ mod tests {
             (r#"{"properties":{"id":{}},"maxProperties":1}"#, false),
             (r#"{"properties":{"id":{}},"anyOf":[{"required":["id"]}]}"#, false),
             (r#"{"properties":{"id":{}},"const":{"id":1}}"#, false),
+            (r#"{"properties":{"id":{}},"dependencies":{"semel_notice":["q"]}}"#, false),
+            (r#"{"properties":{"id":{}},"dependentRequired":{"semel_notice":["q"]}}"#, false),
+            (r#"{"properties":{"id":{}},"dependentSchemas":{"semel_notice":false}}"#, false),
         ] {
             assert_eq!(takes_notice(&Members::parse(schema).unwrap()), takes, "{schema}");
         }
+    }
+
+    #[test]
+    fn a_structure_is_measured_by_its_type_and_by_the_members_of_an_object() {
+        for (schema, fitting, unfit) in [
+            (r#"{"type":"array"}"#, "[1,2]", r#"{"a":1}"#),
+            (r#"{"type":"string"}"#, r#""x""#, "null"),
+            (r#"{"type":"integer"}"#, "-7", r#""7""#),
+            (r#"{"type":"boolean"}"#, "false", "0"),
+            (r#"{"type":["object","null"],"required":["id"]}"#, "null", "{}"),
+            (r#"{"required":["id"]}"#, r#"{"id":1}"#, r#"{"id":1,"id":2}"#),
+        ] {
+            let output = Output::read(schema);
+            assert!(output.may_be(fitting) && !output.may_be(unfit), "{schema}");
+        }
+        assert_eq!([Output::read("true"), Output::read("{}")], [Output::Any, Output::Any]);
+        assert!(Output::Any.may_be("null"));
     }
 
     #[test]
@@ -419,7 +474,10 @@ mod tests {
         let structured =
             of(r#"{"name":"x","outputSchema":{"required":["id"]},"annotations":{"readOnlyHint":true}}"#);
         let required = vec!["id".to_owned()];
-        assert_eq!(structured.output, Output::Structured { required, takes_notice: false });
+        assert_eq!(
+            structured.output,
+            Output::Structured { types: Vec::new(), required, takes_notice: false }
+        );
         assert_eq!(structured.annotations.read_only, Some(true));
         let mirrored =
             of(r#"{"name":"x","inputSchema":{"properties":{"region":{"x-mcp-header":"Region"}}}}"#);

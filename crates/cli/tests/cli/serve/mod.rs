@@ -16,6 +16,7 @@ mod news;
 mod passing;
 mod readings;
 mod stdio;
+mod structures;
 mod tasks;
 mod tokens;
 mod wishes;

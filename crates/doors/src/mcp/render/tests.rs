@@ -175,7 +175,7 @@ fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
 #[test]
 fn a_result_that_its_schema_would_not_allow_is_told_as_an_error() {
     let done = || answer(OutcomeWord::Replayed, None, Some("ruled to be done 3 s ago"));
-    let output = Output::Structured { required: vec!["id".into()], takes_notice: false };
+    let output = Output::Structured { types: Vec::new(), required: vec!["id".into()], takes_notice: false };
     let unknown = given(&passed(done(), GivenReply::None), None, CHARGE, &output, &[]);
     assert_eq!(unknown["result"]["isError"], true);
     assert_eq!(
@@ -200,6 +200,7 @@ fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
         let around = Around {
             call: &call,
             output: &Output::Structured {
+                types: Vec::new(),
                 required: vec!["id".into()],
                 takes_notice: true,
             },
@@ -397,4 +398,39 @@ fn nobody_is_sent_to_a_tool_of_a_server_that_has_ended() {
         assert!(!next.contains("semel_report"), "{next}");
         assert!(receipt["human_next_step"].as_str().unwrap().starts_with("Start semel again"));
     }
+}
+
+#[test]
+fn a_structure_of_any_kind_comes_back_and_the_notice_stands_beside_it() {
+    let of = |kind: &str| Output::Structured {
+        types: vec![kind.to_owned()],
+        required: Vec::new(),
+        takes_notice: false,
+    };
+    let replay = || answer(OutcomeWord::Replayed, None, Some("done 3 s ago"));
+    for (kind, structure) in [("array", "[1,2.0]"), ("string", r#""x""#), ("number", "7.0"), ("null", "null")]
+    {
+        let kept = format!(r#"{{"result":{{"content":[],"structuredContent":{structure}}}}}"#).into_bytes();
+        let recorded = passed(replay(), GivenReply::Recorded(kept));
+        let given = given(&recorded, None, MODERN, &of(kind), &[]);
+        let result = &given["result"];
+        assert_eq!(result["structuredContent"].to_string(), structure);
+        assert_eq!(result.get("isError"), None);
+        assert_eq!(result["content"][0]["text"], "[semel] Done 3 s ago.");
+    }
+    let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
+    for output in [of("array"), Output::Any] {
+        let result = &given(&held, None, MODERN, &output, &[])["result"];
+        assert!(result["isError"] == true && result.get("structuredContent").is_none(), "{result}");
+    }
+}
+
+#[test]
+fn where_any_structure_will_do_an_answer_of_semels_own_is_one() {
+    let done = passed(answer(OutcomeWord::Replayed, None, Some("ruled to be done")), GivenReply::None);
+    let result = &given(&done, None, MODERN, &Output::Any, &[])["result"];
+    assert_eq!(
+        (&result["isError"], &result["structuredContent"]["outcome"]),
+        (&json!(false), &json!("replayed"))
+    );
 }

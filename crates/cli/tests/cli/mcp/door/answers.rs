@@ -1,6 +1,6 @@
 //! What a client and the model behind it are told.
 
-use super::stage::{Stage, listing};
+use super::stage::{Stage, listing, stateless};
 use crate::mcp::{assert_in_doubt, receipt, text};
 use serde_json::{Value, json};
 
@@ -252,4 +252,97 @@ fn queued_is_told_as_accepted_and_not_as_done() {
         (&"accepted".into(), &"sent".into())
     );
     assert!(text(&line.call("send_mail", order())).contains("ccepted, not confirmed"));
+}
+
+/// Tools whose structures are of all kinds, with what each of them answers.
+pub fn structures() -> [(&'static str, Value, &'static str); 5] {
+    [
+        ("create_list", json!({"type": "array", "items": {"type": "integer"}}), "[1,2]"),
+        ("create_name", json!({"type": "string"}), r#""or_7""#),
+        ("create_number", json!({"type": "number"}), "1.10"),
+        ("create_perhaps", json!({"type": ["object", "null"], "required": ["id"]}), "null"),
+        ("create_any", json!(true), "[{}]"),
+    ]
+}
+
+/// A server of the stateless era with those tools.
+pub fn of_all_structures() -> Value {
+    let tool = |(name, schema, _): &(&str, Value, &str)| json!({"name": name, "inputSchema": {"type": "object"}, "outputSchema": schema});
+    let does = |(name, _, structure): &(&str, Value, &str)| {
+        let raw = format!(r#"{{"resultType":"complete","content":[],"structuredContent":{structure}}}"#);
+        ((*name).to_owned(), json!({"raw": raw}))
+    };
+    let tools = structures().iter().map(tool).collect::<Vec<_>>();
+    let calls = structures().iter().map(does).collect::<serde_json::Map<_, _>>();
+    json!({"era": "stateless", "pages": [json!({"tools": tools}).to_string()], "calls": calls})
+}
+
+#[test]
+fn a_structure_of_any_kind_is_replayed_as_it_was() {
+    let stage = Stage::telling(of_all_structures());
+    let mut line = stage.open_stateless();
+    let mut effects = 0;
+    for (tool, _, structure) in structures() {
+        for beside in [json!({}), json!({"idempotencyKey": tool}), json!({"claudecode/toolUseId": tool})] {
+            let mut params = json!({"name": tool, "arguments": beside, "_meta": stateless()});
+            match beside.get("idempotencyKey") {
+                Some(key) => params["idempotencyKey"] = key.clone(),
+                None => params["_meta"]["claudecode/toolUseId"] = beside["claudecode/toolUseId"].clone(),
+            }
+            effects += 1;
+            for outcome in ["ran", "replayed", "replayed"] {
+                line.ask("tools/call", params.clone());
+                let (answer, bytes) = line.read_answer().expect("an answer");
+                let result = &answer["result"];
+                assert_eq!(receipt(result)["outcome"], outcome, "{params}: {result}");
+                let bytes = String::from_utf8(bytes).expect("text");
+                assert!(bytes.contains(&format!(r#""structuredContent":{structure}"#)), "{bytes}");
+                assert_ne!(result["isError"], true, "{result}");
+                assert_eq!(text(result).contains("[semel] "), outcome == "replayed", "{result}");
+            }
+            assert_eq!(stage.world().len(), effects);
+        }
+    }
+}
+
+#[test]
+fn what_has_no_reply_of_the_tool_has_a_structure_only_where_any_will_do() {
+    let stage = Stage::telling(of_all_structures());
+    let mut line = stage.open_stateless();
+    for (tool, _, _) in structures() {
+        let mut params = json!({"name": tool, "arguments": {}, "_meta": stateless()});
+        params["_meta"]["dev.semel/dry-run"] = true.into();
+        let would = line.call_with(params);
+        assert_eq!(receipt(&would)["outcome"], "dry_run", "{would}");
+        let any = tool == "create_any";
+        assert_eq!(
+            (would["isError"] == true, would["structuredContent"].is_object()),
+            (!any, any),
+            "{would}"
+        );
+    }
+    assert_eq!(stage.world().len(), 0);
+    let mut told = of_all_structures();
+    for (tool, _, _) in structures() {
+        told["calls"][tool] = json!({"raw": GATEWAY});
+    }
+    stage.tell(told);
+    for (tool, _, _) in structures() {
+        for _ in 0..2 {
+            let held = line.call_with(json!({"name": tool, "arguments": {}, "_meta": stateless()}));
+            assert_in_doubt(&held);
+            assert_eq!(held.get("structuredContent"), None, "{held}");
+        }
+    }
+    assert_eq!(stage.world().len(), structures().len());
+}
+
+#[test]
+fn a_result_that_names_a_member_twice_is_said_to_do_so() {
+    let raw = r#"{"content":[{"type":"text","text":"ok"}],"x":1,"x":1}"#;
+    let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"raw": raw}}));
+    let doubt = stage.open().call("create_order", order());
+    assert_in_doubt(&doubt);
+    assert!(text(&doubt).contains(r#"can be read in two ways: "x" is named twice"#), "{doubt}");
+    assert_eq!(stage.world().len(), 1);
 }

@@ -2,7 +2,7 @@
 
 pub mod stage;
 
-mod answers;
+pub mod answers;
 mod bad_input;
 mod cancelling;
 mod confirms;
