@@ -15,6 +15,7 @@ use super::pins;
 use super::render::{self, Around, Repeats};
 use super::second_answer;
 use super::server::Server;
+use super::sibling::LookWith;
 use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
 use super::upstream::{Asker, ToolUpstream};
@@ -293,7 +294,10 @@ impl Door {
                 }
                 _ => Repeats::NotByItself,
             },
-            check_with: passed.answer.trouble.as_ref().and_then(|_| self.to_check(server, tools, call)),
+            look_with: match passed.answer.trouble {
+                Some(_) => self.to_check(server, tools, call, rule),
+                None => LookWith::NotKnown,
+            },
             server_has_ended: server.link.has_ended(),
             news: &news,
         };

@@ -8,19 +8,34 @@ use super::intent;
 use super::own_tools;
 use super::pins;
 use super::server::Server;
+use super::sibling::{self, Called, LookWith};
 use super::tools::{Definition, Output, Tools};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::Rule;
-use semel_core::policy::rule::Again;
+use semel_core::policy::rule::{Again, Call, server_and_tool};
 use semel_gate::clock::Clock;
 
 impl Door {
     /// The read-only tool of the same server that most likely shows whether a call has happened.
-    pub(super) fn to_check<'a>(&self, server: &Server, tools: &'a Tools, call: &ToolCall) -> Option<&'a str> {
+    pub(super) fn to_check<'a>(
+        &self,
+        server: &Server,
+        tools: &'a Tools,
+        call: &ToolCall,
+        rule: &Rule,
+    ) -> LookWith<'a> {
         let given = call.arguments.get("args").and_then(Json::as_object);
-        let has = |argument: &str| given.is_some_and(|given| given.get(argument).is_some());
-        tools.to_check(&call.tool, has, |other| self.is_read(server, other))
+        let given: Vec<&str> =
+            given.into_iter().flat_map(|given| given.iter()).map(|(name, _)| name).collect();
+        let action = server.action(&call.tool);
+        let probe = match rule.probe.as_ref().map(|probe| &probe.call) {
+            Some(Call::Mcp { tool, .. }) => server_and_tool(tool, &action),
+            _ => None,
+        };
+        let probe = probe.filter(|(of, _)| *of == server.name).map(|(_, tool)| tool);
+        let called = Called { server: &server.name, tool: &call.tool, given: &given, probe };
+        sibling::to_check(tools, &called, |other| self.is_read(server, other))
     }
 
     fn is_read(&self, server: &Server, definition: &Definition) -> bool {

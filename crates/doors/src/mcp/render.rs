@@ -6,6 +6,7 @@ use super::frame::Frame;
 use super::members::{Members, quoted};
 use super::message::{Id, Kind, Message, text};
 use super::secrets::Secrets;
+use super::sibling::LookWith;
 use super::tools::{NOTICE, Output};
 use crate::echoes::TooMany;
 use bytes::Bytes;
@@ -54,8 +55,8 @@ pub struct Around<'a> {
     pub output: &'a Output,
     /// Its listed schema has room for what semel has to say.
     pub structure_takes_notice: bool,
-    /// A read-only tool of the same server that may show whether it happened.
-    pub check_with: Option<&'a str>,
+    /// What of the same server may show whether it happened.
+    pub look_with: LookWith<'a>,
     /// The model itself may say what it found out about a doubt.
     pub may_report: bool,
     /// How it repeats on purpose what is answered from the record.
@@ -297,9 +298,9 @@ fn dry_run_words(answer: &Answer) -> String {
 fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
     if around.server_has_ended && matches!(trouble.code, Code::InDoubt | Code::BudgetSpent | Code::NotStarted)
     {
-        return server_has_ended(trouble, around.check_with);
+        return server_has_ended(trouble, around.look_with);
     }
-    look_with(trouble, around.check_with);
+    look_with(trouble, around.look_with);
     if trouble.code == Code::InDoubt && around.may_report {
         trouble.next_step.push_str(" What you find out, record with `semel_report`.");
     }
@@ -310,16 +311,18 @@ fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
 }
 
 /// None of its tools answers any more, and semel starts it only when it starts itself.
-fn server_has_ended(trouble: &mut Trouble, check_with: Option<&str>) {
+fn server_has_ended(trouble: &mut Trouble, look_with: LookWith<'_>) {
     let restart =
         "The server behind this tool has ended; none of its tools answers until semel is started again.";
     trouble.next_step = match trouble.code {
         Code::NotStarted => format!("{restart} Tell the user so."),
         _ => {
-            let then = check_with.map_or_else(
-                || "and that it needs a decision.".to_owned(),
-                |tool| format!("and once it is back, check with `{tool}` whether it happened."),
-            );
+            let then = match look_with {
+                LookWith::Tool(tool) => {
+                    format!("and once it is back, check with `{tool}` whether it happened.")
+                }
+                LookWith::Nothing | LookWith::NotKnown => "and that it needs a decision.".to_owned(),
+            };
             format!("Do not call it again. {restart} Tell the user so, {then}")
         }
     };
@@ -329,16 +332,25 @@ fn server_has_ended(trouble: &mut Trouble, check_with: Option<&str>) {
     };
 }
 
-/// What there is to look with is named, so that a model need not guess.
-fn look_with(trouble: &mut Trouble, check_with: Option<&str>) {
-    if let (Code::InDoubt | Code::BudgetSpent, Some(tool)) = (trouble.code, check_with) {
-        trouble.next_step = trouble.next_step.replace(
-            "with a read-only tool whether it happened",
-            &format!("with `{tool}` whether it happened"),
-        );
-        if !trouble.next_step.contains(tool) {
-            trouble.next_step.push_str(&format!(" `{tool}` may show whether it happened."));
+/// What there is to look with is named, so that a model need not guess; and that there is nothing is said, so that it
+/// does not take for undone what another tool cannot show.
+fn look_with(trouble: &mut Trouble, look_with: LookWith<'_>) {
+    if !matches!(trouble.code, Code::InDoubt | Code::BudgetSpent) {
+        return;
+    }
+    const GENERAL: &str = "Check with a read-only tool whether it happened";
+    let advice = match look_with {
+        LookWith::Tool(tool) => format!("Check with `{tool}` whether it happened"),
+        LookWith::Nothing => {
+            "No tool of this server seems to show whether it happened: look another way".to_owned()
         }
+        LookWith::NotKnown => return,
+    };
+    trouble.next_step = trouble.next_step.replace(GENERAL, &advice);
+    if let LookWith::Tool(tool) = look_with
+        && !trouble.next_step.contains(tool)
+    {
+        trouble.next_step.push_str(&format!(" `{tool}` may show whether it happened."));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a server says of its tools: hints for the policy, and the question which tool can check on another.
+//! What a server says of its tools.
 
 use super::members::Members;
 use semel_core::digest::Digest;
@@ -27,6 +27,8 @@ pub struct Definition {
     pub required: Vec<String>,
     /// Arguments that the stateless era mirrors into headers: header name, and the way to the argument.
     pub headers: Vec<(String, Vec<String>)>,
+    /// Its description calls it so.
+    pub is_deprecated: bool,
     /// Whether it is a read whatever it is called with, once that was asked. Most calls of most agents are reads.
     pub only_reads: OnceLock<bool>,
 }
@@ -139,6 +141,7 @@ impl Definition {
         let arguments = schema.object("properties").names().map(str::to_owned).collect();
         let required = schema.get("required").and_then(|list| serde_json::from_str(list).ok());
         let (hash, text) = (hash(tool, &members), in_lines(&members));
+        let description = members.text("description").unwrap_or_default();
         Some(Definition {
             headers: mirrored(&members),
             arguments,
@@ -148,6 +151,7 @@ impl Definition {
             name,
             annotations,
             output,
+            is_deprecated: description.to_ascii_lowercase().contains("deprecated"),
             only_reads: OnceLock::new(),
         })
     }
@@ -273,47 +277,6 @@ impl Tools {
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.order.iter().filter_map(|name| self.by_name.get(name))
     }
-
-    /// The read tool that most likely shows whether `tool` has happened: it speaks of the same things, and `has` is all
-    /// that it has to be called with. What was created has an id that nobody knows yet.
-    pub fn to_check(
-        &self,
-        tool: &str,
-        has: impl Fn(&str) -> bool,
-        is_read: impl Fn(&Definition) -> bool,
-    ) -> Option<&str> {
-        let things = things(tool);
-        let shared = |name: &str| self::things(name).iter().filter(|word| things.contains(word)).count();
-        // A name stands in semel's own words, and a server may have put words of its own into it.
-        let is_plain = |name: &str| name.chars().all(|c| c.is_alphanumeric() || "_-./:".contains(c));
-        let candidates =
-            self.iter().filter(|definition| definition.name != tool && is_plain(&definition.name));
-        let candidates = candidates.filter(|definition| is_read(definition));
-        let fit = |definition: &Definition| fits(definition, &has);
-        let best = candidates
-            .filter_map(|definition| Some(((shared(&definition.name), fit(definition)?), definition)))
-            .filter(|((shared, _), _)| *shared > 0);
-        // Of equals the first: servers list the plain `get` and `list` before the special ones.
-        let best = best.reduce(|best, other| if other.0 > best.0 { other } else { best });
-        best.map(|(_, definition)| definition.name.as_str())
-    }
-}
-
-/// How well a read tool serves somebody who has these arguments and no others; `None`: not at all. Schemas that do not
-/// say what they require are many, so a tool that reads one thing comes after those that look through all.
-fn fits(definition: &Definition, has: impl Fn(&str) -> bool) -> Option<u8> {
-    let words = words(&definition.name);
-    let leafs =
-        words.iter().any(|word| ["list", "search", "find", "query", "history"].contains(&word.as_str()));
-    let knows = definition.required.iter().all(|argument| has(argument));
-    let looks_through =
-        leafs || words.last().is_some_and(|last| last.ends_with('s') && !last.ends_with("ss"));
-    match (knows, looks_through) {
-        // What to search for, or where, is known to whoever made the call.
-        (_, true) => Some(1 + u8::from(knows)),
-        (true, false) => Some(if definition.arguments.iter().all(|argument| has(argument)) { 2 } else { 0 }),
-        (false, false) => None,
-    }
 }
 
 /// The tools of a listing's page, as they are written.
@@ -321,93 +284,10 @@ pub fn page<'a>(result: &'a Members<'_>) -> Vec<&'a RawValue> {
     result.get("tools").and_then(|tools| serde_json::from_str(tools).ok()).unwrap_or_default()
 }
 
-/// The words of a name, in lower case.
-pub fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut before = ' ';
-    for character in name.chars().take(200) {
-        let begins = character.is_uppercase() && !before.is_uppercase();
-        if !character.is_alphanumeric() || begins {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut().filter(|_| character.is_alphanumeric()) {
-            word.extend(character.to_lowercase());
-        }
-        before = character;
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
-/// The words of a name but its verb, in the singular: `create_issue` and `list_issues` share `issue`.
-fn things(name: &str) -> Vec<String> {
-    let singular = |word: &String| match word.strip_suffix("ies") {
-        Some(stem) => format!("{stem}y"),
-        None => word.strip_suffix('s').filter(|stem| stem.len() > 2).unwrap_or(word).to_owned(),
-    };
-    // A name of one word has nothing but its verb, which may be a noun too: `charge`.
-    let all: Vec<String> = words(name).iter().map(singular).collect();
-    match all.as_slice() {
-        [_] => all,
-        _ => all.into_iter().filter(|word| !VERBS.contains(&word.as_str())).collect(),
-    }
-}
-
-const VERBS: [&str; 12] =
-    ["get", "list", "search", "find", "read", "create", "update", "delete", "send", "add", "set", "write"];
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    fn tools(names: &str) -> Tools {
-        let mut tools = Tools::default();
-        let list: Vec<String> = names.split(' ').map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
-        assert_eq!(tools.add_page(&format!(r#"{{"tools":[{}]}}"#, list.join(","))), None);
-        tools
-    }
-
-    #[test]
-    fn the_tool_to_check_with_speaks_of_the_same_things() {
-        let of = |names: &str, tool: &str| {
-            let tools = tools(names);
-            let reads =
-                |d: &Definition| ["get", "list", "search"].iter().any(|verb| d.name.starts_with(verb));
-            tools.to_check(tool, |_| false, reads).map(str::to_owned)
-        };
-        let github = "create_issue get_me list_issues search_code add_issue_comment get_issue_comments";
-        assert_eq!(of(github, "create_issue").as_deref(), Some("list_issues"));
-        assert_eq!(of(github, "add_issue_comment").as_deref(), Some("get_issue_comments"));
-        assert_eq!(of("charge listCharges getBalance", "charge").as_deref(), Some("listCharges"));
-        assert_eq!(of("send_mail list_folders", "send_mail"), None);
-    }
-
-    #[test]
-    fn nobody_is_told_to_look_with_what_needs_an_id_that_is_not_known() {
-        let tool = |name: &str, arguments: &[&str], required: bool| {
-            let properties =
-                serde_json::Map::from_iter(arguments.iter().map(|name| ((*name).into(), json!({}))));
-            let required = if required { arguments } else { &[] };
-            json!({"name": name, "inputSchema": {"properties": properties, "required": required}})
-        };
-        let of = |listed: &[serde_json::Value], tool: &str, given: &[&str]| {
-            let mut tools = Tools::default();
-            tools.add_page(&json!({"tools": listed}).to_string());
-            let reads = |d: &Definition| !d.name.starts_with("c");
-            tools.to_check(tool, |name| given.contains(&name), reads).map(str::to_owned)
-        };
-        for required in [true, false] {
-            let get = tool("get_ticket", &["id"], required);
-            let all = [get.clone(), tool("list_tickets", &[], true), tool("create_ticket", &["title"], true)];
-            assert_eq!(of(&all, "create_ticket", &["title"]).as_deref(), Some("list_tickets"));
-            assert_eq!(of(&all, "close_ticket", &["id"]).as_deref(), Some("get_ticket"));
-            let alone = of(&[get], "create_ticket", &["title"]);
-            assert_eq!(alone.is_none(), required, "one that does not say what it needs may still serve");
-        }
-        let search = [tool("get_ticket", &["id"], true), tool("search_tickets", &["query"], true)];
-        assert_eq!(of(&search, "create_ticket", &["title"]).as_deref(), Some("search_tickets"));
-    }
 
     #[test]
     fn a_notice_stands_only_where_no_schema_can_forbid_it() {

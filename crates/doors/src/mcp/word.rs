@@ -3,7 +3,7 @@
 use super::classify::{READ_BYTES_MAX, all_words, words};
 use super::members::Members;
 use super::message::{Message, text};
-use super::tools::words as words_of;
+use super::tool_name::words as words_of;
 use semel_core::answer::EffectWord;
 use semel_core::json::{self, Json};
 use semel_core::policy::rule::{EffectWording, Rule};

@@ -51,7 +51,7 @@ fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output,
         call: &call,
         output,
         structure_takes_notice: true,
-        check_with: Some("list_charges"),
+        look_with: LookWith::Tool("list_charges"),
         may_report: false,
         repeats: Repeats::NotByItself,
         server_has_ended: false,
@@ -78,7 +78,7 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
         call: &call,
         output: &Output::Free,
         structure_takes_notice: true,
-        check_with: None,
+        look_with: LookWith::NotKnown,
         may_report: false,
         repeats: Repeats::NotByItself,
         server_has_ended: false,
@@ -205,7 +205,7 @@ fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
                 takes_notice: true,
             },
             structure_takes_notice,
-            check_with: None,
+            look_with: LookWith::NotKnown,
             may_report: false,
             repeats: Repeats::WithReason,
             server_has_ended: false,
@@ -302,7 +302,7 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
         call: &call,
         output: &Output::Free,
         structure_takes_notice: true,
-        check_with: None,
+        look_with: LookWith::NotKnown,
         may_report: open,
         repeats: if open { Repeats::WithReason } else { Repeats::NotByItself },
         server_has_ended: false,
@@ -336,7 +336,7 @@ fn told_about(params: &str, passed: &Passed, repeats: Repeats, server_has_ended:
         call: &call,
         output: &Output::Free,
         structure_takes_notice: true,
-        check_with: Some("list_charges"),
+        look_with: LookWith::Tool("list_charges"),
         may_report: true,
         repeats,
         server_has_ended,
@@ -433,4 +433,17 @@ fn where_any_structure_will_do_an_answer_of_semels_own_is_one() {
         (&result["isError"], &result["structuredContent"]["outcome"]),
         (&json!(false), &json!("replayed"))
     );
+}
+
+#[test]
+fn what_there_is_to_look_with_is_named_and_that_there_is_nothing_is_said() {
+    for (with, expected) in [
+        (LookWith::Tool("list_charges"), "Check with `list_charges` whether it happened."),
+        (LookWith::Nothing, "No tool of this server seems to show whether it happened: look another way."),
+        (LookWith::NotKnown, "Check with a read-only tool whether it happened."),
+    ] {
+        let mut trouble = in_doubt();
+        look_with(&mut trouble, with);
+        assert_eq!(trouble.next_step, expected);
+    }
 }
