@@ -1,9 +1,10 @@
-//! One client: what it has asked for, what it no longer waits for, and what it should still be told.
+//! One client: what it has asked for, and what it should still be told.
 
 use super::heritage::Elders;
 use super::limits::{Limits, Place};
 use super::message::Id;
-use super::news::{NEWS_MAX, News};
+use super::news::News;
+use super::waiter::{Begun, Waiter};
 use crate::caller::Caller;
 use semel_core::digest::Digest;
 use semel_core::ids::EffectId;
@@ -35,8 +36,6 @@ struct State {
     done: HashSet<Digest>,
     /// The newest effects that were answered here, in order.
     effects: Vec<EffectId>,
-    /// Calls that the client no longer waits for.
-    abandoned: Vec<Arc<Waiter>>,
 }
 
 /// A guarded call that is under way.
@@ -44,42 +43,6 @@ struct State {
 struct Call {
     waiter: Arc<Waiter>,
     _place: Place,
-}
-
-/// A guarded call, as far as its client is told of it later.
-#[derive(Debug, Clone, Default)]
-pub struct Begun {
-    pub tool: String,
-    /// The run that was named for it: what becomes of it concerns nobody else.
-    pub run: Option<String>,
-    pub progress_token: Option<String>,
-}
-
-/// Who waits for the answer of one guarded call.
-#[derive(Debug)]
-pub struct Waiter {
-    call: Begun,
-    state: Mutex<Wait>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Wait {
-    Waiting,
-    GivenUp,
-    /// The client had given up; this is what became of it.
-    Finished(String),
-    Told,
-}
-
-impl Waiter {
-    /// Whether the client has cancelled the call.
-    pub fn has_given_up(&self) -> bool {
-        *self.lock() == Wait::GivenUp
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Wait> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Connection {
@@ -96,13 +59,13 @@ impl Connection {
     /// A guarded call begins. `None`: too many at once.
     pub fn begins(&self, id: &Id, call: Begun) -> Option<Arc<Waiter>> {
         let place = self.limits.call().ok()?;
-        let waiter = Arc::new(Waiter { call, state: Mutex::new(Wait::Waiting) });
+        let waiter = Waiter::new(call);
         let call = Call { waiter: Arc::clone(&waiter), _place: place };
         self.lock().calls.entry(id.clone()).or_default().push(call);
         Some(waiter)
     }
 
-    /// It has ended, in these words. Whether anybody still waits for its answer.
+    /// It has ended, in these words. Whether its answer is for anybody.
     pub fn ended(&self, id: &Id, waiter: &Arc<Waiter>, words: impl FnOnce() -> String) -> bool {
         let mut state = self.lock();
         if let Some(calls) = state.calls.get_mut(id) {
@@ -111,44 +74,25 @@ impl Connection {
                 state.calls.remove(id);
             }
         }
-        let mut wait = waiter.lock();
-        match *wait {
-            Wait::Waiting => true,
-            _ => {
-                *wait = Wait::Finished(words());
-                false
-            }
-        }
+        waiter.ended(words)
     }
 
     /// The client cancels a request. `false`: it is none of the guarded ones.
     pub fn cancelled(&self, id: &Id) -> bool {
-        let mut state = self.lock();
+        let state = self.lock();
         let Some(calls) = state.calls.get(id) else { return false };
-        let waiters: Vec<_> = calls.iter().map(|call| Arc::clone(&call.waiter)).collect();
-        for waiter in waiters {
-            let mut wait = waiter.lock();
-            if *wait == Wait::Waiting {
-                *wait = Wait::GivenUp;
-                drop(wait);
-                if state.abandoned.len() >= NEWS_MAX {
-                    state.abandoned.remove(0);
-                }
-                state.abandoned.push(waiter);
-            }
-        }
+        calls.iter().for_each(|call| call.waiter.gives_up());
         true
     }
 
     /// Whether progress under this token is for somebody who no longer waits.
     pub fn is_abandoned(&self, progress_token: &str) -> bool {
-        let is = |waiter: &Arc<Waiter>, wait: Wait| {
-            waiter.call.progress_token.as_deref() == Some(progress_token) && *waiter.lock() == wait
-        };
         let state = self.lock();
-        let given_up = state.abandoned.iter().any(|waiter| is(waiter, Wait::GivenUp));
+        let mut waiters = state.calls.values().flatten().map(|call| &call.waiter);
+        let mut of_it =
+            waiters.by_ref().filter(|waiter| waiter.has_progress_token(progress_token)).peekable();
         // Some clients use one token for all their calls, and somebody may wait again.
-        given_up && !state.calls.values().flatten().any(|call| is(&call.waiter, Wait::Waiting))
+        of_it.peek().is_some() && of_it.all(|waiter| waiter.has_given_up())
     }
 
     pub fn is_idle(&self) -> bool {
@@ -184,33 +128,6 @@ impl Connection {
         self.lock().done.contains(&key)
     }
 
-    /// What became of calls of this run that the client stopped waiting for; each is told once. An answer of the same
-    /// tool may be that of the very call, so it does not say that the call is still running.
-    pub fn became(&self, answered: &str, run: Option<&str>) -> Vec<String> {
-        let mut state = self.lock();
-        let mut news = Vec::new();
-        for waiter in state.abandoned.iter().filter(|waiter| waiter.call.run.as_deref() == run) {
-            let mut wait = waiter.lock();
-            match &*wait {
-                Wait::Finished(words) => {
-                    news.push(format!(
-                        "Your earlier call of {}, which you stopped waiting for: {words}",
-                        waiter.call.tool
-                    ));
-                    *wait = Wait::Told;
-                }
-                Wait::GivenUp if waiter.call.tool == answered => {}
-                Wait::GivenUp => news.push(format!(
-                    "Your earlier call of {}, which you stopped waiting for, is still running.",
-                    waiter.call.tool
-                )),
-                Wait::Waiting | Wait::Told => {}
-            }
-        }
-        state.abandoned.retain(|waiter| *waiter.lock() != Wait::Told);
-        news
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -230,48 +147,49 @@ mod tests {
         })
     }
 
-    fn begun(tool: &str) -> Begun {
-        Begun { tool: tool.into(), run: None, progress_token: Some("7".into()) }
+    fn begun(tool: &str, news: &Arc<News>) -> Begun {
+        Begun { tool: tool.into(), progress_token: Some("7".into()), news: Arc::downgrade(news) }
     }
 
     #[test]
     fn what_became_of_a_call_is_told_in_its_own_run() {
-        let connection = connection();
+        let (connection, of_run) = (connection(), Arc::new(News::default()));
         let id = Id::text("1");
-        let of_a = Begun { run: Some("a".into()), ..begun("charge") };
-        let waiter = connection.begins(&id, of_a).unwrap();
+        let waiter = connection.begins(&id, begun("charge", &of_run)).unwrap();
         assert!(connection.cancelled(&id) && !connection.ended(&id, &waiter, || "done.".into()));
-        assert!(
-            connection.became("other", Some("b")).is_empty() && connection.became("other", None).is_empty()
-        );
-        assert_eq!(connection.became("other", Some("a")).len(), 1);
+        assert!(connection.news.became("other").is_empty());
+        assert_eq!(of_run.became("other").len(), 1);
     }
 
     #[test]
-    fn a_call_that_was_given_up_is_told_once_it_has_ended() {
+    fn a_call_that_was_given_up_is_told_once_while_it_runs_and_once_it_has_ended() {
         let connection = connection();
         let id = Id::text("1");
-        let waiter = connection.begins(&id, begun("charge")).unwrap();
-        assert!(!connection.cancelled(&Id::text("2")));
-        assert!(connection.cancelled(&id) && connection.is_abandoned("7"));
+        let waiter = connection.begins(&id, begun("charge", &connection.news)).unwrap();
+        assert!(!connection.cancelled(&Id::text("2")) && !connection.is_abandoned("7"));
+        assert!(connection.cancelled(&id) && connection.is_abandoned("7") && !connection.is_abandoned("8"));
         assert_eq!(
-            connection.became("other", None),
+            connection.news.became("other"),
             ["Your earlier call of charge, which you stopped waiting for, is still running."]
         );
+        assert!(connection.news.became("other").is_empty());
+        let again = connection.begins(&Id::text("3"), begun("charge", &connection.news)).unwrap();
+        assert!(!connection.is_abandoned("7"), "somebody waits for the same token again");
+        assert!(connection.ended(&Id::text("3"), &again, String::new));
         assert!(!connection.ended(&id, &waiter, || "done.".into()));
         assert_eq!(
-            connection.became("other", None),
+            connection.news.became("other"),
             ["Your earlier call of charge, which you stopped waiting for: done."]
         );
-        assert!(connection.became("other", None).is_empty() && connection.is_idle());
+        assert!(connection.news.became("other").is_empty() && connection.is_idle());
     }
 
     #[test]
     fn two_calls_of_one_id_are_two() {
         let connection = connection();
         let id = Id::text("1");
-        let first = connection.begins(&id, begun("a")).unwrap();
-        let second = connection.begins(&id, begun("b")).unwrap();
+        let first = connection.begins(&id, begun("a", &connection.news)).unwrap();
+        let second = connection.begins(&id, begun("b", &connection.news)).unwrap();
         assert!(connection.ended(&id, &first, String::new));
         assert!(!connection.is_idle());
         assert!(connection.ended(&id, &second, String::new) && connection.is_idle());

@@ -2,7 +2,7 @@
 
 use super::call::{BadCall, ToolCall};
 use super::confirm;
-use super::connection::{Begun, Connection, Waiter};
+use super::connection::Connection;
 use super::frame::Frame;
 use super::heritage;
 use super::intent;
@@ -19,6 +19,7 @@ use super::sibling::LookWith;
 use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
 use super::upstream::{Asker, ToolUpstream};
+use super::waiter::{Begun, Waiter};
 use super::word;
 use crate::delivery::Delivery;
 use crate::errands;
@@ -70,7 +71,7 @@ pub struct Guarded {
     pub server: Arc<Server>,
     pub connection: Arc<Connection>,
     tools: Arc<Tools>,
-    waiter: Arc<Waiter>,
+    pub waiter: Arc<Waiter>,
     /// Something went to the server on its behalf.
     sent: AtomicBool,
     /// It has come to an answer: there may be another one, of an attempt that its caller has left behind.
@@ -83,10 +84,7 @@ pub struct Guarded {
 impl Guarded {
     /// Where its model is told what comes to light later.
     pub fn news(&self) -> Arc<News> {
-        match self.named_run() {
-            Some(run) => self.server.news_of_run(&self.connection.caller.whose(), run),
-            None => Arc::clone(&self.connection.news),
-        }
+        news_of(&self.call, &self.server, &self.connection)
     }
 
     /// The run that it belongs to, if somebody has named one.
@@ -173,8 +171,8 @@ impl Door {
         };
         let begun = Begun {
             tool: call.tool.clone(),
-            run: intent::named_run(&call, &connection.caller).map(str::to_owned),
             progress_token: call.progress_token.clone(),
+            news: Arc::downgrade(&news_of(&call, server, connection)),
         };
         let Some(waiter) = connection.begins(id, begun) else {
             return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));
@@ -269,7 +267,7 @@ impl Door {
             return None;
         }
         let (effect, now) = (passed.answer.effect_id, self.hall.clock.elapsed());
-        let mut news = connection.became(&call.tool, guarded.named_run());
+        let mut news = guarded.news().became(&call.tool);
         news.extend(guarded.news().take(effect, now));
         let heard = effect.filter(|_| connection.is_http).map(|effect| {
             let words = render::became(&passed, live.as_ref());
@@ -500,6 +498,13 @@ impl Ended {
             data: Value::Null,
         };
         Ended { passed: Passed { answer, reply: GivenReply::Live, delivery: None }, live: Some(handle) }
+    }
+}
+
+fn news_of(call: &ToolCall, server: &Server, connection: &Connection) -> Arc<News> {
+    match intent::named_run(call, &connection.caller) {
+        Some(run) => server.news_of_run(&connection.caller.whose(), run),
+        None => Arc::clone(&connection.news),
     }
 }
 

@@ -42,4 +42,5 @@ mod tool_name;
 pub mod tools;
 mod unmarked;
 pub mod upstream;
+pub mod waiter;
 pub mod word;

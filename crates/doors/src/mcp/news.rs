@@ -1,5 +1,6 @@
 //! What a model should still be told: what came to light after its answer, and answers that it may never have had.
 
+use super::waiter::Waiter;
 use semel_core::ids::EffectId;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,6 +71,8 @@ pub struct News(Mutex<State>);
 struct State {
     learnt: VecDeque<(EffectId, String)>,
     given: Vec<Unheard>,
+    /// Calls whose client has gone before they ended.
+    left: Vec<Arc<Waiter>>,
 }
 
 /// An answer of which nobody knows yet whether it has arrived.
@@ -106,6 +109,24 @@ impl News {
         let tool = tool.to_owned();
         state.given.push(Unheard { effect, tool, words, heard: heard.clone(), at: now });
         heard
+    }
+
+    /// What becomes of this call is told, for as long as nobody else tells it.
+    pub fn follow(&self, call: &Arc<Waiter>) {
+        let mut state = self.lock();
+        state.left.retain(|left| !left.is_over() && !Arc::ptr_eq(left, call));
+        if state.left.len() >= NEWS_MAX {
+            state.left.remove(0);
+        }
+        state.left.push(Arc::clone(call));
+    }
+
+    /// What is told of calls whose client has gone, with an answer of this tool.
+    pub fn became(&self, answered: &str) -> Vec<String> {
+        let mut state = self.lock();
+        let news = state.left.iter().filter_map(|call| call.told_beside(answered)).collect();
+        state.left.retain(|call| !call.is_over());
+        news
     }
 
     /// What is told with an answer about this effect, the oldest first. What the answer itself says is not told beside

@@ -3,7 +3,7 @@
 
 use super::call::{KeyUpstream, ToolCall};
 use super::classify::{Handle, Meaning, Reading, read, words};
-use super::connection::{Connection, Waiter};
+use super::connection::Connection;
 use super::kept_task;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
@@ -14,6 +14,7 @@ use super::secrets::Secrets;
 use super::server::Server;
 use super::task::{End, Followed};
 use super::tasks::{self, Running};
+use super::waiter::Waiter;
 use super::word::effect_word;
 use crate::ask::{Lent, Matter, Means};
 use crate::http::server::{Revocable, lets_send};

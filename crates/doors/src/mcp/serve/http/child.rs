@@ -242,7 +242,7 @@ impl Child {
         if connection.is_some_and(|connection| connection.cancelled(&id)) {
             return;
         }
-        if self.guarding.has(&asked.owner.principal, &id) {
+        if self.guarding.cancelled(&asked.owner, &id) {
             return;
         }
         if let Some((own, stream)) = self.relay.under_way(&name_of(&asked.owner), &id) {
@@ -294,7 +294,8 @@ impl Child {
                 Route::Guard(mut guarded) => {
                     guarded.token = asked.caller.token.clone();
                     let working = asked.door.hall.busy.begin();
-                    let under_way = self.guarding.begin(&asked.owner.principal, &id);
+                    let under_way = self.guarding.begin(&asked.owner, &id, &guarded.waiter);
+                    stream.is_of(&guarded.waiter);
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
                     tokio::spawn(async move {
                         tokio::select! {

@@ -1,45 +1,58 @@
 //! Guarded calls that are under way, by whoever made them and the id that they gave them. What was sent is finished
 //! (rule 12), so a cancel of one of these goes no further; who stands alone, without a session, has no other record.
 
+use super::resumable::Owner;
 use crate::mcp::message::Id;
+use crate::mcp::waiter::Waiter;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type Counts = HashMap<(String, Id), usize>;
+type Calls = HashMap<(Owner, Id), Vec<Arc<Waiter>>>;
 
 #[derive(Debug, Clone, Default)]
-pub struct Guarding(Arc<Mutex<Counts>>);
+pub struct Guarding(Arc<Mutex<Calls>>);
 
 /// One call, until it is dropped.
 #[derive(Debug)]
 pub struct UnderWay {
-    call: (String, Id),
+    call: (Owner, Id),
+    waiter: Arc<Waiter>,
     of: Guarding,
 }
 
 impl Guarding {
-    pub fn begin(&self, principal: &str, id: &Id) -> UnderWay {
-        let call = (principal.to_owned(), id.clone());
-        *self.lock().entry(call.clone()).or_default() += 1;
-        UnderWay { call, of: self.clone() }
+    pub fn begin(&self, owner: &Owner, id: &Id, waiter: &Arc<Waiter>) -> UnderWay {
+        let call = (owner.clone(), id.clone());
+        self.lock().entry(call.clone()).or_default().push(Arc::clone(waiter));
+        UnderWay { call, waiter: Arc::clone(waiter), of: self.clone() }
     }
 
-    pub fn has(&self, principal: &str, id: &Id) -> bool {
-        self.lock().contains_key(&(principal.to_owned(), id.clone()))
+    /// Somebody cancels a request. `false`: it is none of these. Without a session two clients of one principal may
+    /// use the same id, so a call of that name is only taken for left: its answer goes to whoever still reads.
+    pub fn cancelled(&self, owner: &Owner, id: &Id) -> bool {
+        let calls = self.lock();
+        let Some(waiters) = calls.get(&(owner.clone(), id.clone())) else { return false };
+        for waiter in waiters {
+            match owner.session {
+                Some(_) => waiter.gives_up(),
+                None => waiter.is_left(),
+            }
+        }
+        true
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, Calls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut counts = self.of.lock();
-        if let Some(count) = counts.get_mut(&self.call) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.call);
+        let mut calls = self.of.lock();
+        if let Some(waiters) = calls.get_mut(&self.call) {
+            waiters.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter));
+            if waiters.is_empty() {
+                calls.remove(&self.call);
             }
         }
     }
@@ -48,17 +61,33 @@ impl Drop for UnderWay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::waiter::Begun;
+
+    fn owner(principal: &str, session: Option<&str>) -> Owner {
+        Owner { principal: principal.into(), session: session.map(str::to_owned) }
+    }
 
     #[test]
     fn a_call_is_under_way_until_the_last_of_its_name_has_ended() {
-        let (guarding, id) = (Guarding::default(), Id::text("1"));
-        let (one, two) = (guarding.begin("ann", &id), guarding.begin("ann", &id));
-        assert!(
-            guarding.has("ann", &id) && !guarding.has("bob", &id) && !guarding.has("ann", &Id::text("2"))
-        );
+        let (guarding, id, ann) = (Guarding::default(), Id::text("1"), owner("ann", None));
+        let waiter = || Waiter::new(Begun::default());
+        let (one, two) = (guarding.begin(&ann, &id, &waiter()), guarding.begin(&ann, &id, &waiter()));
+        assert!(guarding.cancelled(&ann, &id) && !guarding.cancelled(&ann, &Id::text("2")));
+        assert!(!guarding.cancelled(&owner("bob", None), &id));
         drop(one);
-        assert!(guarding.has("ann", &id));
+        assert!(guarding.cancelled(&ann, &id));
         drop(two);
-        assert!(!guarding.has("ann", &id));
+        assert!(!guarding.cancelled(&ann, &id));
+    }
+
+    #[test]
+    fn a_cancel_takes_the_answer_of_nobody_else() {
+        for (session, keeps_its_answer) in [(None, true), (Some("s"), false)] {
+            let (guarding, id, ann) = (Guarding::default(), Id::text("1"), owner("ann", session));
+            let waiter = Waiter::new(Begun::default());
+            let _under_way = guarding.begin(&ann, &id, &waiter);
+            assert!(guarding.cancelled(&ann, &id));
+            assert_eq!(waiter.ended(String::new), keeps_its_answer, "{session:?}");
+        }
     }
 }

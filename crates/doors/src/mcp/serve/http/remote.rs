@@ -236,7 +236,7 @@ impl Remote {
                 match (of, connection) {
                     // Rule 12: what was sent is finished and kept for the retry.
                     (Some(id), Some(connection)) if connection.cancelled(&id) => accepted(),
-                    (Some(id), _) if self.guarding.has(&asked.owner.principal, &id) => accepted(),
+                    (Some(id), _) if self.guarding.cancelled(&asked.owner, &id) => accepted(),
                     _ => self.forward(&asked, message.bytes).await,
                 }
             }
@@ -329,7 +329,8 @@ impl Remote {
             Route::Guard(mut guarded) => {
                 guarded.token = asked.caller.token.clone();
                 let working = door.hall.busy.begin();
-                let under_way = self.guarding.begin(&owner.principal, &id);
+                let under_way = self.guarding.begin(owner, &id, &guarded.waiter);
+                stream.is_of(&guarded.waiter);
                 self.resumable.keep(owner.clone(), Arc::clone(&stream));
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.
