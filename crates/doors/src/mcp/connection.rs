@@ -137,6 +137,10 @@ impl Connection {
 mod tests {
     use super::*;
 
+    fn told(news: &News, answered: &str) -> Vec<String> {
+        news.take(answered, None, std::time::Duration::ZERO).lines()
+    }
+
     fn connection() -> Connection {
         Connection::new(Caller {
             tenant: "t".into(),
@@ -157,8 +161,8 @@ mod tests {
         let id = Id::text("1");
         let waiter = connection.begins(&id, begun("charge", &of_run)).unwrap();
         assert!(connection.cancelled(&id) && !connection.ended(&id, &waiter, || "done.".into()));
-        assert!(connection.news.became("other").is_empty());
-        assert_eq!(of_run.became("other").len(), 1);
+        assert!(told(&connection.news, "other").is_empty());
+        assert_eq!(told(&of_run, "other").len(), 1);
     }
 
     #[test]
@@ -169,19 +173,19 @@ mod tests {
         assert!(!connection.cancelled(&Id::text("2")) && !connection.is_abandoned("7"));
         assert!(connection.cancelled(&id) && connection.is_abandoned("7") && !connection.is_abandoned("8"));
         assert_eq!(
-            connection.news.became("other"),
+            told(&connection.news, "other"),
             ["Your earlier call of charge, which you stopped waiting for, is still running."]
         );
-        assert!(connection.news.became("other").is_empty());
+        assert!(told(&connection.news, "other").is_empty());
         let again = connection.begins(&Id::text("3"), begun("charge", &connection.news)).unwrap();
         assert!(!connection.is_abandoned("7"), "somebody waits for the same token again");
         assert!(connection.ended(&Id::text("3"), &again, String::new));
         assert!(!connection.ended(&id, &waiter, || "done.".into()));
         assert_eq!(
-            connection.news.became("other"),
+            told(&connection.news, "other"),
             ["Your earlier call of charge, which you stopped waiting for: done."]
         );
-        assert!(connection.news.became("other").is_empty() && connection.is_idle());
+        assert!(told(&connection.news, "other").is_empty() && connection.is_idle());
     }
 
     #[test]

@@ -267,11 +267,12 @@ impl Door {
             return None;
         }
         let (effect, now) = (passed.answer.effect_id, self.hall.clock.elapsed());
-        let mut news = guarded.news().became(&call.tool);
-        news.extend(guarded.news().take(effect, now));
-        let heard = effect.filter(|_| connection.is_http).map(|effect| {
-            let words = render::became(&passed, live.as_ref());
-            guarded.news().gave(effect, &call.tool, words, now)
+        let taken = guarded.news().take(&call.tool, effect, now);
+        let news = taken.lines();
+        // Elsewhere an answer that cannot be written has no client to be told of it.
+        let heard = connection.is_http.then(|| {
+            let words = || render::became(&passed, live.as_ref());
+            guarded.news().gave(effect, &call.tool, words, taken, now)
         });
         let definition = tools.get(&call.tool);
         let free = Output::Free;
@@ -317,7 +318,7 @@ impl Door {
             (_, found) => found,
         };
         let delivery = Delivery::of(&self.hall, found, Some(came + rule.late_after));
-        Some(Given { frame, is_success, delivery, telling: None, heard })
+        Some(Given { frame, is_success, delivery, telling: None, heard: heard.flatten() })
     }
 
     /// What speaks against a call before the ledger is asked.

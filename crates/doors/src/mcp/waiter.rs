@@ -31,6 +31,13 @@ enum Wait {
     Over,
 }
 
+/// What is told of a call beside another one's answer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Beside {
+    StillRuns(String),
+    Ended(String),
+}
+
 /// Whether its model was told that it runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Running {
@@ -101,21 +108,25 @@ impl Waiter {
 
     /// What its model has not been told yet. An answer of the same tool may be that of the very call, so it does not say
     /// that the call is still running.
-    pub fn told_beside(&self, answered: &str) -> Option<String> {
+    pub fn told_beside(&self, answered: &str) -> Option<Beside> {
         let tool = &self.call.tool;
         let mut wait = self.lock();
         let (told, next) = match &*wait {
             Wait::Finished(words) => {
-                (format!("Your earlier call of {tool}, which you stopped waiting for: {words}"), Wait::Over)
+                let words = format!("Your earlier call of {tool}, which you stopped waiting for: {words}");
+                (Beside::Ended(words), Wait::Over)
             }
-            Wait::Left(Running::Untold) if tool != answered => (
-                format!("Your earlier call of {tool}, whose answer has not reached you, is still running."),
-                Wait::Left(Running::Told),
-            ),
-            Wait::GivenUp(Running::Untold) if tool != answered => (
-                format!("Your earlier call of {tool}, which you stopped waiting for, is still running."),
-                Wait::GivenUp(Running::Told),
-            ),
+            Wait::Left(Running::Untold) if tool != answered => {
+                let words = format!(
+                    "Your earlier call of {tool}, whose answer has not reached you, is still running."
+                );
+                (Beside::StillRuns(words), Wait::Left(Running::Told))
+            }
+            Wait::GivenUp(Running::Untold) if tool != answered => {
+                let words =
+                    format!("Your earlier call of {tool}, which you stopped waiting for, is still running.");
+                (Beside::StillRuns(words), Wait::GivenUp(Running::Told))
+            }
             Wait::Waiting | Wait::Left(_) | Wait::GivenUp(_) | Wait::Over => return None,
         };
         *wait = next;
@@ -131,6 +142,10 @@ impl Waiter {
 mod tests {
     use super::*;
 
+    fn told(news: &News, answered: &str) -> Vec<String> {
+        news.take(answered, None, std::time::Duration::ZERO).lines()
+    }
+
     fn call(news: &Arc<News>) -> Arc<Waiter> {
         Waiter::new(Begun { tool: "charge".into(), progress_token: None, news: Arc::downgrade(news) })
     }
@@ -139,16 +154,16 @@ mod tests {
     fn a_call_that_is_left_is_told_once_while_it_runs_and_its_answer_is_kept() {
         let news = Arc::new(News::default());
         let waiter = call(&news);
-        assert!(news.became("other").is_empty());
+        assert!(told(&news, "other").is_empty());
         waiter.is_left();
-        assert!(news.became("charge").is_empty(), "it may be the answer of this very call");
+        assert!(told(&news, "charge").is_empty(), "it may be the answer of this very call");
         assert_eq!(
-            news.became("other"),
+            told(&news, "other"),
             ["Your earlier call of charge, whose answer has not reached you, is still running."]
         );
-        assert!(news.became("other").is_empty(), "once is enough");
+        assert!(told(&news, "other").is_empty(), "once is enough");
         assert!(waiter.ended(String::new), "somebody may come back for it, and the answer says the rest");
-        assert!(news.became("other").is_empty());
+        assert!(told(&news, "other").is_empty());
     }
 
     #[test]
@@ -157,9 +172,9 @@ mod tests {
         let waiter = call(&news);
         waiter.is_left();
         waiter.is_followed();
-        assert!(news.became("other").is_empty());
+        assert!(told(&news, "other").is_empty());
         waiter.is_left();
-        assert_eq!(news.became("other").len(), 1);
+        assert_eq!(told(&news, "other").len(), 1);
     }
 
     #[test]
@@ -167,12 +182,12 @@ mod tests {
         let news = Arc::new(News::default());
         let waiter = call(&news);
         waiter.is_left();
-        assert_eq!(news.became("other").len(), 1);
+        assert_eq!(told(&news, "other").len(), 1);
         waiter.gives_up();
-        assert!(news.became("other").is_empty());
+        assert!(told(&news, "other").is_empty());
         assert!(!waiter.ended(|| "it was done.".into()));
         assert_eq!(
-            news.became("other"),
+            told(&news, "other"),
             ["Your earlier call of charge, which you stopped waiting for: it was done."]
         );
     }

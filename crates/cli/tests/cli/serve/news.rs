@@ -83,6 +83,24 @@ fn in_a_session_it_is_told_with_the_next_call_of_the_session() {
     goes_away_and_comes_back(&home, |order| call_in(&served, &headers, "create_order", order));
 }
 
+/// Each answer after the first would have told of those before it, and nobody heard it either.
+#[test]
+fn of_several_answers_that_nobody_heard_each_is_told() {
+    let home = Home::new();
+    let (served, headers) = in_session(&home);
+    let asked = [0, 1, 2].map(|order| call_in(&served, &headers, "create_order", order));
+    home.wait_until("their streams are open", || asked.iter().all(Asked::is_answered));
+    drop(asked);
+    home.file("until", "");
+    home.wait_until("they are settled", || {
+        home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(3)
+    });
+    let told = call_in(&served, &headers, "append_note", 3).answer();
+    assert_eq!(told.body.matches(MISSED).count(), 3, "{told:?}");
+    let next = call_in(&served, &headers, "append_note", 4).answer();
+    assert!(!next.body.contains("Your earlier call"), "{next:?}");
+}
+
 #[test]
 fn in_a_session_the_next_call_says_that_it_runs() {
     let home = Home::new();

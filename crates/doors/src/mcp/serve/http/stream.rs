@@ -323,7 +323,7 @@ mod tests {
     use super::*;
     use crate::http::sse::Parser;
     use crate::mcp::frame::Frame;
-    use crate::mcp::news::News;
+    use crate::mcp::news::{News, Taken};
     use crate::mcp::waiter;
     use http::StatusCode;
     use semel_core::ids::EffectId;
@@ -390,11 +390,11 @@ mod tests {
         stream.paused();
         let mut reader = stream.reader_after("1").unwrap();
         before(&mut reader).await;
-        let heard = Some(news.gave(EffectId(1), "charge", "it was done".into(), now));
+        let heard = news.gave(Some(EffectId(1)), "charge", String::new, Taken::default(), now);
         stream.end(Some(Given { heard, ..Given::plain(Frame::from("{}".to_owned())) }));
         after(&mut reader).await;
         drop(reader);
-        !news.take(None, now).is_empty()
+        !news.take("other", None, now).lines().is_empty()
     }
 
     #[tokio::test]
@@ -428,13 +428,13 @@ mod tests {
         stream.piece(piece("id: 1\ndata:\n\n"));
         stream.paused();
         assert_eq!(all(stream.reader()).await, "id: 1\ndata:\n\n");
-        assert!(news.became("other").is_empty(), "it was told to come back");
+        assert!(news.take("other", None, Duration::ZERO).lines().is_empty(), "it was told to come back");
         drop(stream.reader_after("1").unwrap());
         let back = stream.reader_after("1").unwrap();
-        assert!(news.became("other").is_empty(), "it is back");
+        assert!(news.take("other", None, Duration::ZERO).lines().is_empty(), "it is back");
         drop(back);
-        assert_eq!(news.became("other").len(), 1);
-        assert!(news.became("other").is_empty());
+        assert_eq!(news.take("other", None, Duration::ZERO).lines().len(), 1);
+        assert!(news.take("other", None, Duration::ZERO).lines().is_empty());
     }
 
     #[tokio::test]
