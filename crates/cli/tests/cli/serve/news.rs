@@ -30,7 +30,8 @@ fn goes_away_and_comes_back(home: &Home, call: impl Fn(u64) -> Asked) {
     assert_eq!(call(0).answer().outcome(), "replayed");
 }
 
-/// Leaves a call while it is with the server: the next one says that it runs, once, and after its end what became of it.
+/// Leaves a call while it is with the server: the next one says that it runs, once, and after its end what became
+/// of it.
 fn leaves_and_hears(home: &Home, call: impl Fn(&str, u64) -> Asked, leaves: impl FnOnce(Asked)) {
     let asked = call("create_order", 0);
     home.wait_until("it is with the server", || home.work().join("world").exists());
