@@ -3,11 +3,13 @@
 use super::afterwards;
 use super::members::{Members, NotMembers};
 use super::message::{Message, text};
+use super::said_done::Asked;
+use super::spoken::Spoken;
 use super::unmarked::{self, Told};
 use semel_core::breakdown;
 use semel_core::class::Class;
 use semel_core::json::Json;
-use semel_core::policy::graphql::Asked;
+use semel_core::policy::graphql;
 use semel_core::policy::rule::{Failure, Rule, Unmarked};
 
 /// The reading of an answer.
@@ -162,12 +164,12 @@ const BLOCKS_MAX: usize = 8;
 /// Errors are words; nobody needs more of them, of either end, to read one.
 const WORDS_BYTES_MAX: usize = 16 * 1024;
 
-/// `arguments` are those of the call.
-pub fn read(answer: &Message, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Reading {
+/// `asked` is the call that it answers.
+pub fn read(answer: &Message, rule: &Rule, asked_for_task: bool, asked: Asked<'_>) -> Reading {
     let body = answer.body.as_ref().map_or("null", text);
     match &answer.kind {
-        super::message::Kind::Response { failed: true, .. } => error(body, rule),
-        _ => result(body, rule, asked_for_task, arguments),
+        super::message::Kind::Response { failed: true, .. } => error(body, rule, asked),
+        _ => result(body, rule, asked_for_task, asked),
     }
 }
 
@@ -175,7 +177,7 @@ fn reading(meaning: Meaning, line: impl Into<String>) -> Reading {
     Reading { meaning, line: line.into() }
 }
 
-fn error(body: &str, rule: &Rule) -> Reading {
+fn error(body: &str, rule: &Rule, asked: Asked<'_>) -> Reading {
     let members = Members::parse(body).unwrap_or_default();
     let code: Option<i64> = members.get("code").and_then(|code| code.parse().ok());
     let message = ends(members.text("message").unwrap_or_default().into_owned());
@@ -187,15 +189,17 @@ fn error(body: &str, rule: &Rule) -> Reading {
     }
     let lower = message.to_lowercase();
     let lost = || breakdown::surely_lost(&lower).is_some();
-    let belies = !afterwards::is_about_arguments(&lower) && (afterwards::said(&lower).is_some() || lost());
+    let spoken = Spoken::by_error(message.clone(), members.get("data"));
+    let after = || afterwards::said(&spoken, asked).is_some();
+    let belies = !afterwards::is_about_arguments(&lower) && (after() || lost());
     if !belies && code.is_some_and(|code| TURNED_AWAY.contains(&code)) {
         let line = format!("error {}: {message}", code.unwrap_or_default());
         return reading(Meaning::Refused, line);
     }
-    by_words("an error", &message, rule)
+    by_words("an error", &spoken, rule, asked)
 }
 
-fn result(body: &str, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Reading {
+fn result(body: &str, rule: &Rule, asked_for_task: bool, asked: Asked<'_>) -> Reading {
     let members = match Members::read(body) {
         Ok(members) => members,
         Err(NotMembers::NotAnObject) => {
@@ -223,16 +227,16 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Re
         return reading(Meaning::Task(handle), "the server works on it as a task");
     }
     if members.is_true("isError") {
-        let words = words(&members);
+        let spoken = Spoken::by_result(&members);
         return match rule.failure {
-            Failure::InDoubt => ambiguous_by_rule(&words),
-            Failure::Table => by_words("a tool error", &words, rule),
+            Failure::InDoubt => ambiguous_by_rule(&spoken.words),
+            Failure::Table => by_words("a tool error", &spoken, rule, asked),
         };
     }
     if members.get("content").is_none() && members.get("structuredContent").is_none() {
         return reading(Meaning::Ambiguous, "the result has no content");
     }
-    match rule.refuses(&Asked::Unknown, || super::word::value(&members)) {
+    match rule.refuses(&graphql::Asked::Unknown, || super::word::value(&members)) {
         Ok(false) => {}
         Ok(true) if rule.failure == Failure::InDoubt => return ambiguous_by_rule(&words(&members)),
         Ok(true) => return reading(Meaning::Refused, short(&words(&members))),
@@ -243,12 +247,12 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool, arguments: &Json) -> Re
         }
     }
     if rule.unmarked == Unmarked::Read
-        && let Some(told) = unmarked::failure(&members, arguments)
+        && let Some(told) = unmarked::failure(&members, asked.arguments)
     {
         return match (told, rule.failure) {
             (Told::Failure(words) | Told::Both(words), Failure::InDoubt) => ambiguous_by_rule(&words),
             (Told::Failure(words), Failure::Table) => {
-                by_words("a result that only tells of an error", &words, rule)
+                by_words("a result that only tells of an error", &Spoken::by_text(words), rule, asked)
             }
             (Told::Both(words), Failure::Table) => {
                 let line =
@@ -270,12 +274,13 @@ fn ambiguous_by_rule(words: &str) -> Reading {
     reading(Meaning::Ambiguous, line)
 }
 
-fn by_words(what: &str, words: &str, rule: &Rule) -> Reading {
+fn by_words(what: &str, spoken: &Spoken, rule: &Rule, asked: Asked<'_>) -> Reading {
+    let words = &spoken.words;
     let lower = words.to_lowercase();
     if afterwards::is_about_arguments(&lower) {
         return reading(Meaning::Refused, short(words));
     }
-    let after = afterwards::said(&lower);
+    let after = afterwards::said(spoken, asked);
     // A code stands after a space, a bracket or at the front alike.
     let lower: String =
         format!(" {lower}").chars().map(|c| if c == '(' || c == ':' { ' ' } else { c }).collect();
@@ -348,7 +353,8 @@ fn joined(result: &Members<'_>) -> String {
     let mut words = String::new();
     for text in texts(result).into_iter().flatten() {
         words.push_str(&text);
-        words.push(' ');
+        // Where one block ends, so does a sentence.
+        words.push('\n');
     }
     words
 }
@@ -393,7 +399,7 @@ fn ends_of_json(json: &str) -> String {
 }
 
 /// The beginning and the end of a long text: what went wrong is often said last.
-fn ends(words: String) -> String {
+pub fn ends(words: String) -> String {
     if words.len() <= 2 * WORDS_BYTES_MAX {
         return words;
     }
@@ -421,6 +427,8 @@ mod tests {
     use bytes::Bytes;
     use semel_core::policy::{ActionFacts, Policy};
 
+    const NOBODY: Asked<'static> = Asked { tool: "", arguments: &Json::Null };
+
     fn rule(class: Class) -> Rule {
         let facts = ActionFacts { class_override: Some(class), ..ActionFacts::new("mcp:s/t", &Json::Null) };
         Policy::default().rule_for(&facts)
@@ -428,7 +436,7 @@ mod tests {
 
     fn meaning(body: &str, class: Class) -> Meaning {
         let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
-        read(&message, &rule(class), true, &Json::Null).meaning
+        read(&message, &rule(class), true, NOBODY).meaning
     }
 
     fn tool_error(words: &str) -> String {
@@ -488,7 +496,7 @@ mod tests {
             let rule = Policy::load(vec![file]).unwrap().rule_for(&ActionFacts::new("mcp:s/t", &Json::Null));
             let body = format!(r#""result":{{"content":[{{"type":"text","text":{words:?}}}]}}"#);
             let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
-            read(&message, &rule, false, &Json::Null).meaning
+            read(&message, &rule, false, NOBODY).meaning
         };
         assert_eq!(of("table", r#"{"ok": true}"#), Meaning::Succeeded);
         assert_eq!(of("table", r#"{"ok": false, "error": "channel_not_found"}"#), Meaning::Refused);
@@ -563,7 +571,7 @@ mod tests {
         let strict = Rule { failure: Failure::InDoubt, ..rule(Class::Act) };
         let message =
             Message::parse(Bytes::from(format!(r#"{{"id":1,{}}}"#, tool_error("invalid")))).unwrap();
-        assert_eq!(read(&message, &strict, false, &Json::Null).meaning, Meaning::Ambiguous);
+        assert_eq!(read(&message, &strict, false, NOBODY).meaning, Meaning::Ambiguous);
     }
 
     #[test]

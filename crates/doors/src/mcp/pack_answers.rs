@@ -3,6 +3,7 @@
 
 use super::classify::{Meaning, read};
 use super::message::Message;
+use super::said_done::Asked;
 use bytes::Bytes;
 use semel_core::json::parse;
 use semel_core::policy::{ActionFacts, Policy, PolicyFile};
@@ -22,7 +23,7 @@ fn counts(pack: &str, tool: &str, arguments: Value, answers: &[(Value, Meaning)]
             response[member] = value.clone();
         }
         let message = Message::parse(Bytes::from(response.to_string())).expect("a message");
-        let reading = read(&message, &rule, false, &arguments);
+        let reading = read(&message, &rule, false, Asked { tool, arguments: &arguments });
         assert_eq!(reading.meaning, *expected, "{pack}/{tool}: {answer}: {}", reading.line);
     }
 }

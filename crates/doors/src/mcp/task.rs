@@ -107,7 +107,7 @@ impl Followed<'_> {
     }
 
     fn read(self, response: &Message) -> Reading {
-        read(response, self.rule, false, &self.call.arguments)
+        read(response, self.rule, false, self.call.asked())
     }
 
     async fn ask(self, method: &str) -> Option<String> {

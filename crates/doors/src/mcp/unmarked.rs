@@ -362,7 +362,7 @@ mod tests {
         for text in [
             r#"{"message": "Nachricht gesendet", "error": "invalid cc"}"#,
             r#"{"message": "\u9001\u4fe1\u3057\u307e\u3057\u305f", "errors": ["invalid cc"]}"#,
-            r#"{"detail": "Invoice 12 issued", "error": "invalid cc"}"#,
+            r#"{"detail": "Invoice 12 drawn up", "error": "invalid cc"}"#,
             r#"{"status": "partial_success", "error": "invalid cc"}"#,
         ] {
             assert!(matches!(told(text), Some(Told::Both(_))), "{text}");

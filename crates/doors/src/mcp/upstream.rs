@@ -145,7 +145,7 @@ impl ToolUpstream<'_> {
     }
 
     async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
-        let Reading { meaning, line } = read(&answer, self.rule, self.call.wants_task, &self.call.arguments);
+        let Reading { meaning, line } = read(&answer, self.rule, self.call.wants_task, self.call.asked());
         let recorded = render::recorded(&answer, &self.secrets());
         let kept = match (&recorded, &answer.body) {
             (Some(_), _) => Reply::Kept,
@@ -241,7 +241,7 @@ impl ToolUpstream<'_> {
 }
 
 fn succeeds(answer: &Message, call: &ToolCall, rule: &Rule) -> bool {
-    let reading = read(answer, rule, call.wants_task, &call.arguments);
+    let reading = read(answer, rule, call.wants_task, call.asked());
     matches!(reading.meaning, Meaning::Succeeded | Meaning::Accepted)
 }
 
