@@ -57,11 +57,10 @@ const LOST_BY_A_TOOL: &[&str] = &[
     "github api error  github api error",
     // Go, of a request: `Post "https://…": EOF`.
     "\"  eof",
-    " 500",
-    " 502",
-    " 503",
-    " 504",
 ];
+
+/// Codes of HTTP by which a server says that it failed.
+const SERVER_FAILED: &[&str] = &["500", "502", "503", "504"];
 
 /// Words of refusal: whoever says them has looked at the request and not carried it out.
 const REFUSED: &[&str] = &[
@@ -285,7 +284,8 @@ fn by_words(what: &str, spoken: &Spoken, rule: &Rule, asked: Asked<'_>) -> Readi
     let lower: String =
         format!(" {lower}").chars().map(|c| if c == '(' || c == ':' { ' ' } else { c }).collect();
     let by_a_tool = || LOST_BY_A_TOOL.iter().find(|phrase| lower.contains(*phrase)).copied();
-    let lost = || breakdown::lost(&lower).or_else(by_a_tool).map(str::to_owned);
+    let lost =
+        || breakdown::lost(&lower).or_else(by_a_tool).or_else(|| server_failed(&lower)).map(str::to_owned);
     if let Some(phrase) = after.or_else(lost) {
         return reading(Meaning::Ambiguous, format!("{what} that says \"{}\"", short(&phrase)));
     }
@@ -304,6 +304,24 @@ fn by_words(what: &str, spoken: &Spoken, rule: &Rule, asked: Asked<'_>) -> Readi
         }
         _ => reading(Meaning::Refused, short(words)),
     }
+}
+
+/// The code of a server that failed: not `500 emails`, which are counted.
+fn server_failed(lower: &str) -> Option<&'static str> {
+    let is_part = |c: char| c.is_alphanumeric();
+    let mut words = lower.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let code = SERVER_FAILED
+            .iter()
+            .find(|code| word.strip_prefix(**code).is_some_and(|end| !end.starts_with(is_part)));
+        let counts = |next: &str| {
+            word.ends_with(is_part) && next.ends_with('s') && !matches!(next, "errors" | "status")
+        };
+        if let Some(code) = code.filter(|_| !words.peek().is_some_and(|next| counts(next))) {
+            return Some(code);
+        }
+    }
+    None
 }
 
 /// One line for people.
@@ -340,23 +358,22 @@ fn handle(members: &Members<'_>, era: TaskEra) -> Option<Handle> {
 
 /// The text blocks of a result, of a long one the ends.
 pub fn words(result: &Members<'_>) -> String {
-    ends(joined(result))
+    ends(of_blocks(result))
 }
 
 /// The text blocks of a result, unless that is too large to be read whole.
 pub fn all_words(result: &Members<'_>) -> Option<String> {
     let is_small = result.get("content").is_none_or(|content| content.len() <= READ_BYTES_MAX);
-    is_small.then(|| joined(result))
+    is_small.then(|| of_blocks(result))
 }
 
-fn joined(result: &Members<'_>) -> String {
-    let mut words = String::new();
-    for text in texts(result).into_iter().flatten() {
-        words.push_str(&text);
-        // Where one block ends, so does a sentence.
-        words.push('\n');
-    }
-    words
+fn of_blocks(result: &Members<'_>) -> String {
+    joined(&texts(result).into_iter().flatten().collect::<Vec<_>>())
+}
+
+/// Where one block ends, so does a sentence.
+pub fn joined(texts: &[String]) -> String {
+    texts.iter().flat_map(|text| [text, "\n"]).collect()
 }
 
 /// The text of each block of a result, of those that have one. Some servers write JSON where a text belongs. Of a large
@@ -513,6 +530,8 @@ mod tests {
                 "Invalid amount",
                 "card_declined: card declined",
                 "HTTP 404",
+                "Daily quota exceeded. You have sent 500 emails",
+                "Rate limit is 5000 per hour",
                 "Error (422): x",
                 "ENOENT: no such file",
                 "Issue was not created: invalid title",
@@ -535,9 +554,14 @@ mod tests {
                 let error = format!(r#""error":{{"code":-32602,"message":"{after}"}}"#);
                 assert_eq!(meaning(&error, class), Meaning::Ambiguous, "{after}");
             }
-            for lost in
-                ["Request timed out", "connection reset while not found", "502 Bad Gateway", "status 503"]
-            {
+            for lost in [
+                "Request timed out",
+                "connection reset while not found",
+                "502 Bad Gateway",
+                "status 503",
+                "not found (500)",
+                "quota, 500: errors",
+            ] {
                 assert_eq!(meaning(&tool_error(lost), class), Meaning::Ambiguous, "{lost}");
             }
             for (says, expected) in [

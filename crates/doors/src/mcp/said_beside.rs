@@ -119,7 +119,7 @@ impl Reader<'_> {
         let is_word = text.trim().chars().all(char::is_alphanumeric);
         let lower = text.trim().to_lowercase();
         match is_word {
-            _ if is_given(text, self.asked.arguments) => None,
+            _ if is_given(text, self.asked.arguments, &|given| given == name) => None,
             true if !SAYS_HOW_IT_IS.contains(&name) => None,
             true => self.is_named_done(&lower).then_some(lower),
             false => said_done::clause(&lower, self.asked),
@@ -140,8 +140,16 @@ impl Reader<'_> {
         is_scalar
             && LEADS_TO_IT.contains(&last.as_str())
             && !else_
-            && !is_given(&written, self.asked.arguments)
+            && !is_given(&written, self.asked.arguments, &names_a_thing)
     }
+}
+
+/// What names a thing in a call.
+fn names_a_thing(argument: &str) -> bool {
+    let words = words_of(argument);
+    words
+        .last()
+        .is_some_and(|last| LEADS_TO_IT.contains(&last.as_str()) || matches!(last.as_str(), "ids" | "number"))
 }
 
 /// Whether a member of a field's name says what is wrong with it: `{"created": ["must be a date"]}`.
@@ -157,14 +165,23 @@ fn complains(value: &Json) -> bool {
     }
 }
 
-/// Whether the call itself has it.
-fn is_given(said: &str, arguments: &Json) -> bool {
-    match arguments {
+/// Whether the call itself has it, in an argument of such a name.
+fn is_given(said: &str, arguments: &Json, named: &dyn Fn(&str) -> bool) -> bool {
+    let equals = |given: &Json| match given {
         Json::String(given) => given.trim().eq_ignore_ascii_case(said.trim()),
-        Json::Number(_) => arguments.canonical() == said,
-        Json::Array(items) => items.iter().any(|item| is_given(said, item)),
-        Json::Object(members) => members.iter().any(|(_, value)| is_given(said, value)),
-        Json::Null | Json::Bool(_) => false,
+        Json::Number(_) => given.canonical() == said,
+        _ => false,
+    };
+    match arguments {
+        Json::Array(items) => items.iter().any(|item| is_given(said, item, named)),
+        Json::Object(members) => members.iter().any(|(name, value)| {
+            let is_it = || match value {
+                Json::Array(items) => items.iter().any(equals),
+                value => equals(value),
+            };
+            named(&name.to_lowercase()) && is_it() || is_given(said, value, named)
+        }),
+        _ => false,
     }
 }
 

@@ -300,7 +300,7 @@ fn without_addresses(text: &str) -> String {
 /// What is quoted from the call's own arguments is not what the tool says.
 fn without_arguments(text: String, arguments: &Json) -> String {
     match arguments {
-        Json::String(given) if given.chars().any(char::is_alphabetic) => {
+        Json::String(given) if given.len() <= text.len() && given.chars().any(char::is_alphabetic) => {
             let given = given.to_lowercase();
             ['\'', '"', '`']
                 .iter()

@@ -153,6 +153,8 @@ const DOUBTFUL: &[(&str, &[&str])] = &[
             "Invalid memo; the payment was already charged",
             "Subscription activated; coupon invalid",
             "Issue created; label invalid",
+            "Label invalid; the issue was created",
+            "Label invalid; mail is queued for delivery",
         ],
     ),
     ("refund", &["Refund issued; receipt email invalid", "Refund denied: charge has been refunded"]),
@@ -330,6 +332,7 @@ const PLAIN: &[(&str, &[&str])] = &[
             "Permission denied: issue created by bob can't be edited",
         ],
     ),
+    ("pay", &["Permission denied: issue created by bob can't be edited"]),
     ("set_limit", &["Rate limited"]),
     ("require_approval", &["approver required"]),
 ];
@@ -369,6 +372,7 @@ fn what_is_quoted_from_the_call_is_not_said_by_the_tool() {
     assert_eq!(says(r#"{"error":"not found","issue_id":12,"title":"Invoice sent"}"#), None);
     assert!(says("Invalid title 'Invoice sent'; issue created").is_some());
     assert!(says(r#"{"error":"not found","issue_id":13}"#).is_some());
+    assert!(says(r#"{"error":"not found","message":"Invoice sent"}"#).is_some(), "its title was no message");
 }
 
 #[test]

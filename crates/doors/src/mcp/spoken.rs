@@ -1,10 +1,11 @@
 //! All that an error says: its texts, and what stands beside them.
 
-use super::classify::{READ_BYTES_MAX, ends, texts, words};
+use super::classify::{READ_BYTES_MAX, ends, joined, texts};
 use super::members::Members;
 use super::said_beside;
 use super::said_done::{self, Asked};
 use semel_core::json::{self, Json};
+use serde_json::value::RawValue;
 
 /// Each text ends a sentence, whatever it ends with.
 #[derive(Debug, Default)]
@@ -20,19 +21,22 @@ pub struct Spoken {
 impl Spoken {
     /// What a result says, in all of its blocks and its structure.
     pub fn by_result(result: &Members<'_>) -> Spoken {
-        let mut spoken = Spoken { words: words(result), ..Spoken::default() };
-        for text in texts(result).into_iter().flatten() {
+        let texts: Vec<String> = texts(result).into_iter().flatten().collect();
+        let mut spoken = Spoken { words: ends(joined(&texts)), ..Spoken::default() };
+        for text in texts {
             spoken.hear(ends(text));
         }
-        let content = result.get("content").filter(|content| content.len() <= READ_BYTES_MAX);
-        for block in content.and_then(|content| json::parse(content).ok()).iter().flat_map(blocks) {
-            match block.get("type").and_then(Json::as_str) {
-                Some("resource") => {
-                    let text = block.get("resource").and_then(|resource| resource.get("text"));
-                    spoken.hear(ends(text.and_then(Json::as_str).unwrap_or_default().to_owned()));
+        let blocks: Vec<Block<'_>> =
+            result.get("content").and_then(|content| serde_json::from_str(content).ok()).unwrap_or_default();
+        for block in blocks {
+            match block.kind.map(RawValue::get) {
+                Some("\"resource\"") => {
+                    let resource = block.resource.and_then(|resource| Members::parse(resource.get()));
+                    let text = resource.as_ref().and_then(|resource| resource.text("text"));
+                    spoken.hear(ends(text.unwrap_or_default().into_owned()));
                 }
-                Some("resource_link") => {
-                    let uri = block.get("uri").and_then(Json::as_str).unwrap_or_default();
+                Some("\"resource_link\"") => {
+                    let uri = block.uri.map_or("", RawValue::get);
                     spoken.beside = Some(format!("a link to {uri}"));
                 }
                 _ => {}
@@ -80,6 +84,13 @@ impl Spoken {
     }
 }
 
-fn blocks(content: &Json) -> impl Iterator<Item = &Json> {
-    content.as_array().into_iter().flatten()
+/// A block of content that is no text.
+#[derive(serde::Deserialize)]
+struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    resource: Option<&'a RawValue>,
+    #[serde(borrow)]
+    uri: Option<&'a RawValue>,
 }
