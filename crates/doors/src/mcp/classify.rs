@@ -8,7 +8,6 @@ use super::spoken::Spoken;
 use super::unmarked::{self, Told};
 use semel_core::breakdown;
 use semel_core::class::Class;
-use semel_core::json::Json;
 use semel_core::policy::graphql;
 use semel_core::policy::rule::{Failure, Rule, Unmarked};
 
@@ -442,6 +441,7 @@ fn status(result: &Members<'_>) -> Option<String> {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use semel_core::json::Json;
     use semel_core::policy::{ActionFacts, Policy};
 
     const NOBODY: Asked<'static> = Asked { tool: "", arguments: &Json::Null };

@@ -1,7 +1,7 @@
 //! The words by which tools say that something was done, and which of them are a tool's own: what `create_issue` calls
 //! `created` it may have done just now, and what it calls `merged` is how it has found something.
 
-use super::tools::words as words_of;
+use super::tool_name::words as words_of;
 
 /// What anybody may say of any work. Words that mostly describe what a call was given (`the uploaded file`) are left
 /// to the tools whose names have the verb.
@@ -204,7 +204,7 @@ impl Tool {
     /// Whose word of something done it is, if it is one.
     pub fn whose(&self, word: &str) -> Option<Whose> {
         let has = |verb: &&str| self.words.iter().any(|own| own == *verb);
-        let families = || FAMILIES.iter().filter(|family| family.verbs.iter().any(|verb| has(verb)));
+        let families = || FAMILIES.iter().filter(|family| family.verbs.iter().any(has));
         let own_verb = || !REFUSE.contains(&word) && self.words.iter().any(|verb| is_participle(word, verb));
         let is_any = OF_ANY_WORK.contains(&word);
         let is_known = is_any || FAMILIES.iter().any(|family| family.done.contains(&word));

@@ -2,9 +2,10 @@
 //! read as texts are; a member that is named by a word of something done, or that has the id or the address of
 //! something the call did not name, says that something is there.
 
+use super::classify::ends;
 use super::done_words::{Tool, Whose};
 use super::said_done::{self, Asked, REFUSES};
-use super::tools::words as words_of;
+use super::tool_name::words as words_of;
 use semel_core::json::{self, Json, Object};
 
 /// Members that repeat what was asked for, or say how to ask for it.
@@ -102,7 +103,8 @@ impl Reader<'_> {
                 return None;
             }
             let words = words_of(name);
-            let leads = !in_fault && !(is_envelope && lower == "id") && self.leads_to_it(&words, value);
+            let is_of_the_envelope = is_envelope && lower == "id";
+            let leads = !in_fault && !is_of_the_envelope && self.leads_to_it(&words, value);
             if leads || self.is_named_done(&lower) && !complains(value) {
                 return Some(format!("{name}: {}", value.canonical()));
             }
@@ -117,7 +119,7 @@ impl Reader<'_> {
             return self.value(name, &inner, in_fault);
         }
         let is_word = text.trim().chars().all(char::is_alphanumeric);
-        let lower = text.trim().to_lowercase();
+        let lower = ends(text.trim().to_owned()).to_lowercase();
         match is_word {
             _ if is_given(text, self.asked.arguments, &|given| given == name) => None,
             true if !SAYS_HOW_IT_IS.contains(&name) => None,

@@ -5,7 +5,8 @@
 //! - its own clause denies it **before** it ([`Clause::is_denied`]): `no issue was created`, `could not be sent`.
 //!   What is denied behind it is something else: `message posted cannot be pinned`;
 //! - it is a name, a value or a field and no verb ([`Clause::is_a_name`]): `unknown column created`;
-//! - it describes what the call brought along, or a kind of thing ([`Clause::describes`]): `the token sent has expired`;
+//! - it describes what the call brought along, or a kind of thing ([`Clause::describes`]): `the token sent has
+//!   expired`;
 //! - it tells how something was found, in a word that is not the tool's own ([`Clause::is_a_state_found`]): `invoice
 //!   has been paid`, of a tool that voids;
 //! - it tells of another time ([`Clause::is_history`]): `you have sent 500 emails`, where a quota is exceeded.
@@ -116,7 +117,7 @@ const WRONG: &[&str] = &["unknown", "invalid", "unsupported", "bad", "no", "unre
 
 /// What comes before a list of values.
 const LISTS: &[&str] = &[
-    "of",
+    "one",
     "allowed",
     "values",
     "options",
@@ -177,6 +178,9 @@ const SPANS: &[&str] = &["second", "minute", "hour", "day", "night", "week", "mo
 
 /// Words that say that it was done now, whatever went wrong.
 const ALL_THE_SAME: &[&str] = &["anyway", "nevertheless", "nonetheless", "regardless", "still"];
+
+/// How far back a clause is explained by others: a sentence or a list is not longer, and a text may have thousands.
+const CLAUSES_BACK_MAX: usize = 100;
 
 /// The clause of an error that says that something was done. Expects it in lower case.
 pub fn clause(lower: &str, asked: Asked<'_>) -> Option<String> {
@@ -357,7 +361,7 @@ impl<'a> Clause<'a> {
 
     /// Whether a clause before this one has one of the words.
     fn comes_after(&self, words: &[&str]) -> bool {
-        self.all[..self.at].iter().any(|part| has(&part.words, words))
+        self.all[..self.at].iter().rev().take(CLAUSES_BACK_MAX).any(|part| has(&part.words, words))
     }
 
     fn says_done(&self) -> bool {
@@ -455,15 +459,12 @@ impl<'a> Clause<'a> {
     /// One of some values: `must be one of: draft, sent or paid`.
     fn is_listed(&self, verb: &Verb<'_>) -> bool {
         let Verb { first, last, .. } = verb;
-        let begins = |part: &Part<'_>| has(&part.words, LISTS);
-        let sentence =
-            self.all[..self.at].iter().rev().take_while(|part| !matches!(part.end, '.' | ';' | '!' | '?'));
-        let own = has(first, LISTS);
-        let beside = |word: Option<&&str>| word.is_none_or(|word| *word == "or" || LISTS.contains(word));
-        let mut sentence = sentence;
-        let alternative = first.last() == Some(&"or") || last.first() == Some(&"or");
-        beside(first.last()) && last.first().is_none_or(|word| *word == "or") && (own || sentence.any(begins))
-            || alternative && first.len() <= 2 && sentence.any(begins)
+        let goes_on = |part: &&Part<'_>| !matches!(part.end, '.' | ';' | '!' | '?');
+        let sentence = self.all[..self.at].iter().rev().take(CLAUSES_BACK_MAX).take_while(goes_on);
+        let listed_before = || sentence.clone().any(|part| has(&part.words, LISTS));
+        let begins = first.last().is_none_or(|word| *word == "or" || LISTS.contains(word));
+        let ends = last.first().is_none_or(|word| *word == "or");
+        begins && ends && (has(first, LISTS) || listed_before())
     }
 
     /// What the call brought along, or a kind of thing.
@@ -502,8 +503,8 @@ impl<'a> Clause<'a> {
         too_much || came_with_the_call || who_asks || kind || by
     }
 
-    /// How something was found, in the words of another kind of work: `invoice has been paid`. Only the tool's own words
-    /// may be about this call; a bare report, `card charged`, is one in any words.
+    /// How something was found, in the words of another kind of work: `invoice has been paid`. Only the tool's own
+    /// words may be about this call; a bare report, `card charged`, is one in any words.
     fn is_a_state_found(verb: &Verb<'_>) -> bool {
         let numbered = verb.last.iter().take(2).any(|word| is_number(word));
         match verb.whose {

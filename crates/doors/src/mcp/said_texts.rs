@@ -74,6 +74,7 @@ const DOUBTFUL: &[(&str, &[&str])] = &[
             "Not all issues were created: label invalid",
             "Invalid label ignored",
             "Label must be one of: a, b, issue created",
+            "Length of title invalid, created",
             "The issue is live; its label is invalid",
             "created=true, label invalid",
             "{\"error\":\"label invalid; issue created\"}",

@@ -20,6 +20,7 @@ mod pins;
 mod probes;
 mod process;
 mod repeats;
+mod said_done;
 mod secrets;
 mod tasks;
 mod timeouts;
