@@ -219,10 +219,11 @@ fn say(output: Output, greeted: Result<(), String>) {
     }
 }
 
-/// Scheme, host, port and path: what tells two remote servers of one name apart.
+/// Scheme, host, port and path: what tells two remote servers of one name apart. A slash more makes no other place.
 pub fn authority(target: &Target) -> String {
     let uri = target.uri();
-    format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), target.authority(), uri.path())
+    let segments: Vec<&str> = uri.path().split('/').filter(|segment| !segment.is_empty()).collect();
+    format!("{}://{}/{}", uri.scheme_str().unwrap_or_default(), target.authority(), segments.join("/"))
 }
 
 pub fn settings(configured: &McpServer) -> Settings {

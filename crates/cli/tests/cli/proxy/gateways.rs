@@ -81,6 +81,18 @@ fn two_accounts_that_differ_in_their_path_alone_are_two_places() {
     assert_eq!(stage.api.effects(), 2);
 }
 
+/// Whether it stands in another upstream or was written into the same one in between.
+#[test]
+fn a_slash_more_in_its_url_makes_no_other_place() {
+    let stage = Stage::known_below("stripe", &[("one", "/gw"), ("two", "/gw/"), ("three", "/gw//")]);
+    for (name, expected) in [("one", "ran"), ("two", "replayed"), ("three", "replayed")] {
+        let headers = format!("{FORM}Idempotency-Key: order-1001\r\n");
+        let charged = ask_of(&stage.served, name, ("POST", "/v1/charges"), &headers, CHARGE).answer();
+        assert_eq!(became(&charged).1, expected, "{name}: {charged:?}");
+    }
+    assert_eq!(stage.api.effects(), 1);
+}
+
 #[test]
 fn what_was_lost_is_asked_for_below_the_path_of_its_own_account() {
     let stage = Stage::known_below("kubernetes", &[("one", "/one"), ("two", "/two")]);
