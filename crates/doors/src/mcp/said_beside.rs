@@ -36,7 +36,8 @@ const SAYS_HOW_IT_IS: &[&str] =
     &["status", "state", "result", "outcome", "message", "msg", "text", "detail", "data"];
 
 /// What leads to a thing.
-const LEADS_TO_IT: &[&str] = &["id", "url", "link", "permalink"];
+const LEADS_TO_IT: &[&str] =
+    &["id", "url", "uri", "href", "link", "permalink", "self", "uuid", "guid", "sid", "ts", "number"];
 
 /// Whose id or address says nothing of what was made, unless the tool makes just that.
 const OF_SOMETHING_ELSE: &[&str] = &[
@@ -105,7 +106,7 @@ impl Reader<'_> {
             let words = words_of(name);
             let is_of_the_envelope = is_envelope && lower == "id";
             let leads = !in_fault && !is_of_the_envelope && self.leads_to_it(&words, value);
-            if leads || self.is_named_done(&lower) && !complains(value) {
+            if leads || self.is_named_for_it(&lower, &words) && !complains(value) {
                 return Some(format!("{name}: {}", value.canonical()));
             }
             let in_fault =
@@ -133,6 +134,16 @@ impl Reader<'_> {
         matches!(name, "success" | "ok") || self.tool.whose(name).is_some_and(|whose| whose != Whose::Foreign)
     }
 
+    /// `created`, and also `is_paid`, `amount_charged` and `createdAt`.
+    fn is_named_for_it(&self, name: &str, words: &[String]) -> bool {
+        let verb = match words {
+            [verb, at] if matches!(at.as_str(), "at" | "on") => verb,
+            [_, .., verb] => verb,
+            _ => return self.is_named_done(name),
+        };
+        self.tool.whose(verb).is_some_and(|whose| whose != Whose::Foreign)
+    }
+
     fn leads_to_it(&self, words: &[String], value: &Json) -> bool {
         let Some((last, of)) = words.split_last() else { return false };
         let is_scalar = matches!(value, Json::String(_) | Json::Number(_));
@@ -142,7 +153,9 @@ impl Reader<'_> {
         is_scalar
             && LEADS_TO_IT.contains(&last.as_str())
             && !else_
-            && !is_given(&written, self.asked.arguments, &names_a_thing)
+            && !is_given(&written, self.asked.arguments, &|given| names_a_thing(given) || is_of(given, of))
+            // A number may be that of something else by chance.
+            && !(of.is_empty() && value.as_str().is_some() && is_given(&written, self.asked.arguments, &|_| true))
     }
 }
 
@@ -152,6 +165,11 @@ fn names_a_thing(argument: &str) -> bool {
     words
         .last()
         .is_some_and(|last| LEADS_TO_IT.contains(&last.as_str()) || matches!(last.as_str(), "ids" | "number"))
+}
+
+/// Whether an argument is the thing whose id this is: `card`, and `card_id` in the answer.
+fn is_of(argument: &str, of: &[String]) -> bool {
+    !of.is_empty() && words_of(argument) == of
 }
 
 /// Whether a member of a field's name says what is wrong with it: `{"created": ["must be a date"]}`.

@@ -81,6 +81,15 @@ const MODAL: &[&str] = &[
     "required", "need", "needs",
 ];
 
+/// What the modal verbs have behind them where something is done to somebody.
+const TO_BE: &[&str] = &["be", "have", "get", "been", "being"];
+
+/// Lead on to something else than what is denied.
+const PREPOSITIONS: &[&str] = &["of", "to", "for", "on", "from", "in", "with"];
+
+/// Begin to speak of what was done, whatever was denied before.
+const SPEAKS_OF_IT: &[&str] = &["that", "which", "we"];
+
 /// A clause that has one of these before the verb does not say that it was done.
 const CONDITION: &[&str] = &[
     "if", "unless", "until", "whether", "before", "once", "ensure", "sure", "verify", "please", "check",
@@ -397,19 +406,31 @@ impl<'a> Clause<'a> {
         if verb.is_attribute() {
             return false;
         }
-        let first = &verb.first;
+        // `Could not be added to the issue that was created`: behind such a word something else is spoken of.
+        let speaks_of_it = verb.first.iter().rposition(|word| SPEAKS_OF_IT.contains(word));
+        let first = &verb.first[speaks_of_it.map_or(0, |at| at + 1)..];
         let between = |at: usize| &first[at + 1..];
         let only_auxiliaries =
             |words: &[&str]| words.iter().all(|word| AUXILIARY.contains(word) || word.ends_with("ly"));
+        let to_be = |words: &[&str]| {
+            let passive = words.iter().rposition(|word| TO_BE.contains(word));
+            // `Failed to get the label for the issue created`: that is about something else.
+            passive.is_some_and(|at| !has(&words[at + 1..], PREPOSITIONS))
+        };
         let counts_some = |words: &[&str]| words.first().is_some_and(|word| is_number(word) && *word != "0");
+        // `Please note that`, and yet `verify that`.
+        let is_condition =
+            |word: &&str| CONDITION.contains(word) && (speaks_of_it.is_none() || *word != "please");
+        if verb.first.iter().any(is_condition) {
+            return true;
+        }
         first.iter().enumerate().any(|(at, word)| {
             let not = NOT.contains(word) || word.ends_with("n't");
             let few = || between(at).iter().filter(|word| !AUXILIARY.contains(word)).count() <= 4;
             not && only_auxiliaries(between(at))
                 || NONE_OF.contains(word) && few() && !has(between(at), &["to"])
-                || (MODAL.contains(word) || not) && has(between(at), &["be", "have", "get", "been", "being"])
-                || CONDITION.contains(word)
-                || *word == "only" && !counts_some(between(at))
+                || (MODAL.contains(word) || not) && to_be(between(at))
+                || *word == "only" && !counts_some(between(at)) && !has(between(at), &["was", "were"])
         })
     }
 

@@ -18,6 +18,11 @@ const DOUBTFUL: &[(&str, &[&str])] = &[
             "Invalid label, created",
             "Label not found, issue created",
             "Label not found (issue created)",
+            "Only the issue was created; label not found",
+            "The label could not be added to the issue that was created: not found",
+            "Failed to get the label for the issue created: not found",
+            "Cannot attach a label to the issue we have created: label not found",
+            "Please note that the issue was created; label is invalid",
             "Label not found: issue created",
             "Label 'bug' not found - issue opened",
             "Label not found \u{2014} the issue was opened",
@@ -83,6 +88,10 @@ const DOUBTFUL: &[(&str, &[&str])] = &[
             "{\"error\":\"label not found\",\"created\":true,\"id\":12}",
             "{\"error\":\"label not found\",\"created\":{\"id\":12}}",
             "{\"error\":\"label not found\",\"issue_id\":12}",
+            "{\"error\":\"label not found\",\"number\":12}",
+            "{\"error\":\"label not found\",\"uri\":\"https://x/issues/12\"}",
+            "{\"error\":\"label not found\",\"key\":\"P-12\",\"self\":\"https://x/issues/12\"}",
+            "{\"error\":\"label not found\",\"createdAt\":\"2026-05-04T10:00:31Z\"}",
             "{\"error\":\"label not found\",\"url\":\"https://x/issues/12\"}",
             "{\"data\":{\"createIssue\":{\"id\":\"12\"}},\"errors\":[{\"message\":\"label not found\"}]}",
             "{\"error\":\"label invalid\",\"details\":{\"created\":12}}",
@@ -243,6 +252,7 @@ const PLAIN: &[(&str, &[&str])] = &[
             "Invoice not found: it was created by another user, access denied",
             "{\"error\":\"label not found\",\"created\":false}",
             "{\"error\":\"label not found\",\"created\":0,\"issue_id\":null}",
+            "{\"error\":\"label not found\",\"createdAt\":null,\"is_created\":false}",
             "{\"errors\":{\"created\":[\"must be a date\"]}}",
             "{\"error\":\"label not found\",\"request_id\":\"r1\",\"documentation_url\":\"https://x/created\"}",
             "{\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":-32602,\"message\":\"label not found\"}}",
@@ -374,6 +384,19 @@ fn what_is_quoted_from_the_call_is_not_said_by_the_tool() {
     assert!(says("Invalid title 'Invoice sent'; issue created").is_some());
     assert!(says(r#"{"error":"not found","issue_id":13}"#).is_some());
     assert!(says(r#"{"error":"not found","message":"Invoice sent"}"#).is_some(), "its title was no message");
+}
+
+#[test]
+fn an_id_that_the_call_named_itself_is_no_new_thing() {
+    let arguments = parse(r#"{"args":{"card":"card_9","customer":"cus_1","amount":12}}"#).unwrap();
+    let says = |text: &str| said(&spoken(text), Asked { tool: "charge_card", arguments: &arguments });
+    assert_eq!(says(r#"{"error":"card declined","card_id":"card_9"}"#), None);
+    assert_eq!(says(r#"{"error":"customer not found","id":"cus_1"}"#), None);
+    assert!(says(r#"{"error":"receipt invalid","id":12}"#).is_some(), "an amount is nobody's id");
+    assert!(says(r#"{"error":"receipt invalid","card_id":"card_10"}"#).is_some());
+    assert!(says(r#"{"error":"receipt invalid","amount_charged":2000}"#).is_some());
+    assert!(says(r#"{"error":"receipt invalid","is_paid":true}"#).is_some());
+    assert_eq!(says(r#"{"error":"card declined","is_paid":false,"amount_charged":0}"#), None);
 }
 
 #[test]
