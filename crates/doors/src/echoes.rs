@@ -18,7 +18,8 @@ const BYTES_MAX: usize = 256 * 1024;
 /// Up to here it is cheaper to look for each of them than to build what looks for all.
 const FEW: usize = 8;
 
-/// There are more values than are looked for, so nobody can say that a text holds none of them.
+/// There are more values than are looked for, or more ways to read the text than one, so nobody can say that it holds
+/// none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany;
 

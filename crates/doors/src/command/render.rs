@@ -1,5 +1,6 @@
 //! A command's output as a reply in the ledger, as `data` in an answer, and back on the terminal.
 
+use crate::echoes::TooMany;
 use crate::named::without_named;
 use crate::secret_parts::SecretParts;
 use semel_core::answer::EffectWord;
@@ -60,7 +61,7 @@ impl Output {
 
     /// Takes secrets out of what will be kept: values that the arguments marked as secret, headers and JSON members
     /// whose names say so.
-    pub fn scrubbed(&self, secrets: &[String], parts: &SecretParts) -> Output {
+    pub fn scrubbed(&self, secrets: &[String], parts: &SecretParts) -> Result<Output, TooMany> {
         let scrub = |bytes: &[u8]| match std::str::from_utf8(bytes) {
             Ok(text) => scrub_text(text, secrets).into_bytes(),
             // Bytes that are no text are left as they are, and the lines of text among them are not.
@@ -75,8 +76,8 @@ impl Output {
                 lines.collect::<Vec<_>>().concat()
             }
         };
-        let stdout = without_parts(&self.stdout, parts);
-        Output { exit_code: self.exit_code, stdout: scrub(&stdout), stderr: scrub(&self.stderr) }
+        let stdout = without_parts(&self.stdout, parts)?;
+        Ok(Output { exit_code: self.exit_code, stdout: scrub(&stdout), stderr: scrub(&self.stderr) })
     }
 }
 
@@ -159,13 +160,13 @@ pub fn reply(stdout: &[u8]) -> Json {
 }
 
 /// The output without what a rule calls secret of its reply.
-fn without_parts<'a>(stdout: &'a [u8], parts: &SecretParts) -> Cow<'a, [u8]> {
+fn without_parts<'a>(stdout: &'a [u8], parts: &SecretParts) -> Result<Cow<'a, [u8]>, TooMany> {
     if parts.is_empty() {
-        return Cow::Borrowed(stdout);
+        return Ok(Cow::Borrowed(stdout));
     }
     let mut reply = reply(stdout);
     if !parts.out_of(&mut reply) {
-        return Cow::Borrowed(stdout);
+        return parts.out_of_text(stdout, false).map(|_| Cow::Borrowed(stdout));
     }
     let is_json = semel_core::json::parse_bytes(stdout.trim_ascii()).is_ok();
     let mut kept = match reply.get("text").and_then(Json::as_str).filter(|_| !is_json) {
@@ -175,7 +176,7 @@ fn without_parts<'a>(stdout: &'a [u8], parts: &SecretParts) -> Cow<'a, [u8]> {
     if stdout.ends_with(b"\n") {
         kept.push('\n');
     }
-    Cow::Owned(kept.into_bytes())
+    Ok(Cow::Owned(kept.into_bytes()))
 }
 
 /// What the tool itself says about its effect, if its output is an object that says so.
@@ -238,12 +239,14 @@ mod tests {
     fn secrets_are_taken_out_of_what_is_kept() {
         let none = SecretParts::default();
         let output = Output::of_stdout(b"> Authorization: Bearer abc\nyour key is hunter22\n".to_vec());
-        let clean = output.scrubbed(&["hunter22".into()], &none);
+        let clean = output.scrubbed(&["hunter22".into()], &none).unwrap();
         let text = String::from_utf8(clean.stdout).expect("text stays text");
         assert_eq!(text, "> Authorization: [redacted]\nyour key is [redacted]\n");
-        let json = Output::of_stdout(br#"{"id": 1, "access_token": "abcdef"}"#.to_vec()).scrubbed(&[], &none);
+        let json = Output::of_stdout(br#"{"id": 1, "access_token": "abcdef"}"#.to_vec())
+            .scrubbed(&[], &none)
+            .unwrap();
         assert!(!String::from_utf8_lossy(&json.stdout).contains("abcdef"));
         let plain = Output::of_stdout(br#"{ "id": 1 }"#.to_vec());
-        assert_eq!(plain.scrubbed(&[], &none), plain);
+        assert_eq!(plain.scrubbed(&[], &none).as_ref(), Ok(&plain));
     }
 }

@@ -238,7 +238,10 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
                 json!({"stdout_bytes": ended.stdout.total, "stderr_bytes": ended.stderr.total});
         }
         let secrets = render::secret_values(&self.line.arguments(), &self.rule.sorting.secret);
-        let bytes = (!too_large).then(|| output.scrubbed(&secrets, &SecretParts::of(self.rule)).encode());
+        let bytes = match output.scrubbed(&secrets, &SecretParts::of(self.rule)) {
+            Ok(kept) if !too_large => Some(kept.encode()),
+            _ => None,
+        };
         let reply = match &bytes {
             Some(_) => Reply::Kept,
             None => Reply::TooLarge(ended.stdout.total + ended.stderr.total),
@@ -367,7 +370,8 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                 let printed = stdout.as_deref().unwrap_or_default();
                 let word = Some(self.effect_word(render::said(printed), printed));
                 let parts = SecretParts::of(self.rule);
-                let reply = stdout.map(|stdout| Output::of_stdout(stdout).scrubbed(&[], &parts).encode());
+                let reply = stdout.and_then(|stdout| Output::of_stdout(stdout).scrubbed(&[], &parts).ok());
+                let reply = reply.map(|kept| kept.encode());
                 ProbeAnswer::Yes { reply, word }
             }
         }

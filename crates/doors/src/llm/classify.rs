@@ -4,6 +4,7 @@ use super::api::Api;
 use super::live::{Form, Head, Live};
 use super::read::Came;
 use super::recording;
+use crate::proxy::content_type;
 use crate::proxy::secrets::Secrets;
 use bytes::Bytes;
 use http::StatusCode;
@@ -52,7 +53,7 @@ pub fn outcome(
         let body = joined(&pieces);
         let small = body.len() <= REFUSAL_BYTES_MAX;
         let body = match secrets {
-            Some(secrets) => secrets.out_of_body(&body).ok(),
+            Some(secrets) => secrets.out_of_body(&body, content_type::of(&head.headers)).ok(),
             None => Some(body),
         };
         let reply = body.filter(|_| small).map(|body| recording::written(head, &[body]));

@@ -2,6 +2,7 @@
 
 use crate::command::render::secret_values;
 use crate::echoes::{Echoes, TooMany};
+use crate::named::without_named;
 use crate::secret_parts::SecretParts;
 use semel_core::effect::NotAppliedWhy;
 use semel_core::identity::{REDACTED, redact, redacted};
@@ -26,11 +27,11 @@ impl Secrets {
 
     /// A tool's result as it may be written: what rules call its reply is its structured content, and its text as JSON.
     pub fn out_of_result(&self, text: &str) -> Result<String, TooMany> {
-        if !self.parts.is_empty()
-            && let Some(mut result) = looked_through(text)?
-            && self.out_of_reply_in(&mut result)?
-        {
-            return self.out_of_json(&result.canonical());
+        if !self.parts.is_empty() {
+            let mut result = json::parse(text).map_err(|_| TooMany)?;
+            if self.out_of_reply_in(&mut result)? {
+                return self.out_of_json(&result.canonical());
+            }
         }
         self.out_of_json(text)
     }
@@ -42,11 +43,8 @@ impl Secrets {
             for item in content {
                 let Json::Object(item) = item else { continue };
                 let Some(text) = item.get_mut("text") else { continue };
-                let reply = text.as_str().map(|text| looked_through(text.trim())).transpose()?.flatten();
-                if let Some(mut reply) = reply.filter(|reply| !matches!(reply, Json::String(_)))
-                    && self.parts.out_of(&mut reply)
-                {
-                    *text = Json::str(&reply.canonical());
+                if let Some(kept) = self.out_of_reply_text(text)? {
+                    *text = kept;
                     found = true;
                 }
             }
@@ -54,16 +52,22 @@ impl Secrets {
         Ok(found)
     }
 
+    /// Of a text that is a reply, written as JSON.
+    fn out_of_reply_text(&self, text: &Json) -> Result<Option<Json>, TooMany> {
+        let Some(text) = text.as_str() else { return Ok(None) };
+        Ok(self.parts.out_of_text(text.trim().as_bytes(), false)?.map(|kept| Json::str(&kept)))
+    }
+
     /// A reply that did not come as a result.
     pub fn out_of_reply(&self, reply: &Json) -> Result<String, TooMany> {
-        let mut reply = reply.clone();
+        let mut reply = self.out_of_reply_text(reply)?.unwrap_or_else(|| reply.clone());
         self.parts.out_of(&mut reply);
         self.out_of_json(&reply.canonical())
     }
 
     /// JSON as it may be written. What holds no secret stays as it was spelled.
     fn out_of_json(&self, text: &str) -> Result<String, TooMany> {
-        let value = looked_through(text)?.unwrap_or(Json::Null);
+        let Some(value) = looked_through(text)? else { return self.out_of_text(text.to_owned()) };
         let kept = match redacted(&value, &[]) {
             Cow::Owned(clean) if clean != value => clean.canonical(),
             _ => text.to_owned(),
@@ -98,11 +102,19 @@ impl Secrets {
     }
 }
 
-/// A text as JSON, unless it is none. What has more values than are read may hold a secret that nobody sees.
+/// A result as JSON. `None`: it cannot be read, and as a text it shows no secret. What is too large to be read may hold
+/// one that nobody sees.
 fn looked_through(text: &str) -> Result<Option<Json>, TooMany> {
     match json::parse(text) {
         Ok(value) => Ok(Some(value)),
         Err(error) if matches!(error.what, Problem::TooManyValues | Problem::TextTooLong) => Err(TooMany),
+        Err(_) if shows_a_secret(text) => Err(TooMany),
         Err(_) => Ok(None),
     }
+}
+
+/// By a name or by its form. Where it begins and ends is not known of what cannot be read, so it cannot be taken out.
+fn shows_a_secret(text: &str) -> bool {
+    let whole = Json::str(text);
+    without_named(text).is_some() || *redacted(&whole, &[]) != whole
 }

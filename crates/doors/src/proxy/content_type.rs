@@ -1,6 +1,13 @@
 //! What a `Content-Type` says, where all readers of it understand the same.
 
 use super::multipart::Broken;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+
+/// What a message says that its body is. Empty: it does not say.
+pub fn of(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default()
+}
 
 /// A type without its parameters.
 pub fn essence(kind: &str) -> String {

@@ -5,13 +5,14 @@ use crate::command::render::secret_values;
 use crate::echoes::{Echoes, TooMany};
 use crate::http::server::is_no_credential;
 use crate::named::without_named;
+use crate::proxy::content_type::essence;
 use crate::secret_parts::SecretParts;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::effect::NotAppliedWhy;
 use semel_core::identity::{REDACTED, is_secret_name, redact};
-use semel_core::json::{self, Json};
+use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use semel_core::policy::upstreams::CREDENTIALS;
@@ -40,17 +41,12 @@ impl Secrets {
         Secrets { values: Echoes::of(values), parts: SecretParts::of(rule) }
     }
 
-    /// A body as it may be kept. If the request held more secrets than can be looked for, nothing of it is: that there
-    /// was an answer is a fact, and what it said is known to whoever got it.
-    pub fn out_of_body(&self, body: &Bytes) -> Result<Bytes, TooMany> {
+    /// A body as it may be kept. If nobody can say that it holds no secret, nothing of it is: that there was an answer
+    /// is a fact, and what it said is known to whoever got it.
+    pub fn out_of_body(&self, body: &Bytes, kind: &str) -> Result<Bytes, TooMany> {
+        let without_parts = self.parts.out_of_text(body, essence(kind).contains("json"))?;
         let Ok(text) = std::str::from_utf8(body) else { return self.out_of_bytes(body) };
-        let mut kept = Cow::Borrowed(text);
-        if !self.parts.is_empty()
-            && let Ok(mut value) = json::parse(text)
-            && self.parts.out_of(&mut value)
-        {
-            kept = Cow::Owned(value.canonical());
-        }
+        let mut kept = without_parts.map_or(Cow::Borrowed(text), Cow::Owned);
         if let Some(without) = without_named(&kept) {
             kept = Cow::Owned(without);
         }
@@ -141,6 +137,7 @@ pub fn is_credential(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use semel_core::json;
     use semel_core::policy::{ActionFacts, Policy};
 
     fn kept(secret_paths: &[&str], arguments: &str, authorization: &str, body: &str) -> String {
@@ -149,7 +146,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, authorization.parse().unwrap());
         let secrets = Secrets::of(&json::parse(arguments).unwrap(), &rule, &headers);
-        String::from_utf8(secrets.out_of_body(&Bytes::from(body.to_owned())).unwrap().to_vec()).unwrap()
+        String::from_utf8(secrets.out_of_body(&Bytes::from(body.to_owned()), "").unwrap().to_vec()).unwrap()
     }
 
     #[test]
@@ -181,7 +178,7 @@ mod tests {
         }
         let secrets = Secrets::of(&Json::Null, &rule, &headers);
         let body = r#"["tok-alice-1","glpat-abcdef","0123456789abcdef","darkmode","made-anew","order-1001","trace-1"]"#;
-        let kept = secrets.out_of_body(&Bytes::from_static(body.as_bytes())).unwrap();
+        let kept = secrets.out_of_body(&Bytes::from_static(body.as_bytes()), "").unwrap();
         let redacted = r#""[redacted]","[redacted]","[redacted]""#;
         let expected = format!(r#"[{redacted},"darkmode","made-anew","order-1001","trace-1"]"#);
         assert_eq!(kept, expected.as_bytes());
@@ -193,14 +190,14 @@ mod tests {
         let arguments = format!("[{}]", fields.join(","));
         let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         let secrets = Secrets::of(&json::parse(&arguments).unwrap(), &rule, &HeaderMap::new());
-        assert_eq!(secrets.out_of_body(&Bytes::from_static(br#"{"echo":"secret-19999"}"#)), Err(TooMany));
+        assert_eq!(secrets.out_of_body(&Bytes::from_static(br#"{"echo":"secret-19999"}"#), ""), Err(TooMany));
     }
 
     #[test]
     fn other_alphabets_hide_nothing_and_lose_nothing() {
         let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         let secrets = Secrets::of(&Json::Null, &rule, &HeaderMap::new());
-        let kept = |body: &[u8]| secrets.out_of_body(&Bytes::copy_from_slice(body));
+        let kept = |body: &[u8]| secrets.out_of_body(&Bytes::copy_from_slice(body), "");
         let latin = kept(b"<name>Ren\xe9</name><password>S3cret</password>").unwrap();
         assert_eq!(latin, &b"<name>Ren\xe9</name><password>[redacted]</password>"[..]);
         let plain = &b"Ren\xe9 \xff\x00\x01"[..];

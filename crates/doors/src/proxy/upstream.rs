@@ -2,6 +2,7 @@
 
 use super::ask;
 use super::classify::{self, Meaning};
+use super::content_type;
 use super::guard::Guarded;
 use super::headers;
 use super::inject;
@@ -15,7 +16,7 @@ use crate::http::client::{Failed, Incoming, NotReached, Payload, Prepared, Unans
 use crate::http::headers::has_end;
 use crate::http::server::lets_send;
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH};
 use http::response::Parts as Head;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
@@ -243,9 +244,8 @@ fn begin(
 
 /// Whether a body that ends with its connection ends too early. Only JSON can be seen to be whole.
 fn is_cut(head: &Head, body: &[u8]) -> bool {
-    let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     !has_end(&head.headers)
-        && kind.contains("json")
+        && content_type::of(&head.headers).contains("json")
         && !body.is_empty()
         && semel_core::json::parse_bytes(body).is_err()
 }
@@ -259,7 +259,7 @@ fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Result<Vec<u8>, T
     let headers = headers::kept(&head.headers)
         .filter_map(|(name, value)| Some((name, std::str::from_utf8(value.as_bytes()).ok()?)));
     let headers = headers.map(|(name, value)| (name, secrets.out_of_header(value)));
-    Ok(reply::encode(head.status, headers, &secrets.out_of_body(body)?))
+    Ok(reply::encode(head.status, headers, &secrets.out_of_body(body, content_type::of(&head.headers))?))
 }
 
 /// The beginning of a body that is not read to its end.

@@ -75,6 +75,27 @@ fn forms_texts_and_echoes_of_any_secret_header_are_not_written_either() {
     }
 }
 
+/// Other programs read it well, and find the secret in it.
+#[test]
+fn an_answer_that_cannot_be_read_for_what_a_rule_calls_secret_is_given_on_and_not_kept() {
+    let stage = Stage::with(
+        "[[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\nsecret = [\"reply.blurb\"]\n",
+    );
+    let deep = format!("{}{}", "[".repeat(150), "]".repeat(150));
+    for (n, beside) in [r#""\ud83d""#, r#"{"a":1,"a":2}"#, &deep, "1e99999999", "NaN"].into_iter().enumerate()
+    {
+        let answer = format!(r#"{{"blurb":"blurb-secret-1","beside":{beside}}}"#);
+        stage.api.next(Act::Answer(201, "", answer.clone()));
+        let body = format!(r#"{{"n":{n}}}"#);
+        assert_eq!(stage.charge(&format!("k{n}"), &body).body, answer, "who asked gets all of it");
+        let again = stage.charge(&format!("k{n}"), &body);
+        assert_eq!(became(&again).1, "replayed", "{beside}");
+        assert!(again.body.contains("was not kept") && !again.body.contains("blurb-secret"), "{again:?}");
+        assert_eq!(stage.api.effects(), n + 1, "{beside}");
+    }
+    assert!(!is_written(&stage, "blurb-secret-1"));
+}
+
 #[test]
 fn thousands_of_secrets_in_a_request_cost_its_reply_and_not_the_time_of_others() {
     let stage = Stage::plain();

@@ -279,6 +279,29 @@ fn a_result_of_more_values_than_are_read_is_not_kept() {
     assert_eq!(recorded(&message(&within), &Secrets::of(&call.arguments, &rule)), None);
 }
 
+/// Half a character, a member twice: other programs read such a result, and would find the secret in it.
+#[test]
+fn a_result_that_cannot_be_read_is_kept_only_if_it_shows_no_secret() {
+    let call = call(r#"{"name":"issue","arguments":{}}"#);
+    let mut rule = Policy::default().rule_for(&ActionFacts::new("mcp:s/issue", &call.arguments));
+    rule.sorting.secret = vec![json::Path::parse("reply.pin").unwrap()];
+    let marked = Secrets::of(&call.arguments, &rule);
+    let deep = format!("{}{}", "[".repeat(150), "]".repeat(150));
+    for beside in [r#""\ud83d""#, r#"{"a":1,"a":2}"#, &deep, "1e99999999"] {
+        let said = |member: &str| {
+            message(&format!(
+                r#"{{"id":1,"result":{{"content":[],"structuredContent":{{{member},"x":{beside}}}}}}}"#
+            ))
+        };
+        assert_eq!(recorded(&said(r#""pin":"abc""#), &marked), None, "{beside}");
+        assert!(recorded(&said(r#""pin":"abc""#), &Secrets::default()).is_some(), "no rule asks: {beside}");
+        let shaped = concat!(r#""k":"sk_li"#, r#"ve_51H8abcdefGHIJKLmnopqrstuvwx""#);
+        for shown in [r#""access_token":"abc-def""#, shaped] {
+            assert_eq!(recorded(&said(shown), &Secrets::default()), None, "{shown} {beside}");
+        }
+    }
+}
+
 #[test]
 fn what_a_rule_calls_secret_of_a_reply_is_not_kept() {
     let call = call(r#"{"name":"issue","arguments":{}}"#);

@@ -80,3 +80,26 @@ fn nor_is_what_a_probe_finds() {
     assert_eq!(receipt(&answer)["evidence"], "probed", "{answer}");
     assert_unwritten(&stage);
 }
+
+/// Other programs read it well, and find the secret in it.
+#[test]
+fn nor_is_a_result_that_cannot_be_read_for_what_a_rule_calls_secret() {
+    let twice = format!(r#"{{"blurb":"{MARKED}","beside":{{"a":1,"a":2}}}}"#);
+    let nan = format!(r#"{{"blurb":"{MARKED}","beside":NaN}}"#);
+    let half = format!(r#"{{"blurb":"{MARKED}","beside":"\ud83d"}}"#);
+    let as_text = |text: &str| json!({"content": [{"type": "text", "text": text}]}).to_string();
+    let structured = format!(r#"{{"content":[],"structuredContent":{twice}}}"#);
+    for raw in [structured, as_text(&twice), as_text(&nan), as_text(&half)] {
+        let calls = json!({"create_order": {"raw": raw}});
+        let rule = "class = \"consequential\"\nsecret = [\"reply.blurb\"]";
+        let stage = Stage::with_calls(&["create_order"], calls).rule("create_order", rule);
+        let mut line = stage.open();
+        let first = line.call("create_order", json!({"order": "1"}));
+        assert!(first.to_string().contains(MARKED), "who asked gets all of it: {first}");
+        let again = line.call("create_order", json!({"order": "1"}));
+        assert_eq!(receipt(&again)["outcome"], "replayed", "{again}");
+        assert!(text(&again).contains("was not kept") && !again.to_string().contains(MARKED), "{again}");
+        assert_eq!(stage.world().len(), 1, "{raw}");
+        assert_unwritten(&stage);
+    }
+}
