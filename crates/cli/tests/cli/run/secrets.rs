@@ -82,12 +82,12 @@ fn an_output_that_cannot_be_read_for_what_a_rule_calls_secret_is_not_kept() {
         "semel.toml",
         "[[rule]]\nmatch = \"cli:sh make\"\nclass = \"consequential\"\nsecret = [\"reply.pin\"]\n",
     );
-    home.file("make", "echo made >> world; cat card\n");
+    let world = home.file("make", "echo made >> world; cat card\n");
     home.file("card", "{\"pin\": \"4711-0815\", \"beside\": NaN}\n");
     assert!(home.semel(["run", "--", "sh", "make"]).stdout.contains("4711-0815"));
     let again = home.json(["run", "--", "sh", "make"]);
     assert!(again["reason"].as_str().is_some_and(|reason| reason.contains("was not kept")), "{again}");
-    assert_eq!(std::fs::read_to_string(home.path().join("world")).expect("an effect"), "made\n");
+    assert_eq!(std::fs::read_to_string(world.with_file_name("world")).expect("an effect"), "made\n");
     assert!(written(&home, "4711-0815").is_empty());
 }
 
