@@ -267,6 +267,13 @@ impl Message {
         Ok(Message { kind, params, body, places, bytes: bytes.clone() })
     }
 
+    /// The request that a line answers which is no message, if all readers see the same there.
+    pub fn answered_by(line: &[u8]) -> Option<Id> {
+        let envelope: Envelope<'_> = serde_json::from_slice(line).ok()?;
+        let answers = envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some());
+        envelope.id.filter(|_| answers && !envelope.id_is_ambiguous).and_then(|id| Id::from_json(id.get()))
+    }
+
     /// The same message under another id, or with other `params`, another `result` or `error`. All else in it is as it
     /// was written. `None`: it has none of what would be replaced.
     pub fn edited(&self, id: Option<&Id>, content: Option<Frame>) -> Option<Frame> {

@@ -312,8 +312,20 @@ impl<L: Listener> Reader<L> {
                     self.listener.message(message)
                 }
             },
-            Err(problem) => self.unreadable(&bytes, &format!("its answer could not be read: {problem}")),
+            Err(problem) => {
+                let why = format!("its answer could not be read: {problem}");
+                let logged = self.unreadable(&bytes, &why);
+                self.told_unreadable(&bytes, &why).or(logged)
+            }
         }
+    }
+
+    /// Whoever asked something that was passed on would wait for ever.
+    fn told_unreadable(&mut self, line: &[u8], why: &str) -> Option<Outbox> {
+        let id = Message::answered_by(line)?;
+        let words = format!("semel did not pass the server's answer on: {why}");
+        let error = Frame::refusal(&id, -32603, &words, None);
+        self.listener.message(Message::parse(error.to_bytes()).ok()?)
     }
 
     fn unreadable(&mut self, line: &[u8], why: &str) -> Option<Outbox> {

@@ -346,3 +346,19 @@ fn a_result_that_names_a_member_twice_is_said_to_do_so() {
     assert!(text(&doubt).contains(r#"can be read in two ways: "x" is named twice"#), "{doubt}");
     assert_eq!(stage.world().len(), 1);
 }
+
+/// Nobody waits for ever for what was only passed on.
+#[test]
+fn a_read_whose_answer_can_be_read_in_two_ways_is_answered_with_an_error_under_its_id() {
+    let result = r#"{"content":[{"type":"text","text":"ok"}]}"#;
+    for beside in [r#""result":{}"#, r#""Result":{}"#, r#""error":{"code":1,"message":"x"}"#] {
+        let raw = format!("{result},{beside}");
+        let stage = Stage::with_calls(&["get_order"], json!({"get_order": {"effect": false, "raw": raw}}));
+        let mut line = stage.open();
+        let answer = line.request("tools/call", json!({"name": "get_order", "arguments": order()}));
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        let words = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(words.contains("its answer could not be read"), "{answer}");
+        assert!(line.request("tools/list", json!({}))["result"]["tools"].is_array());
+    }
+}
