@@ -143,6 +143,10 @@ pub struct Facts {
     /// from before it was kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub upstream_key: u64,
+    /// What was behind the action's name: [`authority_mark`](crate::intent::authority_mark). 0 where nothing tells two
+    /// of one name apart, and in records from before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub authority: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -48,6 +48,8 @@ pub struct Intent {
     pub tenant: String,
     /// Of the principal: see [`principal_mark`].
     pub principal: u64,
+    /// Of the authority: see [`authority_mark`].
+    pub authority: u64,
     pub action: String,
     pub run: Option<Run>,
     pub scope: Scope,
@@ -166,6 +168,7 @@ impl Intent {
         Ok(Intent {
             tenant: ask.tenant.to_owned(),
             principal: principal_mark(secret, ask.tenant, ask.principal),
+            authority: authority_mark(secret, ask.tenant, ask.authority),
             action: identity::action_without_shapes(ask.action).into_owned(),
             digest,
             key: identity::intent_key(secret, &parts, &digest),
@@ -244,6 +247,7 @@ impl Intent {
             undoes: self.undoes.clone(),
             principal: self.principal,
             upstream_key: self.upstream_key,
+            authority: self.authority,
         })
     }
 }
@@ -277,6 +281,15 @@ const UNDO: &str = "undo";
 /// By which a record tells whose it is, without naming anybody. Never 0.
 pub fn principal_mark(secret: &Secret, tenant: &str, principal: &str) -> u64 {
     secret.mac("principal mark", &[tenant.as_bytes(), principal.as_bytes()]).short().max(1)
+}
+
+/// By which a record tells what is behind a name that several may have: two servers, or two accounts at one. 0: nothing
+/// tells them apart.
+pub fn authority_mark(secret: &Secret, tenant: &str, authority: &str) -> u64 {
+    match authority {
+        "" => 0,
+        _ => secret.mac("authority mark", &[tenant.as_bytes(), authority.as_bytes()]).short().max(1),
+    }
 }
 
 /// The time inside a UUIDv7, which is when its maker thought of it.

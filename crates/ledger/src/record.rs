@@ -264,6 +264,7 @@ mod tests {
             effect.facts = Arc::new(Facts {
                 undoes,
                 upstream_key: 7,
+                authority: 8,
                 by_joining_key: true,
                 ..Facts::clone(&effect.facts)
             });

@@ -82,6 +82,7 @@ pub fn facts() -> Arc<Facts> {
         undoes: None,
         principal: 0,
         upstream_key: 0,
+        authority: 0,
     })
 }
 

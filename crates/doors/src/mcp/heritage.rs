@@ -75,12 +75,12 @@ pub async fn learn(door: &Door, guarded: &Guarded) {
         return;
     };
     let own = principal_mark(ledger.secret(), &caller.tenant, &caller.principal);
-    let here = format!("mcp:{}/", guarded.server.name);
     // The oldest is told first.
     for (key, known) in left.into_iter().rev() {
         let facts = &known.effect.facts;
         let is_own = facts.tenant == caller.tenant && facts.principal == own;
-        if !is_own || !facts.action.starts_with(&here) || run_of(&known.effect) != run {
+        let is_here = guarded.server.has_done(facts, ledger.secret());
+        if !is_own || !is_here || run_of(&known.effect) != run {
             continue;
         }
         let mut effect = known.effect;

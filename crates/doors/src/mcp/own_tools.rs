@@ -10,7 +10,7 @@ use super::tools::Tools;
 use crate::caller::Caller;
 use crate::neutral;
 use semel_core::digest::Secret;
-use semel_core::effect::{Effect, Facts, Ruling, State};
+use semel_core::effect::{Effect, Ruling, State};
 use semel_core::ids::{EffectId, Reason};
 use semel_core::intent::{principal_mark, run_key};
 use semel_core::json::Json;
@@ -102,13 +102,17 @@ async fn ledger(
     let mut effects: Vec<Effect> = Vec::new();
     let mut damaged = 0;
     let is_mine = |effect: &Effect| is_of(effect, ledger.secret(), caller);
+    let is_here = |effect: &Effect| server.has_done(&effect.facts, ledger.secret());
+    // A run may reach over several servers, but what another of this name did would be taken for this one's.
+    let is_told =
+        |effect: &Effect| is_mine(effect) && (is_here(effect) || !server.shares_name_with(&effect.facts));
     if let Some(run) = run {
         let by = By::Run(run_key(ledger.secret(), &caller.tenant, &run.id));
         let mut after = None;
         for _ in 0..PAGES_MAX {
             let page = ledger.listing(by, after, EFFECTS_MAX).await.map_err(cannot)?;
             damaged += page.damaged.len();
-            effects.extend(page.items.into_iter().map(|(_, known)| known.effect).filter(is_mine));
+            effects.extend(page.items.into_iter().map(|(_, known)| known.effect).filter(is_told));
             shorten(&mut effects);
             after = page.next;
             if after.is_none() {
@@ -122,10 +126,9 @@ async fn ledger(
         }
     }
     // What is open concerns whoever began it, on whichever connection.
-    let ours = format!("mcp:{}/", server.name);
     let open = ledger.listing(By::Open, None, EFFECTS_MAX).await.map_err(cannot)?;
     for (key, known) in open.items {
-        let mine = is_mine(&known.effect) && known.effect.facts.action.starts_with(&ours);
+        let mine = is_mine(&known.effect) && is_here(&known.effect);
         if mine && !effects.iter().any(|effect| effect.id == known.effect.id) {
             // Looking also notices a holder that has died.
             let found = ledger.observe(key, door.hall.clock.now()).await.map_err(cannot)?;
@@ -234,16 +237,19 @@ async fn report(
     let happened = args.get("happened").and_then(Json::as_bool).ok_or("happened must be true or false")?;
     let evidence = text("evidence").ok_or("evidence must say what you saw")?;
     let reason = Reason::parse(evidence).map_err(|error| error.to_string())?;
-    let (_, known) = gate.ledger.by_id(id).await.map_err(|error| error.to_string())?;
-    let Facts { action, tenant, .. } = known.effect.facts.as_ref();
-    // Possession of an id is no right: another tenant's effect is as good as none, another server's is not asked here.
-    if *tenant != connection.caller.tenant || !action.starts_with(&format!("mcp:{}/", server.name)) {
-        return Err(format!("there is no effect {id} of this server"));
+    let unknown = || format!("there is no effect {id} of this server");
+    let (_, known) = gate.ledger.by_id(id).await.map_err(|error| match error {
+        semel_ledger::Error::NoSuchEffect(_) => unknown(),
+        other => other.to_string(),
+    })?;
+    // Possession of an id is no right: another tenant's effect, another principal's and another server's, also one of
+    // the same name, are as good as none.
+    let secret = gate.ledger.secret();
+    let facts = known.effect.facts.as_ref();
+    if !is_of(&known.effect, secret, &connection.caller) || !server.has_done(facts, secret) {
+        return Err(unknown());
     }
-    // Nor is another principal's.
-    if !is_of(&known.effect, gate.ledger.secret(), &connection.caller) {
-        return Err(format!("there is no effect {id} of this server"));
-    }
+    let action = &facts.action;
     // A condition that is false of no arguments may have been true of these.
     let made_under = door.hall.policy.rule_kept(action, &known.effect.facts.rule);
     if !agents_decide(door, action) || made_under.rulings != Rulings::Agent {

@@ -6,7 +6,9 @@ use super::message::{Id, Message, text};
 use super::news::{News, NewsOfRuns};
 use super::tasks::Tasks;
 use super::tools::{Definition, TOOLS_MAX, Tools};
-use semel_core::digest::Digest;
+use semel_core::digest::{Digest, Secret};
+use semel_core::effect::Facts;
+use semel_core::intent::authority_mark;
 use semel_ledger::pins;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -164,6 +166,18 @@ impl Server {
             seen: Arc::clone(others.entry(whose).or_default()),
             shared: Arc::clone(&self.shared),
         }
+    }
+
+    /// Whether an effect was done through a server of this name.
+    pub fn shares_name_with(&self, facts: &Facts) -> bool {
+        facts.action.starts_with(&self.action(""))
+    }
+
+    /// Whether an effect was done through this very server: another project may have one of its name, with a world of
+    /// its own. Of records from before it was kept, the name is all that is known.
+    pub fn has_done(&self, facts: &Facts, secret: &Secret) -> bool {
+        let own = || authority_mark(secret, &facts.tenant, &self.authority);
+        self.shares_name_with(facts) && (facts.authority == 0 || facts.authority == own())
     }
 
     /// Where its tools are pinned, for all of its callers: a credential that is renewed must not forget what was seen.

@@ -164,7 +164,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
     let (mut action, mut tenant, mut subject, mut rule) = (None, None, None, None);
     let (mut class, mut tier, mut run, mut digest, mut caller_key) = (None, None, None, None, false);
     let mut undoes = None;
-    let (mut principal, mut upstream_key, mut by_joining_key) = (0, 0, false);
+    let (mut principal, mut upstream_key, mut authority, mut by_joining_key) = (0, 0, 0, false);
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -181,6 +181,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
             12 => principal = value.number()?,
             13 => upstream_key = value.number()?,
             14 => by_joining_key = value.flag()?,
+            15 => authority = value.number()?,
             _ => {}
         }
     }
@@ -198,6 +199,7 @@ fn facts(value: Value<'_>) -> Read<Facts> {
         undoes,
         principal,
         upstream_key,
+        authority,
     })
 }
 

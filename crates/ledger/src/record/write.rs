@@ -103,6 +103,7 @@ fn facts(out: &mut Out, facts: &Facts) {
         undoes,
         principal,
         upstream_key,
+        authority,
     } = facts;
     out.text(1, action);
     out.number(2, class.number());
@@ -127,6 +128,9 @@ fn facts(out: &mut Out, facts: &Facts) {
         out.fixed(13, *upstream_key);
     }
     out.flag(14, *by_joining_key);
+    if *authority != 0 {
+        out.fixed(15, *authority);
+    }
 }
 
 fn undo(out: &mut Out, undo: &Undo) {

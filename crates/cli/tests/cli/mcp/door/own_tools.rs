@@ -70,6 +70,31 @@ fn an_agent_settles_a_doubt_where_the_rule_lets_it() {
     }
 }
 
+/// Who looks there sees another world: that nothing is in it says nothing about this one.
+#[test]
+fn another_server_of_the_same_name_neither_lists_a_doubt_nor_settles_it() {
+    for flags in [&[][..], &["--run", "monday"][..]] {
+        let stage = Stage::with_calls(&TOOLS, doubtful())
+            .rule("create_order", "class = \"consequential\"\nrulings = \"agent\"");
+        let doubt = stage.open_with(flags).call("create_order", json!({"order": "1001"}));
+        let id = receipt(&doubt)["effect_id"].as_str().expect("an effect");
+        let mut another = stage.open_another(flags, "another");
+        let listed = text(&another.call("semel_ledger", json!({})));
+        assert!(!listed.contains(id) && listed.contains("nothing of this server is in doubt"), "{listed}");
+        let refused = another.call("semel_report", report(id, false));
+        let nobodys = "ef_01JAAAAAAAAAAAAAAAAAAAAAAA";
+        let unknown = another.call("semel_report", report(nobodys, false));
+        assert_eq!(refused["isError"], true, "{refused}");
+        assert_eq!(text(&refused).replace(id, nobodys), text(&unknown));
+        stage.tell(json!({"pages": [super::stage::listing(&TOOLS)]}));
+        let mut line = stage.open_with(flags);
+        assert!(text(&line.call("semel_ledger", json!({}))).contains(id));
+        let next = line.call("create_order", json!({"order": "1001"}));
+        assert_eq!((&receipt(&next)["code"], stage.world().len()), (&json!("in_doubt"), 1), "{next}");
+        assert_eq!(line.call("semel_report", report(id, true))["isError"], false);
+    }
+}
+
 /// What was not there when the agent looked may be there in a moment.
 #[test]
 fn a_call_that_the_server_still_works_on_is_not_reported_as_not_done() {
