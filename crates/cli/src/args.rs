@@ -531,7 +531,7 @@ pub enum PolicyCommand {
     },
     /// Print the JSON Schema of semel.toml.
     Schema,
-    /// Take over a tool's definition that changed since its first use. Alone: list them.
+    /// Take over a tool's definition that changed since its first use. Without --as: show what changed.
     Accept(PolicyAccept),
 }
 
@@ -540,7 +540,7 @@ pub struct PolicyAccept {
     /// The tool, as SERVER/TOOL, or all of a SERVER.
     #[arg(value_name = "SERVER/TOOL")]
     pub tool: Option<String>,
-    /// Only the definition with this hash, as the list shows it: by now there may be another.
+    /// Take over the definition with this hash, as it was shown: by now there may be another.
     #[arg(long, value_name = "HASH", requires = "tool")]
     pub r#as: Option<String>,
 }

@@ -478,7 +478,7 @@ pub fn lost_sight() -> Trouble {
 }
 
 /// A tool is no longer what it was when it was first used.
-pub fn definition_changed(server: &str, tool: &str) -> Trouble {
+pub fn definition_changed(tool: &str) -> Trouble {
     Trouble {
         code: Code::HeldForPerson,
         what_happened: format!(
@@ -486,7 +486,8 @@ pub fn definition_changed(server: &str, tool: &str) -> Trouble {
         ),
         is_it_safe_to_retry: Code::HeldForPerson.retry(),
         next_step: "Tell the user that the tool's definition changed and must be accepted first.".into(),
-        human_next_step: format!("semel policy accept {server}/{tool}"),
+        // It shows the change; what takes it over names what was seen.
+        human_next_step: "semel policy accept".into(),
         differing: Vec::new(),
     }
 }

@@ -98,13 +98,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::NotWritten { what: format!("the pins of {} do not come to rest", name_of(server)) })
     }
 
-    /// Takes over what the servers of this name offer now, of one tool or of all, and only what is offered as `seen`
-    /// where somebody says what they have looked at: by then it may be another. Returns the pins as they were.
+    /// Takes over what the servers of this name offer, of one tool or of all, and only what begins with the hash that
+    /// somebody has `seen`: by now it may be another. Returns the pins as they were.
     pub async fn accept_pins(
         &self,
         name: &str,
         tool: Option<&str>,
-        seen: Option<&str>,
+        seen: &str,
         now: At,
     ) -> Result<Vec<(String, Pin)>, Error> {
         let mut accepted = Vec::new();
@@ -118,10 +118,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         &self,
         server: &str,
         tool: Option<&str>,
-        seen: Option<&str>,
+        seen: &str,
         now: At,
     ) -> Result<Vec<(String, Pin)>, Error> {
-        let is_seen = |offered: &Digest| seen.is_none_or(|seen| offered.to_string().starts_with(seen));
+        let is_seen = |offered: &Digest| offered.to_string().starts_with(seen);
         for _ in 0..RACES_MAX {
             let (revision, mut pins) = self.pins_at(server).await?;
             let mut accepted = Vec::new();

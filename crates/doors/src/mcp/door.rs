@@ -333,10 +333,10 @@ impl Door {
         let held = self.holds_changed(server);
         let Some(definition) = tools.get(&call.tool) else {
             // A server could hide a changed definition by not listing it to semel.
-            return if held { hold(wording::definition_changed(&server.name, &call.tool)) } else { None };
+            return if held { hold(wording::definition_changed(&call.tool)) } else { None };
         };
         match pins::check(gate, server, definition, self.hall.clock.now()).await {
-            Ok(Pinned::Changed) if held => hold(wording::definition_changed(&server.name, &call.tool)),
+            Ok(Pinned::Changed) if held => hold(wording::definition_changed(&call.tool)),
             Ok(Pinned::Same | Pinned::Changed) => None,
             Err(error) => refuse(wording::ledger_unavailable(&error.to_string())),
         }
