@@ -10,7 +10,6 @@ use crate::http::client::Client;
 use crate::http::target::Target;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, header};
-use http_body_util::Full;
 use semel_core::json::{self, Json};
 
 pub async fn ask(method: &str, url: &str, asker: &Asker<'_>) -> Result<Heard, String> {
@@ -66,13 +65,10 @@ pub fn request(
     target: &Target,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Request<Full<Bytes>>, String> {
+) -> Result<Request<Bytes>, String> {
     let path = target.uri().path_and_query().map_or("/", |path| path.as_str());
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .body(Full::new(body))
-        .map_err(|error| error.to_string())?;
+    let mut request =
+        Request::builder().method(method).uri(path).body(body).map_err(|error| error.to_string())?;
     let all = request.headers_mut();
     all.insert(header::ACCEPT, HeaderValue::from_static("application/json, */*;q=0.5"));
     all.insert(header::USER_AGENT, HeaderValue::from_static(concat!("semel/", env!("CARGO_PKG_VERSION"))));

@@ -18,7 +18,6 @@ use crate::proxy::Offer;
 use crate::proxy::secrets::Secrets;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::Full;
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, Reply};
@@ -81,7 +80,7 @@ impl Drop for Own {
 
 impl Model<'_> {
     /// `None`: it was sent before.
-    fn request(&mut self, sending: &Sending<'_>) -> Option<Request<Full<Bytes>>> {
+    fn request(&mut self, sending: &Sending<'_>) -> Option<Request<Bytes>> {
         let Outgoing { uri, mut headers, body } = match self.rule.class {
             Class::Generate => self.outgoing.take()?,
             _ => self.outgoing.clone()?,
@@ -93,7 +92,7 @@ impl Model<'_> {
         {
             headers.insert(name, key);
         }
-        let mut request = Request::new(Full::new(body));
+        let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;

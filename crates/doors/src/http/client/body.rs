@@ -1,6 +1,6 @@
 //! The body of a response, as it arrives.
 
-use super::connection::Connection;
+use super::connection::{Broken, Connection};
 use super::idle::Idle;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -9,22 +9,18 @@ use std::task::{Context, Poll, ready};
 
 /// Whoever reads it moves its connection. Once it was read to its end, that may be used again.
 #[derive(Debug)]
-pub struct Incoming {
-    body: hyper::body::Incoming,
-    connection: Option<(Connection, Idle)>,
-}
+pub struct Incoming(Option<(Connection, Idle)>);
 
 impl Incoming {
-    pub(super) fn new(body: hyper::body::Incoming, connection: Connection, idle: Idle) -> Incoming {
-        let mut incoming = Incoming { body, connection: Some((connection, idle)) };
-        if incoming.body.is_end_stream() {
-            incoming.finish();
-        }
+    pub(super) fn new(connection: Connection, idle: Idle) -> Incoming {
+        let mut incoming = Incoming(Some((connection, idle)));
+        incoming.finish_if_over();
         incoming
     }
 
-    fn finish(&mut self) {
-        if let Some((connection, idle)) = self.connection.take() {
+    /// Whoever knows how much there is does not ask for the end.
+    fn finish_if_over(&mut self) {
+        if let Some((connection, idle)) = self.0.take_if(|(connection, _)| connection.framing().is_over()) {
             idle.put(connection);
         }
     }
@@ -32,29 +28,24 @@ impl Incoming {
 
 impl Body for Incoming {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Broken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Incoming { body, connection } = &mut *self;
-        let frame = match connection {
-            Some((connection, _)) => ready!(connection.poll_frame(body, context)),
-            None => ready!(Pin::new(body).poll_frame(context)),
-        };
-        // Whoever knows how much there is does not ask for the end.
-        if frame.is_none() || self.body.is_end_stream() {
-            self.finish();
-        }
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let Some((connection, _)) = &mut self.0 else { return Poll::Ready(None) };
+        let frame = ready!(connection.poll_frame(context));
+        self.finish_if_over();
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.0.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let left = self.0.as_ref().map_or(Some(0), |(connection, _)| connection.framing().left());
+        left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -1,6 +1,7 @@
 //! From an address to a connection on which nothing has been sent yet.
 
 use super::Error;
+use super::counted::Counting;
 use crate::http::target::Target;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -19,9 +20,14 @@ use tower_service::Service;
 /// A peer that vanished is noticed within minutes, even on a stream on which nothing is said for hours.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-pub type Connector = HttpsConnector<HttpConnector<CheckedResolver>>;
+pub type Connector = HttpsConnector<Counting>;
 
-pub fn connector(target: &Target, names: Arc<dyn Names>, timeout: Duration) -> Result<Connector, Error> {
+pub fn connector(
+    target: &Target,
+    names: Arc<dyn Names>,
+    roots: RootCertStore,
+    timeout: Duration,
+) -> Result<Connector, Error> {
     let target_too = Arc::new(target.clone());
     let mut http = HttpConnector::new_with_resolver(CheckedResolver { target: target_too, names });
     http.enforce_http(false);
@@ -29,21 +35,21 @@ pub fn connector(target: &Target, names: Arc<dyn Names>, timeout: Duration) -> R
     http.set_keepalive(Some(KEEPALIVE));
     http.set_connect_timeout(Some(timeout));
     // HTTP/1.1 alone: one request at a time on a connection is what makes "zero bytes were written" provable.
-    let connector = HttpsConnectorBuilder::new().with_tls_config(tls(target)?).https_or_http().enable_http1();
-    Ok(connector.wrap_connector(http))
+    let connector = HttpsConnectorBuilder::new().with_tls_config(tls(roots)?).https_or_http().enable_http1();
+    Ok(connector.wrap_connector(Counting(http)))
 }
 
-fn tls(target: &Target) -> Result<ClientConfig, Error> {
+fn tls(roots: RootCertStore) -> Result<ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::Tls(error.to_string()))?;
-    Ok(config.with_root_certificates(roots(target)?).with_no_client_auth())
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// The machine's own roots (`SSL_CERT_FILE` names others): a company's roots count, and a root that the machine no
 /// longer trusts does not live on in this program. They are read only where TLS is spoken.
-fn roots(target: &Target) -> Result<RootCertStore, Error> {
+pub fn roots(target: &Target) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     if target.is_tls() {
         let found = rustls_native_certs::load_native_certs();

@@ -1,56 +1,73 @@
 //! A connection to an upstream. It has no task of its own: whoever waits for an answer moves its bytes, which spares
-//! changes of task on the way of every request.
+//! changes of task on the way of every request; and it holds no buffers while nothing comes.
 
-use super::Payload;
-use http::{Request, Response};
-use http_body::{Body, Frame};
-use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{self, SendRequest};
+use super::counted::Counted;
+use super::outgoing::{Outgoing, Unwritten};
+use super::wire::{Framing, Head, Malformed, Piece, Question, read_head};
+use super::{Payload, Unanswered, plain};
+use bytes::{Bytes, BytesMut};
+use http::response::Parts;
+use http::{Method, Request};
+use http_body::Frame;
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
+use std::cell::RefCell;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
-use tokio::net::TcpStream;
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime;
 
-pub type Io = TokioIo<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>;
+pub type Io = TokioIo<MaybeHttpsStream<Counted>>;
+
+/// The largest part of a body that is read at once.
+const READ_BYTES_MAX: usize = 64 * 1024;
+
+thread_local! {
+    /// What was just read is taken out of it at once, so that a connection on which nothing comes needs no room.
+    static JUST_READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES_MAX].into_boxed_slice());
+}
+
+/// An answer breaks off.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    #[error("the connection closed before its end")]
+    Closed,
+    #[error("{0}")]
+    Connection(#[from] io::Error),
+    #[error("{0}")]
+    Unwritten(#[from] Unwritten),
+    #[error("{0}")]
+    Malformed(#[from] Malformed),
+}
 
 pub struct Connection {
-    sender: SendRequest<Payload>,
-    driver: Driver,
+    io: Io,
+    /// What came and was not taken yet.
+    came: Bytes,
+    /// Where the answer ends that is being read.
+    framing: Framing,
+    /// What is left of a request when its answer comes early. Never locked: it is used through `&mut` alone, and so can
+    /// be part of what is shared.
+    outgoing: Mutex<Option<Box<Outgoing>>>,
+    keeps_open: bool,
     home: runtime::Id,
-}
-
-/// What moves the bytes.
-struct Driver {
-    /// Never locked: it is used through `&mut` alone, and so can be part of what is shared.
-    connection: Mutex<Box<http1::Connection<Io, Payload>>>,
-    ended: bool,
-}
-
-impl Driver {
-    fn drive(&mut self, context: &mut Context<'_>) {
-        let connection = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // How it ended is told to whoever waits for an answer.
-        self.ended = self.ended || Pin::new(connection).poll(context).is_ready();
-    }
 }
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("ended", &self.driver.ended).finish_non_exhaustive()
+        f.debug_struct("Connection").field("keeps_open", &self.keeps_open).finish_non_exhaustive()
     }
 }
 
 impl Connection {
-    pub fn new(sender: SendRequest<Payload>, driver: http1::Connection<Io, Payload>) -> Connection {
-        let connection = Mutex::new(Box::new(driver));
+    pub fn new(io: Io) -> Connection {
         let home = runtime::Handle::current().id();
-        Connection { sender, driver: Driver { connection, ended: false }, home }
+        let (came, outgoing) = (Bytes::new(), Mutex::new(None));
+        Connection { io, came, framing: Framing::Length(0), outgoing, keeps_open: true, home }
     }
 
     /// The runtime that hears its peer, and that has the fewest wake-ups with it therefore.
@@ -60,57 +77,159 @@ impl Connection {
 
     /// Whether a request can be sent on it, as far as its peer has been heard.
     pub fn is_ready(&mut self) -> bool {
+        self.framing.is_over() && self.outgoing().is_none() && self.is_quiet()
+    }
+
+    /// Whether it is open and nothing comes that nobody asked for.
+    fn is_quiet(&mut self) -> bool {
         // Nobody waits for it while it is idle.
-        self.driver.drive(&mut quietly());
-        !self.driver.ended && self.sender.is_ready()
+        let mut quietly = Context::from_waker(Waker::noop());
+        self.keeps_open =
+            self.keeps_open && self.came.is_empty() && self.poll_read(&mut quietly).is_pending();
+        self.keeps_open
     }
 
-    pub fn is_open(&self) -> bool {
-        !self.driver.ended
+    /// Whether some of a request is still to be written.
+    pub fn is_writing(&mut self) -> bool {
+        self.outgoing().is_some()
     }
 
-    /// Moves what is left to be moved. `false`: it cannot be used again.
+    /// Writes what is left to be written. `false`: it cannot be used again.
     pub async fn comes_to_rest(&mut self) -> bool {
-        poll_fn(|context| {
-            self.driver.drive(context);
-            match (self.driver.ended, self.sender.is_ready()) {
-                (true, _) => Poll::Ready(false),
-                (false, true) => Poll::Ready(true),
-                (false, false) => Poll::Pending,
-            }
-        })
-        .await
+        poll_fn(|context| self.poll_write(context)).await;
+        self.is_ready()
     }
 
-    pub async fn send(
-        &mut self,
-        request: Request<Payload>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Payload>>> {
-        let mut answer = pin!(self.sender.try_send_request(request));
-        // Only moving bytes makes it ready, so it need not wake anybody itself.
-        poll_fn(|context| {
-            self.driver.drive(context);
-            answer.as_mut().poll(&mut quietly())
-        })
-        .await
-    }
-
-    pub fn poll_frame(
-        &mut self,
-        body: &mut Incoming,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<bytes::Bytes>, hyper::Error>>> {
-        // That somebody wants it has to be known before anything is read for him.
-        match Pin::new(&mut *body).poll_frame(&mut quietly()) {
-            Poll::Pending => {
-                self.driver.drive(context);
-                Pin::new(body).poll_frame(&mut quietly())
+    /// Sends a request, and reads the head of its answer.
+    pub async fn send(&mut self, request: Request<Payload>) -> Result<Parts, Unanswered> {
+        if !self.is_quiet() {
+            return Err(Unanswered::NeverSent(Box::new(request), plain(&Broken::Closed)));
+        }
+        // Until its answer says so.
+        self.keeps_open = false;
+        let Question { head, extent } = Question::of(&request);
+        let method = request.method().clone();
+        let (parts, body) = request.into_parts();
+        let mut outgoing = Outgoing::new(head, extent, body);
+        let before = self.written();
+        let begun = poll_fn(|context| outgoing.poll_write_some(Pin::new(&mut self.io), context)).await;
+        if let Err(error) = begun {
+            if self.written() > before {
+                return Err(Unanswered::Lost(plain(&error)));
             }
-            ready => ready,
+            let request = Request::from_parts(parts, outgoing.unwritten());
+            return Err(Unanswered::NeverSent(Box::new(request), plain(&error)));
+        }
+        drop(parts);
+        let mut outgoing = Some(outgoing);
+        // Whoever does not read to the end may have answered all the same.
+        let mut unwritten = None;
+        let answered = poll_fn(|context| {
+            if let Some(rest) = &mut outgoing
+                && let Poll::Ready(written) = rest.poll_write_all(Pin::new(&mut self.io), context)
+            {
+                outgoing = None;
+                match written {
+                    Ok(()) => {}
+                    Err(Unwritten::NotTaken(error)) => unwritten = Some(error),
+                    Err(broke_off @ Unwritten::BrokeOff(_)) => return Poll::Ready(Err(broke_off.into())),
+                }
+            }
+            self.poll_head(&method, context)
+        });
+        match answered.await {
+            Ok(Head { parts, framing, keeps_open }) => {
+                (self.framing, self.keeps_open) = (framing, keeps_open && unwritten.is_none());
+                *self.outgoing() = outgoing.map(Box::new);
+                Ok(parts)
+            }
+            Err(error) => Err(Unanswered::Lost(match unwritten {
+                Some(before) => plain(&before),
+                None => plain(&error),
+            })),
         }
     }
-}
 
-fn quietly() -> Context<'static> {
-    Context::from_waker(Waker::noop())
+    /// How many bytes have left, of whatever they were a part.
+    fn written(&self) -> u64 {
+        match self.io.inner() {
+            MaybeHttpsStream::Http(stream) => stream.written(),
+            MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner().written(),
+        }
+    }
+
+    fn poll_head(&mut self, method: &Method, context: &mut Context<'_>) -> Poll<Result<Head, Broken>> {
+        loop {
+            if let Some(head) = read_head(&mut self.came, method)? {
+                return Poll::Ready(Ok(head));
+            }
+            if ready!(self.poll_read(context))? == 0 {
+                return Poll::Ready(Err(Broken::Closed));
+            }
+        }
+    }
+
+    /// The next part of the answer's body.
+    pub fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let _is_written_meanwhile = self.poll_write(context);
+        let next = ready!(self.poll_piece(context));
+        if next.is_err() {
+            (self.framing, self.keeps_open) = (Framing::Length(0), false);
+        }
+        Poll::Ready(next.transpose())
+    }
+
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Broken>> {
+        loop {
+            match self.framing.take(&mut self.came)? {
+                Piece::Data(data) => return Poll::Ready(Ok(Some(Frame::data(data)))),
+                Piece::Trailers(trailers) => return Poll::Ready(Ok(Some(Frame::trailers(trailers)))),
+                Piece::End => return Poll::Ready(Ok(None)),
+                Piece::Missing => {}
+            }
+            if ready!(self.poll_read(context))? == 0 {
+                let ended = std::mem::replace(&mut self.framing, Framing::Length(0));
+                let whole = ended == Framing::UntilClosed;
+                return Poll::Ready(if whole { Ok(None) } else { Err(Broken::Closed) });
+            }
+        }
+    }
+
+    /// Where the answer ends that is being read.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Adds to what came. `0`: nothing more will.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        JUST_READ.with_borrow_mut(|room| {
+            let mut read = ReadBuf::new(room);
+            ready!(Pin::new(&mut self.io).poll_read(context, &mut read))?;
+            let read = read.filled();
+            if self.came.is_empty() {
+                self.came = Bytes::copy_from_slice(read);
+            } else {
+                let came = std::mem::take(&mut self.came).try_into_mut();
+                let mut came = came.unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+                came.extend_from_slice(read);
+                self.came = came.freeze();
+            }
+            Poll::Ready(Ok(read.len()))
+        })
+    }
+
+    /// Writes what is left of a request that was answered early.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let outgoing = self.outgoing.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rest) = outgoing {
+            let written = ready!(rest.poll_write_all(Pin::new(&mut self.io), context));
+            *outgoing = None;
+            self.keeps_open = self.keeps_open && written.is_ok();
+        }
+        Poll::Ready(())
+    }
+
+    fn outgoing(&mut self) -> &mut Option<Box<Outgoing>> {
+        self.outgoing.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
 }

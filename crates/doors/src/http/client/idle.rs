@@ -62,7 +62,7 @@ impl Idle {
         if connection.is_ready() {
             return self.keep(connection);
         }
-        if connection.is_open() {
+        if connection.is_writing() {
             // The answer came before the whole request was written. Cut off here, it would be another request.
             let idle = self.clone();
             tokio::spawn(tokio::time::timeout(REST_TIME_MAX, async move {

@@ -6,8 +6,11 @@
 mod body;
 mod connect;
 mod connection;
+mod counted;
 mod idle;
+mod outgoing;
 mod payload;
+mod wire;
 
 pub use body::Incoming;
 pub use payload::Payload;
@@ -16,20 +19,13 @@ use super::target::Target;
 use connect::{Connector, Names, OfThisMachine};
 use connection::Connection;
 use http::{Request, Response};
-use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
 use idle::Idle;
+use rustls::RootCertStore;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tower_service::Service;
-
-/// Headers of a response, all together: a page of cookies fits, a flood does not. The parser takes a hundred of them.
-const HEADER_BYTES_MAX: usize = 64 * 1024;
-
-/// What one connection holds of what it has read, and so the largest part of a body; more than the headers, or they
-/// could not be told to be too long.
-const BUFFER_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX;
 
 /// Resolving, connecting and TLS together.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -102,7 +98,13 @@ impl Client {
 
     /// Found by these names.
     fn by(target: Target, names: Arc<dyn Names>) -> Result<Client, Error> {
-        let connector = connect::connector(&target, names, CONNECT_TIME)?;
+        let roots = connect::roots(&target)?;
+        Client::trusting(target, names, roots)
+    }
+
+    /// Known by certificates that these roots vouch for.
+    fn trusting(target: Target, names: Arc<dyn Names>, roots: RootCertStore) -> Result<Client, Error> {
+        let connector = connect::connector(&target, names, roots, CONNECT_TIME)?;
         Ok(Client { target: Arc::new(target), connector, idle: Idle::default() })
     }
 
@@ -130,11 +132,7 @@ impl Client {
         let connecting = async {
             let stream = self.connector.clone().call(self.target.uri().clone()).await;
             let stream = stream.map_err(|error| plain(error.as_ref()))?;
-            let mut builder = Builder::new();
-            builder.max_header_size(HEADER_BYTES_MAX).max_buf_size(BUFFER_BYTES_MAX);
-            let (sender, driver) =
-                builder.handshake(TokioIo::new(TokioIo::new(stream))).await.map_err(|error| plain(&error))?;
-            Ok(Connection::new(sender, driver))
+            Ok(Connection::new(TokioIo::new(stream)))
         };
         let connection = match tokio::time::timeout(CONNECT_TIME, connecting).await {
             Ok(connected) => connected,
@@ -169,14 +167,8 @@ impl Client {
         request: Request<Payload>,
     ) -> Result<Response<Incoming>, Unanswered> {
         let Prepared { mut connection, .. } = prepared;
-        match connection.send(request).await {
-            Ok(response) => Ok(response.map(|body| Incoming::new(body, connection, self.idle.clone()))),
-            // The request comes back only if the connection closed before any of it was written.
-            Err(mut error) => match error.take_message() {
-                Some(request) => Err(Unanswered::NeverSent(Box::new(request), plain(error.error()))),
-                None => Err(Unanswered::Lost(plain(error.error()))),
-            },
-        }
+        let parts = connection.send(request).await?;
+        Ok(Response::from_parts(parts, Incoming::new(connection, self.idle.clone())))
     }
 }
 

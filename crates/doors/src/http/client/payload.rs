@@ -3,25 +3,18 @@
 use axum::body::Body as Arriving;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 #[derive(Debug)]
 pub enum Payload {
-    Whole(Full<Bytes>),
+    Whole(Bytes),
     Streamed(Arriving),
-}
-
-impl From<Full<Bytes>> for Payload {
-    fn from(whole: Full<Bytes>) -> Payload {
-        Payload::Whole(whole)
-    }
 }
 
 impl From<Bytes> for Payload {
     fn from(bytes: Bytes) -> Payload {
-        Payload::Whole(Full::new(bytes))
+        Payload::Whole(bytes)
     }
 }
 
@@ -40,23 +33,22 @@ impl Body for Payload {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         match &mut *self {
-            Payload::Whole(whole) => {
-                Pin::new(whole).poll_frame(context).map_err(|never: std::convert::Infallible| match never {})
-            }
+            Payload::Whole(whole) if whole.is_empty() => Poll::Ready(None),
+            Payload::Whole(whole) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(whole))))),
             Payload::Streamed(arriving) => Pin::new(arriving).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Payload::Whole(whole) => whole.is_end_stream(),
+            Payload::Whole(whole) => whole.is_empty(),
             Payload::Streamed(arriving) => arriving.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Payload::Whole(whole) => whole.size_hint(),
+            Payload::Whole(whole) => SizeHint::with_exact(whole.len() as u64),
             Payload::Streamed(arriving) => arriving.size_hint(),
         }
     }

@@ -12,7 +12,7 @@ use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use std::time::Duration;
@@ -138,14 +138,14 @@ impl RemoteLink {
         }
     }
 
-    pub(super) fn post(&self, message: &Message) -> Request<Full<Bytes>> {
+    pub(super) fn post(&self, message: &Message) -> Request<Bytes> {
         let mut headers = self.headers(Some(message));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         self.request(Method::POST, headers, message.bytes.clone())
     }
 
-    pub(super) fn get(&self, last_event: Option<&str>) -> Request<Full<Bytes>> {
+    pub(super) fn get(&self, last_event: Option<&str>) -> Request<Bytes> {
         let mut headers = self.headers(None);
         headers.remove(CONTENT_TYPE);
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -155,7 +155,7 @@ impl RemoteLink {
         self.request(Method::GET, headers, Bytes::new())
     }
 
-    fn request(&self, method: Method, headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+    fn request(&self, method: Method, headers: HeaderMap, body: Bytes) -> Request<Bytes> {
         request(self.client.target(), method, headers, body)
     }
 
@@ -326,8 +326,8 @@ pub fn request(
     method: Method,
     headers: HeaderMap,
     body: Bytes,
-) -> Request<Full<Bytes>> {
-    let mut request = Request::new(Full::new(body));
+) -> Request<Bytes> {
+    let mut request = Request::new(body);
     *request.method_mut() = method;
     let path = target.uri().path_and_query().map_or("/", |path| path.as_str());
     *request.uri_mut() = path.parse().unwrap_or_default();

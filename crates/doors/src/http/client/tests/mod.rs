@@ -1,11 +1,17 @@
+mod tls;
+
 use super::*;
 use bytes::Bytes;
 use connect::LookingUp;
-use http_body_util::{BodyExt, Full};
+use connection::Broken;
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
 use hyper_util::client::legacy::connect::dns::Name;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Mutex;
+use std::task::{Context, Poll};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -29,8 +35,8 @@ fn client(address: SocketAddr) -> Client {
     Client::to(Target::parse(&format!("http://{address}/")).unwrap()).unwrap()
 }
 
-fn request() -> Request<Full<Bytes>> {
-    Request::post("/").header("host", "x").body(Full::from("body")).unwrap()
+fn request() -> Request<Bytes> {
+    Request::post("/").header("host", "x").body(Bytes::from("body")).unwrap()
 }
 
 async fn heard(stream: &mut TcpStream) -> String {
@@ -133,8 +139,10 @@ async fn headers_without_end_are_refused() {
     });
     let mut stream = handed.recv().await.unwrap();
     heard(&mut stream).await;
-    let flood =
-        format!("HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(2 * HEADER_BYTES_MAX));
+    let flood = format!(
+        "HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\n\r\n",
+        "x".repeat(2 * wire::HEADER_BYTES_MAX)
+    );
     let _closed = stream.write_all(flood.as_bytes()).await;
     assert!(matches!(sending.await.unwrap(), Err(Failed::Lost(_))));
 }
@@ -147,7 +155,7 @@ async fn a_request_is_written_to_its_end_though_its_answer_came_first() {
     let prepared = client.prepare().await.unwrap();
     let mut stream = handed.recv().await.unwrap();
     let sending = tokio::spawn(async move {
-        let body = Full::from(vec![b'x'; LENGTH]);
+        let body = Bytes::from(vec![b'x'; LENGTH]);
         let request = Request::post("/").header("host", "x").body(body).unwrap();
         client.send(prepared, request).await.unwrap().into_body().collect().await.unwrap().to_bytes()
     });
@@ -258,4 +266,168 @@ async fn a_name_that_is_bound_anew_is_not_followed_inside() {
     client.keep(first);
     client.prepare().await.unwrap();
     assert_eq!(names.left(), 1, "a connection that is there is still the one that was checked");
+}
+
+/// Sends a request, and lets a test be the upstream.
+async fn exchange<T>(
+    request: Request<Payload>,
+    upstream: impl AsyncFnOnce(TcpStream) -> T,
+) -> (Result<(Response<()>, Result<Bytes, Broken>), Unanswered>, T) {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    let prepared = client.prepare().await.unwrap();
+    let stream = handed.recv().await.unwrap();
+    let sending = tokio::spawn(async move {
+        let (parts, body) = client.try_send(prepared, request).await?.into_parts();
+        Ok((Response::from_parts(parts, ()), body.collect().await.map(|body| body.to_bytes())))
+    });
+    let told = upstream(stream).await;
+    (sending.await.unwrap(), told)
+}
+
+/// A body that comes in parts, and then ends or breaks off.
+struct Parts {
+    left: VecDeque<&'static str>,
+    length: Option<u64>,
+    breaks_off: bool,
+}
+
+impl http_body::Body for Parts {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        context.waker().wake_by_ref();
+        match self.left.pop_front() {
+            Some("") => Poll::Pending,
+            Some(part) => Poll::Ready(Some(Ok(Frame::data(Bytes::from(part))))),
+            None if self.breaks_off => Poll::Ready(Some(Err(std::io::Error::other("gone")))),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+fn arriving(left: &[&'static str], length: Option<u64>, breaks_off: bool) -> Request<Payload> {
+    let parts = Parts { left: left.iter().copied().collect(), length, breaks_off };
+    Request::post("/").header("host", "x").body(Payload::from(axum::body::Body::new(parts))).unwrap()
+}
+
+/// All that comes until the body ends that the head speaks of.
+async fn heard_until(stream: &mut TcpStream, end: &str) -> String {
+    let mut all = String::new();
+    while !all.ends_with(end) {
+        let more = heard(stream).await;
+        assert!(!more.is_empty(), "it ended with {all}");
+        all.push_str(&more);
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_body_is_given_on_as_it_arrives() {
+    let upstream = async |end: &'static str, mut stream: TcpStream| {
+        let heard = heard_until(&mut stream, end).await;
+        stream.write_all(OK.as_bytes()).await.unwrap();
+        heard
+    };
+    let unknown = arriving(&["", "hello ", "", "world"], None, false);
+    let (answered, heard) = exchange(unknown, async |stream| upstream("0\r\n\r\n", stream).await).await;
+    assert_eq!(answered.unwrap().1.unwrap(), "ok");
+    assert!(
+        heard.ends_with("transfer-encoding: chunked\r\n\r\n6\r\nhello \r\n5\r\nworld\r\n0\r\n\r\n"),
+        "{heard}"
+    );
+    let known = arriving(&["hello ", "", "world"], Some(11), false);
+    let (answered, heard) = exchange(known, async |stream| upstream("world", stream).await).await;
+    assert_eq!(answered.unwrap().1.unwrap(), "ok");
+    assert!(heard.ends_with("content-length: 11\r\n\r\nhello world"), "{heard}");
+}
+
+/// What is cut off must not look whole to the upstream.
+#[tokio::test]
+async fn a_body_that_breaks_off_is_not_ended() {
+    let cases = [
+        arriving(&["hello"], None, true),
+        arriving(&["hello"], Some(9), true),
+        arriving(&["hello"], Some(9), false),
+        arriving(&["hello", " world"], Some(9), false),
+    ];
+    for request in cases {
+        let upstream = async |mut stream: TcpStream| {
+            let mut all = Vec::new();
+            let _reset = stream.read_to_end(&mut all).await;
+            String::from_utf8(all).unwrap()
+        };
+        let (answered, heard) = exchange(request, upstream).await;
+        assert!(matches!(answered, Err(Unanswered::Lost(_))), "{answered:?}");
+        assert!(heard.ends_with("hello") || heard.ends_with("5\r\nhello\r\n"), "{heard}");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_answers_and_hangs_up_before_it_has_read_all_has_answered() {
+    let body = Bytes::from(vec![b'x'; 32 << 20]);
+    let request = Request::post("/").header("host", "x").body(Payload::from(body)).unwrap();
+    let (answered, ()) = exchange(request, async |mut stream| {
+        heard(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await.unwrap();
+        // What it has not read is refused with a reset, right behind its answer.
+    })
+    .await;
+    let (head, body) = answered.unwrap();
+    assert_eq!((head.status().as_u16(), body.unwrap()), (413, Bytes::from("no")));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_anywhere_is_not_taken_for_whole() {
+    let answers = [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    ];
+    for answer in answers {
+        for cut in 0..=answer.len() {
+            let request =
+                Request::post("/").header("host", "x").body(Payload::from(Bytes::from("x"))).unwrap();
+            let (answered, ()) = exchange(request, async |mut stream| {
+                heard(&mut stream).await;
+                stream.write_all(&answer.as_bytes()[..cut]).await.unwrap();
+            })
+            .await;
+            let head_ends = answer.find("\r\n\r\n").unwrap() + 4;
+            match answered {
+                Err(Unanswered::Lost(_)) => assert!(cut < head_ends, "{cut} of {answer}"),
+                Ok((_, Err(_))) => assert!((head_ends..answer.len()).contains(&cut), "{cut} of {answer}"),
+                Ok((_, Ok(body))) => assert_eq!((body, cut), (Bytes::from("hello"), answer.len())),
+                Err(never_sent) => panic!("{never_sent:?}"),
+            }
+        }
+    }
+}
+
+/// The kernel knows of the reset before anybody was told.
+#[tokio::test]
+async fn what_could_not_be_written_at_all_was_never_sent() {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    for body in [Payload::from(Bytes::from("body")), Payload::from(axum::body::Body::from("body"))] {
+        let prepared = client.prepare().await.unwrap();
+        let stream = handed.recv().await.unwrap();
+        stream.set_zero_linger().unwrap();
+        drop(stream.into_std().unwrap());
+        let request = Request::post("/").header("host", "x").body(body).unwrap();
+        match client.try_send(prepared, request).await {
+            Err(Unanswered::NeverSent(request, _)) => {
+                let body = request.into_body().collect().await.unwrap().to_bytes();
+                assert_eq!(body, "body", "it comes back whole");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

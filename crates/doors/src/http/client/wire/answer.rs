@@ -1,0 +1,132 @@
+//! The head of an answer.
+
+use super::framing::Framing;
+use super::{HEADER_BYTES_MAX, Malformed};
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::response::{Parts, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use httparse::Status;
+use hyper::ext::ReasonPhrase;
+use std::mem::MaybeUninit;
+
+const HEADERS_MAX: usize = 100;
+
+#[derive(Debug)]
+pub struct Head {
+    pub parts: Parts,
+    pub framing: Framing,
+    /// Another request may follow on the same connection.
+    pub keeps_open: bool,
+}
+
+/// Takes the head of the answer to a request of this method off what came. `None`: there is more of it to come.
+pub fn read_head(came: &mut Bytes, method: &Method) -> Result<Option<Head>, Malformed> {
+    while !came.is_empty() {
+        let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+        let mut answer = httparse::Response::new(&mut []);
+        let parser = httparse::ParserConfig::default();
+        let read = parser.parse_response_with_uninit_headers(&mut answer, came, &mut headers)?;
+        let length = match read {
+            Status::Complete(length) if length <= HEADER_BYTES_MAX => length,
+            Status::Partial if came.len() <= HEADER_BYTES_MAX => return Ok(None),
+            _ => return Err(Malformed::HeadersTooLong),
+        };
+        let status = StatusCode::from_u16(answer.code.unwrap_or_default()).map_err(|_| Malformed::Header)?;
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Malformed::Switched);
+        }
+        if status.is_informational() {
+            // A word before the answer.
+            let _told = came.split_to(length);
+            continue;
+        }
+        let head = head(came, status, &answer, method)?;
+        let _read = came.split_to(length);
+        return Ok(Some(head));
+    }
+    Ok(None)
+}
+
+fn head(
+    came: &Bytes,
+    status: StatusCode,
+    answer: &httparse::Response<'_, '_>,
+    method: &Method,
+) -> Result<Head, Malformed> {
+    let (mut parts, ()) = Response::new(()).into_parts();
+    parts.status = status;
+    parts.version = if answer.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
+    parts.headers = headers(came, answer.headers)?;
+    if let Some(reason) = answer.reason
+        && status.canonical_reason() != Some(reason)
+        && let Ok(reason) = ReasonPhrase::try_from(reason.as_bytes())
+    {
+        parts.extensions.insert(reason);
+    }
+    let framing = framing(&parts, method)?;
+    let keeps_open = framing != Framing::UntilClosed && keeps_open(&parts);
+    Ok(Head { parts, framing, keeps_open })
+}
+
+/// The values are parts of what came.
+pub(super) fn headers(came: &Bytes, read: &[httparse::Header<'_>]) -> Result<HeaderMap, Malformed> {
+    let mut headers = HeaderMap::with_capacity(read.len());
+    for header in read {
+        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Malformed::Header)?;
+        let value =
+            HeaderValue::from_maybe_shared(came.slice_ref(header.value)).map_err(|_| Malformed::Header)?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+/// RFC 9112, section 6.3.
+fn framing(parts: &Parts, method: &Method) -> Result<Framing, Malformed> {
+    let Parts { status, version, headers, .. } = parts;
+    let bodiless = matches!(*status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if bodiless || *method == Method::HEAD {
+        return Ok(Framing::Length(0));
+    }
+    let mut codings = words(headers, &TRANSFER_ENCODING).peekable();
+    if codings.peek().is_some() {
+        return match codings.last() {
+            _ if *version == Version::HTTP_10 => Err(Malformed::Length),
+            Some(last) if last.eq_ignore_ascii_case(b"chunked") => Ok(Framing::chunked()),
+            _ => Ok(Framing::UntilClosed),
+        };
+    }
+    let mut lengths = words(headers, &CONTENT_LENGTH);
+    match lengths.next().map(length) {
+        None => Ok(Framing::UntilClosed),
+        Some(Some(first)) if lengths.all(|other| length(other) == Some(first)) => Ok(Framing::Length(first)),
+        Some(_) => Err(Malformed::Length),
+    }
+}
+
+fn length(digits: &[u8]) -> Option<u64> {
+    let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    all_digits.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
+}
+
+/// Whether the connection stays open behind the answer. One that says in two ways where it ends is not gone on from.
+fn keeps_open(parts: &Parts) -> bool {
+    let Parts { headers, version, .. } = parts;
+    let mut said = words(headers, &CONNECTION);
+    let mut named = |word: &[u8]| said.any(|said| said.eq_ignore_ascii_case(word));
+    let both = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
+    let open = match *version {
+        Version::HTTP_11 => !named(b"close"),
+        _ => {
+            let keeps = named(b"keep-alive");
+            keeps && !words(headers, &CONNECTION).any(|said| said.eq_ignore_ascii_case(b"close"))
+        }
+    };
+    open && !both
+}
+
+/// The parts of a list, over all lines of its name.
+fn words<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
+    let lines = headers.get_all(name).into_iter();
+    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii))
+}
