@@ -294,7 +294,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         self.tell(&Told::Answered(&answered));
     }
 
-    /// One look at the ledger and one step. `None`: look again.
+    /// One look at the ledger and one step. `None`: look again. What few calls come to is boxed: it would have its room
+    /// in all of them, and thousands may wait for one.
     pub(crate) async fn round<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Option<Passed>, Error> {
         let now = self.clock.now();
         if self.guesses(call) {
@@ -337,7 +338,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::Claim(_) if has_sent && found.effect().is_some() => {
                 Ok(Some(self.sent_before(found, call.intent, now)))
             }
-            // Boxed, so that a call that only waits is small: thousands may wait for one.
             Decision::Claim(claiming) => {
                 Box::pin(self.claim(call, &found, How::Claim(claiming), fences)).await
             }
@@ -367,7 +367,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             Decision::Look => Box::pin(self.look(call, &found)).await,
             Decision::Unremembered => {
-                self.ledger.remember_doubt(call.intent, call.rule, &found, now).await?;
+                Box::pin(self.ledger.remember_doubt(call.intent, call.rule, &found, now)).await?;
                 Ok(None)
             }
             // The one before it was done just now, and its answer is on its way to somebody else.
@@ -388,7 +388,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let found = match (replay, &call.intent.again) {
                     // Its retry must get the same, also once this one was delivered.
                     (Replay::Undelivered, Some(reason)) => {
-                        match self.ledger.adopt(&found, reason, now).await {
+                        match Box::pin(self.ledger.adopt(&found, reason, now)).await {
                             Ok(Some(adopted)) => Found { reply: found.reply, ..adopted },
                             Ok(None) => return Ok(None),
                             // A repeat is answered also by a ledger that cannot be written.
@@ -403,35 +403,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::ReplayEarlier(number, replay) => {
                 call.reissued = replay == Replay::Reissue;
                 call.earlier = Some(number);
-                let reply = self.ledger.reply(found.key, number).await?;
-                Ok(Some(match self.ledger.occurrence(found.key, number).await? {
-                    Some(known) if known.effect.marks.fingerprint != call.intent.marks.fingerprint => {
-                        let paths = known.effect.marks.differing(&call.intent.marks);
-                        let earlier = Found { newest: Some(Arc::new(known)), reply: None, ..found };
-                        answer_of_refusal(&earlier, Refusal::Drift { paths }, call.intent, call.rule)
-                    }
-                    Some(mut known) => {
-                        known.effect = self.ledger.as_known_since(known.effect).await?;
-                        let disproved = !matches!(known.effect.state, State::Applied(_));
-                        let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
-                        match disproved {
-                            true => answer_of_refusal(&earlier, Refusal::Refuted, call.intent, call.rule),
-                            false => answer_of_record(earlier, call.intent, OutcomeWord::Replayed, now),
-                        }
-                    }
-                    // Retention has dropped its fact; that it is among what came before says enough. Of the newest
-                    // effect nothing is told, and its answer is not delivered by this.
-                    None => {
-                        let newest = Found { reply: None, ..found };
-                        let Passed { answer, reply, .. } =
-                            answer_of_record(newest, call.intent, OutcomeWord::Replayed, now);
-                        let reason = Some("done before; its record is no longer kept".into());
-                        let (effect_id, attempt, evidence) = (None, None, None);
-                        let answer =
-                            Answer { effect_id, attempt, evidence, reason, undone_by: None, ..answer };
-                        Passed { answer, reply, delivery: None }
-                    }
-                }))
+                Box::pin(self.answer_of_earlier(call.intent, call.rule, found, number)).await.map(Some)
             }
             // It was sent and is in doubt; that it may not be sent again is the smaller news.
             Decision::Refuse(_) if call.own.is_some() => Ok(Some(in_doubt(call, &found, None))),
@@ -444,7 +416,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 };
                 if refusal == Refusal::Cancelled && would_start() {
                     let intent = call.intent;
-                    self.ledger.prevented(intent.run_key, &intent.action, &intent.subject, now).await?;
+                    let (run, action, subject) = (intent.run_key, &intent.action, &intent.subject);
+                    Box::pin(self.ledger.prevented(run, action, subject, now)).await?;
                 }
                 Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)))
             }
@@ -480,6 +453,40 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             self.guess.was_wrong();
         }
         Ok(passed)
+    }
+
+    /// The answer of an effect before the newest one of its record.
+    async fn answer_of_earlier(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        found: Found,
+        number: u32,
+    ) -> Result<Passed, Error> {
+        let now = self.clock.now();
+        let reply = self.ledger.reply(found.key, number).await?;
+        let Some(mut known) = self.ledger.occurrence(found.key, number).await? else {
+            // Retention has dropped its fact; that it is among what came before says enough. Of the newest effect
+            // nothing is told, and its answer is not delivered by this.
+            let newest = Found { reply: None, ..found };
+            let Passed { answer, reply, .. } = answer_of_record(newest, intent, OutcomeWord::Replayed, now);
+            let reason = Some("done before; its record is no longer kept".into());
+            let (effect_id, attempt, evidence) = (None, None, None);
+            let answer = Answer { effect_id, attempt, evidence, reason, undone_by: None, ..answer };
+            return Ok(Passed { answer, reply, delivery: None });
+        };
+        if known.effect.marks.fingerprint != intent.marks.fingerprint {
+            let paths = known.effect.marks.differing(&intent.marks);
+            let earlier = Found { newest: Some(Arc::new(known)), reply: None, ..found };
+            return Ok(answer_of_refusal(&earlier, Refusal::Drift { paths }, intent, rule));
+        }
+        known.effect = self.ledger.as_known_since(known.effect).await?;
+        let disproved = !matches!(known.effect.state, State::Applied(_));
+        let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
+        Ok(match disproved {
+            true => answer_of_refusal(&earlier, Refusal::Refuted, intent, rule),
+            false => answer_of_record(earlier, intent, OutcomeWord::Replayed, now),
+        })
     }
 
     /// What became of something that this call sent when it last looked.

@@ -59,6 +59,13 @@ impl Gathered {
     }
 }
 
+/// The same bytes for whoever holds them for long. As they come, they are a slice of what a connection has read, and
+/// keep all of that as long as they live; of what is large that is not much more.
+pub fn unshared(bytes: Bytes) -> Bytes {
+    const LARGE_BYTES: usize = 64 * 1024;
+    if bytes.len() < LARGE_BYTES { Bytes::copy_from_slice(&bytes) } else { bytes }
+}
+
 /// The whole body, if it never pauses for longer than `pause`. What says that it is too large is not read at all.
 pub async fn read<B>(body: B, max: usize, pause: Duration) -> Result<Bytes, Unreadable>
 where

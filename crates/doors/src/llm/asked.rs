@@ -4,6 +4,7 @@ use super::api::Api;
 use super::live::Form;
 use crate::caller::Caller;
 use crate::http::beside;
+use crate::http::body::unshared;
 use crate::http::headers::unshare;
 use crate::proxy::Offer;
 use crate::proxy::headers::{self, is_read_as_it_is};
@@ -133,6 +134,7 @@ pub fn read(
     unshare(&mut headers);
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
     let uri = format!("{}{path}{query}", offer.base).parse().map_err(|_| BadRequest::Path)?;
+    let body = unshared(body);
     Ok(Read { asked, arguments, beside, outgoing: Outgoing { uri, headers, body } })
 }
 

@@ -77,7 +77,7 @@ pub async fn answer(
     let call = Arc::new(Call { hall, offer, asked, rule, came, token: caller.token, meter });
     match intent.transpose() {
         Ok(intent) => {
-            let intent = intent.map(|intent| Intent { beside, ..intent });
+            let intent = intent.map(|intent| Box::new(Intent { beside, ..intent }));
             call.answer(intent, outgoing).await
         }
         Err(missing) => render::response(&call, alone(&call.rule, wording::key_required(&missing)), None),
@@ -87,7 +87,7 @@ pub async fn answer(
 impl Call {
     /// Goes through the gate in a task of its own: whoever asked may go away. The answer is given as soon as it
     /// begins, if it comes in the form that was asked for.
-    async fn answer(self: Arc<Self>, intent: Option<Intent>, outgoing: Outgoing) -> Response {
+    async fn answer(self: Arc<Self>, intent: Option<Box<Intent>>, outgoing: Outgoing) -> Response {
         let Some(under_way) = self.hall.lives.enter() else {
             let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many generations are under way");
             response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
@@ -119,7 +119,7 @@ impl Call {
 
     async fn pass(
         self: Arc<Self>,
-        intent: Option<Intent>,
+        intent: Option<Box<Intent>>,
         outgoing: Outgoing,
         tell: Tell,
         _under_way: UnderWay,

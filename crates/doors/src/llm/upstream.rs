@@ -126,7 +126,8 @@ impl Model<'_> {
         let api = self.api;
         let asked =
             self.outgoing.as_ref().map(|Outgoing { headers, body, .. }| (headers.clone(), body.clone()));
-        let response = match self.exchange(sending).await {
+        // Boxed, so that what is left while the answer comes is small: thousands may be coming.
+        let response = match Box::pin(self.exchange(sending)).await {
             Ok(response) => response,
             Err(outcome) => return (outcome, None),
         };

@@ -45,7 +45,8 @@ pub enum Broken {
 }
 
 pub struct Connection {
-    io: Io,
+    /// The state of TLS is large, and a connection changes hands often.
+    io: Box<Io>,
     /// What came and was not taken yet.
     came: Bytes,
     /// Where the answer ends that is being read.
@@ -65,6 +66,7 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     pub fn new(io: Io) -> Connection {
+        let io = Box::new(io);
         let home = runtime::Handle::current().id();
         let (came, outgoing) = (Bytes::new(), Mutex::new(None));
         Connection { io, came, framing: Framing::Length(0), outgoing, keeps_open: true, home }
