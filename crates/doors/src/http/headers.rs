@@ -1,4 +1,4 @@
-//! Which headers belong to one connection only, and are not given on; and what they say of a body's end.
+//! Which headers belong to one connection only, and are not given on.
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
@@ -67,11 +67,6 @@ pub fn unshare(headers: &mut HeaderMap) {
         own.set_sensitive(value.is_sensitive());
         *value = own;
     }
-}
-
-/// Whether it can be seen where a body ends: not by its connection's end alone.
-pub fn has_end(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::CONTENT_LENGTH) || headers.contains_key(header::TRANSFER_ENCODING)
 }
 
 #[cfg(test)]

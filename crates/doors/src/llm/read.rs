@@ -54,7 +54,8 @@ pub fn head(response: &Response<Incoming>, offer: &Offer) -> Head {
     Head { status: response.status(), headers, form }
 }
 
-pub async fn document(live: &Live, mut body: Incoming, has_end: bool) -> Came {
+pub async fn document(live: &Live, mut body: Incoming) -> Came {
+    let has_end = body.has_end();
     loop {
         match next(live, &mut body, SILENCE_MAX).await {
             Ok(Some(data)) => live.push(data, false),

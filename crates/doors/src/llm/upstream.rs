@@ -12,7 +12,6 @@ use super::usage::{self, Tokens};
 use crate::delivery::Delivery;
 use crate::hall::Hall;
 use crate::http::client::{Failed, Incoming, Prepared};
-use crate::http::headers::has_end;
 use crate::http::server::{Revocable, lets_send};
 use crate::proxy::Offer;
 use crate::proxy::secrets::Secrets;
@@ -133,9 +132,8 @@ impl Model<'_> {
         };
         let head = Arc::new(read::head(&response, self.offer));
         live.begin(Arc::clone(&head));
-        let has_end = has_end(response.headers());
         let came = match head.form {
-            Form::Document => read::document(live, response.into_body(), has_end).await,
+            Form::Document => read::document(live, response.into_body()).await,
             Form::Events => read::events(api, live, response.into_body()).await,
         };
         // Only what went wrong is told in words of the API, which may repeat what it was asked with.

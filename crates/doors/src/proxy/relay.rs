@@ -2,7 +2,7 @@
 
 use super::headers;
 use super::offer::Offer;
-use crate::http::client::{Incoming, Payload, Unanswered};
+use crate::http::client::{Failed, Incoming, Payload};
 use crate::http::server::problem;
 use axum::body::Body;
 use axum::response::Response;
@@ -35,17 +35,9 @@ pub async fn relay(offer: &Offer, outgoing: Outgoing) -> Response {
         Ok(prepared) => prepared,
         Err(error) => return unreachable(&error.to_string()),
     };
-    let mut sent = client.try_send(prepared, request).await;
-    if let Err(Unanswered::NeverSent(request, _)) = sent {
-        // The connection had closed while it was idle.
-        sent = match client.connect().await {
-            Ok(prepared) => client.try_send(prepared, *request).await,
-            Err(error) => return unreachable(&error.to_string()),
-        };
-    }
-    match sent {
+    match client.send(prepared, request).await {
         Ok(response) => given_on(response, &method, offer),
-        Err(Unanswered::NeverSent(_, why) | Unanswered::Lost(why)) => {
+        Err(Failed::NeverSent(why) | Failed::Lost(why)) => {
             unreachable(&format!("{} gave no answer: {why}", client.target()))
         }
     }

@@ -12,8 +12,7 @@ use super::secrets::Secrets;
 use super::streamed::{Begun, Collected, Giving, Held, collect};
 use crate::echoes::TooMany;
 use crate::http::body;
-use crate::http::client::{Failed, Incoming, NotReached, Payload, Prepared, Unanswered};
-use crate::http::headers::has_end;
+use crate::http::client::{Failed, Incoming, Prepared};
 use crate::http::server::lets_send;
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH};
@@ -114,33 +113,15 @@ impl<'a> HttpUpstream<'a> {
     async fn exchange(&mut self, recorded: Option<&Recorded<'_>>) -> Result<Response<Incoming>, Failed> {
         let client = &self.guarded.offer.client;
         let attempt = recorded.and_then(|recorded| recorded.effect.attempt(recorded.attempt));
-        let is_late = || match attempt.map(|attempt| attempt.last_send) {
-            Some(LastSend::By(last)) => self.guarded.hall.clock.now() > last,
-            Some(LastSend::WhileAlive) | None => false,
+        let in_time = || match attempt.map(|attempt| attempt.last_send) {
+            Some(LastSend::By(last)) => self.guarded.hall.clock.now() <= last,
+            Some(LastSend::WhileAlive) | None => true,
         };
-        let connected = |connected: Result<Prepared, NotReached>| {
-            connected.map_err(|error| Failed::NeverSent(error.to_string()))
-        };
-        let mut prepared = match self.prepared.take().and_then(Prepared::fresh) {
+        let prepared = match self.prepared.take().and_then(Prepared::fresh) {
             Some(prepared) => prepared,
-            None => connected(client.prepare().await)?,
+            None => client.prepare().await.map_err(|error| Failed::NeverSent(error.to_string()))?,
         };
-        let mut request = self.request(recorded).map(Payload::from);
-        for again in [true, false] {
-            if is_late() {
-                break;
-            }
-            match client.try_send(prepared, request).await {
-                Ok(response) => return Ok(response),
-                Err(Unanswered::Lost(why)) => return Err(Failed::Lost(why)),
-                Err(Unanswered::NeverSent(unsent, _)) if again => {
-                    request = *unsent;
-                    prepared = connected(client.connect().await)?;
-                }
-                Err(Unanswered::NeverSent(_, why)) => return Err(Failed::NeverSent(why)),
-            }
-        }
-        Err(Failed::NeverSent("the last moment for sending has passed".into()))
+        client.send_while(in_time, prepared, self.request(recorded)).await
     }
 
     /// Reads an answer to its end, and says what it means.
@@ -155,13 +136,13 @@ impl<'a> HttpUpstream<'a> {
             let shown = begins_with(body).await;
             return self.unclear(classify::line(head.status, &shown), shown_as(head.status, &shown));
         }
-        let begun = self.begun.take();
+        let (begun, has_end) = (self.begun.take(), body.has_end());
         // What a rule reads is held back even where it is not kept: half of it with the client, it could not be judged.
         let more = rule.refused.is_some().then_some((JUDGED_BYTES_MAX, &offer.large_answers));
         let held = Held { bytes_max: REPLY_BYTES_MAX, more };
         let collected = collect(body, held, |length| begin(&head, length, begun, recorded)).await;
         let (whole, giving, length, _room) = match collected {
-            Ok(Collected::Whole(whole, room)) if !is_cut(&head, &whole) => {
+            Ok(Collected::Whole(whole, room)) if has_end || !is_cut(&head, &whole) => {
                 let length = whole.len() as u64;
                 (whole, None, length, room)
             }
@@ -244,8 +225,7 @@ fn begin(
 
 /// Whether a body that ends with its connection ends too early. Only JSON can be seen to be whole.
 fn is_cut(head: &Head, body: &[u8]) -> bool {
-    !has_end(&head.headers)
-        && content_type::of(&head.headers).contains("json")
+    content_type::of(&head.headers).contains("json")
         && !body.is_empty()
         && semel_core::json::parse_bytes(body).is_err()
 }

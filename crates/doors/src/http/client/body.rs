@@ -2,6 +2,7 @@
 
 use super::connection::{Broken, Connection};
 use super::idle::Idle;
+use super::wire::Framing;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
@@ -16,6 +17,11 @@ impl Incoming {
         let mut incoming = Incoming(Some((connection, idle)));
         incoming.finish_if_over();
         incoming
+    }
+
+    /// Whether it says itself where it ends, and not by its connection's end alone.
+    pub fn has_end(&self) -> bool {
+        self.0.as_ref().is_none_or(|(connection, _)| connection.framing() != Framing::UntilClosed)
     }
 
     /// Whoever knows how much there is does not ask for the end.

@@ -18,6 +18,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime;
 
@@ -25,6 +26,9 @@ pub type Io = TokioIo<MaybeHttpsStream<Counted>>;
 
 /// The largest part of a body that is read at once.
 const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// Words before an answer (`100 Continue` and its like) have an end.
+const BEFORE_HEAD_BYTES_MAX: usize = 1 << 20;
 
 thread_local! {
     /// What was just read is taken out of it at once, so that a connection on which nothing comes needs no room.
@@ -55,6 +59,9 @@ pub struct Connection {
     /// be part of what is shared.
     outgoing: Mutex<Option<Box<Outgoing>>>,
     keeps_open: bool,
+    is_used: bool,
+    /// What came of the answer so far, before and with its head.
+    before_head: usize,
     home: runtime::Id,
 }
 
@@ -69,7 +76,16 @@ impl Connection {
         let io = Box::new(io);
         let home = runtime::Handle::current().id();
         let (came, outgoing) = (Bytes::new(), Mutex::new(None));
-        Connection { io, came, framing: Framing::Length(0), outgoing, keeps_open: true, home }
+        Connection {
+            io,
+            came,
+            framing: Framing::Length(0),
+            outgoing,
+            keeps_open: true,
+            is_used: false,
+            before_head: 0,
+            home,
+        }
     }
 
     /// The runtime that hears its peer, and that has the fewest wake-ups with it therefore.
@@ -96,27 +112,39 @@ impl Connection {
         self.outgoing().is_some()
     }
 
-    /// Writes what is left to be written. `false`: it cannot be used again.
-    pub async fn comes_to_rest(&mut self) -> bool {
-        poll_fn(|context| self.poll_write(context)).await;
-        self.is_ready()
+    /// Writes what is left to be written. `false`: it cannot be used again. Whoever takes nothing for this long takes
+    /// nothing more.
+    pub async fn comes_to_rest(&mut self, patience: Duration) -> bool {
+        loop {
+            let before = self.below().written();
+            match tokio::time::timeout(patience, poll_fn(|context| self.poll_write(context))).await {
+                Ok(()) => return self.is_ready(),
+                Err(_) if self.below().written() > before => {}
+                Err(_) => return false,
+            }
+        }
     }
 
     /// Sends a request, and reads the head of its answer.
     pub async fn send(&mut self, request: Request<Payload>) -> Result<Parts, Unanswered> {
-        if !self.is_quiet() {
-            return Err(Unanswered::NeverSent(Box::new(request), plain(&Broken::Closed)));
+        // What comes before it was asked for is not its answer, but perhaps somebody else's.
+        if !self.is_quiet() || self.has_come() {
+            return Err(Unanswered::NeverSent(
+                Box::new(request),
+                "the upstream has closed the connection".into(),
+            ));
         }
+        self.is_used = true;
         // Until its answer says so.
-        self.keeps_open = false;
+        (self.keeps_open, self.before_head) = (false, 0);
         let Question { head, extent } = Question::of(&request);
         let method = request.method().clone();
         let (parts, body) = request.into_parts();
         let mut outgoing = Outgoing::new(head, extent, body);
-        let before = self.written();
+        let before = self.below().written();
         let begun = poll_fn(|context| outgoing.poll_write_some(Pin::new(&mut self.io), context)).await;
         if let Err(error) = begun {
-            if self.written() > before {
+            if self.below().written() > before {
                 return Err(Unanswered::Lost(plain(&error)));
             }
             let request = Request::from_parts(parts, outgoing.unwritten());
@@ -152,12 +180,17 @@ impl Connection {
         }
     }
 
-    /// How many bytes have left, of whatever they were a part.
-    fn written(&self) -> u64 {
+    fn below(&self) -> &Counted {
         match self.io.inner() {
-            MaybeHttpsStream::Http(stream) => stream.written(),
-            MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner().written(),
+            MaybeHttpsStream::Http(stream) => stream,
+            MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner(),
         }
+    }
+
+    /// Whether something has come by now. Behind its handshake TLS has some more to say.
+    fn has_come(&self) -> bool {
+        let still_greets = !self.is_used && matches!(self.io.inner(), MaybeHttpsStream::Https(_));
+        !still_greets && self.below().has_come()
     }
 
     fn poll_head(&mut self, method: &Method, context: &mut Context<'_>) -> Poll<Result<Head, Broken>> {
@@ -165,8 +198,12 @@ impl Connection {
             if let Some(head) = read_head(&mut self.came, method)? {
                 return Poll::Ready(Ok(head));
             }
-            if ready!(self.poll_read(context))? == 0 {
-                return Poll::Ready(Err(Broken::Closed));
+            match ready!(self.poll_read(context))? {
+                0 => return Poll::Ready(Err(Broken::Closed)),
+                more => self.before_head += more,
+            }
+            if self.before_head > BEFORE_HEAD_BYTES_MAX {
+                return Poll::Ready(Err(Malformed::HeadersTooLong.into()));
             }
         }
     }

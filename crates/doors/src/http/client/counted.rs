@@ -1,11 +1,13 @@
-//! Counts the bytes that a connection was given to carry, below TLS: what none of was written was not sent, whatever
-//! went wrong above.
+//! A connection below TLS. It counts the bytes that it was given to carry: what none of was written was not sent,
+//! whatever went wrong above. And it asks the kernel itself whether its peer has said something.
 
 use super::connect::CheckedResolver;
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -21,6 +23,13 @@ pub struct Counted {
 impl Counted {
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// Whether its peer has said something, or hung up, that nobody has read. A runtime hears of that only when it has
+    /// nothing else to do.
+    pub fn has_come(&self) -> bool {
+        let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        !matches!(recv(self.stream.inner(), &mut [0; 1], look), Err(Errno::AGAIN))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -15,8 +15,11 @@ pub const IDLE_TIME_MAX: Duration = Duration::from_secs(3);
 /// As many callers at once keep their connections between two requests; more were a burst.
 const IDLE_MAX: usize = 256;
 
-/// A server that has answered reads the rest of a request within this, or not at all.
-const REST_TIME_MAX: Duration = Duration::from_secs(600);
+/// A server that has answered and then takes nothing of the request for this long takes nothing more.
+const REST_PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// Requests that are written to their end behind their answers, at once: each may be as large as requests can be.
+const RESTS_MAX: usize = 8;
 
 #[derive(Debug, Clone, Default)]
 pub struct Idle(Arc<Shared>);
@@ -25,6 +28,8 @@ pub struct Idle(Arc<Shared>);
 struct Shared {
     /// In the order in which they came to rest, so that the oldest are in front.
     connections: Mutex<VecDeque<Kept>>,
+    /// Requests that are still written although they were answered.
+    rests: AtomicUsize,
     /// Somebody lets go of the old ones.
     is_tended: AtomicBool,
 }
@@ -65,12 +70,24 @@ impl Idle {
         if connection.is_writing() {
             // The answer came before the whole request was written. Cut off here, it would be another request.
             let idle = self.clone();
-            tokio::spawn(tokio::time::timeout(REST_TIME_MAX, async move {
-                if connection.comes_to_rest().await {
+            if self.0.rests.fetch_add(1, Ordering::AcqRel) >= RESTS_MAX {
+                self.0.rests.fetch_sub(1, Ordering::AcqRel);
+                return;
+            }
+            tokio::spawn(async move {
+                let rests = connection.comes_to_rest(REST_PAUSE_MAX).await;
+                idle.0.rests.fetch_sub(1, Ordering::AcqRel);
+                if rests {
                     idle.keep(connection);
                 }
-            }));
+            });
         }
+    }
+
+    /// How many requests are still written although they were answered.
+    #[cfg(test)]
+    pub fn rests(&self) -> usize {
+        self.0.rests.load(Ordering::Acquire)
     }
 
     fn keep(&self, connection: Connection) {

@@ -1,7 +1,8 @@
 //! An HTTP client that always knows what it has sent.
 //!
 //! Getting a connection and sending on it are two steps: the first may fail without leaving a doubt, and of the second
-//! it is known whether a byte of the request was written. Nothing is ever sent again and no redirect is followed.
+//! it is known whether a byte of the request was written. Nothing of which one was is ever sent again, and no redirect is
+//! followed.
 
 mod body;
 mod connect;
@@ -60,7 +61,7 @@ pub enum Failed {
 
 /// The same, with what can be sent again without a doubt.
 #[derive(Debug)]
-pub enum Unanswered {
+enum Unanswered {
     NeverSent(Box<Request<Payload>>, String),
     Lost(String),
 }
@@ -154,14 +155,45 @@ impl Client {
         prepared: Prepared,
         request: Request<impl Into<Payload>>,
     ) -> Result<Response<Incoming>, Failed> {
-        self.try_send(prepared, request.map(Into::into)).await.map_err(|unanswered| match unanswered {
+        self.send_while(|| true, prepared, request).await
+    }
+
+    /// The same, as long as there is time. What did not leave on a connection that its peer had closed leaves on a new
+    /// one: servers close idle connections whenever they like.
+    pub async fn send_while(
+        &self,
+        in_time: impl Fn() -> bool,
+        prepared: Prepared,
+        request: Request<impl Into<Payload>>,
+    ) -> Result<Response<Incoming>, Failed> {
+        if !in_time() {
+            return Err(too_late());
+        }
+        match self.try_send(prepared, request.map(Into::into)).await {
+            Ok(response) => Ok(response),
+            Err(Unanswered::Lost(why)) => Err(Failed::Lost(why)),
+            // Boxed, since it seldom happens and would have its room in every request.
+            Err(Unanswered::NeverSent(request, _)) => Box::pin(self.send_anew(in_time, *request)).await,
+        }
+    }
+
+    async fn send_anew(
+        &self,
+        in_time: impl Fn() -> bool,
+        request: Request<Payload>,
+    ) -> Result<Response<Incoming>, Failed> {
+        let prepared = self.connect().await.map_err(|error| Failed::NeverSent(error.to_string()))?;
+        if !in_time() {
+            return Err(too_late());
+        }
+        self.try_send(prepared, request).await.map_err(|unanswered| match unanswered {
             Unanswered::NeverSent(_, why) => Failed::NeverSent(why),
             Unanswered::Lost(why) => Failed::Lost(why),
         })
     }
 
-    /// The same, with the request back if none of it was written.
-    pub async fn try_send(
+    /// Once, with the request back if none of it was written.
+    async fn try_send(
         &self,
         prepared: Prepared,
         request: Request<Payload>,
@@ -170,6 +202,10 @@ impl Client {
         let parts = connection.send(request).await?;
         Ok(Response::from_parts(parts, Incoming::new(connection, self.idle.clone())))
     }
+}
+
+fn too_late() -> Failed {
+    Failed::NeverSent("the last moment for sending has passed".into())
 }
 
 /// An error with its causes, in one line.

@@ -64,8 +64,77 @@ async fn a_connection_that_closed_before_sending_has_sent_nothing() {
     while prepared.connection.is_ready() {
         tokio::task::yield_now().await;
     }
-    let failed = client.send(prepared, request()).await.unwrap_err();
-    assert!(matches!(failed, Failed::NeverSent(_)), "{failed}");
+    let failed = client.try_send(prepared, request().map(Into::into)).await.unwrap_err();
+    assert!(matches!(failed, Unanswered::NeverSent(..)), "{failed:?}");
+}
+
+/// A connection that has carried one request and its answer, with the other end of it out of any runtime's hands.
+async fn used_connection(
+    client: &Client,
+    handed: &mut mpsc::Receiver<TcpStream>,
+) -> (Prepared, std::net::TcpStream) {
+    let prepared = client.connect().await.unwrap();
+    let mut stream = handed.recv().await.unwrap();
+    let upstream = async {
+        heard(&mut stream).await;
+        stream.write_all(OK.as_bytes()).await.unwrap();
+    };
+    let sending =
+        async { client.send(prepared, request()).await.unwrap().into_body().collect().await.unwrap() };
+    tokio::join!(upstream, sending);
+    (client.prepare().await.unwrap(), stream.into_std().unwrap())
+}
+
+/// The runtime has not heard of it yet; whoever sends asks the kernel.
+#[tokio::test]
+async fn what_comes_before_it_was_asked_for_is_nobodys_answer() {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    for stray in ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray", "x", ""] {
+        let (prepared, mut stream) = used_connection(&client, &mut handed).await;
+        std::io::Write::write_all(&mut stream, stray.as_bytes()).unwrap();
+        if stray.is_empty() {
+            stream.shutdown(std::net::Shutdown::Both).unwrap();
+        }
+        let upstream = async {
+            let mut fresh = handed.recv().await.unwrap();
+            heard(&mut fresh).await;
+            fresh.write_all(OK.as_bytes()).await.unwrap();
+        };
+        let sending =
+            async { client.send(prepared, request()).await.unwrap().into_body().collect().await.unwrap() };
+        let both = async { tokio::join!(upstream, sending) };
+        let both = tokio::time::timeout(Duration::from_secs(30), both).await;
+        let ((), answered) = both.expect("it goes to a new connection");
+        assert_eq!(answered.to_bytes(), "ok", "{stray:?}");
+        // It is not this one's turn.
+        drop(client.idle.take());
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_of_answered_requests_is_held_for_a_few_and_not_for_long() {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    let mut streams = Vec::new();
+    for _ in 0..12 {
+        let prepared = client.connect().await.unwrap();
+        let mut stream = handed.recv().await.unwrap();
+        let request = Request::post("/").header("host", "x").body(Bytes::from(vec![b'x'; 8 << 20])).unwrap();
+        let upstream = async {
+            heard(&mut stream).await;
+            stream.write_all(OK.as_bytes()).await.unwrap();
+        };
+        let sending =
+            async { client.send(prepared, request).await.unwrap().into_body().collect().await.unwrap() };
+        tokio::join!(upstream, sending);
+        streams.push(stream);
+    }
+    assert_eq!(client.idle.rests(), 8);
+    // Nobody takes anything for twice as long as is waited.
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    assert_eq!(client.idle.rests(), 0);
 }
 
 #[tokio::test]

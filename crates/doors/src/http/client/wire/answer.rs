@@ -55,8 +55,9 @@ fn head(
     method: &Method,
 ) -> Result<Head, Malformed> {
     let (mut parts, ()) = Response::new(()).into_parts();
+    // Which version an upstream speaks is between it and us.
+    let version = if answer.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
     parts.status = status;
-    parts.version = if answer.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
     parts.headers = headers(came, answer.headers)?;
     if let Some(reason) = answer.reason
         && status.canonical_reason() != Some(reason)
@@ -64,8 +65,9 @@ fn head(
     {
         parts.extensions.insert(reason);
     }
-    let framing = framing(&parts, method)?;
-    let keeps_open = framing != Framing::UntilClosed && keeps_open(&parts);
+    let framing = framing(&parts, version, method)?;
+    let keeps_open =
+        framing != Framing::UntilClosed && keeps_open(&parts, version) && !may_go_on(&parts, method);
     Ok(Head { parts, framing, keeps_open })
 }
 
@@ -82,19 +84,19 @@ pub(super) fn headers(came: &Bytes, read: &[httparse::Header<'_>]) -> Result<Hea
 }
 
 /// RFC 9112, section 6.3.
-fn framing(parts: &Parts, method: &Method) -> Result<Framing, Malformed> {
-    let Parts { status, version, headers, .. } = parts;
-    let bodiless = matches!(*status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    if bodiless || *method == Method::HEAD {
+fn framing(parts: &Parts, version: Version, method: &Method) -> Result<Framing, Malformed> {
+    let Parts { headers, .. } = parts;
+    if has_no_body(parts, method) {
         return Ok(Framing::Length(0));
     }
-    let mut codings = words(headers, &TRANSFER_ENCODING).peekable();
-    if codings.peek().is_some() {
-        return match codings.last() {
-            _ if *version == Version::HTTP_10 => Err(Malformed::Length),
-            Some(last) if last.eq_ignore_ascii_case(b"chunked") => Ok(Framing::chunked()),
-            _ => Ok(Framing::UntilClosed),
-        };
+    // Old servers say that there is none.
+    let mut codings = words(headers, &TRANSFER_ENCODING)
+        .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
+    match (codings.next(), codings.next()) {
+        (None, _) => {}
+        _ if version == Version::HTTP_10 => return Err(Malformed::Length),
+        (Some(chunked), None) if chunked.eq_ignore_ascii_case(b"chunked") => return Ok(Framing::chunked()),
+        _ => return Err(Malformed::Coding),
     }
     let mut lengths = words(headers, &CONTENT_LENGTH);
     match lengths.next().map(length) {
@@ -104,18 +106,33 @@ fn framing(parts: &Parts, method: &Method) -> Result<Framing, Malformed> {
     }
 }
 
+fn has_no_body(parts: &Parts, method: &Method) -> bool {
+    *method == Method::HEAD || matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// Whether a body may follow that must not: some servers answer `HEAD` as if it were `GET`, and what comes late would be
+/// the answer to somebody else's request.
+fn may_go_on(parts: &Parts, method: &Method) -> bool {
+    let Parts { headers, .. } = parts;
+    let says_so = || {
+        words(headers, &CONTENT_LENGTH).any(|length| length != b"0")
+            || headers.contains_key(TRANSFER_ENCODING)
+    };
+    has_no_body(parts, method) && (*method == Method::HEAD || says_so())
+}
+
 fn length(digits: &[u8]) -> Option<u64> {
     let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     all_digits.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
 }
 
 /// Whether the connection stays open behind the answer. One that says in two ways where it ends is not gone on from.
-fn keeps_open(parts: &Parts) -> bool {
-    let Parts { headers, version, .. } = parts;
+fn keeps_open(parts: &Parts, version: Version) -> bool {
+    let Parts { headers, .. } = parts;
     let mut said = words(headers, &CONNECTION);
     let mut named = |word: &[u8]| said.any(|said| said.eq_ignore_ascii_case(word));
     let both = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
-    let open = match *version {
+    let open = match version {
         Version::HTTP_11 => !named(b"close"),
         _ => {
             let keeps = named(b"keep-alive");

@@ -9,7 +9,7 @@ use httparse::Status;
 /// A chunk's length with what may stand beside it, and what may stand behind the last chunk.
 const LINE_BYTES_MAX: usize = 4 * 1024;
 const TRAILER_BYTES_MAX: usize = 16 * 1024;
-const TRAILERS_MAX: usize = 32;
+const TRAILERS_MAX: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {

@@ -22,6 +22,8 @@ pub enum Malformed {
     Header,
     #[error("it says in two ways where it ends")]
     Length,
+    #[error("its transfer coding is not known")]
+    Coding,
     #[error("it switches to another protocol, which nobody asked for")]
     Switched,
     #[error("a chunk of it has no length")]

@@ -106,13 +106,11 @@ impl RemoteLink {
                 Err(error) => return Exchanged::NeverSent(error.to_string()).into(),
             },
         };
-        if last_moment.is_some_and(|last| self.clock.now() > last) {
-            return Exchanged::NeverSent("the last moment for sending has passed".into()).into();
-        }
+        let in_time = || last_moment.is_none_or(|last| self.clock.now() <= last);
         let number = self.session().map(|session| session.number());
         let request = self.post(message);
         let in_session = message.method().filter(|_| request.headers().contains_key(super::SESSION));
-        match self.client.send(prepared, request).await {
+        match self.client.send_while(in_time, prepared, request).await {
             Ok(response) => {
                 let headers = response.headers().clone();
                 if let (Speaks::Session(session), Some(number), true) =
