@@ -397,7 +397,7 @@ pub enum EpochCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     semel init                               what would change; nothing is written\n  \
-    semel init --write                       change it, with a backup beside each file\n  \
+    semel init --write                       change it; what was there is kept in the state directory\n  \
     semel init --client cursor --server github --write\n  \
     semel init --undo --write                take semel out again")]
 pub struct Init {

@@ -112,7 +112,12 @@ impl Environment {
         if let Some(ledger) = &self.ledger {
             return self.ledger_from_url(ledger);
         }
-        let directory = match (&self.state_dir, &self.xdg_state, &self.home) {
+        Ok(self.state_directory()?.join("ledger.db"))
+    }
+
+    /// Where semel keeps what it must not lose.
+    pub fn state_directory(&self) -> anyhow::Result<PathBuf> {
+        Ok(match (&self.state_dir, &self.xdg_state, &self.home) {
             (Some(directory), _, _) if directory.is_relative() => bail!(
                 "SEMEL_STATE_DIR is {}, and must be an absolute path: the ledger is the same one from every directory",
                 directory.display()
@@ -123,8 +128,7 @@ impl Environment {
             (None, None, _) => {
                 bail!("neither SEMEL_STATE_DIR nor HOME is set, so the ledger has no place")
             }
-        };
-        Ok(directory.join("ledger.db"))
+        })
     }
 
     /// `SEMEL_LEDGER` is a path, or the address of an engine. Only the embedded one exists so far.

@@ -3,6 +3,7 @@
 //! The files belong to other programs. They are shown before they are written, and changed nowhere but in the members
 //! of a server's entry that say how it is started.
 
+mod backups;
 mod behind;
 mod clients;
 mod decide;
@@ -32,6 +33,7 @@ use super::Context;
 use crate::args::{ClientChoice, Init};
 use crate::neutral;
 use crate::output::Hinted;
+use backups::Backups;
 use clap::ValueEnum;
 use decide::Surroundings;
 use guard::Front;
@@ -49,13 +51,14 @@ pub fn run(context: &Context, args: &Init) -> anyhow::Result<ExitCode> {
     let front = Front { semel: &semel, flags: &flags };
     let named = !args.server.is_empty();
     let around = Surroundings { front, search: &environment.search, all: args.all, named };
-    let wish = Wish { undo: args.undo, servers: &args.server, around };
     let found = places::find(environment, &args.client)?;
+    let backups = Backups::below(&environment.state_directory()?);
+    let wish = Wish { undo: args.undo, servers: &args.server, around, backups: &backups };
     let mut outcomes: Vec<Outcome> =
         found.into_iter().filter_map(|candidate| look(candidate, &wish)).collect();
     every_server_is_there(&outcomes, args)?;
     if args.write {
-        outcomes = outcomes.into_iter().map(write).collect();
+        outcomes = outcomes.into_iter().map(|outcome| write(outcome, &backups)).collect();
     }
     Ok(report(context, args, &outcomes))
 }
@@ -101,9 +104,9 @@ fn every_server_is_there(outcomes: &[Outcome], args: &Init) -> anyhow::Result<()
     })
 }
 
-fn write(outcome: Outcome) -> Outcome {
+fn write(outcome: Outcome, backups: &Backups) -> Outcome {
     match outcome {
-        Outcome::Planned(plan) if plan.changes() => match plan.snapshot.replace(&plan.text) {
+        Outcome::Planned(plan) if plan.changes() => match plan.snapshot.replace(&plan.text, backups) {
             Ok(backup) => Outcome::Written(plan, backup),
             Err(error) => Outcome::NotWritten(plan, error),
         },

@@ -1,5 +1,6 @@
 //! What a file would become, server by server.
 
+use super::backups::Backups;
 use super::decide::{self, Decision, Surroundings};
 use super::edit::{Change, Unreadable};
 use super::entry::{Place, entries};
@@ -61,6 +62,7 @@ pub struct Wish<'a> {
     /// None named: all of them.
     pub servers: &'a [String],
     pub around: Surroundings<'a>,
+    pub backups: &'a Backups,
 }
 
 pub fn plan(candidate: Candidate, snapshot: Snapshot, wish: &Wish<'_>) -> Result<Plan, Unreadable> {
@@ -100,7 +102,7 @@ pub fn plan(candidate: Candidate, snapshot: Snapshot, wish: &Wish<'_>) -> Result
         rows.push(Row { place: place.clone(), action, why, pack });
     }
     let made = match wish.undo {
-        true => undo::undone(&snapshot, &undoings, client, wish.around.search),
+        true => undo::undone(&snapshot, &undoings, client, wish),
         false => made(&snapshot.text, &changes, client, Way::Guard),
     };
     for (place, why) in made.refused {

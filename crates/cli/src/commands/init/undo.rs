@@ -5,6 +5,7 @@ use super::clients::Client;
 use super::edit::Change;
 use super::entry::{Entry, Place, at};
 use super::guard::{self, Front, Spelling};
+use super::plan::Wish;
 use super::resolve;
 use super::sound::{Made, Way, made};
 use super::write::Snapshot;
@@ -30,13 +31,14 @@ pub fn undoing<'a>(place: &'a Place, entry: &'a Entry) -> Result<Undoing<'a>, &'
 }
 
 /// The file's text without semel in front of these entries.
-pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client, search: &OsStr) -> Made {
+pub fn undone(snapshot: &Snapshot, undoings: &[Undoing<'_>], client: &Client, wish: &Wish<'_>) -> Made {
     let mut text = snapshot.text.clone();
+    let search = wish.around.search;
     if undoings.is_empty() {
         return Made { text, refused: Vec::new() };
     }
     let mut backups = Vec::new();
-    for backup in snapshot.backups() {
+    for backup in snapshot.kept(wish.backups) {
         if let Ok(document) = client.format.read(&backup) {
             backups.push(Backup { text: backup, document });
         }

@@ -96,7 +96,7 @@ fn what_others_write_or_start_elsewhere_is_told_of_and_not_touched() {
             assert_eq!((&item["action"], &item["pack"]), (&"left_alone".into(), &"stripe".into()), "{item}");
             assert!(item["reason"].as_str().expect("a reason").contains(why), "{item}");
             assert_eq!(scene.read(file), text(form), "{file}");
-            assert!(!scene.home.path().join(format!("{file}.semel-backup")).exists(), "{file}");
+            assert!(!scene.backup(file).exists(), "{file}");
         }
     }
     let shown = scene.done::<&str>([]);

@@ -26,16 +26,16 @@ fn every_client_gets_semel_in_front_and_gives_it_back_to_the_byte() {
         assert_eq!(scene.read(config.file), scene.fill_in(config.after), "{}", config.file);
         let mode = fs::metadata(scene.home.path().join(config.file)).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{}", config.file);
-        let backup = format!("{}.semel-backup", config.file);
-        assert_eq!(scene.read(&backup), config.before, "{}", config.file);
-        let mode = fs::metadata(scene.home.path().join(backup)).expect("a backup").permissions().mode();
+        let backup = scene.backup(config.file);
+        assert_eq!(fs::read_to_string(&backup).expect("a backup"), config.before, "{}", config.file);
+        let mode = fs::metadata(&backup).expect("a backup").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{}", config.file);
     }
     let again = scene.done(["--write"]);
     assert!(again.stdout.ends_with("Nothing to change.\n"), "{again:?}");
     for config in &CONFIGS {
         assert_eq!(scene.read(config.file), scene.fill_in(config.after), "a second time changes nothing");
-        assert!(!scene.home.path().join(format!("{}.semel-backup.2", config.file)).exists());
+        assert!(!scene.backup(config.file).with_extension("semel-backup.2").exists());
     }
     scene.done(["--undo"]);
     assert_eq!(scene.read(CONFIGS[0].file), scene.fill_in(CONFIGS[0].after), "undoing is shown first, too");
@@ -56,7 +56,7 @@ fn nothing_is_written_and_no_secret_is_printed_without_being_asked() {
     }
     for config in &CONFIGS {
         assert_eq!(scene.read(config.file), config.before, "{}", config.file);
-        assert!(!scene.home.path().join(format!("{}.semel-backup", config.file)).exists());
+        assert!(!scene.backup(config.file).exists());
     }
     let ran = scene.done(["--write", "--all"]);
     assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:?}");
@@ -211,7 +211,7 @@ fn without_a_backup_the_entry_itself_says_what_it_was() {
     let scene = everything();
     scene.done(["--write"]);
     for config in &CONFIGS {
-        fs::remove_file(scene.home.path().join(format!("{}.semel-backup", config.file))).expect("a backup");
+        fs::remove_file(scene.backup(config.file)).expect("a backup");
     }
     scene.done(["--undo", "--write"]);
     // What was on the search path stays resolved; a line that was broken up stays so.
@@ -224,6 +224,45 @@ fn without_a_backup_the_entry_itself_says_what_it_was() {
     assert!(codex.contains("url = \"https://mcp.notion.com/mcp\"  # remote\n"), "{codex}");
     assert!(codex.contains("http_headers = { Authorization = 'Bearer hunter2' }\n"), "{codex}");
     assert!(codex.contains("env_http_headers = { X-Workspace = \"NOTION_WORKSPACE\" }\n"), "{codex}");
+}
+
+/// A file that git ignores may hold keys, and what lies beside it is not ignored with it.
+#[test]
+fn nothing_is_left_beside_a_file_and_no_copy_is_for_others() {
+    let scene = Scene::new();
+    let before = r#"{"mcpServers": {"b": {"command": "npx", "env": {"API_KEY": "hunter2"}}}}"#;
+    let path = scene.file("work/.mcp.json", before);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("its mode");
+    let listed = || {
+        let entries = fs::read_dir(scene.home.work()).expect("a project");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    let there = listed();
+    let ran = scene.done(["--write"]);
+    let backup = scene.backup("work/.mcp.json");
+    assert!(ran.stdout.contains(&backup.display().to_string()), "{ran:?}");
+    assert_eq!(listed(), there);
+    scene.done(["--undo", "--write"]);
+    assert_eq!(listed(), there);
+    assert_eq!(scene.read("work/.mcp.json"), before);
+    let mode = |path: &std::path::Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(mode(&backup), 0o600);
+    assert_eq!(mode(&scene.home.state().join("init-backups")), 0o700);
+    assert_eq!(mode(&path), 0o644, "the file itself is as it was");
+}
+
+#[test]
+fn a_backup_of_an_earlier_version_is_found_beside_the_file() {
+    let scene = Scene::new();
+    let before = "{ \"mcpServers\": {\"gh\": {\"command\":\"npx\",  \"args\": [ \"-y\" ]}}}";
+    scene.file("work/.mcp.json", before);
+    scene.done(["--write"]);
+    fs::rename(scene.backup("work/.mcp.json"), scene.home.work().join(".mcp.json.semel-backup"))
+        .expect("moved");
+    scene.done(["--undo", "--write"]);
+    assert_eq!(scene.read("work/.mcp.json"), before);
 }
 
 #[test]

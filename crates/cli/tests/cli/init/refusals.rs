@@ -53,7 +53,7 @@ fn files_that_must_not_be_written_are_not() {
     }
     assert!(ran.stdout.ends_with("Nothing is written; see the errors.\n"), "{ran:?}");
     assert_eq!(scene.read(".cursor/mcp.json"), GOOD);
-    assert!(!scene.home.path().join(".cursor/mcp.json.semel-backup").exists());
+    assert!(!scene.backup(".cursor/mcp.json").exists());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_link_is_followed_and_stays_a_link() {
     scene.done(["--write"]);
     assert!(link.symlink_metadata().expect("a link").is_symlink());
     assert!(scene.read("dotfiles/cursor.json").contains(SEMEL));
-    assert_eq!(scene.read("dotfiles/cursor.json.semel-backup"), GOOD);
+    assert_eq!(fs::read_to_string(scene.backup("dotfiles/cursor.json")).expect("a backup"), GOOD);
 }
 
 #[test]

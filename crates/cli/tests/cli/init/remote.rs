@@ -73,8 +73,7 @@ fn a_credential_survives_an_env_that_is_there_already_however_toml_writes_it() {
         scene.done(["--undo", "--write"]);
         assert_eq!(scene.read(CODEX), before);
 
-        fs::remove_file(scene.home.path().join(format!("{CODEX}.semel-backup"))).expect("a backup");
-        fs::remove_file(scene.home.path().join(format!("{CODEX}.semel-backup.2"))).expect("another");
+        fs::remove_dir_all(scene.home.state()).expect("backups");
         scene.file(CODEX, &written);
         scene.done(["--undo", "--write"]);
         let undone = scene.read(CODEX);
@@ -115,8 +114,7 @@ fn an_env_beside_headers_is_added_to_and_gives_back_what_it_was_given() {
             scene.done(["--undo", "--write"]);
             assert_eq!(scene.read(CURSOR), before);
 
-            fs::remove_file(scene.home.path().join(format!("{CURSOR}.semel-backup"))).expect("a backup");
-            fs::remove_file(scene.home.path().join(format!("{CURSOR}.semel-backup.2"))).expect("another");
+            fs::remove_dir_all(scene.home.state()).expect("backups");
             scene.file(CURSOR, &written.replace("// why\n", "").replace(",\n}", "\n}"));
             scene.done(["--undo", "--write"]);
             let pay = servers(&scene, CURSOR)["pay"].clone();

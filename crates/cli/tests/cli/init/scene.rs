@@ -44,6 +44,13 @@ impl Scene {
         fs::read_to_string(self.home.path().join(name)).expect("a file")
     }
 
+    /// Where the first backup of a file below the home is kept.
+    pub fn backup(&self, name: &str) -> PathBuf {
+        let home = self.home.path().canonicalize().expect("a home");
+        let below_root = home.strip_prefix("/").expect("a whole path").join(format!("{name}.semel-backup"));
+        self.home.state().join("init-backups").join(below_root)
+    }
+
     pub fn init<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
         let mut command = self.home.command(["init"]);
         command.args(args).env("PATH", self.home.path().join("bin"));

@@ -79,7 +79,7 @@ fn every_file_of_vs_code_is_found_shown_written_and_given_back_to_the_byte() {
         let (before, after) = (with_servers(form), scene.read(file));
         assert_eq!(after.matches(SEMEL).count(), 2, "{file}: {after}");
         assert_eq!(comments(&after), comments(&before), "{file}: {after}");
-        assert_eq!(scene.read(&format!("{file}.semel-backup")), before, "{file}");
+        assert_eq!(std::fs::read_to_string(scene.backup(file)).expect("a backup"), before, "{file}");
     }
     let again = scene.done(["--write"]);
     assert!(again.stdout.ends_with("Nothing to change.\n"), "{again:?}");
