@@ -33,19 +33,29 @@ pub fn read(environment: &Environment, flag: Option<&Path>) -> anyhow::Result<Ve
 
 /// The files that hold here, in order of precedence.
 pub fn found(environment: &Environment, flag: Option<&Path>) -> Vec<PathBuf> {
-    let explicit = flag.map(Path::to_owned).or_else(|| environment.policy.clone());
-    if let Some(path) = explicit {
-        return vec![environment.cwd.join(path)];
+    if let Some(path) = explicit(environment, flag) {
+        return vec![path];
     }
     let project =
         environment.cwd.ancestors().map(|directory| directory.join("semel.toml")).find(|path| is_there(path));
-    let user = environment.config.clone().map(|path| environment.cwd.join(path)).or_else(|| {
-        environment
-            .user_config_dir()
-            .map(|directory| directory.join("semel.toml"))
-            .filter(|path| path.is_file())
-    });
+    let user = of_the_user(environment).filter(|path| environment.config.is_some() || path.is_file());
     project.into_iter().chain(user).collect()
+}
+
+/// The file whose rules hold wherever a client starts semel, whether it is there or not.
+pub fn everywhere(environment: &Environment, flag: Option<&Path>) -> Option<PathBuf> {
+    explicit(environment, flag).or_else(|| of_the_user(environment))
+}
+
+/// One that was named holds alone.
+fn explicit(environment: &Environment, flag: Option<&Path>) -> Option<PathBuf> {
+    let named = flag.map(Path::to_owned).or_else(|| environment.policy.clone());
+    named.map(|path| environment.cwd.join(path))
+}
+
+fn of_the_user(environment: &Environment) -> Option<PathBuf> {
+    let named = environment.config.as_ref().map(|path| environment.cwd.join(path));
+    named.or_else(|| Some(environment.user_config_dir()?.join("semel.toml")))
 }
 
 /// Anything of that name: a link that leads nowhere must not silently mean that there are no rules.

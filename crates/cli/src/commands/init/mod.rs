@@ -16,6 +16,7 @@ mod forms;
 mod guard;
 mod known;
 mod mask;
+mod packs;
 mod places;
 mod plan;
 mod read_json;
@@ -117,9 +118,9 @@ fn write(outcome: Outcome, backups: &Backups) -> Outcome {
 fn report(context: &Context, args: &Init, outcomes: &[Outcome]) -> ExitCode {
     let output = context.output;
     if output.json {
-        output.document(&report::document(outcomes));
+        output.document(&report::document(outcomes, context));
     } else {
-        output.data(report::text(outcomes, args, &flags(context), &context.environment));
+        output.data(report::text(outcomes, args, &flags(context), context));
         let shared = outcomes.iter().filter_map(Outcome::plan).filter(|plan| plan.candidate.shared);
         for plan in shared.filter(|plan| plan.changes() && !args.undo) {
             let path = neutral::line(&plan.candidate.path.display().to_string());

@@ -1,8 +1,10 @@
 //! What `semel init` says: a diff of each file, a line for each server, and what to do next.
 
 use super::mask::masked;
-use super::plan::{Action, Plan, Row};
+use super::packs::Packs;
+use super::plan::{Plan, Row};
 use crate::args::Init;
+use crate::commands::Context;
 use crate::config::Environment;
 use crate::{neutral, table};
 use owo_colors::OwoColorize;
@@ -44,12 +46,13 @@ impl Outcome {
         }
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&Plan, &Row)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&Plan, &Row)> {
         self.plan().into_iter().flat_map(|plan| plan.rows.iter().map(move |row| (plan, row)))
     }
 }
 
-pub fn text(outcomes: &[Outcome], args: &Init, flags: &[String], environment: &Environment) -> String {
+pub fn text(outcomes: &[Outcome], args: &Init, flags: &[String], context: &Context) -> String {
+    let environment = &context.environment;
     let mut parts: Vec<String> = Vec::new();
     for plan in outcomes.iter().filter_map(Outcome::plan).filter(|plan| plan.changes()) {
         parts.push(coloured(&diff(plan)));
@@ -76,15 +79,15 @@ pub fn text(outcomes: &[Outcome], args: &Init, flags: &[String], environment: &E
         lines[0] = lines[0].bold().to_string();
         parts.push(lines.join("\n"));
     }
-    let packs = packs(outcomes);
-    if !packs.is_empty() && !args.undo {
-        parts.push(format!("Packs that fit, for your semel.toml:\n  {}", include(&packs)));
+    if !args.undo {
+        let near = |path: &Path| neutral::line(&near(path, environment));
+        parts.extend(Packs::of(outcomes, context).text(near));
     }
     parts.push(next(outcomes, args, flags));
     parts.join("\n\n")
 }
 
-pub fn document(outcomes: &[Outcome]) -> Value {
+pub fn document(outcomes: &[Outcome], context: &Context) -> Value {
     let items: Vec<Value> = outcomes
         .iter()
         .flat_map(Outcome::rows)
@@ -101,9 +104,16 @@ pub fn document(outcomes: &[Outcome]) -> Value {
         })
         .collect();
     let files: Vec<Value> = outcomes.iter().map(file).collect();
-    let packs = packs(outcomes);
-    let include = (!packs.is_empty()).then(|| include(&packs));
-    json!({"schema_version": 1, "items": items, "next": null, "files": files, "include": include})
+    let advice = Packs::of(outcomes, context).advice;
+    let (include, include_file) = advice.map(|advice| (advice.line, advice.file)).unzip();
+    json!({
+        "schema_version": 1,
+        "items": items,
+        "next": null,
+        "files": files,
+        "include": include,
+        "include_file": include_file,
+    })
 }
 
 fn file(outcome: &Outcome) -> Value {
@@ -146,20 +156,6 @@ fn coloured(diff: &str) -> String {
         _ => line.to_owned(),
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-fn packs(outcomes: &[Outcome]) -> Vec<&'static str> {
-    let guarded = |row: &Row| matches!(row.action, Action::Guard | Action::GuardedAlready);
-    let rows = outcomes.iter().flat_map(Outcome::rows).filter(|(_, row)| guarded(row));
-    let mut packs: Vec<&str> = rows.filter_map(|(_, row)| row.pack).collect();
-    packs.sort_unstable();
-    packs.dedup();
-    packs
-}
-
-fn include(packs: &[&str]) -> String {
-    let names: Vec<String> = packs.iter().map(|pack| format!("\"pack:{pack}\"")).collect();
-    format!("include = [{}]", names.join(", "))
 }
 
 /// A path as a person would write it here.

@@ -101,7 +101,8 @@ github   Claude Code  .mcp.json  guard       github
 linear   Claude Code  .mcp.json  left alone  linear  it signs in by OAuth, most likely, which a process cannot do for it; use semel serve, or --server linear if it does not
 time     Claude Code  .mcp.json  left alone  -       reads only: it tells the time
 
-Packs that fit, for your semel.toml:
+Packs that fit have rules for these servers. They are yours to include, at the top of
+~/.config/semel/semel.toml, a file that is not there yet:
   include = ["pack:github"]
 
 Nothing is written yet. To write it: semel init --write
@@ -134,6 +135,34 @@ fn the_document_says_what_happens_to_each_server_and_file() {
     }
     let packs = r#"include = ["pack:filesystem", "pack:github", "pack:notion", "pack:playwright", "pack:postgres", "pack:resend", "pack:slack", "pack:stripe"]"#;
     assert_eq!(document["include"], packs);
+    let file = scene.home.path().join(".config/semel/semel.toml").display().to_string();
+    assert_eq!(document["include_file"], file);
+}
+
+#[test]
+fn the_packs_to_include_are_those_that_are_missing_and_the_file_is_the_one_that_holds() {
+    let scene = Scene::new();
+    let entry = |package: &str| format!(r#"{{"command": "npx", "args": ["-y", "{package}"]}}"#);
+    let (github, stripe) = (entry("@modelcontextprotocol/server-github"), entry("@stripe/mcp"));
+    scene.file("work/.mcp.json", &format!(r#"{{"mcpServers": {{"github": {github}, "stripe": {stripe}}}}}"#));
+    let user = ".config/semel/semel.toml";
+    scene.file(user, "# mine\ninclude = [\"pack:gh\", \"pack:stripe\"]\n");
+    let said = scene.done::<&str>([]).stdout;
+    let advice = "at the top of\n~/.config/semel/semel.toml:\n  include = [\"pack:gh\", \"pack:stripe\", \"pack:github\"]\n";
+    assert!(said.contains(advice), "{said}");
+    let own = scene.file("work/rules.toml", "include = [\"pack:github\"]\n");
+    let document = scene.done(["--json", "--policy", "rules.toml"]).json();
+    assert_eq!(document["include"], r#"include = ["pack:github", "pack:stripe"]"#);
+    assert_eq!(document["include_file"], own.display().to_string());
+    // What the project includes need not be said again.
+    scene.file("work/semel.toml", "include = [\"pack:github\"]\n");
+    let said = scene.done::<&str>([]).stdout;
+    assert!(said.contains("Packs that fit, included already: pack:github, pack:stripe\n"), "{said}");
+    let document = scene.done(["--json"]).json();
+    assert_eq!(
+        (&document["include"], &document["include_file"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
 }
 
 #[test]
