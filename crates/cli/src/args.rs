@@ -93,11 +93,12 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     semel mcp --name github -- npx -y @modelcontextprotocol/server-github\n  \
-    semel mcp -- python3 billing_server.py\n\n\
+    semel mcp -- python3 billing_server.py             its name is billing\n\n\
     Standard output carries the protocol alone. In .mcp.json:\n  \
     {\"command\": \"semel\", \"args\": [\"mcp\", \"--name\", \"github\", \"--\", \"npx\", \"-y\", \"…\"]}")]
 pub struct Mcp {
-    /// What the server is called in the policy and the ledger: mcp:NAME/tool.
+    /// What the server is called in the policy and the ledger: mcp:NAME/tool. It decides which rules and packs hold.
+    /// Unless given, it comes from the package, the script or the program, or from the host of --url.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// The run that all calls belong to.

@@ -109,6 +109,31 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_names_are_those_that_servers_get() {
+        let page = include_str!("../../../../../docs/mcp.md");
+        let (_, section) = page.split_once("## What the server is called").expect("the section");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let rows = section.lines().filter_map(|line| {
+            let (how, name) = line.strip_prefix("| `")?.strip_suffix("` |")?.split_once("` | `")?;
+            Some((how, name))
+        });
+        let mut count = 0;
+        for (how, name) in rows {
+            let words: Vec<OsString> = how.split(' ').map(OsString::from).collect();
+            let named = match how.strip_prefix("--url ") {
+                Some(url) => {
+                    of_host(semel_doors::http::target::Target::parse(url).expect("an address").host())
+                }
+                None => of(&words),
+            };
+            assert_eq!(named, name, "{how}");
+            count += 1;
+        }
+        assert_eq!(count, 8);
+        assert_eq!(of(&["docker", "run", "-e", "TOKEN", "image"].map(OsString::from)), "token");
+    }
+
+    #[test]
     fn a_remote_server_is_named_by_its_host() {
         for (host, expected) in [
             ("mcp.linear.app", "linear"),
