@@ -123,6 +123,49 @@ fn the_policy_explains_its_choice() {
 }
 
 #[test]
+fn a_read_is_explained_by_what_is_true_of_reads() {
+    let home = Home::new();
+    let ran = home.semel(["policy", "explain", "mcp:github/list_issues"]);
+    let expected = "action        mcp:github/list_issues\n\
+        rule          default\n\
+        class         read: its name begins with the read verb `list`\n\
+        mode          guard\n\
+        repeat        passes each time: a read is not held, recorded or answered from the record\n";
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), (expected, ""));
+}
+
+#[test]
+fn a_pack_that_knows_the_action_is_named_until_it_is_included() {
+    let home = Home::new();
+    for (action, pack) in [
+        ("mcp:github/create_issue", "github"),
+        ("mcp:my-slack/slack_post_message", "slack"),
+        ("mcp:notion/API-post-search", "notion"),
+        ("http:POST api.stripe.com/v1/charges", "stripe"),
+    ] {
+        let ran = home.semel(["policy", "explain", action]);
+        let hint =
+            format!("hint: pack:{pack} has a rule for it: include = [\"pack:{pack}\"] in semel.toml\n");
+        assert_eq!(ran.stderr, hint, "{action}");
+        assert_eq!(home.json(["policy", "explain", action])["fitting_pack"], pack);
+    }
+    for action in ["mcp:code/create_issue", "mcp:github/no_such_tool", "mcp:github/list_issues", "fn:charge"]
+    {
+        let ran = home.semel(["policy", "explain", action]);
+        assert_eq!(ran.stderr, "", "{action}");
+    }
+    home.file("semel.toml", "include = [\"pack:github\", \"pack:slack\"]\n");
+    let ran = home.semel(["policy", "explain", "mcp:github/create_issue"]);
+    assert!(ran.stderr.is_empty() && ran.stdout.contains("pack:github:"), "{ran:?}");
+    // Of all the rules of packs only those are shown that know the tool.
+    let ran = home.semel(["policy", "explain", "mcp:code/create_issue"]);
+    let earlier = ran.stdout.lines().filter(|line| line.ends_with("is another action"));
+    let earlier: Vec<&str> = earlier.collect();
+    assert!(!earlier.is_empty() && earlier.iter().all(|line| line.contains("create_issue")), "{ran:?}");
+    assert!(ran.stdout.lines().count() < 25, "{ran:?}");
+}
+
+#[test]
 fn the_known_apis_say_what_they_do_against_duplicates() {
     let home = Home::new();
     let listed = home.json(["policy", "presets"]);

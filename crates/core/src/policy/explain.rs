@@ -1,11 +1,12 @@
 //! Why a call gets the rule it gets: for `semel policy explain`.
 
+use super::pack::PACKS;
 use super::rule::{
     Again, Call, CallerKey, EffectWording, Failure, InjectInto, Origin, Rule, Rulings, ScopeChoice,
     server_and_tool,
 };
 use super::select::Tried;
-use super::{ActionFacts, Mode, Policy, duration};
+use super::{ActionFacts, Diagnostics, Mode, Policy, duration};
 use crate::class::{Class, Tier};
 use crate::identity;
 use crate::json::Path;
@@ -46,6 +47,8 @@ pub struct Explanation {
     pub probe_quiet: Option<String>,
     pub confirm: Option<String>,
     pub undo: Option<String>,
+    /// A shipped pack that has a rule for the call, where no rule of the policy takes it.
+    pub fitting_pack: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -135,9 +138,25 @@ impl Policy {
             probe_quiet: rule.probe.as_ref().map(|probe| duration::text(probe.quiet)),
             confirm: rule.confirm.as_ref().map(|confirm| call_text(&confirm.call, facts.action)),
             undo: rule.undo.as_ref().map(|undo| call_text(undo, facts.action)),
+            fitting_pack: fitting_pack(facts, &rule),
         };
         (rule, explanation)
     }
+}
+
+/// The pack that would say more of a call than its name does. Of two reads neither says more.
+fn fitting_pack(facts: &ActionFacts<'_>, rule: &Rule) -> Option<&'static str> {
+    if rule.origin != Origin::Default {
+        return None;
+    }
+    // The tests see to it that a pack has no findings.
+    let mut found = Diagnostics::default();
+    PACKS.iter().find_map(|pack| {
+        let policy = Policy { rules: pack.rules(&mut found), ..Policy::default() };
+        let better = policy.rule_for(facts);
+        let reads = rule.class == Class::Read && better.class == Class::Read;
+        (better.origin != Origin::Default && !reads).then_some(pack.name)
+    })
 }
 
 fn texts(paths: &[Path]) -> Vec<String> {
