@@ -39,7 +39,8 @@ const BEGINNINGS: [&str; 24] = [
 /// Shorter words with such a beginning are words.
 const SECRET_BYTES_MIN: usize = 16;
 
-/// The document with every text masked but commands, arguments and addresses of servers, and placeholders.
+/// The document with every text masked but commands, arguments and addresses of servers, placeholders, and what is
+/// known to be harmless.
 pub fn masked(text: &str, client: &Client, containers: Containers) -> Result<String, Unreadable> {
     let scalars = client.format.scalars(text)?;
     let mut shown = String::with_capacity(text.len());
@@ -70,11 +71,28 @@ fn visible(
 ) -> String {
     match member(&scalar.path, containers).as_deref() {
         Some(["args", _]) => argument(value, scalar, before),
-        Some(["command" | "type" | "cwd"] | ["env_vars", _] | ["env_http_headers", _]) => text(value),
+        Some(
+            ["command" | "type" | "cwd" | "envFile" | "transport"]
+            | ["env_vars", _]
+            | ["env_http_headers", _],
+        ) => text(value),
         Some([name]) if client.urls.contains(name) => text(value),
+        None if says_nothing_secret(&scalar.path) => text(value),
         _ if is_placeholder(value) || value.is_empty() => value.to_owned(),
         _ => MASK.to_owned(),
     }
+}
+
+/// What stands around servers in the files of clients, and has a fixed meaning there: which input to ask a person for,
+/// which folders a workspace has, the model and the theme. Of everything else nobody knows what it may hold.
+fn says_nothing_secret(path: &[String]) -> bool {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    matches!(
+        path[..],
+        [.., "inputs", _, "type" | "id" | "description"]
+            | ["folders", _, "path" | "name"]
+            | ["model" | "theme"]
+    )
 }
 
 /// The path inside a server's entry, if it is in one.
@@ -174,10 +192,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_known_to_be_harmless_is_shown_and_what_may_hold_anything_is_not() {
+        let text = r#"{
+  "inputs": [{"type": "promptString", "id": "key", "description": "Key of x", "default": "hunter2"}],
+  "folders": [{"path": ".", "name": "all", "uri": "vscode-remote://hunter2"}],
+  "theme": "Dracula", "type": "hunter2", "path": "hunter2", "other": {"theme": "hunter2"},
+  "servers": {"a": {"type": "stdio", "command": "npx", "envFile": "${workspaceFolder}/.env", "note": "hunter2",
+    "env": {"type": "hunter2", "inputs": "hunter2"}, "headers": {"path": "hunter2"},
+    "x": {"inputs": [{"type": "hunter2"}]}}}
+}"#;
+        let vscode = CLIENTS.iter().find(|client| client.name == "vscode").expect("VS Code");
+        let shown = masked(text, vscode, vscode.containers).expect("readable");
+        assert_eq!(shown, text.replace("vscode-remote://hunter2", "***").replace("hunter2", "***"));
+        let text = r#"{"inputs": [{"description": "such as ghp_0123456789abcdef0123"}]}"#;
+        let shown = masked(text, vscode, vscode.containers).expect("readable");
+        assert_eq!(shown, r#"{"inputs": [{"description": "such as ***"}]}"#);
+    }
+
+    #[test]
     fn toml_is_masked_alike() {
         let codex = CLIENTS.iter().find(|client| client.format == Format::Toml).expect("Codex");
         let text = "model = \"o\" # sk-0123456789abcdef\n[mcp_servers.a]\ncommand = \"npx\"\nenv = { K = \"hunter2\" }\n";
-        let expected = "model = \"***\" # ***\n[mcp_servers.a]\ncommand = \"npx\"\nenv = { K = \"***\" }\n";
+        let expected = "model = \"o\" # ***\n[mcp_servers.a]\ncommand = \"npx\"\nenv = { K = \"***\" }\n";
         assert_eq!(masked(text, codex, codex.containers).expect("readable"), expected);
     }
 }
