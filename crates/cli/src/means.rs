@@ -69,7 +69,8 @@ fn origins(context: &Context, policy: &Policy) -> Origins {
     for (url, service, private, fixed, from_env) in apis.chain(servers) {
         // An address that is none is found where it is offered.
         let Ok(target) = Target::parse(url) else { continue };
-        let headers = offers::headers(context, fixed, from_env).map_err(|error| format!("{error:#}"));
+        let headers = offers::headers(context, fixed, from_env, offers::in_policy);
+        let headers = headers.map_err(|error| format!("{error:#}"));
         origins.add(&target, service, private, headers);
     }
     origins

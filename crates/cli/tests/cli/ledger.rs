@@ -80,6 +80,13 @@ fn the_recorded_reply_comes_back_by_id_and_by_key() {
     let id = home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().unwrap().to_owned();
     assert_eq!(home.semel(["ledger", "get", &id]).stdout, "out\n");
     assert_eq!(home.json(["ledger", "get", &id])["data"]["stdout"], "out\n");
+    for key in ["k1", "invoice-1001", "invoice 1001", "KEY1"] {
+        let taken = home.semel(["ledger", "get", key]);
+        assert_eq!(taken.code, Some(2), "{taken:?}");
+        let quoted = if key.contains(' ') { format!("'{key}'") } else { key.to_owned() };
+        let hint = format!("if it is an idempotency key: semel ledger get --key {quoted}\n");
+        assert!(taken.stderr.ends_with(&hint), "{taken:?}");
+    }
     let unknown = home.semel(["ledger", "get", "--key", "k2"]);
     assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(1), ""));
     let open = home.doubt("k3");

@@ -6,11 +6,11 @@ use crate::args::Get;
 use crate::commands::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, ReplyKept};
 use crate::house::{LocalLedger, TENANT};
-use crate::output::{Hinted, counted};
+use crate::output::{Hinted, counted, hint};
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
-use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key};
-use semel_core::ids::IdempotencyKey;
+use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key, quoted_for_a_shell};
+use semel_core::ids::{EffectId, IdempotencyKey};
 use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::proxy::reply::Kept;
@@ -38,7 +38,10 @@ pub fn run(context: &Context, args: &Get) -> anyhow::Result<ExitCode> {
             };
             found
         }
-        (None, name) => named::find(ledger.as_ref(), name.as_deref().unwrap_or_default())?,
+        (None, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            named::find(ledger.as_ref(), name).map_err(|error| perhaps_a_key(error, name))?
+        }
     };
     let ledger = ledger.expect("an effect was found in it");
     let effect = super::walk::now_of(&ledger, key, effect, clock.now())?;
@@ -69,6 +72,19 @@ pub fn run(context: &Context, args: &Get) -> anyhow::Result<ExitCode> {
             .error(&Hinted::error(format!("{id} is {state} and has no reply to give: {why}"), hint));
     }
     Ok(if bytes.is_some() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) })
+}
+
+/// Both are names, and whoever has only one of them will try it. It is not looked up as the other by itself: the end of
+/// an id can be a key as well.
+fn perhaps_a_key(error: anyhow::Error, name: &str) -> anyhow::Error {
+    let is_key = EffectId::parse(name).is_none() && IdempotencyKey::parse(name).is_ok();
+    match hint(&error).filter(|_| is_key && error.is::<Hinted>()) {
+        Some(hint) => {
+            let get = format!("semel ledger get --key {}", quoted_for_a_shell(name));
+            Hinted::error(error.to_string(), format!("{hint}; if it is an idempotency key: {get}"))
+        }
+        None => error,
+    }
 }
 
 /// The newest effect under a caller's key: the key as identity, else what a rule's fields made of it, else the same of

@@ -161,7 +161,8 @@ fn remote(
         None => bail!("--header-env {pair}: it has the form NAME=VARIABLE"),
     });
     let from_env: Vec<_> = from_env.collect::<anyhow::Result<_>>()?;
-    let (session, queue) = RemoteSession::new(offers::headers(context, &[], &from_env)?);
+    let said = |name: &str, variable: &str| format!("--header-env {name}={variable}");
+    let (session, queue) = RemoteSession::new(offers::headers(context, &[], &from_env, said)?);
     let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
     let settings = settings(args, policy.mcp.get(&name));
     let server = Server::new(name, authority, settings, Link::Remote(link), served::instance());

@@ -99,7 +99,7 @@ pub fn ask(
     };
     let target = Target::parse(url).context("url")?.with_private(*private);
     let authority = authority(&target);
-    let (session, queue) = RemoteSession::new(headers(context, fixed, headers_env)?);
+    let (session, queue) = RemoteSession::new(headers(context, fixed, headers_env, in_policy)?);
     let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
     link.listen(queue, Deaf);
     let (name, link) = (name.to_owned(), Link::Remote(link));
@@ -181,7 +181,7 @@ fn offer(
             let target = Target::parse(url).context("url")?.with_private(*private);
             let authority = authority(&target);
             let client = Client::to(target)?;
-            let headers = headers(context, fixed, headers_env)?;
+            let headers = headers(context, fixed, headers_env, in_policy)?;
             let link = RemoteLink::for_client(client.clone(), headers.clone(), None, clock.clone());
             let server =
                 Server::new(name.to_owned(), authority, settings, Link::Remote(link), served::instance());
@@ -237,11 +237,13 @@ pub fn settings(configured: &McpServer) -> Settings {
     }
 }
 
-/// What is sent along with every request; values from the environment are never shown.
+/// What is sent along with every request; values from the environment are never shown. `said` is how the person wrote
+/// a pair of header and variable.
 pub fn headers(
     context: &Context,
     fixed: &[(String, String)],
     from_env: &[(String, String)],
+    said: impl Fn(&str, &str) -> String,
 ) -> anyhow::Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     let mut put = |name: &str, value: &str| -> anyhow::Result<()> {
@@ -256,7 +258,12 @@ pub fn headers(
         put(name, value)?;
     }
     for (name, variable) in from_env {
-        put(name, &context.environment.variable(variable).context("headers_env")?)?;
+        put(name, &context.environment.variable(variable).with_context(|| said(name, variable))?)?;
     }
     Ok(headers)
+}
+
+/// How `semel.toml` says that a header comes from a variable.
+pub fn in_policy(name: &str, variable: &str) -> String {
+    format!("headers_env = {{ {name} = \"{variable}\" }}")
 }

@@ -1,6 +1,6 @@
 //! From `[upstream.NAME]` to APIs that can be offered.
 
-use super::offers::{authority, headers};
+use super::offers::{authority, headers, in_policy};
 use crate::commands::Context;
 use anyhow::Context as _;
 use http::HeaderMap;
@@ -53,7 +53,7 @@ fn offer(context: &Context, policy: &Policy, name: &str, api: &HttpApi) -> anyho
 
 /// What comes from the environment is a secret; what stands in a file that people share is one by its name alone.
 fn headers_of(context: &Context, api: &HttpApi) -> anyhow::Result<HeaderMap> {
-    let mut all = headers(context, &api.headers, &api.headers_env)?;
+    let mut all = headers(context, &api.headers, &api.headers_env, in_policy)?;
     for (name, _) in api.headers.iter().filter(|(name, _)| !is_secret_name(name)) {
         let from_env = api.headers_env.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         if let Some(value) = all.get_mut(name.as_str()).filter(|_| !from_env) {

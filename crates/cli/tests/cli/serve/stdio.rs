@@ -95,6 +95,15 @@ fn a_guarded_call_waits_for_the_session_where_its_client_does_not() {
 }
 
 #[test]
+fn a_variable_that_is_not_set_is_named_as_it_was_typed() {
+    let home = Home::new();
+    let ran = home.semel(["mcp", "--url", "http://127.0.0.1:1/mcp", "--header-env", "X-Key=NOT_SET"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let expected = "error: --header-env X-Key=NOT_SET: the environment variable NOT_SET is not set\n";
+    assert!(ran.stderr.ends_with(expected), "{ran:?}");
+}
+
+#[test]
 fn of_the_stateless_era_headers_mirror_the_body() {
     let (home, upstream) = (Home::new(), Upstream::start());
     let meta = json!({
