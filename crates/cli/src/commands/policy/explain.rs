@@ -93,7 +93,7 @@ fn guarded(it: &Explanation, facts: &mut Facts) {
     fact("content", list(&it.identity.content, ""));
     fact("volatile", list(&it.identity.volatile, ""));
     fact("secret", list(&it.identity.secret, ""));
-    let scope = it.scope.map(|scope| word(scope));
+    let scope = it.scope.map(word);
     fact("scope", or(&scope, "the run where one is named, else global"));
     fact("caller's key", word(it.caller_key));
     fact("again", word(it.again));
