@@ -837,8 +837,11 @@ window = "90m"
             "probe_quiet": null,
             "confirm": null,
             "undo": null,
+            "fitting_pack": null,
         })
     );
+    let (_, explanation) = Policy::default().explain(&ActionFacts::new("mcp:github/issue_write", &arguments));
+    assert_eq!(explanation.fitting_pack, Some("github"));
 }
 
 #[test]
