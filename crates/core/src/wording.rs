@@ -181,11 +181,22 @@ pub fn turn_taken(holder: Option<&Effect>) -> Trouble {
 /// What drift advises where the earlier call is over. A door that has a way to repeat on purpose names it instead.
 pub const OR_TELL: &str = "Else tell the user which two calls these are.";
 
+const SAME_KEY: &str = "the same key was used for";
+const NO_OTHER_KEY: &str = " Do not make up another key.";
+
+/// A drift, told to a caller that named its step and knows of no key.
+pub fn told_of_a_step(trouble: &mut Trouble) {
+    if trouble.code == Code::Drift {
+        trouble.what_happened = trouble.what_happened.replacen(SAME_KEY, "the same step was used for", 1);
+        trouble.next_step = trouble.next_step.replace(NO_OTHER_KEY, " Do not make up another step.");
+    }
+}
+
 /// `led_by_key`: its caller's own key led to that effect, and its fields would have led elsewhere.
 pub fn drift(effect: &Effect, paths: Vec<String>, led_by_key: bool) -> Trouble {
     let what = if paths.is_empty() { "its arguments".to_owned() } else { paths.join(", ") };
     let (the_same, temptation) = match effect.facts.caller_key || led_by_key {
-        true => ("the same key was used for", " Do not make up another key."),
+        true => (SAME_KEY, NO_OTHER_KEY),
         false => ("by the fields that its rule goes by, it is the same as", ""),
     };
     let id = effect.id;

@@ -51,6 +51,8 @@ pub struct Asked {
     /// Whether a stream of chat completions is to end with what it cost.
     pub include_usage: bool,
     pub key: Option<IdempotencyKey>,
+    /// The key stands for the step that the client names, and it knows of none.
+    pub names_step: bool,
     pub again: Option<Reason>,
     pub run: Option<Run>,
     pub dry_run: bool,
@@ -115,13 +117,15 @@ pub fn read(
     let model = model.map(|model| model.chars().take(MODEL_CHARS_MAX).collect());
     let key = key(offer, run.as_ref(), &headers)?;
     // A step is the agent's own name for what it does.
-    let mints_key = key.is_some() && !headers.contains_key(&STEP);
+    let names_step = headers.contains_key(&STEP);
+    let mints_key = key.is_some() && !names_step;
     let beside = Beside { model, ..beside(&headers, mints_key) };
     let asked = Asked {
         api,
         form: if wants_events { Form::Events } else { Form::Document },
         include_usage: usage == Some(true),
         key,
+        names_step,
         again: wishes.again,
         run,
         dry_run: wishes.dry_run,

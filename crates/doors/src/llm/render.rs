@@ -17,6 +17,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry};
 use semel_core::ids::EffectId;
+use semel_core::wording;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use serde_json::{Value, json};
@@ -55,7 +56,10 @@ fn hides_usage(call: &Call, head: &Head) -> bool {
 
 /// What came of a request whose answer had not begun before it was settled.
 pub fn response(call: &Call, passed: Passed, attached: Option<Attached>) -> Response {
-    let Passed { answer, reply, delivery } = passed;
+    let Passed { mut answer, reply, delivery } = passed;
+    if let Some(trouble) = answer.trouble.as_mut().filter(|_| call.asked.names_step) {
+        wording::told_of_a_step(trouble);
+    }
     match (reply, attached) {
         (GivenReply::Recorded(bytes), _) => match recording::read(bytes) {
             Some(recording) => recorded(call, recording, &answer, delivery),
@@ -182,7 +186,7 @@ fn complaint(status: StatusCode, answer: &Answer, code: &str, what: &str, next: 
     let mut problem = json!(answer);
     let message = format!("semel: {what} {next}");
     if let Some(members) = problem.as_object_mut() {
-        members.insert("title".into(), json!(status.canonical_reason().unwrap_or_default()));
+        members.insert("title".into(), json!(code));
         members.insert("status".into(), json!(status.as_u16()));
         members.insert("detail".into(), json!(message));
         members.insert(

@@ -105,6 +105,8 @@ pub enum BadCall {
     RunKind,
     #[error("{0} is not known; a dry run is asked for with _meta[\"{META_DRY_RUN}\"]: true")]
     DryRun(String),
+    #[error("the argument {0:?} is not known; a dry run is asked for with the argument {DRY_RUN}: true")]
+    DryRunArgument(String),
 }
 
 /// What becomes of `params.idempotencyKey` on its way to the server.
@@ -175,7 +177,11 @@ impl ToolCall {
         }
         let odd = |name: &&str| means_dry_run(name) && !is_tools(name);
         if let Some(name) = arguments.iter().map(|(name, _)| name).find(odd) {
-            return Err(BadCall::DryRun(format!("the argument {:?}", shortened(name))));
+            let name = shortened(name);
+            return Err(match own.contains(&DRY_RUN) {
+                true => BadCall::DryRunArgument(name),
+                false => BadCall::DryRun(format!("the argument {name:?}")),
+            });
         }
         let key = text_or(&params, "idempotencyKey", BadCall::KeyKind)?;
         let key = key.map(|key| IdempotencyKey::parse(&key)).transpose().map_err(BadCall::Key)?;
@@ -402,7 +408,9 @@ mod tests {
         }
         for name in ["semel_dryrun", "semelDryRun", "dev.semel/dry-run"] {
             let call = format!(r#"{{"name":"x","arguments":{{"{name}":true}}}}"#);
-            assert!(matches!(read(&call), Err(BadCall::DryRun(_))), "{name}");
+            let refused = read(&call).unwrap_err();
+            let told = "is not known; a dry run is asked for with the argument semel_dry_run: true";
+            assert_eq!(refused.to_string(), format!("the argument {name:?} {told}"));
         }
         assert!(read(r#"{"name":"x","arguments":{"dry_run":true},"_meta":{"dry-run":true}}"#).is_ok());
     }

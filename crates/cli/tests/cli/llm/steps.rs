@@ -32,12 +32,23 @@ fn a_step_that_asks_for_something_else_is_drift() {
     other["messages"][0]["content"] = serde_json::json!("good bye");
     let drift = stage.answer_with(Api::Chat, step, &other);
     assert_eq!((drift.status, drift.json()["code"].as_str()), (422, Some("drift")));
-    assert!(drift.json()["differing"].to_string().contains("messages[0].content"), "{drift:?}");
+    let told = drift.json();
+    assert!(told["differing"].to_string().contains("messages[0].content"), "{drift:?}");
+    assert_eq!((&told["title"], &told["error"]["code"]), (&told["code"], &told["code"]));
+    // Whoever names a step knows of no key.
+    let what = told["what_happened"].as_str().unwrap();
+    assert!(what.starts_with("Not run: the same step was used for"), "{what}");
+    assert!(told["next_step"].as_str().unwrap().ends_with("Do not make up another step."), "{told}");
+    assert!(!told.to_string().contains(" key"), "{told}");
+    let key = "Idempotency-Key: one\r\n";
+    stage.answer_with(Api::Chat, key, &request("m"));
+    let told = stage.answer_with(Api::Chat, key, &other).json();
+    assert!(told["what_happened"].as_str().unwrap().contains("the same key was used for"), "{told}");
     // Fewer tokens are no other request.
     let mut fewer = request("m");
     fewer["max_tokens"] = serde_json::json!(5);
     assert_eq!(stage.answer_with(Api::Chat, step, &fewer).status, 200);
-    assert_eq!(stage.model.asked(), 1);
+    assert_eq!(stage.model.asked(), 2, "the step's, and the key's");
 }
 
 #[test]
