@@ -2,7 +2,7 @@
 //! change the arguments.
 
 use crate::answer::{Code, Retry, Trouble};
-use crate::class::Class;
+use crate::class::{Class, Tier};
 use crate::effect::{Applied, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotAppliedWhy, State};
 use crate::identity::quoted_for_a_shell;
 use crate::ids::EffectId;
@@ -124,6 +124,25 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
         ),
         human_next_step: to_resolve(id),
         differing: Vec::new(),
+    }
+}
+
+/// A doubt that the same call settles by being sent again, and that cannot be sent now.
+pub fn in_doubt_until_sent(effect: &Effect) -> Trouble {
+    let trouble = in_doubt(effect);
+    if effect.facts.class == Class::Generate {
+        return trouble;
+    }
+    let settles = match effect.facts.tier {
+        Tier::Keyed => "it is sent under the same key, so that it happens once",
+        _ => "done twice it leaves the same as done once",
+    };
+    Trouble {
+        is_it_safe_to_retry: Retry::Wait,
+        next_step: format!(
+            "Once it can be reached again, call it again, unchanged, to settle it: {settles}."
+        ),
+        ..trouble
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::begin::Handed;
 use crate::clock::Clock;
-use crate::look::{asks_first, in_doubt, may_have_lookalikes};
+use crate::look::{asks_first, in_doubt_until_sent, may_have_lookalikes};
 use crate::observe::{Settling, Told};
 use crate::pass::{Call, Own, Sight};
 use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held};
@@ -85,7 +85,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             // Nothing more is sent, and what was sent before is as unclear as it was.
             if matches!(how, How::Resend) {
-                return Ok(Some(in_doubt(call, found, None)));
+                return Ok(Some(in_doubt_until_sent(call, found)));
             }
             return Ok(Some(Passed::not_started(found, not_started, call.rule)));
         }

@@ -6,7 +6,7 @@ use crate::pass::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
 use crate::reply::{Passed, held};
 use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
-use semel_core::answer::OutcomeWord;
+use semel_core::answer::{OutcomeWord, Trouble};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Doubt, Effect, State};
@@ -16,6 +16,7 @@ use semel_core::policy::rule::{Probe, Rule};
 use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::Found;
+use semel_ledger::asked_in_vain::InVain;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::record::Known;
@@ -44,9 +45,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         match call.upstream.probe(probe, Some(effect)).await {
             ProbeAnswer::Yes { .. } if !probe.tells_apart(effect) => {
                 let why = "a probe found it, but that may be one that was done before: it does not ask when";
-                Ok(Some(in_doubt(call, found, Some(why.into()))))
+                Ok(Some(self.still_in_doubt(call, found, why.into()).await))
             }
-            ProbeAnswer::Yes { reply, word } => {
+            ProbeAnswer::Yes { reply, word, reply_failed } => {
+                if let Some(why) = reply_failed {
+                    self.note_in_vain(found, InVain::Reply, &why).await;
+                }
                 let word = word.unwrap_or(self.word_of(call.rule));
                 let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
                 self.ledger.probed(found, probed, self.clock.now()).await?;
@@ -61,15 +65,27 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
                 if self.clock.elapsed() + again > call.patience_ends {
                     let why = "a probe did not find it, but it may still be carried out";
-                    return Ok(Some(in_doubt(call, found, Some(why.into()))));
+                    return Ok(Some(self.still_in_doubt(call, found, why.into()).await));
                 }
                 self.clock.sleep(again).await;
                 Ok(None)
             }
             ProbeAnswer::Unknown { why } => {
-                Ok(Some(in_doubt(call, found, Some(format!("the probe could not tell: {why}")))))
+                let why = format!("the probe could not tell: {why}");
+                Ok(Some(self.still_in_doubt(call, found, why).await))
             }
         }
+    }
+
+    /// The probe was asked and the doubt stays: said to whoever called, and to whoever looks into the ledger.
+    async fn still_in_doubt<U: Upstream>(&self, call: &Call<'_, U>, found: &Found, why: String) -> Passed {
+        self.note_in_vain(found, InVain::Probe, &why).await;
+        in_doubt(call, found, Some(why))
+    }
+
+    async fn note_in_vain(&self, found: &Found, what: InVain, why: &str) {
+        // Nothing rests on the line, and the answer says the same.
+        let _only_a_note = self.ledger.asked_in_vain(found, what, why, self.clock.now()).await;
     }
 
     fn word_of(&self, rule: &Rule) -> semel_core::answer::EffectWord {
@@ -174,13 +190,23 @@ fn probes_before<'a, U>(call: &Call<'a, U>) -> Option<&'a Probe> {
 
 /// The answer about a doubt: with what this call's own attempt printed, if it made one.
 pub(crate) fn in_doubt<U>(call: &Call<'_, U>, found: &Found, why: Option<String>) -> Passed {
+    let mut passed = about_doubt(call, found, wording::in_doubt);
+    passed.answer.reason = why;
+    passed
+}
+
+/// The same where only the upstream's absence keeps it from being sent again.
+pub(crate) fn in_doubt_until_sent<U>(call: &Call<'_, U>, found: &Found) -> Passed {
+    about_doubt(call, found, wording::in_doubt_until_sent)
+}
+
+fn about_doubt<U>(call: &Call<'_, U>, found: &Found, wording: fn(&Effect) -> Trouble) -> Passed {
     let own = call.own.as_ref();
     let effect = found.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
-    let mut passed = held(effect, wording::in_doubt(effect), OutcomeWord::Held);
+    let mut passed = held(effect, wording(effect), OutcomeWord::Held);
     if let Some(own) = own {
         passed.answer.outcome = OutcomeWord::Ran;
         passed.answer.data = own.sent.data.clone();
     }
-    passed.answer.reason = why;
     passed
 }

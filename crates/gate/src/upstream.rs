@@ -133,10 +133,13 @@ pub enum ProbeAnswer {
     Yes {
         reply: Option<Vec<u8>>,
         word: Option<EffectWord>,
+        /// Why the reply could not be made of what was found, fit to be written.
+        reply_failed: Option<String>,
     },
     No,
     /// An error, a truncated page, an expression that fails.
     Unknown {
+        /// Fit to be written.
         why: String,
     },
 }

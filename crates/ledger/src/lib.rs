@@ -2,6 +2,7 @@
 //!
 //! The ledger refuses to know about rules, waiting and upstreams. Every change of an effect goes through
 //! [`semel_core::lifecycle::next`], and every write through one [`store::Commit`].
+pub mod asked_in_vain;
 pub mod cancel;
 pub mod cells;
 pub mod claim;

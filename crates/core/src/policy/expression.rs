@@ -6,7 +6,7 @@ use super::cost::{Cost, Size, children};
 use crate::json::{Json, Number};
 use cel::common::ast::{Expr, IdedExpr};
 use cel::objects::{Key, Map};
-use cel::{Context, Env, Program, Value};
+use cel::{Context, Env, ExecutionError, Program, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -123,7 +123,7 @@ impl Expression {
         }));
         let message = match result {
             Ok(Ok(value)) => return Ok(value),
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => without_values(&error),
             Err(_) => "the expression engine failed".to_owned(),
         };
         Err(EvalError::Failed { expression: self.excerpt(), message: clipped(&message, 300) })
@@ -131,6 +131,29 @@ impl Expression {
 
     fn excerpt(&self) -> String {
         clipped(&self.0.source, 120)
+    }
+}
+
+/// What went wrong, without the values that it went wrong with: they are the caller's or the upstream's, and the words
+/// are written down.
+fn without_values(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(_)
+        | ExecutionError::NoSuchOverload(_)
+        | ExecutionError::UndeclaredReference(_)
+        | ExecutionError::UnexpectedType { .. }
+        | ExecutionError::InvalidArgumentCount { .. }
+        | ExecutionError::MissingArgumentOrTarget => error.to_string(),
+        ExecutionError::FunctionError { function, .. } => {
+            format!("`{function}` cannot be done with its value")
+        }
+        ExecutionError::NotSupportedAsMethod { method, .. } => {
+            format!("`{method}` cannot be done with its value")
+        }
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".into(),
+        ExecutionError::Overflow(..) => "a number became too large".into(),
+        ExecutionError::IndexOutOfBounds(_) => "an index is out of bounds".into(),
+        _ => "a value is of a type that this cannot be done with".into(),
     }
 }
 

@@ -5,6 +5,7 @@ use super::begin::word_of;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use crate::hall::Hall;
 use crate::http::server::{Revocable, lets_send};
+use crate::mcp::secrets::Secrets;
 use crate::secret_parts::SecretParts;
 use semel_core::effect::Effect;
 use semel_core::identity::redact;
@@ -55,10 +56,12 @@ impl Upstream for Client<'_> {
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
         let Hall { means, policy, .. } = self.hall;
         let asker = Asker { means, policy, matter: self.matter(effect), signals: None };
-        match asker.probe(probe).await {
+        let told = asker.probe(probe).await;
+        let secrets = Secrets::of(self.arguments, self.rule);
+        match told {
             Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why },
-            Told::Yes(found) => {
+            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_words(&why) },
+            Told::Yes { reply: found, reply_failed } => {
                 let found = found.map(|reply| match reply {
                     Reply::Value(value) => value,
                     Reply::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
@@ -69,7 +72,8 @@ impl Upstream for Client<'_> {
                     clean
                 });
                 let reply = self.found.as_ref().map(|reply| reply.canonical().into_bytes());
-                ProbeAnswer::Yes { reply, word: Some(word_of(self.rule)) }
+                let reply_failed = reply_failed.map(|why| secrets.out_of_words(&why));
+                ProbeAnswer::Yes { reply, word: Some(word_of(self.rule)), reply_failed }
             }
         }
     }

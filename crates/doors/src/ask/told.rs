@@ -10,7 +10,11 @@ use semel_core::policy::rule::{Confirm, Probe};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
-    Yes(Option<Reply>),
+    Yes {
+        reply: Option<Reply>,
+        /// Why the rule's `reply` could not be made of the answer.
+        reply_failed: Option<String>,
+    },
     No,
     Unknown(String),
 }
@@ -30,8 +34,12 @@ pub fn of_probe(probe: &Probe, matter: &Matter<'_>, heard: &Heard) -> Told {
         Err(why) => Told::Unknown(why),
         Ok(false) => Told::No,
         Ok(true) => {
-            let reply = probe.reply.as_ref().and_then(|reply| heard.eval(reply, matter).ok());
-            Told::Yes(reply.map(Reply::Value).or_else(|| printed(heard)))
+            let made = probe.reply.as_ref().map(|reply| heard.eval(reply, matter)).transpose();
+            let (reply, reply_failed) = match made {
+                Ok(reply) => (reply, None),
+                Err(why) => (None, Some(why.to_string())),
+            };
+            Told::Yes { reply: reply.map(Reply::Value).or_else(|| printed(heard)), reply_failed }
         }
     }
 }
@@ -73,7 +81,7 @@ fn speaks_of(word: &str, expression: &Expression) -> bool {
 /// Without an expression the exit code of a command answers.
 fn by_exit(heard: &Heard) -> Told {
     match &heard.kind {
-        Kind::Command { exit: Some(0), .. } => Told::Yes(printed(heard)),
+        Kind::Command { exit: Some(0), .. } => Told::Yes { reply: printed(heard), reply_failed: None },
         Kind::Command { exit: Some(1), .. } => Told::No,
         Kind::Command { exit: Some(code), .. } => Told::Unknown(format!("it exited with {code}")),
         Kind::Command { exit: None, .. } => Told::Unknown("it died by a signal".into()),

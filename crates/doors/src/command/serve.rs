@@ -7,6 +7,7 @@ use super::program;
 use super::render::{self, Output, REPLY_BYTES_MAX, Said};
 use super::stream::{Sink, Taken};
 use crate::ask::{self, Asker, Lent, Matter, Means, Told};
+use crate::mcp::secrets::Secrets;
 use crate::secret_parts::SecretParts;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
@@ -355,10 +356,12 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
             return ProbeAnswer::Unknown { why: why.to_string() };
         }
         let arguments = self.line.arguments();
-        match self.asker(&arguments, effect, None).probe(probe).await {
+        let told = self.asker(&arguments, effect, None).probe(probe).await;
+        let secrets = Secrets::of(&arguments, self.rule);
+        match told {
             Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why },
-            Told::Yes(reply) => {
+            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_words(&why) },
+            Told::Yes { reply, reply_failed } => {
                 self.found = reply.as_ref().map(|reply| match reply {
                     ask::Reply::Printed(stdout) => render::reply(stdout),
                     ask::Reply::Value(value) => value.clone(),
@@ -372,7 +375,8 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                 let parts = SecretParts::of(self.rule);
                 let reply = stdout.and_then(|stdout| Output::of_stdout(stdout).scrubbed(&[], &parts).ok());
                 let reply = reply.map(|kept| kept.encode());
-                ProbeAnswer::Yes { reply, word }
+                let reply_failed = reply_failed.map(|why| secrets.out_of_words(&why));
+                ProbeAnswer::Yes { reply, word, reply_failed }
             }
         }
     }

@@ -17,11 +17,12 @@ pub async fn ask(
     asked_by: &ToolUpstream<'_>,
 ) -> (ProbeAnswer, Option<Json>) {
     let (action, meta) = (asked_by.server.action(&asked_by.call.tool), asked_by.call.meta());
-    match asker(asked_by, &action, &meta, effect, None).probe(probe).await {
+    let told = asker(asked_by, &action, &meta, effect, None).probe(probe).await;
+    let secrets = Secrets::of(&asked_by.call.arguments, asked_by.rule);
+    match told {
         Told::No => (ProbeAnswer::No, None),
-        Told::Unknown(why) => (ProbeAnswer::Unknown { why }, None),
-        Told::Yes(reply) => {
-            let secrets = Secrets::of(&asked_by.call.arguments, asked_by.rule);
+        Told::Unknown(why) => (ProbeAnswer::Unknown { why: secrets.out_of_words(&why) }, None),
+        Told::Yes { reply, reply_failed } => {
             let reply = reply.map(|reply| match reply {
                 Reply::Value(value) => value,
                 Reply::Printed(stdout) => Json::str(String::from_utf8_lossy(&stdout).trim()),
@@ -29,7 +30,8 @@ pub async fn ask(
             let recorded = reply.as_ref().map(|reply| recorded_value(reply, &secrets));
             let said = reply.as_ref().unwrap_or(&Json::Null);
             let word = Some(word::of_reply(said, asked_by.rule, &asked_by.call.tool));
-            (ProbeAnswer::Yes { reply: recorded, word }, reply)
+            let reply_failed = reply_failed.map(|why| secrets.out_of_words(&why));
+            (ProbeAnswer::Yes { reply: recorded, word, reply_failed }, reply)
         }
     }
 }

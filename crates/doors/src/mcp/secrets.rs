@@ -88,7 +88,8 @@ impl Secrets {
         }
     }
 
-    fn out_of_words(&self, words: &str) -> String {
+    /// A line for people, as it may be kept.
+    pub fn out_of_words(&self, words: &str) -> String {
         let shown = redact(&Json::str(words), &[]);
         let shown = shown.as_str().unwrap_or(words).to_owned();
         self.out_of_text(shown).unwrap_or_else(|TooMany| REDACTED.to_owned())

@@ -55,8 +55,8 @@ pub async fn probe(
     let about = About::of(guarded);
     match about.asker(effect, None).probe(probe).await {
         Told::No => (ProbeAnswer::No, None),
-        Told::Unknown(why) => (ProbeAnswer::Unknown { why }, None),
-        Told::Yes(found) => {
+        Told::Unknown(why) => (ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() }, None),
+        Told::Yes { reply: found, reply_failed } => {
             let value = found.as_ref().map(|found| match found {
                 Reply::Value(value) => value.clone(),
                 Reply::Printed(stdout) => reply::value(stdout),
@@ -68,7 +68,8 @@ pub async fn probe(
             let Guarded { method, path, understood, .. } = guarded;
             let said = || value.clone().unwrap_or(Json::Null);
             let word = classify::effect_word(StatusCode::OK, method, path, &understood.rule, said);
-            (ProbeAnswer::Yes { reply, word: Some(word) }, value)
+            let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
+            (ProbeAnswer::Yes { reply, word: Some(word), reply_failed }, value)
         }
     }
 }

@@ -11,7 +11,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use semel_core::answer::{Answer, Code, OutcomeWord, Retry};
+use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
 use semel_core::effect::Evidence;
 use serde_json::{Value, json};
 
@@ -130,7 +130,7 @@ pub fn answer(answer: &Answer, offer: &Offer, delivery: Option<Delivery>) -> Res
         }
         Some(trouble) => {
             let status = status(trouble.code, offer);
-            advise(trouble.code, offer, &mut headers);
+            advise(trouble, offer, &mut headers);
             (status, "application/problem+json", problem(status, trouble.code, object))
         }
     };
@@ -170,8 +170,9 @@ fn status(code: Code, offer: &Offer) -> StatusCode {
 }
 
 /// Whether to try again, in the headers that clients obey.
-fn advise(code: Code, offer: &Offer, headers: &mut HeaderMap) {
-    match code.retry() {
+fn advise(trouble: &Trouble, offer: &Offer, headers: &mut HeaderMap) {
+    let code = trouble.code;
+    match trouble.is_it_safe_to_retry {
         Retry::No => {
             let no = HeaderValue::from_static("false");
             if offer.preset == Some("stripe") {

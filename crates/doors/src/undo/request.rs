@@ -7,6 +7,7 @@ use crate::command::render::said;
 use crate::http::body::{self, Unreadable};
 use crate::http::client::{Client, Failed, Prepared};
 use crate::http::target::Target;
+use crate::mcp::secrets::Secrets;
 use crate::proxy::graphql;
 use crate::secret_parts::SecretParts;
 use bytes::Bytes;
@@ -216,16 +217,20 @@ impl Upstream for RequestUpstream<'_> {
     }
 
     async fn probe(&mut self, probe: &Probe, _: Option<&Effect>) -> ProbeAnswer {
-        match self.asker.probe(probe).await {
+        let told = self.asker.probe(probe).await;
+        let secrets = Secrets::of(self.asker.matter.arguments, self.rule);
+        match told {
             Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why },
-            Told::Yes(found) => {
+            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_words(&why) },
+            Told::Yes { reply: found, reply_failed } => {
                 let found = found.map(|found| match found {
                     Found::Value(value) => value,
                     Found::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
                 });
                 let word = Some(self.word(StatusCode::OK, found.as_ref().unwrap_or(&Json::Null)));
-                ProbeAnswer::Yes { reply: found.map(|value| self.recorded(None, &value)), word }
+                let reply = found.map(|value| self.recorded(None, &value));
+                let reply_failed = reply_failed.map(|why| secrets.out_of_words(&why));
+                ProbeAnswer::Yes { reply, word, reply_failed }
             }
         }
     }

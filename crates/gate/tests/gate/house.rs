@@ -349,7 +349,7 @@ pub fn unclear() -> Outcome {
 }
 
 pub fn yes() -> ProbeAnswer {
-    ProbeAnswer::Yes { reply: Some(b"found".to_vec()), word: None }
+    ProbeAnswer::Yes { reply: Some(b"found".to_vec()), word: None, reply_failed: None }
 }
 
 impl Script {
@@ -388,6 +388,20 @@ impl Script {
     pub fn cannot_be_prepared(self) -> Script {
         self.lines().prepare_fails = true;
         self
+    }
+
+    /// Its upstream is gone after the first attempt, until [`Script::is_back`].
+    pub fn ends_once_sent(self) -> Script {
+        let lines = Arc::downgrade(&self.0);
+        self.while_sending(move || {
+            if let Some(lines) = lines.upgrade() {
+                lines.lock().unwrap().prepare_fails = true;
+            }
+        })
+    }
+
+    pub fn is_back(&self) {
+        self.lines().prepare_fails = false;
     }
 
     /// The call says in full what its twin may only have named.

@@ -1,7 +1,7 @@
 //! One story each.
 
 use crate::house::*;
-use semel_core::answer::{Code, EffectWord, OutcomeWord, Would};
+use semel_core::answer::{Code, EffectWord, OutcomeWord, Retry, Would};
 use semel_core::class::{Class, Tier};
 use semel_core::effect::{Evidence, Reply, SEND_WITHIN, State};
 use semel_core::json::Path;
@@ -950,6 +950,67 @@ fn what_cannot_be_prepared_leaves_no_doubt_and_no_record() {
     let script = Script::succeeds().cannot_be_prepared();
     assert_eq!(code(&house.pass(&house.gate(), &wish, &script)), Some(Code::NotStarted));
     assert!(house.effects().is_empty());
+}
+
+#[test]
+fn why_a_probe_did_not_tell_is_on_record_once_and_briefly() {
+    let unknown = |why: &str| ProbeAnswer::Unknown { why: why.into() };
+    let (house, wish) = (House::new(), Wish::probed());
+    let gate = house.gate();
+    let script = Script::answers([unclear()]).probes([unknown("No such key: invoice")]);
+    for _ in 0..3 {
+        assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+    }
+    let lines: Vec<_> = house.journal().into_iter().filter(|line| line.kind == "probe_unclear").collect();
+    assert_eq!((script.asked(), lines.len()), (3, 1), "the same is said once");
+    assert!(lines[0].data.contains("could not tell: No such key: invoice"), "{}", lines[0].data);
+    assert_eq!(lines[0].effect, Some(house.effect().id.0));
+    for n in 0..50 {
+        house.pass(&gate, &wish, &Script::default().probes([unknown(&format!("{n}").repeat(9_000))]));
+    }
+    let lines: Vec<_> = house.journal().into_iter().filter(|line| line.kind == "probe_unclear").collect();
+    assert_eq!(lines.len(), 8);
+    assert!(lines.iter().all(|line| line.data.len() < 600));
+    assert_eq!((script.sent(), state(&house)), (1, "in doubt"));
+}
+
+#[test]
+fn a_reply_that_could_not_be_made_of_what_was_found_is_on_record() {
+    let failed = Some("`resp[0]` failed: an index is out of bounds".to_owned());
+    let (house, wish) = (House::new(), Wish::probed());
+    let found = ProbeAnswer::Yes { reply: None, word: None, reply_failed: failed };
+    let script = Script::answers([unclear()]).probes([found]);
+    assert!(house.pass(&house.gate(), &wish, &script).answer.ok, "it happened all the same");
+    assert_eq!((house.journaled("probe_reply_failed"), house.journaled("probed_yes")), (1, 1));
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn a_doubt_that_the_next_call_settles_asks_for_that_call() {
+    for (wish, why) in [
+        (Wish::keyed(seconds(24 * 3600)), "under the same key, so that it happens once"),
+        (Wish::of(Class::Convergent), "done twice it leaves the same as done once"),
+    ] {
+        let (house, script) = (House::new(), Script::answers([unclear(), success()]).ends_once_sent());
+        let gate = house.gate();
+        let lost = house.pass(&gate, &wish, &script).answer.trouble.expect("it is in doubt");
+        assert_eq!((lost.code, lost.is_it_safe_to_retry), (Code::InDoubt, Retry::Wait));
+        assert!(
+            lost.next_step.contains("call it again, unchanged") && lost.next_step.contains(why),
+            "{lost:?}"
+        );
+        assert!(!lost.next_step.contains("Do not call it again"), "{lost:?}");
+        assert_eq!(script.sent(), 1);
+        // Whoever obeys is answered.
+        script.is_back();
+        assert!(house.pass(&gate, &wish, &script).answer.ok);
+        assert_eq!(script.sent(), 2);
+    }
+    // Nothing but a look settles what has no key.
+    let (house, script) = (House::new(), Script::answers([unclear()]).ends_once_sent());
+    let lost = house.pass(&house.gate(), &Wish::consequential(), &script).answer.trouble.expect("a doubt");
+    assert_eq!(lost.is_it_safe_to_retry, Retry::No);
+    assert!(lost.next_step.starts_with("Do not call it again"), "{lost:?}");
 }
 
 // A store that may have lost claims.

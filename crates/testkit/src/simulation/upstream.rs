@@ -276,7 +276,7 @@ impl Upstream for SimulatedUpstream {
             }
             (false, Some(done)) => {
                 let reply = json!({"serial": done.reply}).to_string().into_bytes();
-                ProbeAnswer::Yes { reply: Some(reply), word: Some(EffectWord::Created) }
+                ProbeAnswer::Yes { reply: Some(reply), word: Some(EffectWord::Created), reply_failed: None }
             }
             (false, None) => ProbeAnswer::No,
         }

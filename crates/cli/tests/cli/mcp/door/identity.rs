@@ -150,7 +150,15 @@ fn a_key_is_kept_for_the_server_that_comes_after_one_that_died() {
         "class = \"consequential\"\ninject = { arg = \"idempotency_key\" }\nbudget = 2",
     );
     let first = stage.open().call("create_order", json!({"order": "1"}));
-    assert_eq!(receipt(&first)["code"], "in_doubt", "{first}");
+    let told = receipt(&first);
+    assert_eq!(
+        (&told["code"], &told["is_it_safe_to_retry"]),
+        (&"in_doubt".into(), &"wait".into()),
+        "{first}"
+    );
+    let next = told["next_step"].as_str().expect("a next step");
+    assert!(next.contains("until semel is started again") && next.contains("under the same key"), "{next}");
+    assert!(next.contains("call it again, unchanged") && !next.contains("Do not call"), "{next}");
     stage.tell(dies(false));
     let second = stage.open().call("create_order", json!({"order": "1"}));
     assert_eq!(

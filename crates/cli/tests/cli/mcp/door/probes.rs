@@ -142,6 +142,34 @@ fn an_error_or_an_answer_that_is_not_understood_holds_the_call() {
     }
 }
 
+/// Whoever wrote the rule learns of it where the doubt is shown.
+#[test]
+fn an_expression_that_fails_is_told_in_the_ledger() {
+    let stage = stage(sees(json!([{"id": "or_0"}])), "./list_orders", "0s");
+    let mut line = stage.open();
+    for _ in 0..2 {
+        assert_in_doubt(&line.call("create_order", json!({"order": "1001"})));
+    }
+    let show = || stage.semel(["ledger", "show", stage.recorded()[0]["effect_id"].as_str().unwrap()]).stdout;
+    let shown = show();
+    let lines: Vec<&str> = shown.lines().filter(|line| line.contains("probe_unclear")).collect();
+    assert_eq!(lines.len(), 1, "{shown}");
+    assert!(lines[0].contains("o.order == args.order") && lines[0].contains("No such key: order"), "{shown}");
+    assert_eq!(stage.world().len(), 1);
+}
+
+#[test]
+fn a_reply_that_cannot_be_made_is_told_in_the_ledger() {
+    let rule = rule("./list_orders", "0s").replace("[0]", "[1]");
+    let found = calls(sees(json!([{"order": "1001"}])));
+    let stage = Stage::with_calls(&TOOLS, found).rule("create_order", &rule);
+    let done = stage.open().call("create_order", json!({"order": "1001"}));
+    assert_eq!((&receipt(&done)["ok"], &receipt(&done)["evidence"]), (&true.into(), &"probed".into()));
+    let shown = stage.semel(["ledger", "show", stage.recorded()[0]["effect_id"].as_str().unwrap()]).stdout;
+    assert!(shown.contains("probe_reply_failed") && shown.contains("out of bounds"), "{shown}");
+    assert_eq!(stage.world().len(), 1);
+}
+
 #[test]
 fn a_tool_that_is_not_known_to_read_is_not_asked() {
     for tool in ["./remove_order", "elsewhere/list_orders"] {

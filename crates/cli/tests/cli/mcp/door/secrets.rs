@@ -81,6 +81,29 @@ fn nor_is_what_a_probe_finds() {
     assert_unwritten(&stage);
 }
 
+/// An expression that fails says why, and names what is missing.
+#[test]
+fn nor_is_why_a_probe_could_not_tell() {
+    let calls = json!({
+        "create_order": {"error": {"code": -32000, "message": "bad gateway"}},
+        "list_orders": {"effect": false, "raw": json!({"content": [], "structuredContent": {"token": RETURNED}}).to_string()},
+    });
+    for found in ["resp[args.code]", "resp[args.password]", "resp.token + 1 == 2"] {
+        let rule = format!(
+            "class = \"consequential\"\nsecret = [\"args.code\"]\n[rule.probe]\nmcp = \"./list_orders\"\n\
+             found = \"{found}\"\nquiet = \"0s\""
+        );
+        let stage =
+            Stage::with_calls(&["create_order", "list_orders"], calls.clone()).rule("create_order", &rule);
+        let answer = stage.open().call("create_order", arguments());
+        assert_eq!(receipt(&answer)["code"], "in_doubt", "{answer}");
+        assert_unwritten(&stage);
+        let shown =
+            stage.semel(["ledger", "show", stage.recorded()[0]["effect_id"].as_str().unwrap()]).stdout;
+        assert!(shown.contains("probe_unclear"), "{shown}");
+    }
+}
+
 /// Other programs read it well, and find the secret in it.
 #[test]
 fn nor_is_a_result_that_cannot_be_read_for_what_a_rule_calls_secret() {
