@@ -93,7 +93,7 @@ fn decorated(mut members: Members<'_>, decoration: Decoration) -> String {
         Some(own) if !own.is_empty() => format!("{own}\n\n{sentence}"),
         _ => sentence.to_owned(),
     };
-    let (input, output) = (with_arguments(&members, decoration), with_notice(&members));
+    let (input, output) = (with_arguments(&members, decoration), with_notice(&members, decoration));
     members.set("description", quoted(&description));
     if let Some(schema) = input {
         members.set("inputSchema", schema);
@@ -104,7 +104,9 @@ fn decorated(mut members: Members<'_>, decoration: Decoration) -> String {
     members.to_string()
 }
 
-fn with_notice(tool: &Members<'_>) -> Option<String> {
+/// A dry run has nothing to show but the notice. Where the listing offers one, that alone is a result too: clients refuse
+/// what their schema does not allow, unless it is an error, and a dry run is none.
+fn with_notice(tool: &Members<'_>, decoration: Decoration) -> Option<String> {
     let mut schema = tool.get("outputSchema").and_then(Members::parse).filter(takes_notice)?;
     let mut properties = schema.object("properties");
     let notice = json!({"type": "string", "description":
@@ -112,6 +114,10 @@ fn with_notice(tool: &Members<'_>) -> Option<String> {
     properties.set(NOTICE, notice.to_string());
     let properties = properties.to_string();
     schema.set("properties", properties);
+    if let (true, Some(required)) = (decoration.dry_run, schema.get("required").map(str::to_owned)) {
+        schema.remove("required");
+        schema.set("anyOf", format!(r#"[{{"required":{required}}},{{"required":["{NOTICE}"]}}]"#));
+    }
     Some(schema.to_string())
 }
 
@@ -159,6 +165,22 @@ mod tests {
             name => name.starts_with("charge").then_some(Shown::Guarded(ALL)),
         };
         listing(result, shown, own, Unreadable::AsItCame)
+    }
+
+    #[test]
+    fn where_a_dry_run_is_offered_a_notice_alone_is_a_result() {
+        let own =
+            r#"{"type":"object","properties":{"id":{}},"required":["id"],"additionalProperties":false}"#;
+        let tools = format!(r#"{{"tools":[{{"name":"charge","inputSchema":{{}},"outputSchema":{own}}}]}}"#);
+        let schema = |dry_run: bool| {
+            let shown = |_: &str| Some(Shown::Guarded(Decoration { dry_run, ..ALL }));
+            let listed = listing(&tools, shown, &[], Unreadable::AsItCame).expect("it is decorated");
+            let mut listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+            listed["tools"][0]["outputSchema"].take()
+        };
+        assert_eq!((&schema(false)["required"], schema(false).get("anyOf")), (&json!(["id"]), None));
+        assert_eq!(schema(true).get("required"), None);
+        assert_eq!(schema(true)["anyOf"], json!([{"required": ["id"]}, {"required": ["semel_notice"]}]));
     }
 
     #[test]

@@ -58,6 +58,14 @@ impl Door {
             && !server.was_shown_without_notice(&definition.name)
     }
 
+    /// Whether a notice alone is a result by the schema that the client goes by.
+    pub(super) fn lists_dry_run(&self, server: &Server, definition: &Definition) -> bool {
+        let Output::Structured { types, required, .. } = &definition.output else { return false };
+        let is_object = types.is_empty() || types.iter().any(|kind| kind == "object");
+        let is_whole = required.is_empty() || server.settings.dry_run_argument;
+        is_object && is_whole && self.lists_notice(server, definition)
+    }
+
     /// How a server introduces itself, as the client should see it. `None`: as it came.
     pub fn hello(&self, server: &Server, method: &str, result: &str) -> Option<String> {
         era::hear(server, method, result);

@@ -55,6 +55,8 @@ pub struct Around<'a> {
     pub output: &'a Output,
     /// Its listed schema has room for what semel has to say.
     pub structure_takes_notice: bool,
+    /// It is a dry run, and what semel has to say of it is a whole result by that schema.
+    pub notice_is_a_result: bool,
     /// What of the same server may show whether it happened.
     pub look_with: LookWith<'a>,
     /// The model itself may say what it found out about a doubt.
@@ -263,10 +265,12 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
         }
     };
     // A client that knows an output schema takes a result without it only as an error.
-    let is_error = !answer.ok || matches!(around.output, Output::Structured { .. });
+    let notice = around.notice_is_a_result && answer.dry_run.is_some();
+    let is_error = !answer.ok || matches!(around.output, Output::Structured { .. }) && !notice;
     let object = serde_json::to_string(&answer).expect("an answer has string keys");
     let structure = match around.output {
         Output::Any if answer.ok => format!(r#""structuredContent":{object},"#),
+        _ if notice && !is_error => format!(r#""structuredContent":{{"{NOTICE}":{}}},"#, quoted(&words)),
         _ => String::new(),
     };
     let mut blocks = vec![block(&words)];
@@ -301,7 +305,7 @@ fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
         return server_has_ended(trouble, around.look_with);
     }
     look_with(trouble, around.look_with);
-    if trouble.code == Code::InDoubt && around.may_report {
+    if trouble.code == Code::InDoubt && trouble.is_it_safe_to_retry == Retry::No && around.may_report {
         trouble.next_step.push_str(" What you find out, record with `semel_report`.");
     }
     if trouble.code == Code::Drift && around.repeats == Repeats::WithReason {
@@ -316,6 +320,10 @@ fn server_has_ended(trouble: &mut Trouble, look_with: LookWith<'_>) {
         "The server behind this tool has ended; none of its tools answers until semel is started again.";
     trouble.next_step = match trouble.code {
         Code::NotStarted => format!("{restart} Tell the user so."),
+        // The same call settles it, once there is a server to make it to.
+        _ if trouble.is_it_safe_to_retry == Retry::Wait => {
+            format!("{restart} Tell the user so. {}", trouble.next_step)
+        }
         _ => {
             let then = match look_with {
                 LookWith::Tool(tool) => {

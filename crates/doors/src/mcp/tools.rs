@@ -90,8 +90,9 @@ impl Output {
 /// a result but its structure.
 pub const NOTICE: &str = "semel_notice";
 
-/// What could speak against one more member, other than a list of members that is then lengthened.
-const MAY_FORBID: [&str; 16] = [
+/// What could speak against one more member, or against that one alone, other than lists of members that are changed
+/// with it.
+const MAY_FORBID: [&str; 17] = [
     "$ref",
     "$dynamicRef",
     "$recursiveRef",
@@ -103,6 +104,7 @@ const MAY_FORBID: [&str; 16] = [
     "const",
     "enum",
     "maxProperties",
+    "minProperties",
     "propertyNames",
     "patternProperties",
     "dependentSchemas",

@@ -242,3 +242,30 @@ fn a_call_that_asks_first_is_one_effect_and_its_repeat_none() {
         assert_replayed(&said["results"][1], &said["results"][0]);
     }
 }
+
+/// The clients refuse what their schema does not allow, unless it is an error.
+#[test]
+fn a_dry_run_that_was_offered_is_no_error_to_any_client() {
+    let dry = json!({"customer": "ada", "amount": 3, "semel_dry_run": true});
+    let steps = json!([{"list": true}, call("charge_structured", dry), call("charge_structured", ada())]);
+    for client in [
+        Client::Python("legacy"),
+        Client::Python("2026-07-28"),
+        Client::TypeScript("legacy"),
+        Client::TypeScript("2026-07-28"),
+        Client::OldTypeScript,
+    ] {
+        let mut place = Place::new(Way::Guarded, Over::Stdio, Server::TypeScript);
+        let command = place.server["command"].as_array_mut().expect("a command");
+        let mcp = command.iter().position(|word| word == "mcp").expect("semel mcp");
+        command.insert(mcp + 1, "--dry-run-argument".into());
+        let results = place.take(client, &steps)["results"].take();
+        let (would, done) = (&results[1], &results[2]);
+        assert_ne!(would["isError"], true, "{client:?}: {would}");
+        assert_eq!(receipt(would)["outcome"], "dry_run", "{client:?}: {would}");
+        let notice = would["structuredContent"]["semel_notice"].as_str().expect("a notice");
+        assert!(notice.contains("Nothing was sent"), "{client:?}: {notice}");
+        assert_eq!(done["structuredContent"]["customer"], "ada", "{client:?}: {done}");
+        assert_eq!(place.home.world().len(), 1, "{client:?}");
+    }
+}
