@@ -104,8 +104,8 @@ fn decorated(mut members: Members<'_>, decoration: Decoration) -> String {
     members.to_string()
 }
 
-/// A dry run has nothing to show but the notice. Where the listing offers one, that alone is a result too: clients refuse
-/// what their schema does not allow, unless it is an error, and a dry run is none.
+/// A dry run has nothing to show but the notice. Where the listing offers one, that alone is a result too: clients
+/// refuse what their schema does not allow, unless it is an error, and a dry run is none.
 fn with_notice(tool: &Members<'_>, decoration: Decoration) -> Option<String> {
     let mut schema = tool.get("outputSchema").and_then(Members::parse).filter(takes_notice)?;
     let mut properties = schema.object("properties");
