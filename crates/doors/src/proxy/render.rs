@@ -173,19 +173,23 @@ fn status(code: Code, offer: &Offer) -> StatusCode {
 fn advise(trouble: &Trouble, offer: &Offer, headers: &mut HeaderMap) {
     let code = trouble.code;
     match trouble.is_it_safe_to_retry {
-        Retry::No => {
-            let no = HeaderValue::from_static("false");
-            if offer.preset == Some("stripe") {
-                headers.insert(STRIPE_SHOULD_RETRY, no.clone());
-            }
-            headers.insert(SHOULD_RETRY, no);
-        }
+        // A doubt that waits for its upstream is for whoever reads the answer; an SDK would be back at once.
+        _ if code == Code::InDoubt => without_retry(offer, headers),
+        Retry::No => without_retry(offer, headers),
         Retry::Wait | Retry::Yes if matches!(code, Code::InFlight | Code::LedgerUnavailable) => {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
             headers.insert(RETRY_AFTER_MS, HeaderValue::from(RETRY_SECONDS * 1000));
         }
         Retry::Wait | Retry::Yes => {}
     }
+}
+
+fn without_retry(offer: &Offer, headers: &mut HeaderMap) {
+    let no = HeaderValue::from_static("false");
+    if offer.preset == Some("stripe") {
+        headers.insert(STRIPE_SHOULD_RETRY, no.clone());
+    }
+    headers.insert(SHOULD_RETRY, no);
 }
 
 fn departing(mut response: Response, delivery: Option<Delivery>) -> Response {
