@@ -68,7 +68,7 @@ impl Upstream for Client<'_> {
                 });
                 self.found = found.map(|reply| {
                     let mut clean = redact(&reply, &[]);
-                    SecretParts::of(self.rule).out_of(&mut clean);
+                    SecretParts::of(self.rule).hide_in(&mut clean);
                     clean
                 });
                 let reply = self.found.as_ref().map(|reply| reply.canonical().into_bytes());

@@ -115,6 +115,8 @@ fn supplied(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Prob
     let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
     let bytes = match action.split(':').next() {
         Some("cli") => {
+            let mut value = value;
+            SecretParts::of(rule).hide_in(&mut value);
             let stdout = value.as_str().map_or_else(|| value.canonical(), str::to_owned);
             CommandOutput::of_stdout(stdout.into_bytes()).encode()
         }
@@ -132,7 +134,7 @@ fn supplied(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Prob
 pub fn kept(reply: &RawValue, rule: &Rule) -> Result<Vec<u8>, Problem> {
     let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
     let mut clean = redact(&value, &[]);
-    SecretParts::of(rule).out_of(&mut clean);
+    SecretParts::of(rule).hide_in(&mut clean);
     Ok(if clean == value { reply.get().as_bytes().to_vec() } else { clean.canonical().into_bytes() })
 }
 

@@ -77,7 +77,8 @@ impl Output {
             }
         };
         let stdout = without_parts(&self.stdout, parts)?;
-        Ok(Output { exit_code: self.exit_code, stdout: scrub(&stdout), stderr: scrub(&self.stderr) })
+        let stderr = parts.out_of_beside(&self.stderr);
+        Ok(Output { exit_code: self.exit_code, stdout: scrub(&stdout), stderr: scrub(&stderr) })
     }
 }
 
@@ -161,18 +162,7 @@ pub fn reply(stdout: &[u8]) -> Json {
 
 /// The output without what a rule calls secret of its reply.
 fn without_parts<'a>(stdout: &'a [u8], parts: &SecretParts) -> Result<Cow<'a, [u8]>, TooMany> {
-    if parts.is_empty() {
-        return Ok(Cow::Borrowed(stdout));
-    }
-    let mut reply = reply(stdout);
-    if !parts.out_of(&mut reply) {
-        return parts.out_of_text(stdout, false).map(|_| Cow::Borrowed(stdout));
-    }
-    let is_json = semel_core::json::parse_bytes(stdout.trim_ascii()).is_ok();
-    let mut kept = match reply.get("text").and_then(Json::as_str).filter(|_| !is_json) {
-        Some(text) => text.to_owned(),
-        None => reply.canonical(),
-    };
+    let Some(mut kept) = parts.out_of_text(stdout)? else { return Ok(Cow::Borrowed(stdout)) };
     if stdout.ends_with(b"\n") {
         kept.push('\n');
     }

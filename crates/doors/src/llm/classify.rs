@@ -4,8 +4,9 @@ use super::api::Api;
 use super::live::{Form, Head, Live};
 use super::read::Came;
 use super::recording;
-use crate::proxy::content_type;
+use crate::echoes::TooMany;
 use crate::proxy::secrets::Secrets;
+use crate::secret_parts::SecretParts;
 use bytes::Bytes;
 use http::StatusCode;
 use semel_core::answer::EffectWord;
@@ -24,7 +25,7 @@ const SHOWN_CHARS_MAX: usize = 200;
 pub type Read = (Outcome, Option<Vec<u8>>);
 
 /// `secrets` are what the request held that must not be written down; an API may repeat them in a refusal. What a model
-/// says is kept to the byte.
+/// says is kept to the byte, but for what the rule calls secret of it.
 pub fn outcome(
     api: Api,
     head: &Head,
@@ -46,16 +47,16 @@ pub fn outcome(
     let kept = live.whole();
     if !head.status.is_success() {
         let pieces = kept.unwrap_or_default();
-        let why = words(head.status, &pieces);
-        if !is_refusal(head.status) || rule.failure == Failure::InDoubt {
-            return doubt(why);
-        }
         let body = joined(&pieces);
         let small = body.len() <= REFUSAL_BYTES_MAX;
         let body = match secrets {
-            Some(secrets) => secrets.out_of_body(&body, content_type::of(&head.headers)).ok(),
+            Some(secrets) => secrets.out_of_body(&body).ok(),
             None => Some(body),
         };
+        let why = words(head.status, body.as_deref().unwrap_or_default());
+        if !is_refusal(head.status) || rule.failure == Failure::InDoubt {
+            return doubt(why);
+        }
         let reply = body.filter(|_| small).map(|body| recording::written(head, &[body]));
         let recorded = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
         let refused = Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply: recorded };
@@ -73,11 +74,25 @@ pub fn outcome(
         _ => EffectWord::Created,
     };
     match kept {
-        Ok(pieces) => {
-            (Outcome::Applied { evidence, word, reply: Reply::Kept }, Some(recording::written(head, &pieces)))
-        }
+        Ok(pieces) => match without_parts(&pieces, rule) {
+            Ok(pieces) => {
+                let reply = Some(recording::written(head, &pieces));
+                (Outcome::Applied { evidence, word, reply: Reply::Kept }, reply)
+            }
+            Err(TooMany) => {
+                let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+                (Outcome::Applied { evidence, word, reply: Reply::TooLarge(bytes) }, None)
+            }
+        },
         Err(long) => (Outcome::Applied { evidence, word, reply: Reply::TooLarge(long.0) }, None),
     }
+}
+
+/// An answer as it may be kept: to the byte, unless its rule calls a part of it secret.
+fn without_parts(pieces: &[Bytes], rule: &Rule) -> Result<Vec<Bytes>, TooMany> {
+    let parts = SecretParts::of(rule);
+    let kept = if parts.is_empty() { None } else { parts.out_of_text(&joined(pieces))? };
+    Ok(kept.map_or_else(|| pieces.to_vec(), |kept| vec![kept.into()]))
 }
 
 /// What a document of a success says; `None` if it is no answer.
@@ -102,9 +117,8 @@ fn is_refusal(status: StatusCode) -> bool {
 }
 
 /// A status with the API's own words about it, in one line.
-fn words(status: StatusCode, pieces: &[Bytes]) -> String {
-    let body = joined(pieces);
-    let said = serde_json::from_slice::<Value>(&body).ok();
+fn words(status: StatusCode, body: &[u8]) -> String {
+    let said = serde_json::from_slice::<Value>(body).ok();
     let message = said.as_ref().and_then(|said| said["error"]["message"].as_str());
     let text = message.map_or_else(
         || String::from_utf8_lossy(&body[..body.len().min(4 * SHOWN_CHARS_MAX)]).into_owned(),

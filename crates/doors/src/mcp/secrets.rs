@@ -11,6 +11,9 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use std::borrow::Cow;
 
+/// Instead of what a server said, where nobody can say that it holds nothing secret.
+pub const NOT_TOLD: &str = "what the server said may hold what its rule calls secret";
+
 #[derive(Debug, Default)]
 pub struct Secrets {
     /// Those that the call's arguments hold.
@@ -25,9 +28,15 @@ impl Secrets {
         Secrets { values, parts: SecretParts::of(rule) }
     }
 
-    /// A tool's result as it may be written: what rules call its reply is its structured content, and its text as JSON.
+    /// Whether the rule calls a part of an answer secret.
+    pub fn has_parts(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
+    /// A tool's result, or an error instead of one, as it may be written: what rules call its reply is its structured
+    /// content, and its text as JSON.
     pub fn out_of_result(&self, text: &str) -> Result<String, TooMany> {
-        if !self.parts.is_empty() {
+        if self.has_parts() {
             let mut result = json::parse(text).map_err(|_| TooMany)?;
             if self.out_of_reply_in(&mut result)? {
                 return self.out_of_json(&result.canonical());
@@ -38,31 +47,50 @@ impl Secrets {
 
     fn out_of_reply_in(&self, result: &mut Json) -> Result<bool, TooMany> {
         let Json::Object(members) = result else { return Ok(false) };
-        let mut found = members.get_mut("structuredContent").is_some_and(|reply| self.parts.out_of(reply));
-        if let Some(Json::Array(content)) = members.get_mut("content") {
-            for item in content {
-                let Json::Object(item) = item else { continue };
-                let Some(text) = item.get_mut("text") else { continue };
-                if let Some(kept) = self.out_of_reply_text(text)? {
-                    *text = kept;
-                    found = true;
-                }
+        let mut found = false;
+        // The last two are an error's.
+        for name in ["structuredContent", "statusMessage", "message", "data"] {
+            if let Some(said) = members.get_mut(name) {
+                found |= self.parts.out_of(said)?;
+            }
+        }
+        if let Some(Json::Object(task)) = members.get_mut("task")
+            && let Some(said) = task.get_mut("statusMessage")
+        {
+            found |= self.parts.out_of(said)?;
+        }
+        let Some(Json::Array(content)) = members.get_mut("content") else { return Ok(found) };
+        for item in content {
+            let Json::Object(item) = item else { continue };
+            if let Some(text) = item.get_mut("text") {
+                found |= self.parts.out_of(text)?;
+            }
+            if let Some(Json::Object(resource)) = item.get_mut("resource")
+                && let Some(text) = resource.get_mut("text")
+            {
+                found |= self.parts.out_of(text)?;
             }
         }
         Ok(found)
     }
 
-    /// Of a text that is a reply, written as JSON.
-    fn out_of_reply_text(&self, text: &Json) -> Result<Option<Json>, TooMany> {
-        let Some(text) = text.as_str() else { return Ok(None) };
-        Ok(self.parts.out_of_text(text.trim().as_bytes(), false)?.map(|kept| Json::str(&kept)))
-    }
-
     /// A reply that did not come as a result.
     pub fn out_of_reply(&self, reply: &Json) -> Result<String, TooMany> {
-        let mut reply = self.out_of_reply_text(reply)?.unwrap_or_else(|| reply.clone());
-        self.parts.out_of(&mut reply);
+        let mut reply = reply.clone();
+        self.parts.out_of(&mut reply)?;
         self.out_of_json(&reply.canonical())
+    }
+
+    /// What was said of an answer that is no result at all: a page of an error, perhaps behind its status.
+    pub fn out_of_page(&self, line: String) -> String {
+        match self.parts.out_of_text(line.as_bytes()) {
+            Ok(None) => line,
+            Ok(Some(kept)) => kept,
+            Err(TooMany) => {
+                let status = line.strip_prefix("HTTP ").and_then(|rest| rest.split(' ').next());
+                status.map_or_else(|| NOT_TOLD.to_owned(), |status| format!("HTTP {status}"))
+            }
+        }
     }
 
     /// JSON as it may be written. What holds no secret stays as it was spelled.

@@ -10,7 +10,7 @@ use super::members::Members;
 use super::message::{Id, Kind, Message, text};
 use super::probe;
 use super::render;
-use super::secrets::Secrets;
+use super::secrets::{NOT_TOLD, Secrets};
 use super::server::Server;
 use super::task::{End, Followed};
 use super::tasks::{self, Running};
@@ -145,7 +145,8 @@ impl ToolUpstream<'_> {
     }
 
     async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
-        let Reading { meaning, line } = read(&answer, self.rule, self.call.wants_task, self.call.asked());
+        let reading = read(&answer, self.rule, self.call.wants_task, self.call.asked());
+        let Reading { meaning, line } = self.told(reading, Some(&answer));
         let recorded = render::recorded(&answer, &self.secrets());
         let kept = match (&recorded, &answer.body) {
             (Some(_), _) => Reply::Kept,
@@ -168,6 +169,20 @@ impl ToolUpstream<'_> {
         };
         self.live = Some(answer);
         (outcome, recorded)
+    }
+
+    /// What an answer means, with a line that may be written: it is made of what may be kept of the answer.
+    fn told(&self, reading: Reading, answer: Option<&Message>) -> Reading {
+        let secrets = self.secrets();
+        if !secrets.has_parts() {
+            return reading;
+        }
+        let Reading { meaning, line } = reading;
+        let Some(answer) = answer else { return Reading { meaning, line: secrets.out_of_page(line) } };
+        let kept = render::recorded(answer, &secrets).and_then(|kept| Message::parse(kept.into()).ok());
+        let again = kept.map(|kept| read(&kept, self.rule, self.call.wants_task, self.call.asked()));
+        let line = again.filter(|again| again.meaning == meaning).map(|again| again.line);
+        Reading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
     }
 
     /// A server that says no, and then that it is done, has done it. Mostly both come together.
@@ -218,7 +233,8 @@ impl ToolUpstream<'_> {
             self.task = tell.send(answer.clone()).is_ok().then_some(task);
         }
         let followed = Followed { server: self.server, call: self.call, rule: self.rule, handle: &handle };
-        let End { reading: ended, response } = followed.to_its_end(self.clock, &learnt).await;
+        let End { reading, response } = followed.to_its_end(self.clock, &learnt).await;
+        let ended = self.told(reading, response.as_ref());
         let end = response.and_then(|response| render::recorded(&response, &self.secrets()));
         let recorded = match (recorded, end) {
             (Some(handle), Some(end)) => Some(kept_task::with_end(handle, &end)),
@@ -289,7 +305,14 @@ impl Upstream for ToolUpstream<'_> {
         self.sent.store(true, Ordering::Relaxed);
         self.effect = sending.recorded.map(|recorded| recorded.effect.id);
         let id = request.id.clone();
-        let (outcome, reply) = match self.server.link.exchange(request).await {
+        let page = |why| self.secrets().out_of_page(why);
+        let exchanged = match self.server.link.exchange(request).await {
+            Exchanged::Unclear(why) => Exchanged::Unclear(page(why)),
+            Exchanged::Refused(why) => Exchanged::Refused(page(why)),
+            Exchanged::Lost(why) => Exchanged::Lost(page(why)),
+            other @ (Exchanged::Reply(_) | Exchanged::NeverSent(_)) => other,
+        };
+        let (outcome, reply) = match exchanged {
             Exchanged::Reply(answer) => match self.outcome(answer).await {
                 refused @ (Outcome::NotApplied { .. }, _) => self.refused(&id, refused, &sending).await,
                 other => other,

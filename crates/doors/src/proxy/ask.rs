@@ -1,7 +1,6 @@
 //! Asking whether a request was carried out, and whether a reported success is true.
 
 use super::classify;
-use super::content_type;
 use super::guard::Guarded;
 use super::intent::ACCOUNTS;
 use super::reply::{self, Kept};
@@ -77,7 +76,7 @@ pub async fn probe(
 /// A reply that a question brought back, in the form of an answer.
 fn recorded(kind: &'static str, body: Vec<u8>, secrets: &Secrets) -> Option<Vec<u8>> {
     let headers = [("content-type", Cow::Borrowed(kind))].into_iter();
-    Some(reply::encode(StatusCode::OK, headers, &secrets.out_of_body(&body.into(), kind).ok()?))
+    Some(reply::encode(StatusCode::OK, headers, &secrets.out_of_body(&body.into()).ok()?))
 }
 
 /// What the upstream answered, now or when it was done, as rules see it.
@@ -93,8 +92,8 @@ pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
 /// out first.
 pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secrets: &Secrets) -> Seen {
     let answered = match live {
-        Some(Live { body: LiveBody::Whole(body), headers, .. }) => {
-            secrets.out_of_body(body, content_type::of(headers)).ok().map(|kept| reply::value(&kept))
+        Some(Live { body: LiveBody::Whole(body), .. }) => {
+            secrets.out_of_body(body).ok().map(|kept| reply::value(&kept))
         }
         Some(Live { body: LiveBody::Streamed(_), .. }) | None => None,
     };

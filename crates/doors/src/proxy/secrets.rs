@@ -5,7 +5,6 @@ use crate::command::render::secret_values;
 use crate::echoes::{Echoes, TooMany};
 use crate::http::server::is_no_credential;
 use crate::named::without_named;
-use crate::proxy::content_type::essence;
 use crate::secret_parts::SecretParts;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE};
@@ -43,10 +42,13 @@ impl Secrets {
 
     /// A body as it may be kept. If nobody can say that it holds no secret, nothing of it is: that there was an answer
     /// is a fact, and what it said is known to whoever got it.
-    pub fn out_of_body(&self, body: &Bytes, kind: &str) -> Result<Bytes, TooMany> {
-        let without_parts = self.parts.out_of_text(body, essence(kind).contains("json"))?;
-        let Ok(text) = std::str::from_utf8(body) else { return self.out_of_bytes(body) };
-        let mut kept = without_parts.map_or(Cow::Borrowed(text), Cow::Owned);
+    pub fn out_of_body(&self, body: &Bytes) -> Result<Bytes, TooMany> {
+        let without_parts = self.parts.out_of_text(body)?;
+        let mut kept = match (without_parts, std::str::from_utf8(body)) {
+            (Some(without), _) => Cow::Owned(without),
+            (None, Ok(text)) => Cow::Borrowed(text),
+            (None, Err(_)) => return self.out_of_bytes(body),
+        };
         if let Some(without) = without_named(&kept) {
             kept = Cow::Owned(without);
         }
@@ -86,7 +88,7 @@ impl Secrets {
         }
     }
 
-    /// A line for people, as it may be kept.
+    /// A line for people, as it may be kept. Where it tells what an answer said, it is made of a body that may be.
     pub fn out_of_line<'a>(&self, line: &'a str) -> Cow<'a, str> {
         let shown = redact(&Json::str(line), &[]);
         let shown = shown.as_str().filter(|shown| *shown != line).map(str::to_owned);
@@ -146,7 +148,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, authorization.parse().unwrap());
         let secrets = Secrets::of(&json::parse(arguments).unwrap(), &rule, &headers);
-        String::from_utf8(secrets.out_of_body(&Bytes::from(body.to_owned()), "").unwrap().to_vec()).unwrap()
+        String::from_utf8(secrets.out_of_body(&Bytes::from(body.to_owned())).unwrap().to_vec()).unwrap()
     }
 
     #[test]
@@ -178,7 +180,7 @@ mod tests {
         }
         let secrets = Secrets::of(&Json::Null, &rule, &headers);
         let body = r#"["tok-alice-1","glpat-abcdef","0123456789abcdef","darkmode","made-anew","order-1001","trace-1"]"#;
-        let kept = secrets.out_of_body(&Bytes::from_static(body.as_bytes()), "").unwrap();
+        let kept = secrets.out_of_body(&Bytes::from_static(body.as_bytes())).unwrap();
         let redacted = r#""[redacted]","[redacted]","[redacted]""#;
         let expected = format!(r#"[{redacted},"darkmode","made-anew","order-1001","trace-1"]"#);
         assert_eq!(kept, expected.as_bytes());
@@ -190,14 +192,14 @@ mod tests {
         let arguments = format!("[{}]", fields.join(","));
         let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         let secrets = Secrets::of(&json::parse(&arguments).unwrap(), &rule, &HeaderMap::new());
-        assert_eq!(secrets.out_of_body(&Bytes::from_static(br#"{"echo":"secret-19999"}"#), ""), Err(TooMany));
+        assert_eq!(secrets.out_of_body(&Bytes::from_static(br#"{"echo":"secret-19999"}"#)), Err(TooMany));
     }
 
     #[test]
     fn other_alphabets_hide_nothing_and_lose_nothing() {
         let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         let secrets = Secrets::of(&Json::Null, &rule, &HeaderMap::new());
-        let kept = |body: &[u8]| secrets.out_of_body(&Bytes::copy_from_slice(body), "");
+        let kept = |body: &[u8]| secrets.out_of_body(&Bytes::copy_from_slice(body));
         let latin = kept(b"<name>Ren\xe9</name><password>S3cret</password>").unwrap();
         assert_eq!(latin, &b"<name>Ren\xe9</name><password>[redacted]</password>"[..]);
         let plain = &b"Ren\xe9 \xff\x00\x01"[..];

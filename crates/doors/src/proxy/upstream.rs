@@ -10,10 +10,10 @@ use super::key;
 use super::reply::{self, JUDGED_BYTES_MAX, REPLY_BYTES_MAX};
 use super::secrets::Secrets;
 use super::streamed::{Begun, Collected, Giving, Held, collect};
-use crate::echoes::TooMany;
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, Prepared};
 use crate::http::server::lets_send;
+use crate::secret_parts::SecretParts;
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH};
 use http::response::Parts as Head;
@@ -134,7 +134,8 @@ impl<'a> HttpUpstream<'a> {
         if meaning == Meaning::Ambiguous {
             // Its end would not make it any clearer.
             let shown = begins_with(body).await;
-            return self.unclear(classify::line(head.status, &shown), shown_as(head.status, &shown));
+            let kept = self.secrets().out_of_body(&shown).unwrap_or_default();
+            return self.unclear(classify::line(head.status, &kept), shown_as(head.status, &shown));
         }
         let (begun, has_end) = (self.begun.take(), body.has_end());
         // What a rule reads is held back even where it is not kept: half of it with the client, it could not be judged.
@@ -160,7 +161,7 @@ impl<'a> HttpUpstream<'a> {
             Ok(Meaning::Applied) if classify::is_only_accepted(&whole) => Meaning::Accepted,
             Ok(meaning) => meaning,
             Err(why) => {
-                let why = format!("the answer does not say: {why}");
+                let why = format!("the answer does not say: {}", self.told(meaning, &whole, why));
                 let shown =
                     if whole.len() > REPLY_BYTES_MAX { &whole[..SHOWN_BYTES_MAX] } else { &whole[..] };
                 return self.unclear(why, shown_as(head.status, shown));
@@ -169,11 +170,14 @@ impl<'a> HttpUpstream<'a> {
         let secrets = self.secrets();
         let keeps =
             giving.is_none() && whole.len() <= REPLY_BYTES_MAX && headers::is_read_as_it_is(&head.headers);
-        let reply = keeps.then(|| recordable(&head, &whole, &secrets).ok()).flatten();
+        let refused = matches!(meaning, Meaning::Refused { .. });
+        let kept_body = (keeps || refused).then(|| secrets.out_of_body(&whole).ok()).flatten();
+        let reply = kept_body.as_ref().filter(|_| keeps).map(|body| recordable(&head, body, &secrets));
         let kept = if reply.is_some() { Reply::Kept } else { Reply::TooLarge(length) };
         let outcome = match meaning {
             Meaning::Refused { answers_repeats } => {
-                let why = NotAppliedWhy::Refused(classify::line(head.status, &whole));
+                let said = kept_body.as_deref().unwrap_or_default();
+                let why = NotAppliedWhy::Refused(classify::line(head.status, said));
                 // Without a reply on record it answers nobody else.
                 Outcome::NotApplied { why, reply: if answers_repeats { kept } else { Reply::Unknown } }
             }
@@ -193,6 +197,18 @@ impl<'a> HttpUpstream<'a> {
         let body = giving.map_or(LiveBody::Whole(whole), LiveBody::Streamed);
         self.live = Some(Live { status: head.status, headers: head.headers, body });
         Sent { outcome: secrets.out_of_outcome(outcome), reply, data: Value::Null }
+    }
+
+    /// Why nobody can say what an answer means, as it may be written. An expression that fails tells what it failed at.
+    fn told(&self, meaning: Meaning, whole: &Bytes, why: String) -> String {
+        let Guarded { understood, .. } = self.guarded;
+        let rule = &understood.rule;
+        if SecretParts::of(rule).is_empty() {
+            return why;
+        }
+        let kept = self.secrets().out_of_body(whole).ok();
+        let of_kept = kept.map(|kept| classify::within(meaning, rule, &understood.arguments.asked, &kept));
+        of_kept.and_then(Result::err).unwrap_or_else(|| "it may hold what its rule calls secret".into())
     }
 
     fn unclear(&self, why: String, data: Value) -> Sent {
@@ -234,12 +250,12 @@ fn broke_off(head: &Head, why: &str) -> String {
     format!("{}; its answer broke off: {why}", classify::line(head.status, b""))
 }
 
-/// What the ledger keeps of an answer.
-fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Result<Vec<u8>, TooMany> {
+/// What the ledger keeps of an answer. `body`: without what must not be kept.
+fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Vec<u8> {
     let headers = headers::kept(&head.headers)
         .filter_map(|(name, value)| Some((name, std::str::from_utf8(value.as_bytes()).ok()?)));
     let headers = headers.map(|(name, value)| (name, secrets.out_of_header(value)));
-    Ok(reply::encode(head.status, headers, &secrets.out_of_body(body, content_type::of(&head.headers))?))
+    reply::encode(head.status, headers, body)
 }
 
 /// The beginning of a body that is not read to its end.

@@ -124,7 +124,10 @@ impl<'a> RequestUpstream<'a> {
                         let why = format!("it answered {line} and refuses, which its rule takes for a doubt");
                         return Outcome::InDoubt { why, sender_gone: true };
                     }
-                    (Err(error), _) => {
+                    (Err(_), _) => {
+                        // An expression that fails tells what it failed at.
+                        let of_kept = self.rule.refuses(&self.asked, || self.kept(body));
+                        let error = of_kept.map_or_else(|error| error.to_string(), |_| "it fails".into());
                         let why =
                             format!("it answered {line}, and nobody can say whether it refuses: {error}");
                         return Outcome::InDoubt { why, sender_gone: true };
@@ -149,9 +152,14 @@ impl<'a> RequestUpstream<'a> {
     /// What the ledger keeps of an answer.
     fn recorded(&self, status: Option<StatusCode>, body: &Json) -> Vec<u8> {
         let status = status.map(|status| status.as_u16());
+        json!({"status": status, "body": self.kept(body).to_value()}).to_string().into_bytes()
+    }
+
+    /// A body without what must not be written.
+    fn kept(&self, body: &Json) -> Json {
         let mut body = redact(body, &[]);
-        SecretParts::of(self.rule).out_of(&mut body);
-        json!({"status": status, "body": body.to_value()}).to_string().into_bytes()
+        SecretParts::of(self.rule).hide_in(&mut body);
+        body
     }
 
     fn word(&self, status: StatusCode, reply: &Json) -> EffectWord {

@@ -254,3 +254,30 @@ fn the_end_of_what_could_not_be_settled_is_never_sent() {
         assert!(!lost.body.contains("answer 2"), "{lost:?}");
     }
 }
+
+#[test]
+fn what_a_rule_calls_secret_of_an_answer_is_neither_kept_nor_told() {
+    let rule = "[[rule]]\nmatch = \"llm:openai/*\"\nsecret = [\"reply.error.message\", \"reply.choices\"]\n";
+    for how in ["400", "500", "fine"] {
+        for stream in [false, true] {
+            let stage = Stage::with(rule);
+            let mut asked = request(how);
+            asked["stream"] = stream.into();
+            let mut answer = stage.ask(Api::Chat, &asked);
+            answer.head();
+            let body = read_to_end(&mut answer);
+            let secret = if how == "fine" { "assistant" } else { "no, 1" };
+            assert!(body.contains(secret), "{how}: who asked is given it: {body}");
+            let listed = stage.home.json(["ledger", "list"]);
+            let id = listed["items"][0]["effect_id"].as_str().expect("an id");
+            let shown = stage.home.semel(["ledger", "show", id]).stdout;
+            assert!(!shown.contains(secret), "{how}: {shown}");
+            for file in stage.home.state_files().iter().filter(|file| file.is_file()) {
+                let bytes = std::fs::read(file).unwrap_or_default();
+                let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+                assert!(!found, "{how}, streamed {stream}: {file:?}");
+            }
+            assert_eq!(stage.model.asked(), 1);
+        }
+    }
+}

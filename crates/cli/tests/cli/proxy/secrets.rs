@@ -151,3 +151,54 @@ fn a_token_in_the_path_is_not_written_and_tells_two_apart() {
     let again = stage.home.semel(["ledger", "again", id, "--reason", "once more"]);
     assert!(again.stderr.contains("again = \"never\""), "its rule is known all the same: {again:?}");
 }
+
+/// A refusal and a doubt are told in words, to whoever reads the ledger and to whoever asks again.
+#[test]
+fn what_a_rule_calls_secret_of_an_answer_is_in_no_line_about_it() {
+    const PIN: &str = "pin-secret-9";
+    let stage = Stage::with(
+        "[[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\n\
+         secret = [\"reply.pin\", \"reply.message\", \"reply.errors\"]\n",
+    );
+    let two_types = "Content-Type: text/plain\r\nContent-Type: application/json\r\n";
+    let odd_type = "Content-Type: application/json; x=\u{e9}\r\n";
+    let forms = [
+        ("", r#"{"pin":"PIN"}"#),
+        ("", r#"{"message":"PIN"}"#),
+        ("", r#"{"errors":[{"a":"PIN"}]}"#),
+        ("", r#"{"pin":"PIN","b":NaN}"#),
+        ("", r#"{"pin":"PIN","a":1,"a":2}"#),
+        ("", r#"{"pin":"PIN","e":"\ud83d"}"#),
+        ("", "{\"pin\":\"PIN\"}\n{\"pin\":\"PIN\"}"),
+        ("", r#"{"pin":"PIN""#),
+        ("", r#""{\"pin\":\"PIN\"}""#),
+        ("", r#"[1] {"pin":"PIN"}"#),
+        ("", "the pin PIN is taken"),
+        (two_types, ")]}'\n{\"pin\":\"PIN\"}"),
+        (odd_type, ")]}'\n{\"pin\":\"PIN\"}"),
+    ];
+    let mut effects = 0;
+    for (n, status) in [200, 301, 400, 401, 409, 500].into_iter().enumerate() {
+        for (m, (headers, body)) in forms.into_iter().enumerate() {
+            let (key, said) = (format!("k{n}-{m}"), body.replace("PIN", PIN));
+            stage.api.next(Act::Answer(status, headers, said.clone()));
+            let asked = format!(r#"{{"n":{n},"m":{m}}}"#);
+            let first = stage.charge(&key, &asked);
+            assert!(first.body.contains(PIN), "{status} {body}: who asked is given it: {first:?}");
+            let id = header(&first, "semel-effect-id").expect("an effect").to_owned();
+            let shown = stage.home.semel(["ledger", "show", &id]).stdout;
+            assert!(!shown.contains(PIN), "{status} {body}: {shown}");
+            effects += 1;
+            // A 401 speaks of the moment, so its repeat is sent.
+            if status != 401 {
+                let again = stage.charge(&key, &asked);
+                assert!(!again.body.contains(PIN) && !again.head.contains(PIN), "{status} {body}: {again:?}");
+            }
+            assert_eq!(stage.api.effects(), effects, "{status} {body}");
+        }
+    }
+    assert!(!is_written(&stage, PIN));
+    stage.api.next(Act::Answer(400, "", r#"{"detail":"no such account"}"#.into()));
+    stage.charge("told", "{}");
+    assert!(is_written(&stage, "no such account"), "what is no secret is told");
+}

@@ -92,6 +92,38 @@ fn an_output_that_cannot_be_read_for_what_a_rule_calls_secret_is_not_kept() {
 }
 
 #[test]
+fn nor_is_one_that_is_read_by_the_name_of_what_is_secret_in_a_log_or_beside_it() {
+    let home = Home::new();
+    home.file(
+        "semel.toml",
+        "[[rule]]\nmatch = \"cli:*\"\nclass = \"consequential\"\nsecret = [\"reply.pin\"]\n",
+    );
+    home.file("make", "echo made >> world; cat $1; cat $2 >&2\n");
+    home.file("log", "starting\n{\"pin\": \"4711-0815\"}\n");
+    home.file("nan", "{\"pin\": \"4711-0815\", \"beside\": NaN}\n");
+    home.file("card", "{\"pin\": \"4711-0815\"}\n");
+    home.file("plain", "all is well\n");
+    for (n, (out, beside, kept)) in [
+        ("log", "plain", None),
+        ("plain", "log", Some("all is well\n")),
+        ("plain", "nan", Some("all is well\n")),
+        ("plain", "card", Some("all is well\n")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let ran = home.semel(["run", "--", "sh", "make", out, beside]);
+        assert!((ran.stdout + &ran.stderr).contains("4711-0815"), "the caller itself sees everything");
+        let again = home.json(["run", "--", "sh", "make", out, beside]);
+        assert_eq!(again["data"]["stdout"].as_str(), kept, "{out} {beside}: {again}");
+        assert!(!again.to_string().contains("4711-0815"), "{again}");
+        let world = std::fs::read_to_string(home.file("plain", "all is well\n").with_file_name("world"));
+        assert_eq!(world.expect("an effect").lines().count(), n + 1);
+    }
+    assert!(written(&home, "4711-0815").is_empty());
+}
+
+#[test]
 fn a_mask_that_takes_everything_away_leaves_the_ledger_to_its_owner() {
     let home = Home::new();
     let semel = env!("CARGO_BIN_EXE_semel");

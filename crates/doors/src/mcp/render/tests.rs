@@ -321,6 +321,20 @@ fn what_a_rule_calls_secret_of_a_reply_is_not_kept() {
     assert!(!kept.contains("n-1") && kept.contains("ann"), "{kept}");
 }
 
+/// A server or a gateway before it that answers with a page.
+#[test]
+fn of_a_page_that_may_hold_what_a_rule_calls_secret_only_the_status_is_told() {
+    let call = call(r#"{"name":"issue","arguments":{}}"#);
+    let mut rule = Policy::default().rule_for(&ActionFacts::new("mcp:s/issue", &call.arguments));
+    let told = |rule: &_, line: &str| Secrets::of(&call.arguments, rule).out_of_page(line.to_owned());
+    let page = r#"HTTP 502 {"pin":"4711"}"#;
+    assert_eq!(told(&rule, page), page, "no rule asks");
+    rule.sorting.secret = vec![json::Path::parse("reply.pin").unwrap()];
+    assert_eq!(told(&rule, page), "HTTP 502");
+    assert_eq!(told(&rule, "HTTP 502 Bad Gateway"), "HTTP 502 Bad Gateway");
+    assert!(!told(&rule, "task 1 was cancelled. pin=4711").contains("4711"));
+}
+
 #[test]
 fn a_model_is_told_of_the_ways_that_are_open_to_it() {
     let call = call(CHARGE);

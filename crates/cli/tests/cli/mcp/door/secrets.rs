@@ -126,3 +126,48 @@ fn nor_is_a_result_that_cannot_be_read_for_what_a_rule_calls_secret() {
         assert_unwritten(&stage);
     }
 }
+
+/// An error is told in words, to whoever reads the ledger and to whoever asks again.
+#[test]
+fn nor_is_what_a_rule_calls_secret_of_a_result_in_any_line_about_it() {
+    let as_text = |text: &str, is_error: bool| json!({"raw": json!({"content": [{"type": "text", "text": text}], "isError": is_error}).to_string()});
+    let mut answers: Vec<Value> = Vec::new();
+    for text in [
+        r#"{"pin":"PIN"}"#,
+        r#"{"message":"PIN"}"#,
+        r#"{"pin":"PIN","b":NaN}"#,
+        r#"{"pin":"PIN","a":1,"a":2}"#,
+        r#"{"pin":"PIN","e":"\ud83d"}"#,
+        "{\"pin\":\"PIN\"}\n{\"pin\":\"PIN\"}",
+        r#"Error: {"pin":"PIN"}"#,
+        "invalid: the pin PIN is not found",
+    ] {
+        let text = text.replace("PIN", MARKED);
+        answers.extend([as_text(&text, true), as_text(&text, false)]);
+        answers.push(json!({"error": {"code": -32602, "message": text}}));
+        answers.push(json!({"error": {"code": -32000, "message": "it failed", "data": {"pin": MARKED}}}));
+    }
+    let resource = json!({"uri": "a:b", "text": format!(r#"{{"pin":"{MARKED}"}}"#)});
+    let resource = json!({"content": [{"type": "resource", "resource": resource}]});
+    answers.push(json!({"raw": resource.to_string()}));
+    let unquoted = json!({"content": [{"type": "text", "text": {"pin": MARKED}}]});
+    answers.push(json!({"raw": unquoted.to_string()}));
+    for does in answers {
+        let rule = "class = \"consequential\"\nsecret = [\"reply.pin\", \"reply.message\"]";
+        let calls = json!({"create_order": does});
+        let stage = Stage::with_calls(&["create_order"], calls).rule("create_order", rule);
+        let mut line = stage.open();
+        let first = line.request("tools/call", json!({"name": "create_order", "arguments": {"order": "1"}}));
+        // Of an error's data nothing is told in words.
+        let given = first.to_string().contains(MARKED) || does["error"]["data"].is_object();
+        assert!(given, "who asked is given it: {first}");
+        // What was refused runs again, and whoever asked that is given it again.
+        if stage.world().len() == 1 {
+            let again =
+                line.request("tools/call", json!({"name": "create_order", "arguments": {"order": "1"}}));
+            let ran = stage.world().len() > 1;
+            assert!(ran || !again.to_string().contains(MARKED), "{does}: {again}");
+        }
+        assert_unwritten(&stage);
+    }
+}
