@@ -9,11 +9,13 @@ use super::rulings::kept;
 use crate::ask::following::{self, Question};
 use crate::command::render::REPLY_BYTES_MAX;
 use crate::delivery::Delivery;
+use crate::secret_parts::SecretParts;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Evidence, NotAppliedWhy, Reply, State};
+use semel_core::identity::REDACTED;
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
@@ -148,6 +150,10 @@ impl Settle {
         if why.chars().count() > WHY_CHARS_MAX {
             return Err(Problem::bad(format!("why has at most {WHY_CHARS_MAX} characters")));
         }
+        // Errors like to repeat what came back.
+        let mut why = Json::String(why);
+        SecretParts::of(rule).hide_in(&mut why);
+        let why = why.as_str().unwrap_or(REDACTED).to_owned();
         let mut reply = self.reply.as_deref().map(|reply| kept(reply, rule)).transpose()?;
         let recorded = match reply.as_ref().map(Vec::len) {
             None => Reply::Unknown,

@@ -509,6 +509,10 @@ fn a_reply_is_kept_without_secrets_and_a_giant_one_not_at_all() {
     assert!(replayed["reason"].as_str().is_some_and(|reason| reason.contains("was not kept")), "{replayed}");
     let id = claim["effect_id"].as_str().expect("an id");
     assert_eq!(client.get(&format!("/effects/{id}/reply")).json()["reply"], json!("too_large"));
+    let claim = client.claim(charge("eve"));
+    let why = r#"it answered {"card": {"number": "hunter2"}, "card": 1}"#;
+    let settled = json!({"claim": claim["claim"], "outcome": "in_doubt", "why": why});
+    assert_eq!(client.post("/settle", settled).status, 200);
     for file in home.state_files().iter().filter(|path| path.is_file()) {
         let bytes = std::fs::read(file).expect("it can be read");
         assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "{}", file.display());
