@@ -35,7 +35,10 @@ fn neutralised(text: &str, kept: impl Fn(char) -> Option<char>) -> String {
 /// Control characters of both sets, marks of reading direction, and characters without any width.
 fn is_active(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
+        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+        || matches!(c, '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{180E}' | '\u{3164}' | '\u{FFA0}')
+        // Tags: whole sentences can be written in them, which a model reads and nobody sees.
+        || matches!(c, '\u{E0000}'..='\u{E0FFF}')
 }
 
 #[cfg(test)]
@@ -49,6 +52,11 @@ mod tests {
         assert_eq!(line("a\r\nb\tc"), "a  b c");
         assert_eq!(line("invoice\u{202e}fdp"), "invoice\\u{202e}fdp");
         assert_eq!(lines("a\n\tb\r\u{1b}"), "a\n\tb\\u{d}\\u{1b}");
+    }
+
+    #[test]
+    fn what_has_no_width_is_shown() {
+        assert_eq!(line("pay\u{e0065}\u{e0076}e\u{ad}"), "pay\\u{e0065}\\u{e0076}e\\u{ad}");
     }
 
     #[test]

@@ -21,12 +21,123 @@ pub struct Pin {
     /// The same in words, for whoever is to judge a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// How long it is in words, whether or not all of them are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_bytes: Option<usize>,
     pub since: At,
     /// Another definition that the server offers since, and that nobody has accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered_text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_text_bytes: Option<usize>,
+}
+
+impl Pin {
+    /// What is kept of the definition that is pinned.
+    pub fn was(&self) -> Option<Kept<'_>> {
+        Some(Kept { text: self.text.as_deref()?, bytes: self.text_bytes })
+    }
+
+    /// What is kept of the one that is offered since.
+    pub fn is(&self) -> Option<Kept<'_>> {
+        Some(Kept { text: self.offered_text.as_deref()?, bytes: self.offered_text_bytes })
+    }
+
+    /// Nobody can have seen what is not kept, so it cannot be taken over.
+    pub fn can_be_accepted(&self) -> bool {
+        self.offered.is_some() && self.is().is_some_and(Kept::is_whole)
+    }
+
+    fn first(definition: Offered<'_>, since: At) -> Pin {
+        let Offered { hash, text, text_bytes } = definition;
+        Pin {
+            hash,
+            text: Some(text.to_owned()),
+            text_bytes: Some(text_bytes),
+            since,
+            offered: None,
+            offered_text: None,
+            offered_text_bytes: None,
+        }
+    }
+
+    fn keep(&mut self, definition: Offered<'_>) {
+        (self.text, self.text_bytes) = (Some(definition.text.to_owned()), Some(definition.text_bytes));
+    }
+
+    fn keep_offered(&mut self, definition: Offered<'_>) {
+        self.offered = Some(definition.hash);
+        self.offered_text = Some(definition.text.to_owned());
+        self.offered_text_bytes = Some(definition.text_bytes);
+    }
+}
+
+/// A definition in words, or its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept<'a> {
+    pub text: &'a str,
+    /// Of the whole; an older semel did not write it down.
+    pub bytes: Option<usize>,
+}
+
+/// Where an older semel cut a definition off. What is shorter was whole.
+const CUT_OFF_BYTES: usize = 4 * 1024;
+
+impl Kept<'_> {
+    pub fn is_whole(self) -> bool {
+        self.bytes.map_or(self.text.len() < CUT_OFF_BYTES, |bytes| bytes == self.text.len())
+    }
+
+    /// Whether more of it is known now than an older semel kept.
+    fn lacks(self, definition: Offered<'_>) -> bool {
+        !self.is_whole() && (self.bytes.is_none() || self.text.len() < definition.text.len())
+    }
+}
+
+/// What there is to write after a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Write {
+    Nothing,
+    /// More of the words of what was known by its hash: no news.
+    More,
+    News(&'static str),
+}
+
+impl Pins {
+    fn compare(&mut self, tool: &str, definition: Offered<'_>, now: At) -> (Pinned, Write) {
+        let hash = definition.hash;
+        match self.0.get_mut(tool) {
+            Some(pin) if pin.hash == hash && pin.offered.is_none() => {
+                if pin.was().is_some_and(|was| !was.lacks(definition)) {
+                    return (Pinned::Same, Write::Nothing);
+                }
+                pin.keep(definition);
+                (Pinned::Same, Write::More)
+            }
+            Some(pin) if pin.offered == Some(hash) => {
+                if pin.is().is_some_and(|is| !is.lacks(definition)) {
+                    return (Pinned::Changed, Write::Nothing);
+                }
+                pin.keep_offered(definition);
+                (Pinned::Changed, Write::More)
+            }
+            // It is what it was again: whatever else was offered is withdrawn.
+            Some(pin) if pin.hash == hash => {
+                (pin.offered, pin.offered_text, pin.offered_text_bytes) = (None, None, None);
+                (Pinned::Same, Write::News("definition_restored"))
+            }
+            Some(pin) => {
+                pin.keep_offered(definition);
+                (Pinned::Changed, Write::News("definition_changed"))
+            }
+            None => {
+                self.0.insert(tool.to_owned(), Pin::first(definition, now));
+                (Pinned::Same, Write::News("definition_pinned"))
+            }
+        }
+    }
 }
 
 /// The name under which the tools of a server are pinned. `authority` tells two servers of one name apart.
@@ -46,7 +157,10 @@ const APART: char = '\u{1f}';
 #[derive(Debug, Clone, Copy)]
 pub struct Offered<'a> {
     pub hash: Digest,
+    /// In words: its beginning, if it is longer than what is kept.
     pub text: &'a str,
+    /// How long it is in words.
+    pub text_bytes: usize,
 }
 
 /// How a tool compares with its pin.
@@ -69,27 +183,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         definition: Offered<'_>,
         now: At,
     ) -> Result<Pinned, Error> {
-        let Offered { hash, text } = definition;
         for _ in 0..RACES_MAX {
             let (revision, mut pins) = self.pins_at(server).await?;
-            let (pinned, kind) = match pins.0.get_mut(tool) {
-                Some(pin) if pin.hash == hash && pin.offered.is_none() => return Ok(Pinned::Same),
-                Some(pin) if pin.offered == Some(hash) => return Ok(Pinned::Changed),
-                // It is what it was again: whatever else was offered is withdrawn.
-                Some(pin) if pin.hash == hash => {
-                    (pin.offered, pin.offered_text) = (None, None);
-                    (Pinned::Same, "definition_restored")
-                }
-                Some(pin) => {
-                    (pin.offered, pin.offered_text) = (Some(hash), Some(text.to_owned()));
-                    (Pinned::Changed, "definition_changed")
-                }
-                None => {
-                    let text = Some(text.to_owned());
-                    let pin = Pin { hash, text, since: now, offered: None, offered_text: None };
-                    pins.0.insert(tool.to_owned(), pin);
-                    (Pinned::Same, "definition_pinned")
-                }
+            let (pinned, kind) = match pins.compare(tool, definition, now) {
+                (pinned, Write::Nothing) => return Ok(pinned),
+                (pinned, Write::More) => (pinned, None),
+                (pinned, Write::News(kind)) => (pinned, Some(kind)),
             };
             if self.put_pins(server, revision, &pins, kind, tool, now).await? {
                 return Ok(pinned);
@@ -99,7 +198,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Takes over what the servers of this name offer, of one tool or of all, and only what begins with the hash that
-    /// somebody has `seen`: by now it may be another. Returns the pins as they were.
+    /// somebody has `seen`: by now it may be another. What cannot be shown whole is left waiting. Returns the pins as
+    /// they were.
     pub async fn accept_pins(
         &self,
         name: &str,
@@ -127,14 +227,18 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let mut accepted = Vec::new();
             for (name, pin) in pins.0.iter_mut().filter(|(name, _)| tool.is_none_or(|tool| tool == *name)) {
                 let before = pin.clone();
+                if !pin.can_be_accepted() {
+                    continue;
+                }
                 if let Some(offered) = pin.offered.take_if(|offered| is_seen(offered)) {
-                    (pin.hash, pin.text, pin.since) = (offered, pin.offered_text.take(), now);
+                    (pin.hash, pin.since) = (offered, now);
+                    (pin.text, pin.text_bytes) = (pin.offered_text.take(), pin.offered_text_bytes.take());
                     accepted.push((name.clone(), before));
                 }
             }
             let about = accepted.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
             if accepted.is_empty()
-                || self.put_pins(server, revision, &pins, "definition_accepted", &about, now).await?
+                || self.put_pins(server, revision, &pins, Some("definition_accepted"), &about, now).await?
             {
                 return Ok(accepted);
             }
@@ -168,16 +272,19 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         server: &str,
         revision: Revision,
         pins: &Pins,
-        kind: &str,
+        kind: Option<&str>,
         tool: &str,
         now: At,
     ) -> Result<bool, Error> {
         if revision == Revision::ABSENT {
             self.list_pinned_server(server).await?;
         }
-        let data = serde_json::json!({"server": name_of(server), "tool": tool});
-        let line = journal::note(kind, None, None, data, now);
-        self.put_cell(self.pins_key(server), revision, pins, vec![line]).await
+        // That a text is kept whole now is no news.
+        let line = kind.map(|kind| {
+            let data = serde_json::json!({"server": name_of(server), "tool": tool});
+            journal::note(kind, None, None, data, now)
+        });
+        self.put_cell(self.pins_key(server), revision, pins, line.into_iter().collect()).await
     }
 
     async fn list_pinned_server(&self, server: &str) -> Result<(), Error> {
@@ -213,5 +320,35 @@ mod tests {
         assert_ne!(one, other);
         assert_eq!((name_of(&one), name_of(&other)), ("billing", "billing"));
         assert_eq!(name_of("billing"), "billing");
+    }
+
+    /// An older semel kept four kilobytes, and did not say whether that was all.
+    #[test]
+    fn what_was_cut_off_once_is_not_accepted_until_it_is_known_whole() {
+        let hash = |text: &str| Digest::of(&[text.as_bytes()]);
+        let (was, is) = ("a".repeat(5_000), "b".repeat(5_000));
+        let cut = |text: &str| format!("{}… (904 bytes more)\n", &text[..CUT_OFF_BYTES]);
+        let offered = |text| Offered { hash: hash(text), text, text_bytes: text.len() };
+        let now = At(7);
+        let mut pins = Pins::default();
+        let mut pin = Pin::first(offered(&was), now);
+        (pin.text, pin.text_bytes) = (Some(cut(&was)), None);
+        pins.0.insert("pay".into(), pin);
+        assert!(!pins.0["pay"].was().unwrap().is_whole());
+        assert_eq!(pins.clone().compare("pay", offered(&was), now), (Pinned::Same, Write::More));
+        let news = (Pinned::Changed, Write::News("definition_changed"));
+        assert_eq!(pins.compare("pay", offered(&is), now), news);
+        assert!(pins.0["pay"].can_be_accepted());
+        let pin = pins.0.get_mut("pay").unwrap();
+        (pin.offered_text, pin.offered_text_bytes) = (Some(cut(&is)), None);
+        assert!(!pin.can_be_accepted());
+        assert_eq!(pins.compare("pay", offered(&is), now), (Pinned::Changed, Write::More));
+        assert!(pins.0["pay"].can_be_accepted());
+        assert_eq!(pins.compare("pay", offered(&is), now), (Pinned::Changed, Write::Nothing));
+        // What is too long stays so, and is not written again and again.
+        let long = Offered { text_bytes: 1 << 20, ..offered(&was[..4_999]) };
+        assert_eq!(pins.compare("pay", long, now), news);
+        assert_eq!(pins.compare("pay", long, now), (Pinned::Changed, Write::Nothing));
+        assert!(!pins.0["pay"].can_be_accepted());
     }
 }

@@ -14,6 +14,7 @@ pub mod door;
 pub mod era;
 pub mod frame;
 pub mod heritage;
+mod in_words;
 pub mod inlet;
 pub mod intent;
 pub mod kept_task;

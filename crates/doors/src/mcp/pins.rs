@@ -1,5 +1,6 @@
 //! Whether a tool still is what it was when it was first used.
 
+use super::in_words::InWords;
 use super::server::Server;
 use super::tools::Definition;
 use crate::runtime::ServedGate;
@@ -29,7 +30,9 @@ pub async fn check(
     if server.is_pinned(tool, hash) {
         return Ok(Pinned::Same);
     }
-    let pinned = gate.ledger.pin(server.pins(), tool, Offered { hash, text: &shown.text }, now).await?;
+    let InWords { text, bytes } = &shown.in_words;
+    let offered = Offered { hash, text, text_bytes: *bytes };
+    let pinned = gate.ledger.pin(server.pins(), tool, offered, now).await?;
     match pinned {
         Pinned::Same => server.pinned(tool, hash),
         // Asked for again each time, since somebody may accept it; told once.

@@ -1,5 +1,6 @@
 //! `semel policy accept`: tools whose definition changed since their first use, and taking the change over.
 
+use super::change;
 use crate::args::PolicyAccept;
 use crate::commands::Context;
 use crate::neutral;
@@ -8,7 +9,6 @@ use semel_core::identity::quoted_for_a_shell;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::pins::{Pin, name_of};
 use serde_json::json;
-use similar::TextDiff;
 use std::process::ExitCode;
 
 /// As much of a hash as tells two definitions apart.
@@ -41,6 +41,10 @@ impl<'a> Named<'a> {
         }
     }
 
+    fn is(self, one: &Waiting) -> bool {
+        one.server == self.server && self.tool.is_none_or(|tool| tool == one.tool)
+    }
+
     fn nothing_waits(self, seen: &str) -> anyhow::Error {
         let what = format!("no changed definition waits under {}{seen}", neutral::line(self.text));
         Hinted::error(what, "semel policy accept lists what waits")
@@ -60,7 +64,12 @@ fn accept(context: &Context, named: Named<'_>, seen: &str, clock: &SystemClock) 
         None => Vec::new(),
     };
     if accepted.is_empty() {
-        return Err(named.nothing_waits(&format!(" as {}", neutral::line(seen))));
+        let waiting = waiting(context, clock)?;
+        let unseen = waiting.iter().find(|one| named.is(one) && hash(&one.pin).starts_with(seen));
+        return Err(match unseen.and_then(Waiting::obstacle) {
+            Some(Hindered { what, instead }) => Hinted::error(what, instead),
+            None => named.nothing_waits(&format!(" as {}", neutral::line(seen))),
+        });
     }
     if context.output.json {
         let tools: Vec<&String> = accepted.iter().map(|(tool, _)| tool).collect();
@@ -68,9 +77,7 @@ fn accept(context: &Context, named: Named<'_>, seen: &str, clock: &SystemClock) 
     } else {
         for (tool, before) in &accepted {
             context.output.data(format_args!("accepted {}/{}", neutral::line(server), neutral::line(tool)));
-            if let Some(change) = change(before) {
-                context.output.data(change);
-            }
+            context.output.data(change::shown(before));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -79,14 +86,21 @@ fn accept(context: &Context, named: Named<'_>, seen: &str, clock: &SystemClock) 
 /// Nobody has seen yet what would be taken over, so it is shown, and nothing is done.
 fn show(context: &Context, named: Named<'_>, clock: &SystemClock) -> anyhow::Result<ExitCode> {
     let mut waiting = waiting(context, clock)?;
-    waiting.retain(|one| one.server == named.server && named.tool.is_none_or(|tool| tool == one.tool));
+    waiting.retain(|one| named.is(one));
     if waiting.is_empty() {
         return Err(named.nothing_waits(""));
     }
     give(context, &waiting);
-    context.output.warn("Nothing was accepted. If the tool may be so:");
-    for one in &waiting {
+    let (hindered, free): (Vec<_>, Vec<_>) = waiting.iter().partition(|one| one.obstacle().is_some());
+    context.output.warn(match free.is_empty() {
+        true => "Nothing was accepted.",
+        false => "Nothing was accepted. If the tool may be so:",
+    });
+    for one in free {
         context.output.warn(format_args!("  {}", one.accept()));
+    }
+    for Hindered { what, instead } in hindered.into_iter().filter_map(Waiting::obstacle) {
+        context.output.warn(format_args!("{what}\nhint: {instead}"));
     }
     Ok(ExitCode::from(crate::EXIT_FAILED))
 }
@@ -94,10 +108,17 @@ fn show(context: &Context, named: Named<'_>, clock: &SystemClock) -> anyhow::Res
 fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<ExitCode> {
     let waiting = waiting(context, clock)?;
     give(context, &waiting);
-    match waiting.first() {
-        _ if context.output.json => {}
-        None => context.output.say("Every tool is as it was when it was first used."),
-        Some(first) => context.output.say(format_args!("hint: if the tool may be so: {}", first.accept())),
+    if context.output.json {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if waiting.is_empty() {
+        context.output.say("Every tool is as it was when it was first used.");
+    }
+    for Hindered { what, instead } in waiting.iter().filter_map(Waiting::obstacle) {
+        context.output.say(format_args!("{what}\nhint: {instead}"));
+    }
+    if let Some(first) = waiting.iter().find(|one| one.obstacle().is_none()) {
+        context.output.say(format_args!("hint: if the tool may be so: {}", first.accept()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -115,6 +136,39 @@ impl Waiting {
         let tool = neutral::line(&format!("{}/{}", self.server, self.tool));
         format!("semel policy accept {} --as {}", quoted_for_a_shell(&tool), short(&self.pin))
     }
+
+    /// Why it cannot be accepted: not all of it can be shown.
+    fn obstacle(&self) -> Option<Hindered> {
+        if self.pin.can_be_accepted() {
+            return None;
+        }
+        let server = neutral::line(&self.server);
+        let named = format!("{server}/{}", neutral::line(&self.tool));
+        let kept = self.pin.is().map_or(0, |is| is.text.len());
+        Some(match self.pin.is().and_then(|is| is.bytes) {
+            Some(bytes) => Hindered {
+                what: format!(
+                    "{named} cannot be accepted: its definition is {bytes} bytes long, and only the first {kept} are kept and shown"
+                ),
+                instead: format!(
+                    "have the definition shortened where {server} comes from, or let its tools change: without --pin, without `pin` in [mcp.{server}], and not in strict mode"
+                ),
+            },
+            None => Hindered {
+                what: format!(
+                    "{named} cannot be accepted yet: an older semel kept only the beginning of its definition"
+                ),
+                instead: format!(
+                    "have a client list the tools of {server} again, then semel policy accept shows all of it"
+                ),
+            },
+        })
+    }
+}
+
+struct Hindered {
+    what: String,
+    instead: String,
 }
 
 fn waiting(context: &Context, clock: &SystemClock) -> anyhow::Result<Vec<Waiting>> {
@@ -131,7 +185,7 @@ fn waiting(context: &Context, clock: &SystemClock) -> anyhow::Result<Vec<Waiting
 
 fn give(context: &Context, waiting: &[Waiting]) {
     if context.output.json {
-        let item = |Waiting { server, tool, pin }: &Waiting| json!({"server": server, "tool": tool, "pinned": pin.hash, "since": pin.since.to_string(), "offered": pin.offered, "was": pin.text, "is": pin.offered_text});
+        let item = |Waiting { server, tool, pin }: &Waiting| json!({"server": server, "tool": tool, "pinned": pin.hash, "since": pin.since.to_string(), "offered": pin.offered, "was": pin.text, "is": pin.offered_text, "can_be_accepted": pin.can_be_accepted()});
         let items: Vec<_> = waiting.iter().map(item).collect();
         context.output.document(&json!({"schema_version": 1, "items": items, "next": null}));
         return;
@@ -140,26 +194,15 @@ fn give(context: &Context, waiting: &[Waiting]) {
         let (server, tool) = (neutral::line(server), neutral::line(tool));
         let (hash, since) = (short(pin), pin.since);
         context.output.data(format_args!("{server}/{tool}  {hash}  changed; first used as it was {since}"));
-        if let Some(change) = change(pin) {
-            context.output.data(change);
-        }
+        context.output.data(change::shown(pin));
     }
 }
 
 /// The beginning of the hash of what is offered.
 fn short(pin: &Pin) -> String {
-    let hash = pin.offered.map(|offered| offered.to_string()).unwrap_or_default();
-    hash.chars().take(HASH_CHARS).collect()
+    hash(pin).chars().take(HASH_CHARS).collect()
 }
 
-/// What changed of a definition, line by line. Of one that was pinned by an older semel only what it is now is known.
-fn change(pin: &Pin) -> Option<String> {
-    let is = pin.offered_text.as_deref()?;
-    let was = pin.text.as_deref().unwrap_or_default();
-    let diff = TextDiff::from_lines(was, is);
-    let mut unified = diff.unified_diff();
-    let unified = unified.context_radius(1).to_string();
-    // The changed lines alone: whose they are stands above them.
-    let lines = unified.lines().filter(|line| !line.starts_with("@@"));
-    Some(lines.map(|line| format!("  {}", neutral::line(line))).collect::<Vec<_>>().join("\n"))
+fn hash(pin: &Pin) -> String {
+    pin.offered.map(|offered| offered.to_string()).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! `semel policy`: check it, explain it, describe its form.
 
 mod accept;
+mod change;
 mod explain;
 mod presets;
 
