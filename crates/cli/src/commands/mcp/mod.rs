@@ -1,6 +1,7 @@
 //! `semel mcp`: one MCP server, guarded, in front of one client.
 
 pub mod authority;
+mod directory;
 pub mod name;
 mod session;
 

@@ -1,23 +1,27 @@
 //! What a server is called, what is behind the name, and what the policy says of it.
 
-use super::stage::{Stage, greeted};
+use super::stage::{Stage, greeted, listing};
 use crate::mcp::line::Line;
 use crate::mcp::peers::script;
-use crate::mcp::receipt;
+use crate::mcp::{receipt, text};
 use serde_json::json;
 
 const TOOLS: [&str; 1] = ["create_order"];
 
-/// Copies the server into a directory, and calls it from there under its usual name.
-fn order_from(stage: &Stage, directory: &str) -> serde_json::Value {
+/// Copies the server into a directory, and starts it there under its usual name.
+fn open_in(stage: &Stage, directory: &str, command: &[&str]) -> Line {
     let place = stage.work().join(directory);
     std::fs::create_dir_all(&place).expect("a directory");
     for (from, to) in [(script("told.py"), "server.py"), ("told.json".to_owned(), "told.json")] {
         std::fs::copy(stage.work().join(from), place.join(to)).expect("a copy");
     }
-    let words = [env!("CARGO_BIN_EXE_semel"), "mcp", "--", "python3", "-S", "server.py"].map(str::to_owned);
-    let mut command = stage.program(&words);
-    let mut line = greeted(Line::to(command.current_dir(place)));
+    let semel = [env!("CARGO_BIN_EXE_semel"), "mcp", "--name", "billing", "--"];
+    let words: Vec<String> = semel.iter().chain(command).map(|word| word.to_string()).collect();
+    greeted(Line::to(stage.program(&words).current_dir(place)))
+}
+
+fn order_from(stage: &Stage, directory: &str) -> serde_json::Value {
+    let mut line = open_in(stage, directory, &["python3", "-S", "server.py"]);
     line.call("create_order", json!({"order": "1001"}))
 }
 
@@ -28,6 +32,29 @@ fn a_server_of_the_same_name_in_another_project_is_another_server() {
     assert_eq!(receipt(&order_from(&stage, "other"))["outcome"], "ran");
     assert_eq!(receipt(&order_from(&stage, "one"))["outcome"], "replayed");
     assert_eq!(stage.world().len(), 2);
+}
+
+/// Nothing in these words is a file, and what they start is another in another directory.
+#[test]
+fn a_projects_own_server_is_its_own_however_it_is_started() {
+    for command in [&["python3", "-S", "-m", "server"][..], &["sh", "-c", "exec python3 -S server.py"]] {
+        let unclear = json!({"create_order": {"error": {"code": -32000, "message": "upstream timed out"}}});
+        let stage = Stage::with_calls(&TOOLS, unclear)
+            .rule("create_order", "class = \"consequential\"\nrulings = \"agent\"");
+        let order = json!({"order": "1001"});
+        let doubt = open_in(&stage, "one", command).call("create_order", order.clone());
+        let id = receipt(&doubt)["effect_id"].as_str().expect("an effect").to_owned();
+        let before = stage.world().len();
+        stage.tell(json!({"pages": [listing(&TOOLS)]}));
+        let mut other = open_in(&stage, "other", command);
+        assert!(!text(&other.call("semel_ledger", json!({}))).contains(&id), "{command:?}");
+        let report = json!({"effect_id": id, "happened": false, "evidence": "there are no orders"});
+        assert_eq!(other.call("semel_report", report)["isError"], true, "{command:?}");
+        assert_eq!(receipt(&other.call("create_order", order.clone()))["outcome"], "ran", "{command:?}");
+        let again = open_in(&stage, "one", command).call("create_order", order);
+        assert_eq!(receipt(&again)["code"], "in_doubt", "{command:?} {again}");
+        assert_eq!(stage.world().len(), before + 1, "{command:?}");
+    }
 }
 
 #[test]
