@@ -371,11 +371,10 @@ mod tests {
     #[test]
     fn a_listing_of_long_definitions_is_kept_within_bounds() {
         let mut tools = Tools::default();
-        let description = "y".repeat(TEXT_BYTES_MAX / 2);
-        let listed = |number: usize| json!({"name": format!("x{number}"), "description": description});
-        for page in 0..30 {
-            let page: Vec<_> = (page * 50..(page + 1) * 50).map(listed).collect();
-            tools.add_page(&json!({ "tools": page }).to_string());
+        let long = json!({"name": "x", "description": "y".repeat(TEXT_BYTES_MAX / 2)});
+        let long = Definition::read(&long.to_string()).unwrap();
+        for number in 0..1_500 {
+            tools.add(Definition { name: format!("x{number}"), ..long.clone() });
         }
         let kept: usize = tools.iter().map(|definition| definition.in_words.text.len()).sum();
         assert!(kept <= WORDS_BYTES_MAX && kept == tools.words_bytes, "{kept}");

@@ -163,7 +163,7 @@ mod tests {
     }
 
     /// Each with what makes a directory the project of both.
-    const OF_A_PROJECT: [(&str, &str); 39] = [
+    const OF_A_PROJECT: [(&str, &str); 46] = [
         ("python3 -m billing", "billing.py"),
         ("python3.12 -um billing.server --port 1", "billing/server.py"),
         ("/usr/bin/python3 -mbilling", "src/billing.py"),
@@ -200,6 +200,13 @@ mod tests {
         ("docker run -v .:/app node node /app/x.js", ""),
         ("env TOKEN=1 npm start", "package.json"),
         ("op run -- python3 -m billing", "billing.py"),
+        ("node dist/index --config /etc/hosts", "dist/index.js"),
+        ("npm run x", "package.json"),
+        ("docker --context far compose run billing", "compose.yaml"),
+        ("dotnet run", "billing.csproj"),
+        ("mise run mcp", "mise.toml"),
+        ("mise exec -- npm start", "package.json"),
+        ("fastmcp run server.py:mcp", "server.py"),
         ("nix run .#billing", "flake.nix"),
         ("srv --db=./billing.db", ""),
         ("unknown ./billing.db", "billing.db"),
@@ -221,6 +228,7 @@ mod tests {
             "$PWD/serve",
             "source ~/.nvm/nvm.sh && node billing.py",
             "./serve",
+            "bin/serve",
         ] {
             let [one, other] = [(); 2].map(|()| project("billing.py"));
             for shell in [&["sh", "-c"][..], &["/bin/bash", "-l", "-c"], &["zsh", "-ic"]] {
@@ -250,6 +258,10 @@ mod tests {
             "deno run -A npm:@scope/server",
             "docker run -i --rm -e TOKEN mcp/server",
             "docker exec -i billing serve",
+            "mise exec -- npx -y @scope/server",
+            "npm --loglevel silent exec @scope/server",
+            "dotnet /opt/server.dll",
+            "node -r dotenv/config /opt/server.js",
             "srv --stdio --region eu",
             "/opt/srv/bin/serve --stdio",
             "env TOKEN=1 npx -y @scope/server",
@@ -267,6 +279,7 @@ mod tests {
         }
         for script in [
             "exec npx -y @scope/server".to_owned(),
+            ". ~/.nvm/nvm.sh; npx -y @scope/server".to_owned(),
             "source ~/.nvm/nvm.sh && npx -y @scope/server --token \"$TOKEN\" 2>/dev/null".to_owned(),
             format!("cd {fixed} && uv run billing"),
             "cd ~/billing && npm start".to_owned(),

@@ -73,7 +73,7 @@ const INTERPRETERS: [&str; 9] =
 const PACKAGE_RUNNERS: [&str; 5] = ["npx", "bunx", "pnpx", "uvx", "pipx"];
 
 /// Programs that only start another one, whose name comes after their own words.
-const WRAPPERS: [&str; 17] = [
+const WRAPPERS: [&str; 18] = [
     "env",
     "sudo",
     "doas",
@@ -91,6 +91,7 @@ const WRAPPERS: [&str; 17] = [
     "dotenvx",
     "direnv",
     "aws-vault",
+    "mise",
 ];
 
 /// The directory that counts beside the words of a command, if one does. Of a program that is not known it does not:
@@ -99,8 +100,14 @@ pub fn that_counts(words: &[&str], cwd: &Path) -> Option<PathBuf> {
     let (program, words) = words.split_first()?;
     let program = plain(program);
     let here = || Some(cwd.to_owned());
-    if words.iter().any(|word| is_relative(word) && !cwd.join(word).exists()) {
+    let is_here = |word: &str| is_relative(word) && !cwd.join(word).exists() || names_a_part(word, cwd);
+    if words.iter().any(|word| is_here(word)) {
         return here();
+    }
+    if let Some(project) = PROJECTS.iter().find(|project| project.programs.contains(&program))
+        && runs_a_project(program, words, cwd)
+    {
+        return Some(project.root(words, cwd));
     }
     if WRAPPERS.contains(&program) {
         let at = words.iter().position(|word| is_known(plain(word)))?;
@@ -110,18 +117,18 @@ pub fn that_counts(words: &[&str], cwd: &Path) -> Option<PathBuf> {
         let script = words.iter().skip_while(|word| !is_short(word) || !word.contains('c'));
         return of_script(script.skip(1).find(|word| !word.starts_with('-'))?, cwd);
     }
-    if INTERPRETERS.contains(&program) {
-        return of_interpreter(program, words, cwd);
+    if INTERPRETERS.contains(&program) { of_interpreter(program, words, cwd) } else { None }
+}
+
+impl Projects {
+    fn root(&self, words: &[&str], cwd: &Path) -> PathBuf {
+        let named = named_by(self.options, words).map(|named| cwd.join(named)).filter(|named| named.exists());
+        let named = named.unwrap_or_else(|| cwd.to_owned());
+        let start = if named.is_file() { named.parent().unwrap_or(&named) } else { &named };
+        let has_manifest =
+            |place: &&Path| self.manifests.iter().any(|manifest| place.join(manifest).is_file());
+        start.ancestors().find(has_manifest).unwrap_or(start).to_owned()
     }
-    let project = PROJECTS.iter().find(|project| project.programs.contains(&program))?;
-    if !runs_a_project(program, words, cwd) {
-        return None;
-    }
-    let named = named_by(project.options, words).map_or_else(|| cwd.to_owned(), |named| cwd.join(named));
-    let start = if named.is_file() { named.parent().unwrap_or(&named) } else { &named };
-    let has_manifest =
-        |place: &&Path| project.manifests.iter().any(|manifest| place.join(manifest).is_file());
-    Some(start.ancestors().find(has_manifest).unwrap_or(start).to_owned())
 }
 
 /// Its name without its directory, its version and what a system appends.
@@ -148,6 +155,13 @@ fn is_relative(word: &str) -> bool {
     value == "." || ["./", "../", ".:", "..:", ".#"].iter().any(|start| value.starts_with(start))
 }
 
+/// `server.py:app` and `server:app`, as frameworks of Python name what a file has.
+fn names_a_part(word: &str, cwd: &Path) -> bool {
+    let file = word.split_once(':').map_or("", |(file, _)| file);
+    let is_here = |file: &str| cwd.join(file).is_file();
+    !file.is_empty() && !file.starts_with('/') && (is_here(file) || is_here(&format!("{file}.py")))
+}
+
 fn named_by<'a>(options: &[&str], words: &[&'a str]) -> Option<&'a str> {
     let own = words.iter().position(|word| *word == "--").map_or(words, |end| &words[..end]);
     own.iter().enumerate().find_map(|(at, word)| match word.split_once('=') {
@@ -160,23 +174,23 @@ fn named_by<'a>(options: &[&str], words: &[&'a str]) -> Option<&'a str> {
 /// The same programs also fetch packages and start images, which have one name everywhere.
 fn runs_a_project(program: &str, words: &[&str], cwd: &Path) -> bool {
     let has = |any: &[&str]| words.iter().any(|word| any.contains(word));
-    let first = |any: &[&str]| {
-        words.iter().find(|word| !word.starts_with('-')).is_some_and(|word| any.contains(word))
-    };
     // A script is known by its own path.
     let has_script = || {
         let ends = [".py", ".js", ".mjs", ".cjs", ".ts"];
         words.iter().any(|word| ends.iter().any(|end| word.ends_with(end)) && cwd.join(word).is_file())
     };
     match program {
-        "npm" => !first(&["exec", "x", "create", "init"]),
+        "npm" => has(&["run", "run-script", "start", "test"]) || !has(&["exec", "x", "create", "init"]),
         "pnpm" | "yarn" => !has(&["dlx", "create"]),
-        "bun" => !first(&["x", "create"]) && !has_script(),
+        "bun" => (has(&["run"]) || !has(&["x", "create"])) && !has_script(),
         "uv" => has(&["run"]) && !has(&["tool"]) && !has_script(),
         "poetry" | "pdm" | "hatch" | "rye" | "pipenv" => !has_script(),
-        "go" => !words.iter().any(|word| word.contains('@')),
+        "go" => {
+            !words.iter().skip(1).find(|word| !word.starts_with('-')).is_some_and(|word| word.contains('@'))
+        }
         "deno" => has(&["task"]),
-        "docker" | "podman" | "nerdctl" => first(&["compose"]),
+        "docker" | "podman" | "nerdctl" => has(&["compose"]),
+        "dotnet" | "swift" | "mise" => has(&["run", "watch"]),
         _ => true,
     }
 }
@@ -191,14 +205,22 @@ fn of_interpreter(program: &str, words: &[&str], cwd: &Path) -> Option<PathBuf> 
         let is_in = |place: &Path| place.join(root).is_dir() || place.join(format!("{root}.py")).is_file();
         return if is_in(cwd) || is_in(&cwd.join("src")) { here() } else { None };
     }
-    let is_text = |word: &&str| matches!(*word, "-e" | "-c" | "-p" | "-r" | "--eval" | "--print" | "--run");
-    if words.iter().take_while(|word| word.starts_with('-')).any(|word| is_text(&word)) {
+    let is_text = |word: &str| match program {
+        "python" => word == "-c",
+        "node" => ["-e", "-p", "--eval", "--print", "--run"].contains(&word),
+        "php" => word == "-r",
+        _ => word == "-e",
+    };
+    if words.iter().take_while(|word| word.starts_with('-')).any(|word| is_text(word)) {
         return here();
     }
     // A file that is there is known by its path; one that is found with an ending is not seen as such.
+    let ends = [".js", ".mjs", ".cjs", ".ts"];
+    let has_ending = |word: &str| ends.iter().any(|end| cwd.join(format!("{word}{end}")).is_file());
+    let is_elsewhere = |word: &str| word.starts_with('/') || word.contains(':') || cwd.join(word).exists();
     let mut files = words.iter().filter(|word| !word.starts_with('-'));
-    let is_elsewhere = |word: &&str| word.starts_with('/') || word.contains(':') || cwd.join(word).exists();
-    if files.clone().next().is_none() || files.any(|word| is_elsewhere(word)) { None } else { here() }
+    let is_lost = files.clone().next().is_some() && !files.clone().any(|word| is_elsewhere(word));
+    if is_lost || files.any(|word| !word.starts_with('/') && has_ending(word)) { here() } else { None }
 }
 
 /// What follows `-m`, which may stand behind other letters.
@@ -231,9 +253,10 @@ fn of_script(script: &str, cwd: &Path) -> Option<PathBuf> {
             ["cd", to, ..] => place = place.join(to),
             [] => {}
             [_, arguments @ ..] => {
-                let is_here = |word: &&str| !word.starts_with('/') && place.join(word).exists();
+                let is_here = |word: &str| !word.starts_with('/') && place.join(word).exists();
                 let counts = that_counts(words, &place);
-                if counts.is_some() || arguments.iter().any(|word| is_here(&word)) || is_relative(words[0]) {
+                let is_own = words[0].contains('/') && !words[0].starts_with(['/', '~', '$']);
+                if counts.is_some() || is_own || arguments.iter().any(|word| is_here(word)) {
                     return counts.or(Some(place));
                 }
             }

@@ -148,10 +148,11 @@ impl Waiting {
         Some(match self.pin.is().and_then(|is| is.bytes) {
             Some(bytes) => Hindered {
                 what: format!(
-                    "{named} cannot be accepted: its definition is {bytes} bytes long, and only the first {kept} are kept and shown"
+                    "{named} cannot be accepted: its definition has {bytes} bytes, and only the first {kept} are kept"
                 ),
                 instead: format!(
-                    "have the definition shortened where {server} comes from, or let its tools change: without --pin, without `pin` in [mcp.{server}], and not in strict mode"
+                    "have the definition shortened where {server} comes from, or let its tools change: \
+                     without --pin, without `pin` in [mcp.{server}], and not in strict mode"
                 ),
             },
             None => Hindered {
