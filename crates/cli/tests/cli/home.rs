@@ -47,7 +47,10 @@ impl Home {
 
     pub fn file(&self, name: &str, content: &str) -> PathBuf {
         let path = self.work().join(name);
-        std::fs::write(&path, content).expect("the file is written");
+        // Whoever looks for it finds all of it.
+        let new = path.with_added_extension("new");
+        std::fs::write(&new, content).expect("the file is written");
+        std::fs::rename(&new, &path).expect("the file is in its place");
         path
     }
 
