@@ -16,7 +16,7 @@ pub fn without_cards(text: &str) -> Option<String> {
     while let Some(start) = bytes[at..].iter().position(u8::is_ascii_digit).map(|digit| at + digit) {
         let end = end_of_run(bytes, start);
         at = end;
-        if stands_alone(bytes, start, end) && is_card(&bytes[start..end]) {
+        if stands_alone(bytes, start, end) && is_card(&bytes[start..end]) && !is_in_uuid(bytes, start, end) {
             shown.push_str(&text[from..start]);
             shown.push_str(REDACTED);
             from = end;
@@ -51,6 +51,19 @@ fn stands_alone(bytes: &[u8], start: usize, end: usize) -> bool {
             Some([letter, ..]) => !letter.is_ascii_alphabetic(),
             _ => true,
         }
+}
+
+/// Where an id is random, its first groups can be the digits of a card.
+fn is_in_uuid(bytes: &[u8], start: usize, end: usize) -> bool {
+    const LENGTH: usize = 36;
+    let is_uuid = |window: &[u8]| {
+        window.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+    };
+    let holds = |at: usize| end <= at + LENGTH && bytes.get(at..at + LENGTH).is_some_and(is_uuid);
+    (start.saturating_sub(LENGTH)..=start).any(holds)
 }
 
 fn is_card(run: &[u8]) -> bool {
@@ -136,6 +149,8 @@ mod tests {
             "4242  4242  4242  4242",
             "+49 30 1234567",
             "2026-11-15 12:00:00",
+            "40000566-5566-5556-ab0f-c9ab9b6e572d",
+            "ch_40000566-5566-5556-ab0f-c9ab9b6e572d, urn:uuid:ab0fc9ab-4000-0566-5566-55560000000a",
             "",
         ] {
             assert_eq!(without_cards(other), None, "{other}");
