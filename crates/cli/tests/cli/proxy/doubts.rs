@@ -1,5 +1,9 @@
 use super::api::Act;
-use super::stage::{JSON, Stage, became, header};
+use super::stage::{JSON, Stage, ask, became, header};
+use crate::home::Home;
+use crate::serve::served::Served;
+use std::io::Read;
+use std::net::TcpListener;
 
 #[test]
 fn an_answer_that_was_lost_is_a_doubt_and_nothing_is_sent_again() {
@@ -40,11 +44,32 @@ fn server_errors_and_other_redirects_do_not_tell() {
     assert_eq!(stage.api.effects(), 1);
 }
 
+const KEYED: &str = "[[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\n\
+                     inject = { header = \"Idempotency-Key\", valid_for = \"24h\", form = \"uuid\" }\n";
+
+/// Whoever reads the answer may come back; an SDK would be back at once.
+#[test]
+fn a_doubt_that_waits_for_its_upstream_is_not_for_an_sdk() {
+    let (home, upstream) = (Home::new(), TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    let address = upstream.local_addr().expect("an address");
+    let api = format!("mode = \"guard\"\n[upstream.api]\nurl = \"http://{address}\"\nservice = \"bank\"\n");
+    let served = Served::start(&home, &(api + KEYED));
+    let hears_one = std::thread::spawn(move || {
+        let (mut stream, _) = upstream.accept().expect("a connection");
+        // Nobody is there for the next one.
+        drop(upstream);
+        stream.read(&mut [0; 4096]).expect("a request")
+    });
+    let lost = ask(&served, "POST", "/charges", JSON, r#"{"amount":1}"#).answer();
+    assert!(hears_one.join().expect("it listens") > 0);
+    assert_eq!(became(&lost), (423, "ran".into(), "in_doubt".into()));
+    assert_eq!(lost.json()["is_it_safe_to_retry"], "wait", "{lost:?}");
+    assert_eq!(header(&lost, "x-should-retry"), Some("false"));
+}
+
 #[test]
 fn what_may_be_sent_again_is_and_has_one_key_for_the_upstream() {
-    let rule = "[[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\n\
-                inject = { header = \"Idempotency-Key\", valid_for = \"24h\", form = \"uuid\" }\n";
-    let stage = Stage::with(rule);
+    let stage = Stage::with(KEYED);
     stage.api.next(Act::Refuse(500, "", "oops"));
     stage.api.next(Act::Vanish);
     let answer = stage.send("POST", "/charges", JSON, r#"{"amount":1}"#);

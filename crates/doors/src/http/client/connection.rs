@@ -60,8 +60,6 @@ pub struct Connection {
     outgoing: Mutex<Option<Box<Outgoing>>>,
     keeps_open: bool,
     is_used: bool,
-    /// What came of the answer so far, before and with its head.
-    before_head: usize,
     home: runtime::Id,
 }
 
@@ -76,16 +74,7 @@ impl Connection {
         let io = Box::new(io);
         let home = runtime::Handle::current().id();
         let (came, outgoing) = (Bytes::new(), Mutex::new(None));
-        Connection {
-            io,
-            came,
-            framing: Framing::Length(0),
-            outgoing,
-            keeps_open: true,
-            is_used: false,
-            before_head: 0,
-            home,
-        }
+        Connection { io, came, framing: Framing::Length(0), outgoing, keeps_open: true, is_used: false, home }
     }
 
     /// The runtime that hears its peer, and that has the fewest wake-ups with it therefore.
@@ -136,7 +125,7 @@ impl Connection {
         }
         self.is_used = true;
         // Until its answer says so.
-        (self.keeps_open, self.before_head) = (false, 0);
+        self.keeps_open = false;
         let Question { head, extent } = Question::of(&request);
         let method = request.method().clone();
         let (parts, body) = request.into_parts();
@@ -154,6 +143,7 @@ impl Connection {
         let mut outgoing = Some(outgoing);
         // Whoever does not read to the end may have answered all the same.
         let mut unwritten = None;
+        let mut bytes = 0;
         let answered = poll_fn(|context| {
             if let Some(rest) = &mut outgoing
                 && let Poll::Ready(written) = rest.poll_write_all(Pin::new(&mut self.io), context)
@@ -165,7 +155,7 @@ impl Connection {
                     Err(broke_off @ Unwritten::BrokeOff(_)) => return Poll::Ready(Err(broke_off.into())),
                 }
             }
-            self.poll_head(&method, context)
+            self.poll_head(&method, &mut bytes, context)
         });
         match answered.await {
             Ok(Head { parts, framing, keeps_open }) => {
@@ -193,16 +183,22 @@ impl Connection {
         !still_greets && self.below().has_come()
     }
 
-    fn poll_head(&mut self, method: &Method, context: &mut Context<'_>) -> Poll<Result<Head, Broken>> {
+    /// The head, with how many bytes came until now.
+    fn poll_head(
+        &mut self,
+        method: &Method,
+        bytes: &mut usize,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Head, Broken>> {
         loop {
             if let Some(head) = read_head(&mut self.came, method)? {
                 return Poll::Ready(Ok(head));
             }
             match ready!(self.poll_read(context))? {
                 0 => return Poll::Ready(Err(Broken::Closed)),
-                more => self.before_head += more,
+                more => *bytes += more,
             }
-            if self.before_head > BEFORE_HEAD_BYTES_MAX {
+            if *bytes > BEFORE_HEAD_BYTES_MAX {
                 return Poll::Ready(Err(Malformed::HeadersTooLong.into()));
             }
         }

@@ -2,10 +2,11 @@
 
 use super::connection::Connection;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// Common servers close after five idle seconds. A request that meets a closing connection is in doubt, so connections
@@ -24,14 +25,21 @@ const RESTS_MAX: usize = 8;
 #[derive(Debug, Clone, Default)]
 pub struct Idle(Arc<Shared>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     /// In the order in which they came to rest, so that the oldest are in front.
     connections: Mutex<VecDeque<Kept>>,
-    /// Requests that are still written although they were answered.
-    rests: AtomicUsize,
+    /// Places for requests that are still written although they were answered.
+    rests: Arc<Semaphore>,
     /// Somebody lets go of the old ones.
     is_tended: AtomicBool,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        let rests = Arc::new(Semaphore::new(RESTS_MAX));
+        Shared { connections: Mutex::default(), rests, is_tended: AtomicBool::default() }
+    }
 }
 
 #[derive(Debug)]
@@ -67,19 +75,16 @@ impl Idle {
         if connection.is_ready() {
             return self.keep(connection);
         }
-        if connection.is_writing() {
+        if connection.is_writing()
+            && let Ok(place) = Arc::clone(&self.0.rests).try_acquire_owned()
+        {
             // The answer came before the whole request was written. Cut off here, it would be another request.
             let idle = self.clone();
-            if self.0.rests.fetch_add(1, Ordering::AcqRel) >= RESTS_MAX {
-                self.0.rests.fetch_sub(1, Ordering::AcqRel);
-                return;
-            }
             tokio::spawn(async move {
-                let rests = connection.comes_to_rest(REST_PAUSE_MAX).await;
-                idle.0.rests.fetch_sub(1, Ordering::AcqRel);
-                if rests {
+                if connection.comes_to_rest(REST_PAUSE_MAX).await {
                     idle.keep(connection);
                 }
+                drop(place);
             });
         }
     }
@@ -87,7 +92,7 @@ impl Idle {
     /// How many requests are still written although they were answered.
     #[cfg(test)]
     pub fn rests(&self) -> usize {
-        self.0.rests.load(Ordering::Acquire)
+        RESTS_MAX - self.0.rests.available_permits()
     }
 
     fn keep(&self, connection: Connection) {

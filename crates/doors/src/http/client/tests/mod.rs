@@ -139,19 +139,9 @@ async fn what_is_left_of_answered_requests_is_held_for_a_few_and_not_for_long() 
 
 #[tokio::test]
 async fn a_request_that_was_read_and_not_answered_is_lost_and_not_sent_again() {
-    let (address, mut handed) = listen().await;
-    let client = client(address);
-    let prepared = client.prepare().await.unwrap();
-    let sending = tokio::spawn({
-        let client = client.clone();
-        async move { client.send(prepared, request()).await.map(drop) }
-    });
-    let mut stream = handed.recv().await.unwrap();
-    assert!(heard(&mut stream).await.starts_with("POST / HTTP/1.1"));
-    drop(stream);
-    let failed = sending.await.unwrap().unwrap_err();
-    assert!(matches!(failed, Failed::Lost(_)), "{failed}");
-    assert!(handed.try_recv().is_err(), "nobody connected again");
+    let (answered, heard) = exchange(whole("body"), async |mut stream| heard(&mut stream).await).await;
+    assert!(heard.starts_with("POST / HTTP/1.1"), "{heard}");
+    assert!(matches!(answered, Err(Unanswered::Lost(_))), "{answered:?}");
 }
 
 #[tokio::test]
@@ -179,41 +169,26 @@ async fn a_connection_is_used_again_only_after_its_answer_was_read() {
     drop(third);
 }
 
+/// Answers the first request with this.
+async fn say(mut stream: TcpStream, answer: &str) {
+    heard(&mut stream).await;
+    let _closed = stream.write_all(answer.as_bytes()).await;
+}
+
 #[tokio::test]
 async fn a_redirect_is_an_answer() {
-    let (address, mut handed) = listen().await;
-    let client = client(address);
-    let prepared = client.prepare().await.unwrap();
-    let sending = tokio::spawn({
-        let client = client.clone();
-        async move { client.send(prepared, request()).await.unwrap().status() }
-    });
-    let mut stream = handed.recv().await.unwrap();
-    heard(&mut stream).await;
     let moved =
         "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n";
-    stream.write_all(moved.as_bytes()).await.unwrap();
-    assert_eq!(sending.await.unwrap(), 307);
-    assert!(handed.try_recv().is_err());
+    let (answered, ()) = exchange(whole("body"), async |stream| say(stream, moved).await).await;
+    assert_eq!(answered.unwrap().0.status(), 307);
 }
 
 #[tokio::test]
 async fn headers_without_end_are_refused() {
-    let (address, mut handed) = listen().await;
-    let client = client(address);
-    let prepared = client.prepare().await.unwrap();
-    let sending = tokio::spawn({
-        let client = client.clone();
-        async move { client.send(prepared, request()).await.map(drop) }
-    });
-    let mut stream = handed.recv().await.unwrap();
-    heard(&mut stream).await;
-    let flood = format!(
-        "HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\n\r\n",
-        "x".repeat(2 * wire::HEADER_BYTES_MAX)
-    );
-    let _closed = stream.write_all(flood.as_bytes()).await;
-    assert!(matches!(sending.await.unwrap(), Err(Failed::Lost(_))));
+    let flood = "x".repeat(2 * wire::HEADER_BYTES_MAX);
+    let flood = format!("HTTP/1.1 200 OK\r\nX: {flood}\r\nContent-Length: 0\r\n\r\n");
+    let (answered, ()) = exchange(whole("body"), async |stream| say(stream, &flood).await).await;
+    assert!(matches!(answered, Err(Unanswered::Lost(_))), "{answered:?}");
 }
 
 #[tokio::test]
@@ -337,7 +312,11 @@ async fn a_name_that_is_bound_anew_is_not_followed_inside() {
     assert_eq!(names.left(), 1, "a connection that is there is still the one that was checked");
 }
 
-/// Sends a request, and lets a test be the upstream.
+fn whole(body: impl Into<Bytes>) -> Request<Payload> {
+    Request::post("/").header("host", "x").body(Payload::from(body.into())).unwrap()
+}
+
+/// Sends a request once, and lets a test be the upstream.
 async fn exchange<T>(
     request: Request<Payload>,
     upstream: impl AsyncFnOnce(TcpStream) -> T,
@@ -351,7 +330,9 @@ async fn exchange<T>(
         Ok((Response::from_parts(parts, ()), body.collect().await.map(|body| body.to_bytes())))
     });
     let told = upstream(stream).await;
-    (sending.await.unwrap(), told)
+    let answered = sending.await.unwrap();
+    assert!(handed.try_recv().is_err(), "nobody connected again");
+    (answered, told)
 }
 
 /// A body that comes in parts, and then ends or breaks off.
@@ -442,14 +423,10 @@ async fn a_body_that_breaks_off_is_not_ended() {
 
 #[tokio::test]
 async fn an_upstream_that_answers_and_hangs_up_before_it_has_read_all_has_answered() {
-    let body = Bytes::from(vec![b'x'; 32 << 20]);
-    let request = Request::post("/").header("host", "x").body(Payload::from(body)).unwrap();
-    let (answered, ()) = exchange(request, async |mut stream| {
-        heard(&mut stream).await;
-        stream.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await.unwrap();
-        // What it has not read is refused with a reset, right behind its answer.
-    })
-    .await;
+    let large = "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno";
+    // What it has not read is refused with a reset, right behind its answer.
+    let request = whole(vec![b'x'; 32 << 20]);
+    let (answered, ()) = exchange(request, async |stream| say(stream, large).await).await;
     let (head, body) = answered.unwrap();
     assert_eq!((head.status().as_u16(), body.unwrap()), (413, Bytes::from("no")));
 }
@@ -462,13 +439,7 @@ async fn an_answer_that_is_cut_anywhere_is_not_taken_for_whole() {
     ];
     for answer in answers {
         for cut in 0..=answer.len() {
-            let request =
-                Request::post("/").header("host", "x").body(Payload::from(Bytes::from("x"))).unwrap();
-            let (answered, ()) = exchange(request, async |mut stream| {
-                heard(&mut stream).await;
-                stream.write_all(&answer.as_bytes()[..cut]).await.unwrap();
-            })
-            .await;
+            let (answered, ()) = exchange(whole("x"), async |stream| say(stream, &answer[..cut]).await).await;
             let head_ends = answer.find("\r\n\r\n").unwrap() + 4;
             match answered {
                 Err(Unanswered::Lost(_)) => assert!(cut < head_ends, "{cut} of {answer}"),

@@ -129,16 +129,9 @@ fn length(digits: &[u8]) -> Option<u64> {
 /// Whether the connection stays open behind the answer. One that says in two ways where it ends is not gone on from.
 fn keeps_open(parts: &Parts, version: Version) -> bool {
     let Parts { headers, .. } = parts;
-    let mut said = words(headers, &CONNECTION);
-    let mut named = |word: &[u8]| said.any(|said| said.eq_ignore_ascii_case(word));
+    let says = |word: &[u8]| words(headers, &CONNECTION).any(|said| said.eq_ignore_ascii_case(word));
     let both = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
-    let open = match version {
-        Version::HTTP_11 => !named(b"close"),
-        _ => {
-            let keeps = named(b"keep-alive");
-            keeps && !words(headers, &CONNECTION).any(|said| said.eq_ignore_ascii_case(b"close"))
-        }
-    };
+    let open = !says(b"close") && (version == Version::HTTP_11 || says(b"keep-alive"));
     open && !both
 }
 
