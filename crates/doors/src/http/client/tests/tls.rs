@@ -81,9 +81,9 @@ async fn what_could_not_be_written_at_all_was_never_sent() {
     let (stream, _) = stream.into_inner();
     stream.set_zero_linger().unwrap();
     drop(stream.into_std().unwrap());
-    let failed =
-        client.send(prepared, Request::post("/").body(Bytes::from("body")).unwrap()).await.unwrap_err();
-    assert!(matches!(failed, Failed::NeverSent(_)), "{failed}");
+    let request = Request::post("/").body(Payload::from(Bytes::from("body"))).unwrap();
+    let failed = client.try_send(prepared, request).await.unwrap_err();
+    assert!(matches!(failed, Unanswered::NeverSent(..)), "{failed:?}");
 }
 
 #[tokio::test]
