@@ -1,16 +1,12 @@
 //! Bodies: read whole within a limit, or given on as they come.
 
-use super::server::Share;
-use super::server::departure::{Departure, Departures};
-use axum::body::Body as Boxed;
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
-use std::cell::RefCell;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 /// A client that sends nothing of its body for this long is gone.
 pub const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -103,58 +99,6 @@ where
         if let Ok(data) = frame.into_data() {
             return Ok(Some(data));
         }
-    }
-}
-
-/// A request's place among all, and among those of whoever asks.
-type Place = (Option<OwnedSemaphorePermit>, Option<Share>);
-
-/// A body that holds its request's place in the count until its end, and tells its connection of that end.
-#[derive(Debug)]
-pub struct Held {
-    body: Boxed,
-    _place: Place,
-    end: RefCell<Option<(Departure, Departures)>>,
-}
-
-impl Held {
-    pub fn new(body: Boxed, place: Place, end: Option<(Departure, Departures)>) -> Held {
-        Held { body, _place: place, end: RefCell::new(end) }
-    }
-
-    /// The connection has all of it. Bodies without a byte are only looked at.
-    fn ends(&self) {
-        if let Some((departure, departures)) = self.end.borrow_mut().take() {
-            departures.add(departure);
-        }
-    }
-}
-
-impl Body for Held {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
-        if frame.is_none() {
-            self.ends();
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        let over = self.body.is_end_stream();
-        if over {
-            self.ends();
-        }
-        over
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

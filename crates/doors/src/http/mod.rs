@@ -3,9 +3,12 @@ mod beside;
 pub mod body;
 pub mod client;
 pub mod headers;
+mod outgoing;
+mod reading;
 pub mod server;
 pub mod sse;
 pub mod target;
 pub mod turns;
+mod wire;
 
 pub use beside::beside;

@@ -2,7 +2,7 @@
 
 use super::connection::{Broken, Connection};
 use super::idle::Idle;
-use super::wire::Framing;
+use crate::http::wire::Framing;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;

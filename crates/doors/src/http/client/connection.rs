@@ -2,16 +2,16 @@
 //! changes of task on the way of every request; and it holds no buffers while nothing comes.
 
 use super::counted::Counted;
-use super::outgoing::{Outgoing, Unwritten};
-use super::wire::{Framing, Head, Malformed, Piece, Question, read_head};
 use super::{Payload, Unanswered, plain};
-use bytes::{Bytes, BytesMut};
+use crate::http::outgoing::{Outgoing, Unwritten};
+use crate::http::reading;
+use crate::http::wire::{Framing, Head, Malformed, Piece, Question, read_answer};
+use bytes::Bytes;
 use http::response::Parts;
 use http::{Method, Request};
 use http_body::Frame;
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
-use std::cell::RefCell;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -19,21 +19,12 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime;
 
 pub type Io = TokioIo<MaybeHttpsStream<Counted>>;
 
-/// The largest part of a body that is read at once.
-const READ_BYTES_MAX: usize = 64 * 1024;
-
 /// Words before an answer (`100 Continue` and its like) have an end.
 const BEFORE_HEAD_BYTES_MAX: usize = 1 << 20;
-
-thread_local! {
-    /// What was just read is taken out of it at once, so that a connection on which nothing comes needs no room.
-    static JUST_READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES_MAX].into_boxed_slice());
-}
 
 /// An answer breaks off.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +48,7 @@ pub struct Connection {
     framing: Framing,
     /// What is left of a request when its answer comes early. Never locked: it is used through `&mut` alone, and so can
     /// be part of what is shared.
-    outgoing: Mutex<Option<Box<Outgoing>>>,
+    outgoing: Mutex<Option<Box<Outgoing<Payload>>>>,
     keeps_open: bool,
     is_used: bool,
     home: runtime::Id,
@@ -129,14 +120,19 @@ impl Connection {
         let Question { head, extent } = Question::of(&request);
         let method = request.method().clone();
         let (parts, body) = request.into_parts();
-        let mut outgoing = Outgoing::new(head, extent, body);
+        // What is at hand of the body is written along with the head.
+        let mut outgoing = match body {
+            Payload::Whole(data) => Outgoing::whole(head, data),
+            arriving @ Payload::Streamed(_) => Outgoing::new(head, extent, arriving),
+        };
         let before = self.below().written();
         let begun = poll_fn(|context| outgoing.poll_write_some(Pin::new(&mut self.io), context)).await;
         if let Err(error) = begun {
             if self.below().written() > before {
                 return Err(Unanswered::Lost(plain(&error)));
             }
-            let request = Request::from_parts(parts, outgoing.unwritten());
+            let (data, arriving) = outgoing.unwritten();
+            let request = Request::from_parts(parts, arriving.unwrap_or(Payload::Whole(data)));
             return Err(Unanswered::NeverSent(Box::new(request), plain(&error)));
         }
         drop(parts);
@@ -191,7 +187,7 @@ impl Connection {
         context: &mut Context<'_>,
     ) -> Poll<Result<Head, Broken>> {
         loop {
-            if let Some(head) = read_head(&mut self.came, method)? {
+            if let Some(head) = read_answer(&mut self.came, method)? {
                 return Poll::Ready(Ok(head));
             }
             match ready!(self.poll_read(context))? {
@@ -235,22 +231,8 @@ impl Connection {
         self.framing
     }
 
-    /// Adds to what came. `0`: nothing more will.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        JUST_READ.with_borrow_mut(|room| {
-            let mut read = ReadBuf::new(room);
-            ready!(Pin::new(&mut self.io).poll_read(context, &mut read))?;
-            let read = read.filled();
-            if self.came.is_empty() {
-                self.came = Bytes::copy_from_slice(read);
-            } else {
-                let came = std::mem::take(&mut self.came).try_into_mut();
-                let mut came = came.unwrap_or_else(|shared| BytesMut::from(&shared[..]));
-                came.extend_from_slice(read);
-                self.came = came.freeze();
-            }
-            Poll::Ready(Ok(read.len()))
-        })
+        reading::poll_read(Pin::new(&mut self.io), &mut self.came, context)
     }
 
     /// Writes what is left of a request that was answered early.
@@ -264,7 +246,7 @@ impl Connection {
         Poll::Ready(())
     }
 
-    fn outgoing(&mut self) -> &mut Option<Box<Outgoing>> {
+    fn outgoing(&mut self) -> &mut Option<Box<Outgoing<Payload>>> {
         self.outgoing.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }

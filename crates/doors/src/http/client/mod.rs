@@ -9,9 +9,7 @@ mod connect;
 mod connection;
 mod counted;
 mod idle;
-mod outgoing;
 mod payload;
-mod wire;
 
 pub use body::Incoming;
 pub use payload::Payload;

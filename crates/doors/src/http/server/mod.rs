@@ -3,12 +3,15 @@
 //! It knows nothing of what it serves: a router gets what the `front` let in, together with whose it is.
 
 mod caller;
+mod connection;
 mod credential;
 mod crew;
 mod cross_origin;
 pub mod departure;
 mod front;
+mod incoming;
 mod keyring;
+mod line;
 mod listen;
 mod problem;
 mod revocable;
@@ -26,34 +29,19 @@ pub use revocable::{Revocable, lets_send};
 pub use room::Room;
 pub use shares::Share;
 
-use crate::http::body::Held;
 use axum::body::Body;
 use axum::response::Response;
+use connection::Answered;
 use cross_origin::CrossOrigin;
-use departure::{Departure, Departures, Line};
 use http::{Request, StatusCode};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use shares::Shares;
-use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-
-/// One request's headers, all together: as much as common proxies take. The parser takes a hundred of them.
-const HEADER_BYTES_MAX: usize = 64 * 1024;
-
-/// What one connection holds of what it has read; more than the headers, or they could not be told to be too long.
-const BUFFER_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX;
-
-/// A client sends its headers at once, or it is not a client; an idle connection is kept as long.
-const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// After a failed accept (no descriptors left, usually) the others get time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -192,88 +180,64 @@ pub async fn serve(
     }
 }
 
-async fn connection(
-    stream: TcpStream,
-    served: Arc<Served<impl Answers>>,
-    mut stopped: watch::Receiver<bool>,
-) {
+async fn connection(stream: TcpStream, served: Arc<Served<impl Answers>>, stopped: watch::Receiver<bool>) {
     // Events are small and wanted at once. Without it they still arrive.
     let _slower = stream.set_nodelay(true);
-    let departures = Departures::default();
-    let line = Line::new(stream, departures.clone());
-    let service = service_fn(move |request| answer(request, Arc::clone(&served), departures.clone()));
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME_MAX)
-        .max_header_size(HEADER_BYTES_MAX)
-        .max_buf_size(BUFFER_BYTES_MAX);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(line), service));
-    tokio::select! {
-        _client_went_away = connection.as_mut() => return,
-        _ = stopped.wait_for(|stopped| *stopped) => {}
-    }
-    connection.as_mut().graceful_shutdown();
-    let _client_went_away = connection.await;
+    connection::talk(stream, |request| answer(request, Arc::clone(&served)), stopped).await;
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    served: Arc<Served<impl Answers>>,
-    departures: Departures,
-) -> Result<Response, Infallible> {
+/// A request's place among all, and among those of whoever asks.
+type Place = (Option<OwnedSemaphorePermit>, Option<Share>);
+
+async fn answer(request: Request<Body>, served: Arc<Served<impl Answers>>) -> Answered<Place> {
     let permit = Arc::clone(&served.load.requests).try_acquire_owned().ok();
+    let mut place = (permit, None);
+    let mut response = answer_in(&mut place, request, served).await;
+    no_sniffing(response.headers_mut());
+    Answered { response, held: place }
+}
+
+async fn answer_in(
+    (permit, share): &mut Place,
+    request: Request<Body>,
+    served: Arc<Served<impl Answers>>,
+) -> Response {
     // Whoever asks whether it lives must not be told by a crowd that it does not, and whoever brings what was done must
     // not be kept out by a crowd that waits for just that. There are more connections than requests for them.
     let path = request.uri().path();
     let always_has_room = front::HEALTH.contains(&path) || path == front::SETTLE;
     if permit.is_none() && !always_has_room {
-        return Ok(crowded("too many requests at once"));
+        return crowded("too many requests at once");
     }
     let (mut parts, body) = request.into_parts();
-    if !is_read_as_sent(&parts.headers) {
-        let mut refused = problem(StatusCode::BAD_REQUEST, "only chunked is known as a transfer coding");
-        // Two readers could disagree about where it ends.
-        refused.headers_mut().insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
-        return Ok(refused);
-    }
     let page = CrossOrigin::of(&parts);
-    let mut share = None;
     let mut response = match served.front.admit(&mut parts).await {
         Ok(_) if page.asks_permission() => page.permission(),
         Ok(revocable) => {
             // Only what was made for somebody can be revoked.
             if let (Some(Credential::Holder(holder)), true) = (parts.extensions.get(), revocable.is_some()) {
-                share = served.load.shares.take(holder);
+                *share = served.load.shares.take(holder);
                 if share.is_none() && !always_has_room {
-                    return Ok(crowded(
+                    return crowded(
                         "too many requests at once with tokens of this name: others need room too",
-                    ));
+                    );
                 }
             }
             let large = may_be_large(&parts.headers);
-            let request = Request::from_parts(parts, Body::new(body));
-            // Boxed, so that a connection without a request is small.
+            let request = Request::from_parts(parts, body);
             let response = match large {
-                false => Box::pin(served.doors.answer(request)).await,
-                true => Box::pin(answer_aside(Arc::clone(&served), request)).await,
+                false => served.doors.answer(request).await,
+                true => answer_aside(Arc::clone(&served), request).await,
             };
             match revocable {
                 Some(token) => response.map(|body| token.holds(body)),
                 None => response,
             }
         }
-        Err(refused) => {
-            let mut refused = *refused;
-            no_sniffing(refused.headers_mut());
-            return Ok(refused);
-        }
+        Err(refused) => return *refused,
     };
-    no_sniffing(response.headers_mut());
     page.may_read(response.headers_mut());
-    let departure = response.extensions_mut().remove::<Departure>();
-    let end = departure.map(|departure| (departure, departures));
-    Ok(response.map(|body| Body::new(Held::new(body, (permit, share), end))))
+    response
 }
 
 /// Nothing of the request was looked at, and nothing was sent.
@@ -299,13 +263,6 @@ async fn answer_aside(served: Arc<Served<impl Answers>>, request: Request<Body>)
     let there = Arc::clone(&served);
     let answered = served.crew.aside(async move { there.doors.answer(request).await }).await;
     answered.unwrap_or_else(|| problem(StatusCode::INTERNAL_SERVER_ERROR, "semel failed; see semel ledger"))
-}
-
-/// Whether the body is what was put into the chunks, with no other coding around it.
-fn is_read_as_sent(headers: &http::HeaderMap) -> bool {
-    let mut codings = headers.get_all(http::header::TRANSFER_ENCODING).iter();
-    let chunked = |coding: &http::HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-    codings.next().is_none_or(chunked) && codings.next().is_none()
 }
 
 fn no_sniffing(headers: &mut http::HeaderMap) {

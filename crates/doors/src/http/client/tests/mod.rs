@@ -185,7 +185,7 @@ async fn a_redirect_is_an_answer() {
 
 #[tokio::test]
 async fn headers_without_end_are_refused() {
-    let flood = "x".repeat(2 * wire::HEADER_BYTES_MAX);
+    let flood = "x".repeat(2 * crate::http::wire::HEADER_BYTES_MAX);
     let flood = format!("HTTP/1.1 200 OK\r\nX: {flood}\r\nContent-Length: 0\r\n\r\n");
     let (answered, ()) = exchange(whole("body"), async |stream| say(stream, &flood).await).await;
     assert!(matches!(answered, Err(Unanswered::Lost(_))), "{answered:?}");

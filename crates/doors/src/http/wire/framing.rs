@@ -1,7 +1,6 @@
-//! Where the body of an answer ends.
+//! Where the body of a message ends that is being read.
 
-use super::Malformed;
-use super::answer::headers;
+use super::{HEADERS_MAX, Malformed, lines};
 use bytes::Bytes;
 use http::HeaderMap;
 use httparse::Status;
@@ -9,7 +8,6 @@ use httparse::Status;
 /// A chunk's length with what may stand beside it, and what may stand behind the last chunk.
 const LINE_BYTES_MAX: usize = 4 * 1024;
 const TRAILER_BYTES_MAX: usize = 16 * 1024;
-const TRAILERS_MAX: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
@@ -130,10 +128,10 @@ impl Chunk {
                 Status::Partial => return Ok(Step::Missing),
             },
             Chunk::Trailers => {
-                let mut read = [httparse::EMPTY_HEADER; TRAILERS_MAX];
+                let mut read = [httparse::EMPTY_HEADER; HEADERS_MAX];
                 match httparse::parse_headers(came, &mut read)? {
                     Status::Complete((length, found)) => {
-                        let trailers = headers(came, found)?;
+                        let trailers = lines::read(came, found)?;
                         let _read = came.split_to(length);
                         *self = Chunk::Nothing;
                         if !trailers.is_empty() {

@@ -1,16 +1,15 @@
 //! The head of an answer.
 
 use super::framing::Framing;
-use super::{HEADER_BYTES_MAX, Malformed};
+use super::lines::{self, length, stays_open, words};
+use super::{HEADER_BYTES_MAX, HEADERS_MAX, Malformed};
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::response::{Parts, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use http::{Method, StatusCode, Version};
 use httparse::Status;
 use hyper::ext::ReasonPhrase;
 use std::mem::MaybeUninit;
-
-const HEADERS_MAX: usize = 100;
 
 #[derive(Debug)]
 pub struct Head {
@@ -21,7 +20,7 @@ pub struct Head {
 }
 
 /// Takes the head of the answer to a request of this method off what came. `None`: there is more of it to come.
-pub fn read_head(came: &mut Bytes, method: &Method) -> Result<Option<Head>, Malformed> {
+pub fn read_answer(came: &mut Bytes, method: &Method) -> Result<Option<Head>, Malformed> {
     while !came.is_empty() {
         let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
         let mut answer = httparse::Response::new(&mut []);
@@ -58,7 +57,7 @@ fn head(
     // Which version an upstream speaks is between it and us.
     let version = if answer.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
     parts.status = status;
-    parts.headers = headers(came, answer.headers)?;
+    parts.headers = lines::read(came, answer.headers)?;
     if let Some(reason) = answer.reason
         && status.canonical_reason() != Some(reason)
         && let Ok(reason) = ReasonPhrase::try_from(reason.as_bytes())
@@ -69,18 +68,6 @@ fn head(
     let keeps_open =
         framing != Framing::UntilClosed && keeps_open(&parts, version) && !may_go_on(&parts, method);
     Ok(Head { parts, framing, keeps_open })
-}
-
-/// The values are parts of what came.
-pub(super) fn headers(came: &Bytes, read: &[httparse::Header<'_>]) -> Result<HeaderMap, Malformed> {
-    let mut headers = HeaderMap::with_capacity(read.len());
-    for header in read {
-        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Malformed::Header)?;
-        let value =
-            HeaderValue::from_maybe_shared(came.slice_ref(header.value)).map_err(|_| Malformed::Header)?;
-        headers.append(name, value);
-    }
-    Ok(headers)
 }
 
 /// RFC 9112, section 6.3.
@@ -121,22 +108,9 @@ fn may_go_on(parts: &Parts, method: &Method) -> bool {
     has_no_body(parts, method) && (*method == Method::HEAD || says_so())
 }
 
-fn length(digits: &[u8]) -> Option<u64> {
-    let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    all_digits.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
-}
-
 /// Whether the connection stays open behind the answer. One that says in two ways where it ends is not gone on from.
 fn keeps_open(parts: &Parts, version: Version) -> bool {
     let Parts { headers, .. } = parts;
-    let says = |word: &[u8]| words(headers, &CONNECTION).any(|said| said.eq_ignore_ascii_case(word));
     let both = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
-    let open = !says(b"close") && (version == Version::HTTP_11 || says(b"keep-alive"));
-    open && !both
-}
-
-/// The parts of a list, over all lines of its name.
-fn words<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
-    let lines = headers.get_all(name).into_iter();
-    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii))
+    !both && stays_open(headers, version)
 }

@@ -1,8 +1,8 @@
-use super::*;
+//! Answers that are read.
+
+use super::super::*;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, StatusCode};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use http::{HeaderMap, Method, StatusCode};
 
 /// What was read of an answer that came in these parts.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ fn read(method: &Method, parts: &[&[u8]]) -> Result<Read, Malformed> {
         more.extend_from_slice(part);
         came = more.freeze();
         if head.is_none() {
-            head = read_head(&mut came, method)?;
+            head = read_answer(&mut came, method)?;
         }
         let Some(head) = &mut head else { continue };
         (read.status, read.keeps_open) = (head.parts.status.as_u16(), head.keeps_open);
@@ -172,46 +172,10 @@ fn what_is_no_answer_is_refused() {
 #[test]
 fn a_reason_of_its_own_is_kept() {
     let reason = |answer: &'static str| {
-        let head = read_head(&mut Bytes::from_static(answer.as_bytes()), &Method::GET).unwrap().unwrap();
+        let head = read_answer(&mut Bytes::from_static(answer.as_bytes()), &Method::GET).unwrap().unwrap();
         assert_eq!(head.parts.status, StatusCode::NOT_FOUND);
         head.parts.extensions.get::<hyper::ext::ReasonPhrase>().map(|reason| reason.as_bytes().to_vec())
     };
     assert_eq!(reason("HTTP/1.1 404 Not Found\r\n\r\n"), None);
     assert_eq!(reason("HTTP/1.1 404 Gone fishing\r\n\r\n"), Some(b"Gone fishing".to_vec()));
-}
-
-/// A body that does not know how long it is.
-struct Arriving;
-
-impl http_body::Body for Arriving {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
-        Poll::Pending
-    }
-}
-
-#[test]
-fn a_question_says_of_its_body_what_that_is() {
-    let written = |request: Request<axum::body::Body>| {
-        let Question { head, extent } = Question::of(&request);
-        (String::from_utf8(head.to_vec()).unwrap(), extent)
-    };
-    let body = |text: &'static str| axum::body::Body::from(text);
-    let arriving = axum::body::Body::new(Arriving);
-    let post = || Request::post("http://host/a?b=c").header("x-one", "1").header("x-one", "2");
-    let (head, extent) = written(post().header("content-length", "99").body(body("hello")).unwrap());
-    assert_eq!(head, "POST /a?b=c HTTP/1.1\r\nx-one: 1\r\nx-one: 2\r\ncontent-length: 5\r\n\r\n");
-    assert_eq!(extent, Extent::Length(5));
-    let (head, extent) = written(post().header("content-length", "9").body(arriving).unwrap());
-    assert_eq!(head, "POST /a?b=c HTTP/1.1\r\nx-one: 1\r\nx-one: 2\r\ntransfer-encoding: chunked\r\n\r\n");
-    assert_eq!(extent, Extent::Chunked);
-    let (head, _) = written(Request::get("/").body(body("")).unwrap());
-    assert_eq!(head, "GET / HTTP/1.1\r\n\r\n");
-    let (head, _) = written(Request::put("/").header("content-length", "0").body(body("")).unwrap());
-    assert_eq!(head, "PUT / HTTP/1.1\r\ncontent-length: 0\r\n\r\n");
 }

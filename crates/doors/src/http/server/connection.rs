@@ -1,0 +1,195 @@
+//! A client's connection: one request after the other, each of which is answered before the next is read.
+
+use super::departure::Departure;
+use super::incoming::Incoming;
+use super::line::Line;
+use super::problem::problem;
+use crate::http::outgoing::{Outgoing, Unwritten};
+use crate::http::wire::{Answer, Asked, Asker, Malformed};
+use crate::runtime::RuntimeClock;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{Request, StatusCode, Version};
+use http_body::Body as _;
+use semel_core::time::At;
+use semel_gate::clock::Clock;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Poll, ready};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep};
+
+/// A client sends its headers at once, or it is not a client; an idle connection is kept as long.
+const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long the rest of a request may take that was answered before it was read.
+const REST_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long a client may still send what nobody reads. Hung up on in the middle, it would not hear its answer.
+const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// An answer, and what is held until all of it was written.
+#[derive(Debug)]
+pub struct Answered<H> {
+    pub response: Response,
+    pub held: H,
+}
+
+/// Answers what comes until the client goes away, or until told to stop and nothing is under way.
+pub async fn talk<H, F: Future<Output = Answered<H>>>(
+    stream: TcpStream,
+    answer: impl Fn(Request<Body>) -> F,
+    stopped: watch::Receiver<bool>,
+) {
+    let line = Line::new(stream);
+    let (clock, mut patience) = (RuntimeClock::start(), Patience::new());
+    let mut stopping = stopped.clone();
+    let mut stop = pin!(async { drop(stopping.wait_for(|stopped| *stopped).await) });
+    let mut was_told = false;
+    loop {
+        let asked = tokio::select! {
+            biased;
+            asked = patience.with(poll_fn(|context| line.poll_question(context))) => asked,
+            () = &mut stop, if !was_told => {
+                was_told = true;
+                if line.is_idle() {
+                    return;
+                }
+                continue;
+            }
+        };
+        let Asked { parts, framing, asker, waits_for_word } = match asked {
+            Some(Ok(Some(asked))) => asked,
+            Some(Err(malformed)) => {
+                return refuse(line, status_for(&malformed), &malformed.to_string(), clock.now()).await;
+            }
+            None if !line.is_idle() => {
+                let why = "its headers did not come in time";
+                return refuse(line, StatusCode::REQUEST_TIMEOUT, why, clock.now()).await;
+            }
+            Some(Ok(None)) | None => return,
+        };
+        let request = Request::from_parts(parts, Incoming::body(&line, framing, waits_for_word));
+        let answered = tokio::select! {
+            biased;
+            // Boxed, so that a connection without a request is small.
+            answered = Box::pin(answer(request)) => answered,
+            () = poll_fn(|context| line.poll_gone(context)) => return,
+        };
+        let Answered { response, held } = answered;
+        let stays = asker.stays && !*stopped.borrow() && line.can_go_on();
+        let Ok(stays) = write(&line, response, Asker { stays, ..asker }, clock.now()).await else { return };
+        drop(held);
+        if !(stays && is_read(&line).await) {
+            return hang_up(line).await;
+        }
+    }
+}
+
+/// How long somebody waits for a request.
+struct Patience {
+    /// Set anew only when it is over: most requests come long before.
+    sleep: Pin<Box<Sleep>>,
+    until: Instant,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        let until = crate::runtime::moment() + HEADER_TIME_MAX;
+        Patience { sleep: Box::pin(tokio::time::sleep_until(until)), until }
+    }
+
+    /// `None`: it took too long.
+    async fn with<T>(&mut self, waited_for: impl Future<Output = T>) -> Option<T> {
+        self.until = crate::runtime::moment() + HEADER_TIME_MAX;
+        let mut waited_for = pin!(waited_for);
+        poll_fn(|context| {
+            if let Poll::Ready(came) = waited_for.as_mut().poll(context) {
+                return Poll::Ready(Some(came));
+            }
+            while self.sleep.as_mut().poll(context).is_ready() {
+                if self.until <= crate::runtime::moment() {
+                    return Poll::Ready(None);
+                }
+                self.sleep.as_mut().reset(self.until);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// Writes an answer to its end. Whether another request may follow.
+async fn write(line: &Line, response: Response, asker: Asker, now: At) -> Result<bool, Unwritten> {
+    let (mut parts, body) = response.into_parts();
+    let mut departure = parts.extensions.remove::<Departure>();
+    let Answer { head, extent, stays } = Answer::of(&parts, body.size_hint(), asker, now);
+    drop(parts);
+    let mut outgoing = match extent {
+        Some(extent) => Outgoing::new(head, extent, body),
+        None => Outgoing::whole(head, Bytes::new()),
+    };
+    let mut to = line.clone();
+    poll_fn(|context| {
+        loop {
+            let taken = outgoing.poll_take(context)?;
+            if outgoing.has_something() {
+                if outgoing.is_all_taken() {
+                    // Before its end is written: nobody reads it who has hung up. A look afterwards would take a client
+                    // that is quick to close for one that has gone.
+                    departure.take_if(|_| line.has_hung_up());
+                }
+                ready!(outgoing.poll_write_some(Pin::new(&mut to), context))?;
+            } else if outgoing.is_all_taken() {
+                return Poll::Ready(Ok(()));
+            } else if taken.is_pending() {
+                ready!(line.poll_gone(context));
+                return Poll::Ready(Err(Unwritten::NotTaken(io::ErrorKind::BrokenPipe.into())));
+            }
+        }
+    })
+    .await?;
+    if let Some(departure) = departure {
+        departure.happens();
+    }
+    Ok(stays)
+}
+
+/// Whether the whole request was read. Its answer may have come before its end, and somebody still reads it then.
+async fn is_read(line: &Line) -> bool {
+    let reading = poll_fn(|context| line.poll_body_read(context));
+    line.is_body_over() || tokio::time::timeout(REST_TIME_MAX, reading).await.unwrap_or(false)
+}
+
+async fn hang_up(mut line: Line) {
+    if line.may_be_sent_more() && line.shutdown().await.is_ok() {
+        let drained = poll_fn(|context| line.poll_drain(context));
+        let _long_enough = tokio::time::timeout(LINGER_TIME_MAX, drained).await;
+    }
+}
+
+/// What came is no request, and where the next one begins is not known.
+async fn refuse(line: Line, status: StatusCode, why: &str, now: At) {
+    let asker = Asker { wants_body: true, version: Version::HTTP_11, stays: false };
+    if write(&line, problem(status, why), asker, now).await.is_ok() {
+        hang_up(line).await;
+    }
+}
+
+fn status_for(malformed: &Malformed) -> StatusCode {
+    match malformed {
+        Malformed::HeadersTooLong | Malformed::NotHttp(httparse::Error::TooManyHeaders) => {
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+        }
+        Malformed::NotHttp(httparse::Error::Version) => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+#[cfg(test)]
+mod tests;

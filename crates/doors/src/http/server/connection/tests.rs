@@ -1,0 +1,382 @@
+use super::*;
+use crate::http::body::{PAUSE_MAX, Piped, read};
+use http_body_util::BodyExt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// A client, and the connection that talks with it.
+struct Talk {
+    client: TcpStream,
+    talking: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl Talk {
+    async fn with<F>(answer: impl Fn(Request<Body>) -> F + Send + Sync + 'static) -> Talk
+    where
+        F: Future<Output = Response> + Send,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let talking = tokio::spawn(async move {
+            let answer = |request| {
+                let response = answer(request);
+                async move { Answered { response: response.await, held: () } }
+            };
+            talk(stream, answer, stopped).await;
+        });
+        Talk { client, talking, stop }
+    }
+
+    /// Answers each request with its target and its body.
+    async fn echoing() -> Talk {
+        Talk::with(async |request| echo(request).await).await
+    }
+
+    async fn says(&mut self, text: &str) {
+        self.client.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// All that comes until this has come.
+    async fn hears(&mut self, last: &str) -> String {
+        let mut heard = String::new();
+        while !heard.ends_with(last) {
+            let mut byte = [0];
+            let read = self.client.read(&mut byte).await.unwrap();
+            assert!(read > 0, "it ended behind {heard:?}, without {last:?}");
+            heard.push(byte[0].into());
+        }
+        heard
+    }
+
+    /// All that comes, to the connection's end.
+    async fn hears_all(mut self) -> String {
+        let mut heard = Vec::new();
+        self.client.read_to_end(&mut heard).await.unwrap();
+        drop(self.client);
+        self.talking.await.unwrap();
+        String::from_utf8(heard).unwrap()
+    }
+}
+
+async fn echo(request: Request<Body>) -> Response {
+    let target = request.uri().to_string();
+    match read(request.into_body(), 1 << 20, PAUSE_MAX).await {
+        Ok(body) => text(&format!("{target}:{}", String::from_utf8_lossy(&body))),
+        Err(error) => problem(StatusCode::BAD_REQUEST, &error.to_string()),
+    }
+}
+
+fn text(text: &str) -> Response {
+    Response::new(Body::from(text.to_owned()))
+}
+
+fn statuses(heard: &str) -> Vec<&str> {
+    heard.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
+}
+
+#[tokio::test]
+async fn requests_are_answered_one_after_the_other_however_they_come() {
+    let asked = "POST /1 HTTP/1.1\r\nContent-Length: 3\r\n\r\none\
+                 POST /2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ntwo\r\n0\r\n\r\n\
+                 GET /3 HTTP/1.1\r\n\r\n\
+                 HEAD /4 HTTP/1.1\r\n\r\n\
+                 POST /5 HTTP/1.1\r\nContent-Length: 4\r\nConnection: close\r\n\r\nfive";
+    let mut at_once = Talk::echoing().await;
+    at_once.says(asked).await;
+    let heard = at_once.hears_all().await;
+    assert_eq!(statuses(&heard), ["200"; 5], "{heard}");
+    for body in [
+        "\r\n\r\n/1:one",
+        "\r\n\r\n/2:two",
+        "\r\n\r\n/3:",
+        "content-length: 3\r\n\r\nHTTP",
+        "\r\n\r\n/5:five",
+    ] {
+        assert!(heard.contains(body), "{body}: {heard}");
+    }
+    let mut in_parts = Talk::echoing().await;
+    for part in asked.as_bytes().chunks(7) {
+        in_parts.says(std::str::from_utf8(part).unwrap()).await;
+        tokio::task::yield_now().await;
+    }
+    let undated =
+        |heard: &str| heard.lines().filter(|line| !line.starts_with("date: ")).collect::<Vec<_>>().join("\n");
+    assert_eq!(undated(&in_parts.hears_all().await), undated(&heard));
+}
+
+#[tokio::test]
+async fn an_answer_that_arrives_leaves_as_it_comes_and_says_when_it_breaks_off() {
+    let (writer, body) = Piped::new();
+    let body = Mutex::new(Some(body));
+    let mut whole = Talk::with(move |_| {
+        let body = Body::new(body.lock().unwrap().take().unwrap());
+        async move { Response::new(body) }
+    })
+    .await;
+    whole.says(GET).await;
+    whole.hears("transfer-encoding: chunked\r\n\r\n").await;
+    writer.send("first".into()).await.unwrap();
+    whole.hears("5\r\nfirst\r\n").await;
+    writer.send("last".into()).await.unwrap();
+    drop(writer);
+    assert!(whole.hears("0\r\n\r\n").await.starts_with("4\r\nlast\r\n"));
+    let mut cut = Talk::with(async |_| Response::new(Body::new(Cut(false)))).await;
+    cut.says(GET).await;
+    assert!(cut.hears_all().await.ends_with("4\r\nhalf\r\n"), "it does not look whole");
+}
+
+/// Half of an answer.
+struct Cut(bool);
+
+impl http_body::Body for Cut {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> Poll<Option<io::Result<http_body::Frame<Bytes>>>> {
+        let was_half = std::mem::replace(&mut self.0, true);
+        let half = http_body::Frame::data(Bytes::from_static(b"half"));
+        Poll::Ready(Some(if was_half { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(half) }))
+    }
+}
+
+/// Whether an answer left, to a client that did this while it was made.
+async fn leaves(client_does: impl AsyncFnOnce(TcpStream) -> Option<TcpStream>) -> bool {
+    let left = Arc::new(AtomicBool::new(false));
+    let (go, gone) = oneshot::channel::<()>();
+    let (seen, gone) = (Arc::clone(&left), Mutex::new(Some(gone)));
+    let (begun, began) = oneshot::channel();
+    let begun = Mutex::new(Some(begun));
+    let Talk { mut client, talking, stop } = Talk::with(move |_| {
+        let (seen, gone) = (Arc::clone(&seen), gone.lock().unwrap().take().unwrap());
+        begun.lock().unwrap().take().unwrap().send(()).unwrap();
+        async move {
+            // Not heard by whoever makes the answer, as where that takes all of its thread's time.
+            let _told = tokio::task::block_in_place(|| gone.blocking_recv());
+            let mut response = text("an answer");
+            response.extensions_mut().insert(Departure::then(move || seen.store(true, Ordering::SeqCst)));
+            response
+        }
+    })
+    .await;
+    client.write_all(GET.as_bytes()).await.unwrap();
+    began.await.unwrap();
+    let client = client_does(client).await;
+    go.send(()).unwrap();
+    if let Some(mut client) = client {
+        stop.send_replace(true);
+        client.read_to_end(&mut Vec::new()).await.unwrap();
+    }
+    talking.await.unwrap();
+    left.load(Ordering::SeqCst)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_has_left_once_it_was_written_to_somebody() {
+    assert!(leaves(async |client| Some(client)).await);
+    assert!(!leaves(async |_gone| None).await);
+    let stray_byte = async |mut client: TcpStream| {
+        client.write_all(b"x").await.unwrap();
+        None
+    };
+    assert!(!leaves(stray_byte).await);
+}
+
+/// Counts those that were dropped.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn what_is_made_for_a_client_ends_when_it_goes() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&dropped);
+    let mut waiting = Talk::with(move |_| {
+        let dropped = Dropped(Arc::clone(&counted));
+        async move {
+            std::future::pending::<()>().await;
+            drop(dropped);
+            text("never")
+        }
+    })
+    .await;
+    waiting.says(GET).await;
+    waiting.says("GET /ahead HTTP/1.1\r\n").await;
+    drop(waiting.client);
+    waiting.talking.await.unwrap();
+    assert_eq!(dropped.load(Ordering::SeqCst), 1, "before its answer");
+    let (writer, body) = Piped::new();
+    let body = Mutex::new(Some(body));
+    let mut reading = Talk::with(move |_| {
+        let body = Body::new(body.lock().unwrap().take().unwrap());
+        async move { Response::new(body) }
+    })
+    .await;
+    reading.says(GET).await;
+    reading.hears("\r\n\r\n").await;
+    drop(reading.client);
+    writer.closed().await;
+    reading.talking.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_is_told_to_go_on_when_its_body_is_wanted() {
+    let asks = "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+    let mut wanted = Talk::echoing().await;
+    wanted.says(asks).await;
+    assert_eq!(wanted.hears("\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
+    wanted.says("ok").await;
+    assert!(wanted.hears("/:ok").await.starts_with("HTTP/1.1 200 OK\r\n"));
+    wanted.says(GET).await;
+    wanted.hears("/:").await;
+    let mut unwanted = Talk::with(async |_| text("no, thank you")).await;
+    unwanted.says(asks).await;
+    let heard = unwanted.hears_all().await;
+    assert!(heard.starts_with("HTTP/1.1 200 OK\r\n") && heard.contains("connection: close"), "{heard}");
+}
+
+#[tokio::test]
+async fn who_is_answered_before_all_was_sent_hears_the_answer() {
+    let mut short = Talk::with(async |_| text("enough")).await;
+    short.says("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello").await;
+    short.hears("enough").await;
+    short.says(GET).await;
+    assert!(!short.hears("enough").await.contains("connection: close"), "what had come was passed over");
+    let mut long = Talk::with(async |_| text("enough")).await;
+    let megabyte = "x".repeat(1 << 20);
+    long.says(&format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", 32 << 20)).await;
+    for _ in 0..32 {
+        long.says(&megabyte).await;
+    }
+    let heard = long.hears_all().await;
+    assert!(heard.contains("connection: close") && heard.ends_with("enough"), "{heard}");
+}
+
+#[tokio::test]
+async fn a_body_that_somebody_still_reads_is_read_to_its_end_before_the_next_request() {
+    let (read, mut was_read) = tokio::sync::mpsc::unbounded_channel();
+    let mut early = Talk::with(move |request| {
+        let read = read.clone();
+        tokio::spawn(async move { read.send(request.into_body().collect().await.unwrap().to_bytes()) });
+        async move { text("early") }
+    })
+    .await;
+    early.says("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nhello").await;
+    early.hears("early").await;
+    early.says("there").await;
+    assert_eq!(was_read.recv().await.unwrap(), "hellothere");
+    early.says(GET).await;
+    assert!(early.hears("early").await.starts_with("HTTP/1.1 200 OK\r\n"));
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_told_so_and_ends_the_connection() {
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(101));
+    for (asked, status) in [
+        ("nonsense\r\n\r\n", "400"),
+        ("GET / HTTP/3.0\r\n\r\n", "505"),
+        ("POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "400"),
+        (&many, "431"),
+    ] {
+        let mut talk = Talk::echoing().await;
+        talk.says(GET).await;
+        talk.hears("/:").await;
+        talk.says(asked).await;
+        talk.says(GET).await;
+        let heard = talk.hears_all().await;
+        assert_eq!(statuses(&heard), [status], "{asked}");
+        assert!(heard.contains("connection: close") && heard.contains("application/problem+json"), "{heard}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_none_is_told_so_and_ends_the_connection() {
+    for body in ["zz\r\n{}\r\n0\r\n\r\n", "2\r\n{}x", "ffffffffffffffffff\r\n"] {
+        let mut talk = Talk::echoing().await;
+        talk.says(&format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{body}")).await;
+        let heard = talk.hears_all().await;
+        assert_eq!(statuses(&heard), ["400"], "{body}: {heard}");
+    }
+    let mut cut = Talk::echoing().await;
+    cut.says("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhel").await;
+    cut.client.shutdown().await.unwrap();
+    assert!(cut.hears_all().await.contains("the connection closed before its end"));
+}
+
+#[tokio::test]
+async fn an_old_client_is_answered_until_the_connection_ends() {
+    let mut sized = Talk::echoing().await;
+    sized.says("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
+    assert!(sized.hears("/:").await.contains("connection: keep-alive"));
+    sized.says("GET / HTTP/1.0\r\n\r\n").await;
+    assert!(sized.hears_all().await.contains("connection: close"));
+    let mut arriving = Talk::with(async |_| {
+        let (writer, body) = Piped::new();
+        tokio::spawn(async move {
+            for part in ["one ", "two"] {
+                writer.send(part.into()).await.unwrap();
+            }
+        });
+        Response::new(Body::new(body))
+    })
+    .await;
+    arriving.says("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
+    let heard = arriving.hears_all().await;
+    assert!(heard.ends_with("\r\n\r\none two") && heard.contains("connection: close"), "{heard}");
+}
+
+#[tokio::test]
+async fn who_is_told_to_stop_answers_what_has_begun_and_nothing_more() {
+    let idle = Talk::echoing().await;
+    idle.stop.send_replace(true);
+    assert_eq!(idle.hears_all().await, "");
+    let mut begun = Talk::echoing().await;
+    begun.says("GET / HT").await;
+    tokio::task::yield_now().await;
+    begun.stop.send_replace(true);
+    tokio::task::yield_now().await;
+    begun.says("TP/1.1\r\n\r\n").await;
+    assert!(begun.hears_all().await.contains("connection: close"));
+    let (go, gone) = oneshot::channel::<()>();
+    let gone = Mutex::new(Some(gone));
+    let mut under_way = Talk::with(move |_| {
+        let gone = gone.lock().unwrap().take().unwrap();
+        async move {
+            let _told = gone.await;
+            text("at last")
+        }
+    })
+    .await;
+    under_way.says(GET).await;
+    under_way.stop.send_replace(true);
+    go.send(()).unwrap();
+    let heard = under_way.hears_all().await;
+    assert!(heard.contains("connection: close") && heard.ends_with("at last"), "{heard}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_waited_for_without_end() {
+    assert_eq!(Talk::echoing().await.hears_all().await, "", "nothing came");
+    let mut slow = Talk::echoing().await;
+    slow.says("GET / HTTP/1.1\r\nX: ").await;
+    assert_eq!(statuses(&slow.hears_all().await), ["408"]);
+    let mut between = Talk::echoing().await;
+    between.says(GET).await;
+    between.hears("/:").await;
+    assert_eq!(between.hears_all().await, "");
+}

@@ -1,0 +1,3 @@
+mod answers;
+mod questions;
+mod written;
