@@ -417,6 +417,8 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
     {
         effect.attempts.remove(oldest);
     }
+    // Most effects have one, and thousands may wait at once.
+    effect.attempts.reserve_exact(1);
     effect.attempts.push(Attempt {
         number,
         nonce: new.nonce,

@@ -156,7 +156,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     async fn attempt<U: Upstream>(
         &self,
         call: &mut Call<'_, U>,
-        claim: Claim,
+        mut claim: Claim,
         claimed_from: Duration,
     ) -> Result<Option<Passed>, Error> {
         self.point("gate.after_claim")?;
@@ -189,7 +189,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if let Err(error) = self.point("gate.after_send") {
             return Ok(Some(Passed::unrecorded(claim.effect(), sent.data, &error)));
         }
-        let mut claim = claim;
         let answered_at = self.clock.elapsed();
         if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, fill_in_undo(call)) {
             claim.keep_undo(undo);
@@ -199,8 +198,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let mut pause = Duration::from_millis(5);
         let changed = loop {
             let settled = match self.point("gate.before_settle") {
+                // Boxed, since it would have its room while the answer is waited for.
                 Ok(()) => {
-                    self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await
+                    let (outcome, reply) = (&sent.outcome, sent.reply.as_deref());
+                    Box::pin(self.ledger.settle(claim, outcome, reply, self.clock.now())).await
                 }
                 Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
             };

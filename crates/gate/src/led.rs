@@ -105,7 +105,8 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
         if let Some(number) = call.earlier.or_else(|| is_newest.then_some(newest.occurrence.number)) {
             let stands_for = Some(StandsFor { number, effect: answer.effect_id });
             let to = Alias { key: call.key, stands_for };
-            let _unremembered = self.ledger.remember_alias(alias, seen, &to).await;
+            // Few calls come to it.
+            let _unremembered = Box::pin(self.ledger.remember_alias(alias, seen, &to)).await;
         }
     }
 }

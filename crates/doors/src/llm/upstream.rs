@@ -239,7 +239,7 @@ impl Upstream for Model<'_> {
         let (outcome, reply) = tokio::select! {
             biased;
             read = self.carry_out(&sending, &live) => read,
-            stop = stops => (self.stopped(stop, &sending, &live).await, None),
+            stop = stops => (Box::pin(self.stopped(stop, &sending, &live)).await, None),
         };
         Sent { outcome, reply, data: Value::Null }
     }

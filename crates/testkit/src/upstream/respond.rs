@@ -60,7 +60,8 @@ pub fn as_told(
 ) -> io::Result<Next> {
     match let_out(stream, state, reply, fault) {
         Ok(End::Whole) => {
-            state.say(number, "answered", json!({"status": reply.status}))?;
+            let bytes = reply.length(reply.framing(fault.framing));
+            state.say(number, "answered", json!({"status": reply.status, "bytes": bytes}))?;
             let over = fault.close != Close::Kept || fault.framing == Framing::Close || fault.raw.is_some();
             Ok(if over { Next::Over } else { Next::Request })
         }

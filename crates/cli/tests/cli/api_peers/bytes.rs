@@ -6,11 +6,14 @@ use serde_json::json;
 
 const BODY: &str = r#"{"item": "one"}"#;
 
+#[allow(clippy::disallowed_methods, reason = "how much to try is the caller's choice")]
+pub fn is_every_byte_wanted() -> bool {
+    std::env::var_os("SEMEL_EVERY_BYTE").is_some()
+}
+
 /// Bytes at which something changes, and some between them.
 fn places(whole: usize) -> Vec<usize> {
-    #[allow(clippy::disallowed_methods, reason = "how much to try is the caller's choice")]
-    let every = std::env::var_os("SEMEL_EVERY_BYTE").is_some();
-    match every {
+    match is_every_byte_wanted() {
         true => (0..whole).collect(),
         false => vec![0, 1, whole / 4, whole / 2, whole - BODY.len(), whole - 2, whole - 1],
     }

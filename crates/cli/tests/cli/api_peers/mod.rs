@@ -14,6 +14,7 @@ mod admission;
 mod bytes;
 mod crowd;
 mod drops;
+mod every_byte;
 mod models;
 mod network;
 mod payments;

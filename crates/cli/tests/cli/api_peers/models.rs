@@ -23,13 +23,13 @@ pub fn prompt(sdk: Sdk, case: &str) -> Value {
 }
 
 /// A prompt whose answer is the canonical one of its step.
-fn named(sdk: Sdk, case: &str) -> Value {
+pub fn named(sdk: Sdk, case: &str) -> Value {
     let mut step = prompt(sdk, case);
     step["key"] = case.replace(' ', "-").into();
     step
 }
 
-fn streamed(mut step: Value) -> Value {
+pub fn streamed(mut step: Value) -> Value {
     step["stream"] = true.into();
     step
 }

@@ -2,6 +2,7 @@
 //! changes of task on the way of every request; and it holds no buffers while nothing comes.
 
 use super::counted::Counted;
+use super::io::Io;
 use super::{Payload, Unanswered, plain};
 use crate::http::outgoing::{Outgoing, Unwritten};
 use crate::http::reading;
@@ -10,8 +11,6 @@ use bytes::Bytes;
 use http::response::Parts;
 use http::{Method, Request};
 use http_body::Frame;
-use hyper_rustls::MaybeHttpsStream;
-use hyper_util::rt::TokioIo;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -20,8 +19,6 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::runtime;
-
-pub type Io = TokioIo<MaybeHttpsStream<Counted>>;
 
 /// Words before an answer (`100 Continue` and its like) have an end.
 const BEFORE_HEAD_BYTES_MAX: usize = 1 << 20;
@@ -40,8 +37,7 @@ pub enum Broken {
 }
 
 pub struct Connection {
-    /// The state of TLS is large, and a connection changes hands often.
-    io: Box<Io>,
+    io: Io,
     /// What came and was not taken yet.
     came: Bytes,
     /// Where the answer ends that is being read.
@@ -62,7 +58,6 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     pub fn new(io: Io) -> Connection {
-        let io = Box::new(io);
         let home = runtime::Handle::current().id();
         let (came, outgoing) = (Bytes::new(), Mutex::new(None));
         Connection { io, came, framing: Framing::Length(0), outgoing, keeps_open: true, is_used: false, home }
@@ -167,15 +162,12 @@ impl Connection {
     }
 
     fn below(&self) -> &Counted {
-        match self.io.inner() {
-            MaybeHttpsStream::Http(stream) => stream,
-            MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner(),
-        }
+        self.io.below()
     }
 
     /// Whether something has come by now. Behind its handshake TLS has some more to say.
     fn has_come(&self) -> bool {
-        let still_greets = !self.is_used && matches!(self.io.inner(), MaybeHttpsStream::Https(_));
+        let still_greets = !self.is_used && self.io.is_tls();
         !still_greets && self.below().has_come()
     }
 

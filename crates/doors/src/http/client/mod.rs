@@ -9,6 +9,7 @@ mod connect;
 mod connection;
 mod counted;
 mod idle;
+mod io;
 mod payload;
 
 pub use body::Incoming;
@@ -18,7 +19,6 @@ use super::target::Target;
 use connect::{Connector, Names, OfThisMachine};
 use connection::Connection;
 use http::{Request, Response};
-use hyper_util::rt::TokioIo;
 use idle::Idle;
 use rustls::RootCertStore;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl Client {
         let connecting = async {
             let stream = self.connector.clone().call(self.target.uri().clone()).await;
             let stream = stream.map_err(|error| plain(error.as_ref()))?;
-            Ok(Connection::new(TokioIo::new(stream)))
+            Ok(Connection::new(stream.into()))
         };
         let connection = match tokio::time::timeout(CONNECT_TIME, connecting).await {
             Ok(connected) => connected,

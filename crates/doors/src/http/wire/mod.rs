@@ -44,6 +44,8 @@ pub enum Malformed {
     NotHttp(httparse::Error),
     #[error("its first line or a header is none")]
     Header,
+    #[error("a line of its head ends without a carriage return")]
+    Line,
     #[error("it says in two ways where it ends")]
     Length,
     #[error("its transfer coding is not known")]

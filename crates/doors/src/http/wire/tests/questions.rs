@@ -56,7 +56,6 @@ fn however_a_question_comes_it_is_read_alike() {
     let questions = [
         "GET /a?b=%20c HTTP/1.1\r\nHost: x\r\n\r\n",
         "\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\nGET /next HTTP/1.1\r\n\r\n",
-        "GET / HTTP/1.1\nHost: x\n\nmore",
         "POST / HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-Continue\r\n\r\nhello",
         "POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n1;x=y\r\n!\r\n0\r\n\r\nmore",
         "POST http://x/a HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
@@ -134,6 +133,13 @@ fn what_can_be_read_in_two_ways_is_refused() {
         ["\r\n", "x\r\n", ";a\r\n", " \r\n", "-1\r\n", "3\r\nabcd\r\n", "3\nabc", "fffffffffffffffff\r\n"]
     {
         assert_eq!(post("Transfer-Encoding: chunked", chunks), Err(Malformed::Chunk), "{chunks:?}");
+    }
+    for lines in [
+        "GET / HTTP/1.1\nHost: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nX: a\nHost: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nX: a\r\n\n",
+    ] {
+        assert_eq!(whole(lines), Err(Malformed::Line), "{lines:?}");
     }
     for folded in ["X: a\r\n b", "Content-Length : 2", "X: a\0b", "X y: z"] {
         assert!(matches!(post(folded, "{}"), Err(Malformed::NotHttp(_))), "{folded:?}");
