@@ -47,6 +47,16 @@ pub async fn talk<H, F: Future<Output = Answered<H>>>(
     stopped: watch::Receiver<bool>,
 ) {
     let line = Line::new(stream);
+    answer_all(&line, answer, stopped).await;
+    // Whoever still reads a body must not keep the connection.
+    line.cuts_off();
+}
+
+async fn answer_all<H, F: Future<Output = Answered<H>>>(
+    line: &Line,
+    answer: impl Fn(Request<Body>) -> F,
+    stopped: watch::Receiver<bool>,
+) {
     let (clock, mut patience) = (RuntimeClock::start(), Patience::new());
     let mut stopping = stopped.clone();
     let mut stop = pin!(async { drop(stopping.wait_for(|stopped| *stopped).await) });
@@ -74,7 +84,7 @@ pub async fn talk<H, F: Future<Output = Answered<H>>>(
             }
             Some(Ok(None)) | None => return,
         };
-        let request = Request::from_parts(parts, Incoming::body(&line, framing, waits_for_word));
+        let request = Request::from_parts(parts, Incoming::body(line, framing, waits_for_word));
         let answered = tokio::select! {
             biased;
             // Boxed, so that a connection without a request is small.
@@ -83,9 +93,9 @@ pub async fn talk<H, F: Future<Output = Answered<H>>>(
         };
         let Answered { response, held } = answered;
         let stays = asker.stays && !*stopped.borrow() && line.can_go_on();
-        let Ok(stays) = write(&line, response, Asker { stays, ..asker }, clock.now()).await else { return };
+        let Ok(stays) = write(line, response, Asker { stays, ..asker }, clock.now()).await else { return };
         drop(held);
-        if !(stays && is_read(&line).await) {
+        if !(is_read(line).await && stays) {
             return hang_up(line).await;
         }
     }
@@ -166,17 +176,18 @@ async fn is_read(line: &Line) -> bool {
     line.is_body_over() || tokio::time::timeout(REST_TIME_MAX, reading).await.unwrap_or(false)
 }
 
-async fn hang_up(mut line: Line) {
-    if line.may_be_sent_more() && line.shutdown().await.is_ok() {
+async fn hang_up(line: &Line) {
+    line.cuts_off();
+    if line.may_be_sent_more() && line.clone().shutdown().await.is_ok() {
         let drained = poll_fn(|context| line.poll_drain(context));
         let _long_enough = tokio::time::timeout(LINGER_TIME_MAX, drained).await;
     }
 }
 
 /// What came is no request, and where the next one begins is not known.
-async fn refuse(line: Line, status: StatusCode, why: &str, now: At) {
+async fn refuse(line: &Line, status: StatusCode, why: &str, now: At) {
     let asker = Asker { wants_body: true, version: Version::HTTP_11, stays: false };
-    if write(&line, problem(status, why), asker, now).await.is_ok() {
+    if write(line, problem(status, why), asker, now).await.is_ok() {
         hang_up(line).await;
     }
 }

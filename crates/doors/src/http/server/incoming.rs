@@ -15,6 +15,9 @@ pub struct Incoming(Line);
 impl Incoming {
     /// What is there already needs no connection.
     pub fn body(line: &Line, framing: Framing, waits_for_word: bool) -> Body {
+        if framing.is_over() {
+            return Body::empty();
+        }
         if let Some(whole) = line.take_whole(framing) {
             return Body::from(whole);
         }

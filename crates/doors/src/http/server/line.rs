@@ -35,6 +35,10 @@ struct Wire {
     word: &'static [u8],
     /// Whoever wants to know that the body is read no more.
     waits: Option<Waker>,
+    /// Whoever waits for more of the body.
+    reads: Option<Waker>,
+    /// What comes from now on is nobody's body.
+    is_cut_off: bool,
 }
 
 /// Why a body breaks off.
@@ -58,6 +62,8 @@ impl Line {
             is_read: false,
             word: b"",
             waits: None,
+            reads: None,
+            is_cut_off: false,
         })))
     }
 
@@ -121,7 +127,13 @@ impl Line {
     /// The next part of the body.
     pub fn poll_body(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         let wire = &mut *self.lock();
-        let piece = ready!(wire.poll_piece(context));
+        if wire.is_cut_off {
+            return Poll::Ready(Some(Err(Broken::Closed)));
+        }
+        let Poll::Ready(piece) = wire.poll_piece(context) else {
+            wire.reads = Some(context.waker().clone());
+            return Poll::Pending;
+        };
         if wire.framing.is_over() {
             wire.wakes();
         }
@@ -159,6 +171,15 @@ impl Line {
             }
         }
         Poll::Pending
+    }
+
+    /// Whoever still reads the body gets no more of it.
+    pub fn cuts_off(&self) {
+        let mut wire = self.lock();
+        wire.is_cut_off = true;
+        if let Some(reader) = wire.reads.take() {
+            reader.wake();
+        }
     }
 
     /// Reads what comes, for nobody.

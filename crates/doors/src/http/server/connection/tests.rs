@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -267,21 +267,47 @@ async fn who_is_answered_before_all_was_sent_hears_the_answer() {
     assert!(heard.contains("connection: close") && heard.ends_with("enough"), "{heard}");
 }
 
-#[tokio::test]
-async fn a_body_that_somebody_still_reads_is_read_to_its_end_before_the_next_request() {
-    let (read, mut was_read) = tokio::sync::mpsc::unbounded_channel();
-    let mut early = Talk::with(move |request| {
+/// Answers at once, and sends on what was read of each body.
+async fn early() -> (Talk, mpsc::UnboundedReceiver<Result<Bytes, String>>) {
+    let (read, was_read) = mpsc::unbounded_channel();
+    let early = Talk::with(move |request| {
         let read = read.clone();
-        tokio::spawn(async move { read.send(request.into_body().collect().await.unwrap().to_bytes()) });
+        tokio::spawn(async move {
+            let body = request.into_body().collect().await;
+            read.send(body.map(|body| body.to_bytes()).map_err(|error| error.to_string()))
+        });
         async move { text("early") }
     })
     .await;
-    early.says("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nhello").await;
-    early.hears("early").await;
-    early.says("there").await;
-    assert_eq!(was_read.recv().await.unwrap(), "hellothere");
-    early.says(GET).await;
-    assert!(early.hears("early").await.starts_with("HTTP/1.1 200 OK\r\n"));
+    (early, was_read)
+}
+
+#[tokio::test]
+async fn a_body_that_somebody_still_reads_is_read_to_its_end_before_the_next_request() {
+    let (mut talk, mut was_read) = early().await;
+    talk.says("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nhello").await;
+    talk.hears("early").await;
+    talk.says("there").await;
+    assert_eq!(was_read.recv().await.unwrap().unwrap(), "hellothere");
+    talk.says(GET).await;
+    assert!(talk.hears("early").await.starts_with("HTTP/1.1 200 OK\r\n"));
+    let (mut last, mut was_read) = early().await;
+    last.says("POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 10\r\n\r\nhello").await;
+    last.hears("early").await;
+    last.says("thereGET / HTTP/1.1\r\n\r\n").await;
+    assert_eq!(was_read.recv().await.unwrap().unwrap(), "hellothere");
+    assert_eq!(last.hears_all().await, "", "nothing more is answered");
+}
+
+/// What comes later must not be taken for the rest of it.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_takes_too_long_behind_its_answer_ends_without_its_end() {
+    let (mut slow, mut was_read) = early().await;
+    slow.says("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nhello").await;
+    slow.hears("early").await;
+    assert!(was_read.recv().await.unwrap().unwrap_err().contains("closed before its end"));
+    slow.says("there").await;
+    assert_eq!(slow.hears_all().await, "");
 }
 
 #[tokio::test]
