@@ -26,15 +26,17 @@ pub fn end_to_end(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes out what `Connection` names.
+/// Takes out what `Connection` names, beside how long it lasts.
 pub fn without_named(headers: &mut HeaderMap) {
     if has(headers, &header::CONNECTION) {
         let named: Vec<HeaderName> = headers
             .get_all(header::CONNECTION)
             .iter()
             .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .filter_map(|name| name.trim().parse().ok())
+            .flat_map(|value| value.split(',').map(str::trim))
+            // Mostly it is one of these, and names nothing else.
+            .filter(|word| !["close", "keep-alive"].iter().any(|known| known.eq_ignore_ascii_case(word)))
+            .filter_map(|name| name.parse().ok())
             .collect();
         for name in named {
             headers.remove(name);

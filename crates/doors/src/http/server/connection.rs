@@ -2,10 +2,10 @@
 
 use super::departure::Departure;
 use super::incoming::Incoming;
-use super::line::Line;
+use super::line::{Ahead, Line};
 use super::problem::problem;
 use crate::http::outgoing::{Outgoing, Unwritten};
-use crate::http::wire::{Answer, Asked, Asker, Malformed};
+use crate::http::wire::{Answer, Asked, Asker, Extent, Malformed};
 use crate::runtime::RuntimeClock;
 use axum::body::Body;
 use axum::response::Response;
@@ -32,6 +32,9 @@ const REST_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How long a client may still send what nobody reads. Hung up on in the middle, it would not hear its answer.
 const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How often a client is looked at that has sent too much ahead to be heard.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 /// An answer, and what is held until all of it was written.
 #[derive(Debug)]
@@ -89,7 +92,7 @@ async fn answer_all<H, F: Future<Output = Answered<H>>>(
             biased;
             // Boxed, so that a connection without a request is small.
             answered = Box::pin(answer(request)) => answered,
-            () = poll_fn(|context| line.poll_gone(context)) => return,
+            () = goes(line) => return,
         };
         let Answered { response, held } = answered;
         let stays = asker.stays && !*stopped.borrow() && line.can_go_on();
@@ -145,7 +148,8 @@ async fn write(line: &Line, response: Response, asker: Asker, now: At) -> Result
         None => Outgoing::whole(head, Bytes::new()),
     };
     let mut to = line.clone();
-    poll_fn(|context| {
+    let mut goes = pin!(goes(line));
+    let written = poll_fn(|context| {
         loop {
             let taken = outgoing.poll_take(context)?;
             if outgoing.has_something() {
@@ -158,16 +162,29 @@ async fn write(line: &Line, response: Response, asker: Asker, now: At) -> Result
             } else if outgoing.is_all_taken() {
                 return Poll::Ready(Ok(()));
             } else if taken.is_pending() {
-                ready!(line.poll_gone(context));
+                ready!(goes.as_mut().poll(context));
                 return Poll::Ready(Err(Unwritten::NotTaken(io::ErrorKind::BrokenPipe.into())));
             }
         }
     })
-    .await?;
+    .await;
+    if matches!(written, Err(Unwritten::BrokeOff(_))) && extent == Some(Extent::UntilClosed) {
+        line.resets();
+    }
+    written?;
     if let Some(departure) = departure {
         departure.happens();
     }
     Ok(stays)
+}
+
+/// Returns when the client has gone.
+async fn goes(line: &Line) {
+    if poll_fn(|context| line.poll_ahead(context)).await == Ahead::TooMuch {
+        while !line.has_hung_up() {
+            tokio::time::sleep(LOOKS_EVERY).await;
+        }
+    }
 }
 
 /// Whether the whole request was read. Its answer may have come before its end, and somebody still reads it then.

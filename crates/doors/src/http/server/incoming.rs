@@ -8,9 +8,12 @@ use http_body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Whoever reads it reads its connection.
+/// Whoever reads it reads its connection, as long as that is with this request.
 #[derive(Debug)]
-pub struct Incoming(Line);
+pub struct Incoming {
+    line: Line,
+    number: u64,
+}
 
 impl Incoming {
     /// What is there already needs no connection.
@@ -21,14 +24,14 @@ impl Incoming {
         if let Some(whole) = line.take_whole(framing) {
             return Body::from(whole);
         }
-        line.begins_body(framing, waits_for_word);
-        Body::new(Incoming(line.clone()))
+        let number = line.begins_body(framing, waits_for_word);
+        Body::new(Incoming { line: line.clone(), number })
     }
 }
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        self.0.ends_body();
+        self.line.ends_body(self.number);
     }
 }
 
@@ -40,14 +43,14 @@ impl http_body::Body for Incoming {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        self.0.poll_body(context).map(|next| next.map(|data| data.map(Frame::data)))
+        self.line.poll_body(self.number, context).map(|next| next.map(|data| data.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_body_over()
+        self.line.body_left(self.number) == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.body_left().map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.line.body_left(self.number).map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

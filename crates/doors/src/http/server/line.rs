@@ -8,6 +8,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
@@ -27,9 +28,11 @@ struct Wire {
     came: Bytes,
     /// How much of it is known to be no whole head.
     looked_at: usize,
-    /// Where the body of the request ends that is being read.
+    /// The request whose body is being read: whoever still holds an earlier one gets nothing of it.
+    number: u64,
+    /// Where that body ends.
     framing: Framing,
-    /// Somebody has that body, and may read it.
+    /// Somebody has it, and may read it.
     is_read: bool,
     /// A word that the client waits for before it sends the body.
     word: &'static [u8],
@@ -39,6 +42,13 @@ struct Wire {
     reads: Option<Waker>,
     /// What comes from now on is nobody's body.
     is_cut_off: bool,
+}
+
+/// What whoever listens behind a request has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    Gone,
+    TooMuch,
 }
 
 /// Why a body breaks off.
@@ -58,6 +68,7 @@ impl Line {
             stream,
             came: Bytes::new(),
             looked_at: 0,
+            number: 0,
             framing: Framing::Length(0),
             is_read: false,
             word: b"",
@@ -101,32 +112,37 @@ impl Line {
         (length <= wire.came.len()).then(|| wire.came.split_to(length))
     }
 
-    /// The request's body is read, by whoever asks for it.
-    pub fn begins_body(&self, framing: Framing, waits_for_word: bool) {
+    /// The request's body is read, by whoever asks for it with this number.
+    pub fn begins_body(&self, framing: Framing, waits_for_word: bool) -> u64 {
         let mut wire = self.lock();
+        wire.number += 1;
         (wire.framing, wire.is_read) = (framing, true);
         wire.word = if waits_for_word { GO_ON } else { b"" };
+        wire.number
     }
 
-    /// Nobody reads the body any more.
-    pub fn ends_body(&self) {
+    /// Nobody reads that body any more.
+    pub fn ends_body(&self, number: u64) {
         let mut wire = self.lock();
-        wire.is_read = false;
-        wire.wakes();
+        if wire.number == number {
+            wire.is_read = false;
+            wire.wakes();
+        }
     }
 
-    /// How much of the body is left, if that is known.
-    pub fn body_left(&self) -> Option<u64> {
-        self.lock().framing.left()
+    /// How much of that body is left, if that is known.
+    pub fn body_left(&self, number: u64) -> Option<u64> {
+        let wire = self.lock();
+        if wire.number == number { wire.framing.left() } else { Some(0) }
     }
 
-    pub fn is_body_over(&self) -> bool {
-        self.lock().framing.is_over()
-    }
-
-    /// The next part of the body.
-    pub fn poll_body(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+    /// The next part of that body.
+    pub fn poll_body(&self, number: u64, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         let wire = &mut *self.lock();
+        if wire.number != number {
+            // The next request is not begun before all of this one was read.
+            return Poll::Ready(None);
+        }
         if wire.is_cut_off {
             return Poll::Ready(Some(Err(Broken::Closed)));
         }
@@ -138,6 +154,11 @@ impl Line {
             wire.wakes();
         }
         Poll::Ready(piece.transpose())
+    }
+
+    /// Whether the body that is being read was read to its end.
+    pub fn is_body_over(&self) -> bool {
+        self.lock().framing.is_over()
     }
 
     /// Whether another request can be read behind this one: its body was read, or is being read, or has come so far that
@@ -159,18 +180,19 @@ impl Line {
         Poll::Ready(wire.framing.is_over())
     }
 
-    /// Ready when the client has gone. As long as its body is read, whoever reads it hears that.
-    pub fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
+    /// Ready when the client has gone, or has sent so much ahead that it is not heard behind that. As long as its body is
+    /// read, whoever reads it hears of it.
+    pub fn poll_ahead(&self, context: &mut Context<'_>) -> Poll<Ahead> {
         let wire = &mut *self.lock();
         if wire.is_read && !wire.framing.is_over() {
             return wire.waits(context);
         }
         while wire.came.len() < AHEAD_BYTES_MAX {
             if !matches!(ready!(wire.poll_read(context)), Ok(1..)) {
-                return Poll::Ready(());
+                return Poll::Ready(Ahead::Gone);
             }
         }
-        Poll::Pending
+        Poll::Ready(Ahead::TooMuch)
     }
 
     /// Whoever still reads the body gets no more of it.
@@ -191,6 +213,12 @@ impl Line {
                 return Poll::Ready(());
             }
         }
+    }
+
+    /// Ends with an error for its client, so that what was cut off does not look whole.
+    pub fn resets(&self) {
+        let _else_it_closes =
+            rustix::net::sockopt::set_socket_linger(&self.lock().stream, Some(Duration::ZERO));
     }
 
     /// Whether its client may not have done with sending.

@@ -120,6 +120,7 @@ impl Chunk {
             Chunk::Size => match httparse::parse_chunk_size(came).map_err(|_| Malformed::Chunk)? {
                 // A line break alone would be read as a length of nothing.
                 Status::Complete((_, _)) if !came[0].is_ascii_hexdigit() => return Err(Malformed::Chunk),
+                Status::Complete((line, _)) if !is_one_line(&came[..line]) => return Err(Malformed::Chunk),
                 Status::Complete((line, size)) => {
                     let _line = came.split_to(line);
                     *self = if size == 0 { Chunk::Trailers } else { Chunk::Data(size) };
@@ -130,6 +131,9 @@ impl Chunk {
             Chunk::Trailers => {
                 let mut read = [httparse::EMPTY_HEADER; HEADERS_MAX];
                 match httparse::parse_headers(came, &mut read)? {
+                    Status::Complete((length, _)) if !lines::are_whole(&came[..length]) => {
+                        return Err(Malformed::Line);
+                    }
                     Status::Complete((length, found)) => {
                         let trailers = lines::read(came, found)?;
                         let _read = came.split_to(length);
@@ -153,6 +157,11 @@ enum Step {
     On,
     Trailers(HeaderMap),
     Missing,
+}
+
+/// What may stand beside a length is anything, but for some readers a line ends where for others it does not.
+fn is_one_line(line: &[u8]) -> bool {
+    line.strip_suffix(b"\r\n").is_some_and(|line| !line.iter().any(|byte| matches!(byte, b'\r' | b'\n')))
 }
 
 /// As much of what came as there is left.

@@ -21,6 +21,13 @@ pub fn read(came: &Bytes, lines: &[httparse::Header<'_>]) -> Result<HeaderMap, M
     Ok(headers)
 }
 
+/// A line feed alone ends a line for some readers and not for others, who would take what follows for a header of its own.
+pub fn are_whole(lines: &[u8]) -> bool {
+    // Counted, since that takes the least time.
+    let feeds = lines.iter().filter(|byte| **byte == b'\n').count();
+    feeds == lines.windows(2).filter(|bytes| *bytes == b"\r\n").count()
+}
+
 /// The parts of a list, over all lines of its name.
 pub fn words<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
     let lines = headers.get_all(name).into_iter();

@@ -37,7 +37,7 @@ pub fn read_question(came: &mut Bytes) -> Result<Option<Asked>, Malformed> {
         Status::Partial if came.len() <= HEADER_BYTES_MAX => return Ok(None),
         _ => return Err(Malformed::HeadersTooLong),
     };
-    if !has_whole_lines(&came[..length]) {
+    if !lines::are_whole(&came[..length]) {
         return Err(Malformed::Line);
     }
     let question = question(came, &asked)?;
@@ -53,13 +53,6 @@ pub fn has_whole_head(came: &[u8], before: usize) -> bool {
     came.len() > HEADER_BYTES_MAX
         || new.windows(2).any(|bytes| bytes == b"\n\n")
         || new.windows(3).any(|bytes| bytes == b"\n\r\n")
-}
-
-/// A line feed alone ends a line for some readers and not for others, who would take what follows for a header of its own.
-fn has_whole_lines(head: &[u8]) -> bool {
-    // Counted, since that takes the least time.
-    let feeds = head.iter().filter(|byte| **byte == b'\n').count();
-    feeds == head.windows(2).filter(|bytes| *bytes == b"\r\n").count()
 }
 
 fn question(came: &Bytes, asked: &httparse::Request<'_, '_>) -> Result<Asked, Malformed> {

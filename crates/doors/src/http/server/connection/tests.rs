@@ -299,6 +299,75 @@ async fn a_body_that_somebody_still_reads_is_read_to_its_end_before_the_next_req
     assert_eq!(last.hears_all().await, "", "nothing more is answered");
 }
 
+/// Somebody may ask once more than there is, and the next request's body is not theirs.
+#[tokio::test]
+async fn a_body_that_was_read_gets_nothing_of_the_next() {
+    let earlier = Arc::new(tokio::sync::Mutex::new(None::<Body>));
+    let kept = Arc::clone(&earlier);
+    let (begun, mut has_begun) = mpsc::unbounded_channel();
+    let mut talk = Talk::with(move |request| {
+        let (kept, begun) = (Arc::clone(&kept), begun.clone());
+        async move {
+            begun.send(()).unwrap();
+            if request.uri() != "/first" {
+                return echo(request).await;
+            }
+            let mut body = request.into_body();
+            while !body.is_end_stream() {
+                body.frame().await.unwrap().unwrap();
+            }
+            *kept.lock().await = Some(body);
+            text("kept")
+        }
+    })
+    .await;
+    for (framing, body) in
+        [("Content-Length: 4", "next"), ("Transfer-Encoding: chunked", "4\r\nnext\r\n0\r\n\r\n")]
+    {
+        talk.says("POST /first HTTP/1.1\r\nContent-Length: 5\r\n\r\nfi").await;
+        has_begun.recv().await.unwrap();
+        talk.says("rst").await;
+        talk.hears("kept").await;
+        talk.says(&format!("POST /second HTTP/1.1\r\n{framing}\r\n\r\n")).await;
+        has_begun.recv().await.unwrap();
+        let mut earlier = earlier.lock().await.take().unwrap();
+        talk.says(&body[..1]).await;
+        assert!(earlier.is_end_stream() && earlier.frame().await.is_none());
+        drop(earlier);
+        talk.says(&body[1..]).await;
+        talk.hears("/second:next").await;
+    }
+}
+
+#[tokio::test]
+async fn who_has_no_other_way_to_know_hears_of_a_break_by_a_reset() {
+    let mut old = Talk::with(async |_| Response::new(Body::new(Cut(false)))).await;
+    old.says("GET / HTTP/1.0\r\n\r\n").await;
+    let mut heard = Vec::new();
+    let ended = old.client.read_to_end(&mut heard).await.map_err(|error| error.kind());
+    assert_eq!(ended, Err(io::ErrorKind::ConnectionReset), "{}", String::from_utf8_lossy(&heard));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_sent_too_much_ahead_is_missed_all_the_same() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&dropped);
+    let mut talk = Talk::with(move |_| {
+        let dropped = Dropped(Arc::clone(&counted));
+        async move {
+            std::future::pending::<()>().await;
+            drop(dropped);
+            text("never")
+        }
+    })
+    .await;
+    // More than is read ahead, and not so much that its end does not arrive.
+    talk.says(&format!("{GET}{}", "x".repeat(70_000))).await;
+    drop(talk.client);
+    talk.talking.await.unwrap();
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
 /// What comes later must not be taken for the rest of it.
 #[tokio::test(start_paused = true)]
 async fn a_body_that_takes_too_long_behind_its_answer_ends_without_its_end() {

@@ -34,8 +34,12 @@ fn read(parts: &[&[u8]]) -> Result<Read, Malformed> {
         let Some(asked) = &mut asked else { continue };
         read.target = asked.parts.uri.to_string();
         (read.stays, read.waits_for_word) = (asked.asker.stays, asked.waits_for_word);
-        while let Piece::Data(data) = asked.framing.take(&mut came)? {
-            read.body.extend_from_slice(&data);
+        loop {
+            match asked.framing.take(&mut came)? {
+                Piece::Data(data) => read.body.extend_from_slice(&data),
+                Piece::Trailers(_) => {}
+                Piece::Missing | Piece::End => break,
+            }
         }
         read.over = asked.framing.is_over();
     }
@@ -133,6 +137,12 @@ fn what_can_be_read_in_two_ways_is_refused() {
         ["\r\n", "x\r\n", ";a\r\n", " \r\n", "-1\r\n", "3\r\nabcd\r\n", "3\nabc", "fffffffffffffffff\r\n"]
     {
         assert_eq!(post("Transfer-Encoding: chunked", chunks), Err(Malformed::Chunk), "{chunks:?}");
+    }
+    for chunks in ["2;\nxx\r\n95\r\n", "2;a=\rb\r\nxx\r\n", "2;\n\r\nxx\r\n"] {
+        assert_eq!(post("Transfer-Encoding: chunked", chunks), Err(Malformed::Chunk), "{chunks:?}");
+    }
+    for trailers in ["0\r\n\n", "0\r\nX: y\n\nPOST / HTTP/1.1\r\n\r\n", "0\r\nX: y\n\r\n"] {
+        assert_eq!(post("Transfer-Encoding: chunked", trailers), Err(Malformed::Line), "{trailers:?}");
     }
     for lines in [
         "GET / HTTP/1.1\nHost: x\r\n\r\n",
