@@ -28,7 +28,7 @@ It plays by `told.json` in its working directory, which it reads anew for each r
         dies        true: the process ends after the effect
 
 A server that is told `signals` (a list of names) appends each such signal that it gets to the world, and goes on.
-Whatever stands in the file `say` is written out as it is before the next request is answered.
+Whatever stands in the file `say` is written out as it is before the next request is answered that is no greeting.
 Each effect is a line at the end of the file that SEMEL_WORLD names; each message is one in SEMEL_HEARD, as it came.
 """
 
@@ -189,7 +189,8 @@ def hello(message: dict, plays: dict) -> None:
 
 def request(message: dict) -> None:
     plays, method = told(), message["method"]
-    if os.path.exists("say"):
+    # A process that is only asked which era it speaks may come late, and does not take it from the one that is used.
+    if method not in ("initialize", "server/discover") and os.path.exists("say"):
         with open("say", "rb") as file:
             said = file.read()
         os.remove("say")
