@@ -40,6 +40,25 @@ fn bodies_of_two_lengths_are_not_taken() {
     assert_eq!(stage.api.heard().len(), 0);
 }
 
+/// What is left of a request that was refused is read by somebody else, behind the answer.
+#[test]
+fn what_was_refused_takes_nothing_of_the_next_request() {
+    let stage = Stage::plain();
+    let large = "x".repeat(300_000);
+    for n in 0..40 {
+        let mut line = Line::to(&stage.served);
+        let framing = format!("Content-Length: {}\r\n\r\n", large.len());
+        line.write(&(head("POST /p/nobody/x HTTP/1.1", &framing) + &large));
+        assert_eq!(line.answer().status, 404);
+        let next = format!(
+            "Idempotency-Key: next-{n}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        );
+        line.write(&(head("POST /p/api/next HTTP/1.1", &next) + "8\r\n{\"n\": 1}\r\n0\r\n\r\n"));
+        assert_eq!(line.answer().status, 201);
+        assert_eq!(stage.api.last().text(), "{\"n\": 1}", "{n}");
+    }
+}
+
 #[test]
 fn an_upstream_gets_one_length_and_nothing_of_the_connection() {
     let stage = Stage::plain();
