@@ -135,7 +135,7 @@ where
                 None => break Bytes::new(),
             }
         };
-        let is_last = data.is_empty() || body.is_end_stream();
+        let mut is_last = data.is_empty() || body.is_end_stream();
         match &mut self.extent {
             Extent::Length(left) => {
                 let Some(rest) = left.checked_sub(data.len() as u64) else {
@@ -146,9 +146,7 @@ where
                 }
                 *left = rest;
                 // Nobody asks for what must not come.
-                if rest == 0 {
-                    self.body = None;
-                }
+                is_last = rest == 0;
             }
             Extent::UntilClosed => {}
             Extent::Chunked if data.is_empty() => self.back = LAST_CHUNK,

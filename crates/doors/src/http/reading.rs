@@ -1,5 +1,6 @@
 //! Bytes as they come, without a buffer for each connection.
 
+use super::wire::Malformed;
 use bytes::{Bytes, BytesMut};
 use std::cell::RefCell;
 use std::io;
@@ -13,6 +14,17 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 thread_local! {
     /// What was just read is taken out of it at once, so that a connection on which nothing comes needs no room.
     static JUST_READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES_MAX].into_boxed_slice());
+}
+
+/// Why what comes breaks off.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    #[error("the connection closed before its end")]
+    Closed,
+    #[error("{0}")]
+    Connection(#[from] io::Error),
+    #[error("{0}")]
+    Malformed(#[from] Malformed),
 }
 
 /// Adds to what came. `0`: nothing more will.

@@ -1,7 +1,8 @@
 //! The body of a response, as it arrives.
 
-use super::connection::{Broken, Connection};
+use super::connection::Connection;
 use super::idle::Idle;
+use crate::http::reading::Broken;
 use crate::http::wire::Framing;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};

@@ -5,7 +5,7 @@ use super::counted::Counted;
 use super::io::Io;
 use super::{Payload, Unanswered, plain};
 use crate::http::outgoing::{Outgoing, Unwritten};
-use crate::http::reading;
+use crate::http::reading::{self, Broken};
 use crate::http::wire::{Framing, Head, Malformed, Piece, Question, read_answer};
 use bytes::Bytes;
 use http::response::Parts;
@@ -22,19 +22,6 @@ use tokio::runtime;
 
 /// Words before an answer (`100 Continue` and its like) have an end.
 const BEFORE_HEAD_BYTES_MAX: usize = 1 << 20;
-
-/// An answer breaks off.
-#[derive(Debug, thiserror::Error)]
-pub enum Broken {
-    #[error("the connection closed before its end")]
-    Closed,
-    #[error("{0}")]
-    Connection(#[from] io::Error),
-    #[error("{0}")]
-    Unwritten(#[from] Unwritten),
-    #[error("{0}")]
-    Malformed(#[from] Malformed),
-}
 
 pub struct Connection {
     io: Io,
@@ -143,10 +130,10 @@ impl Connection {
                 match written {
                     Ok(()) => {}
                     Err(Unwritten::NotTaken(error)) => unwritten = Some(error),
-                    Err(broke_off @ Unwritten::BrokeOff(_)) => return Poll::Ready(Err(broke_off.into())),
+                    Err(broke_off @ Unwritten::BrokeOff(_)) => return Poll::Ready(Err(plain(&broke_off))),
                 }
             }
-            self.poll_head(&method, &mut bytes, context)
+            self.poll_head(&method, &mut bytes, context).map_err(|error| plain(&error))
         });
         match answered.await {
             Ok(Head { parts, framing, keeps_open }) => {
@@ -156,7 +143,7 @@ impl Connection {
             }
             Err(error) => Err(Unanswered::Lost(match unwritten {
                 Some(before) => plain(&before),
-                None => plain(&error),
+                None => error,
             })),
         }
     }

@@ -190,7 +190,7 @@ async fn goes(line: &Line) {
 /// Whether the whole request was read. Its answer may have come before its end, and somebody still reads it then.
 async fn is_read(line: &Line) -> bool {
     let reading = poll_fn(|context| line.poll_body_read(context));
-    line.is_body_over() || tokio::time::timeout(REST_TIME_MAX, reading).await.unwrap_or(false)
+    tokio::time::timeout(REST_TIME_MAX, reading).await.unwrap_or(false)
 }
 
 async fn hang_up(line: &Line) {

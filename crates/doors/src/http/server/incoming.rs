@@ -1,6 +1,7 @@
 //! The body of a request, as it arrives.
 
-use super::line::{Broken, Line};
+use super::line::Line;
+use crate::http::reading::Broken;
 use crate::http::wire::Framing;
 use axum::body::Body;
 use bytes::Bytes;

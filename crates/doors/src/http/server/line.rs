@@ -1,6 +1,6 @@
 //! A client's line, which its connection shares with the body of the request that comes on it.
 
-use crate::http::reading;
+use crate::http::reading::{self, Broken};
 use crate::http::wire::{Asked, Framing, Malformed, Piece, has_whole_head, read_question};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,17 +49,6 @@ struct Wire {
 pub enum Ahead {
     Gone,
     TooMuch,
-}
-
-/// Why a body breaks off.
-#[derive(Debug, thiserror::Error)]
-pub enum Broken {
-    #[error("the connection closed before its end")]
-    Closed,
-    #[error("{0}")]
-    Connection(#[from] io::Error),
-    #[error("{0}")]
-    Malformed(#[from] Malformed),
 }
 
 impl Line {
@@ -154,11 +143,6 @@ impl Line {
             wire.wakes();
         }
         Poll::Ready(piece.transpose())
-    }
-
-    /// Whether the body that is being read was read to its end.
-    pub fn is_body_over(&self) -> bool {
-        self.lock().framing.is_over()
     }
 
     /// Whether another request can be read behind this one: its body was read, or is being read, or has come so far that

@@ -44,7 +44,7 @@ pub enum Malformed {
     NotHttp(httparse::Error),
     #[error("its first line or a header is none")]
     Header,
-    #[error("a line of its head ends without a carriage return")]
+    #[error("a line of it ends without a carriage return")]
     Line,
     #[error("it says in two ways where it ends")]
     Length,

@@ -1,9 +1,9 @@
 mod tls;
 
 use super::*;
+use crate::http::reading::Broken;
 use bytes::Bytes;
 use connect::LookingUp;
-use connection::Broken;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper_util::client::legacy::connect::dns::Name;

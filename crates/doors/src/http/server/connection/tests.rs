@@ -202,24 +202,34 @@ impl Drop for Dropped {
     }
 }
 
-#[tokio::test]
-async fn what_is_made_for_a_client_ends_when_it_goes() {
+/// Answers nobody, and counts whom it was given up for.
+async fn never() -> (Talk, Arc<AtomicUsize>) {
     let dropped = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&dropped);
-    let mut waiting = Talk::with(move |_| {
+    let talk = Talk::with(move |_| {
         let dropped = Dropped(Arc::clone(&counted));
         async move {
             std::future::pending::<()>().await;
             drop(dropped);
             text("never")
         }
-    })
-    .await;
+    });
+    (talk.await, dropped)
+}
+
+#[tokio::test]
+async fn what_is_made_for_a_client_ends_when_it_goes() {
+    let (mut waiting, dropped) = never().await;
     waiting.says(GET).await;
     waiting.says("GET /ahead HTTP/1.1\r\n").await;
     drop(waiting.client);
     waiting.talking.await.unwrap();
     assert_eq!(dropped.load(Ordering::SeqCst), 1, "before its answer");
+    let (mut half, dropped) = never().await;
+    half.says(GET).await;
+    half.client.shutdown().await.unwrap();
+    assert_eq!(half.hears_all().await, "", "who says no more counts as gone");
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
     let (writer, body) = Piped::new();
     let body = Mutex::new(Some(body));
     let mut reading = Talk::with(move |_| {
@@ -350,17 +360,7 @@ async fn who_has_no_other_way_to_know_hears_of_a_break_by_a_reset() {
 
 #[tokio::test(start_paused = true)]
 async fn who_sent_too_much_ahead_is_missed_all_the_same() {
-    let dropped = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&dropped);
-    let mut talk = Talk::with(move |_| {
-        let dropped = Dropped(Arc::clone(&counted));
-        async move {
-            std::future::pending::<()>().await;
-            drop(dropped);
-            text("never")
-        }
-    })
-    .await;
+    let (mut talk, dropped) = never().await;
     // More than is read ahead, and not so much that its end does not arrive.
     talk.says(&format!("{GET}{}", "x".repeat(70_000))).await;
     drop(talk.client);
