@@ -1,40 +1,54 @@
 //! Work that must not be cut off: calls that were sent, answers that are being marked.
 
-use tokio::sync::watch;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{Notify, watch};
 
 #[derive(Debug)]
 pub struct Busy {
-    count: watch::Sender<usize>,
+    under_way: Arc<UnderWay>,
     given_up: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct UnderWay {
+    count: AtomicUsize,
+    /// Told whenever the last of them has ended.
+    ended: Notify,
 }
 
 /// Held while something is under way.
 #[derive(Debug)]
-pub struct Working(watch::Sender<usize>);
+pub struct Working(Arc<UnderWay>);
 
 impl Default for Busy {
     fn default() -> Self {
-        Busy { count: watch::channel(0).0, given_up: watch::channel(false).0 }
+        Busy { under_way: Arc::default(), given_up: watch::channel(false).0 }
     }
 }
 
 impl Busy {
     #[must_use]
     pub fn begin(&self) -> Working {
-        self.count.send_modify(|count| *count += 1);
-        Working(self.count.clone())
+        self.under_way.count.fetch_add(1, Ordering::SeqCst);
+        Working(Arc::clone(&self.under_way))
     }
 
     /// How much is under way.
     pub fn count(&self) -> usize {
-        *self.count.borrow()
+        self.under_way.count.load(Ordering::SeqCst)
     }
 
     /// Waits until nothing is under way.
     pub async fn rest(&self) {
-        let mut count = self.count.subscribe();
-        // The sender lives in self, so the channel stays open.
-        let _open = count.wait_for(|count| *count == 0).await.is_ok();
+        loop {
+            // It hears of what ends after the look, although it only waits behind it.
+            let ended = self.under_way.ended.notified();
+            if self.count() == 0 {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// What is still under way is not waited for any more.
@@ -51,6 +65,29 @@ impl Busy {
 
 impl Drop for Working {
     fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
+        if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.ended.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::{Context, Waker};
+
+    #[tokio::test]
+    async fn whoever_waits_for_rest_hears_of_the_last_end() {
+        let busy = Busy::default();
+        busy.rest().await;
+        let (first, second) = (busy.begin(), busy.begin());
+        let mut rest = std::pin::pin!(busy.rest());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(rest.as_mut().poll(&mut context).is_pending());
+        drop(first);
+        assert!(rest.as_mut().poll(&mut context).is_pending());
+        assert_eq!(busy.count(), 1);
+        drop(second);
+        rest.await;
     }
 }

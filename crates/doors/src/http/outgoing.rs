@@ -51,11 +51,6 @@ impl<B> Outgoing<B> {
         self.body.is_none()
     }
 
-    /// The body, in the two parts that it may have, if nothing of it was written.
-    pub fn unwritten(self) -> (Bytes, Option<B>) {
-        (self.data, self.body)
-    }
-
     /// One write of what is at hand.
     pub fn poll_write_some(
         &mut self,

@@ -8,7 +8,7 @@ use super::reply;
 use super::upstream::HttpUpstream;
 use crate::http::body;
 use crate::runtime::ServedGate;
-use http::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use http::{Request, StatusCode};
 use semel_core::answer::{Answer, Would};
 use semel_core::class::Class;
@@ -68,7 +68,6 @@ fn request(guarded: &Guarded, own: &DryRun) -> Result<Request<bytes::Bytes>, Not
     let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
     // The key is for the effect.
     headers.remove(&offer.key_header);
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let (into, value) = match own {
         DryRun::Header(name, value) => {
             let name = HeaderName::try_from(name).map_err(|_| NotAsked::NoPlace)?;

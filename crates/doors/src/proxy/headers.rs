@@ -50,6 +50,14 @@ pub fn upward(mut headers: HeaderMap, offer: &Offer) -> HeaderMap {
     headers
 }
 
+/// The same of a request whose answer is read here: a compressed one could be given to a client that cannot read it, and
+/// hides what must not be kept.
+pub fn guarded(headers: HeaderMap, offer: &Offer) -> HeaderMap {
+    let mut headers = upward(headers, offer);
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers
+}
+
 /// The headers of an answer as the client gets them.
 pub fn downward(mut headers: HeaderMap, status: StatusCode, offer: &Offer) -> HeaderMap {
     end_to_end(&mut headers);

@@ -1,10 +1,11 @@
 //! The HTTP door: any HTTP API, guarded, at `/p/NAME/`.
 //!
-//! In the order in which data flows: `serve` takes a request, `path` and `method` say what it may be, `arguments` what
+//! In the order in which data flows: `arrive` takes a request, `path` and `method` say what it may be, `arguments` what
 //! it says, `intent` what it means; `relay` passes on what changes nothing, `guard` takes the rest through the gate;
 //! `classify` reads the answer, `reply` keeps it, `render` gives it.
 
 pub mod arguments;
+pub mod arrive;
 pub mod ask;
 pub mod classify;
 pub mod content_type;

@@ -6,7 +6,7 @@ use super::intent::{self, Asked};
 use super::offer::Offer;
 use super::path::Place;
 use super::refused::Refused;
-use super::relay::{Outgoing, relay};
+use super::relay::{outgoing, relay};
 use super::take::{Intake, Part, Resumed, Whole, not_whole};
 use crate::caller::Caller;
 use crate::hall::Hall;
@@ -51,8 +51,7 @@ impl Observed<'_> {
         let Observed { hall, caller, offer, place, parts, .. } = self;
         hall.passed_through(&caller.tenant, counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
-        let outgoing = Outgoing { method: parts.method, uri: place.uri, headers, body: payload };
-        let response = relay(offer, outgoing).await;
+        let response = relay(offer, outgoing(parts.method, place.uri, headers, payload)).await;
         drop(turn);
         Ok(response)
     }

@@ -2,7 +2,7 @@
 
 use super::headers;
 use super::offer::Offer;
-use crate::http::client::{Failed, Incoming, Payload};
+use crate::http::client::{Failed, Incoming, Payload, Unsent};
 use crate::http::server::problem;
 use axum::body::Body;
 use axum::response::Response;
@@ -10,32 +10,28 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body::Body as _;
 
-/// What goes to the upstream.
-#[derive(Debug)]
-pub struct Outgoing {
-    pub method: Method,
-    pub uri: Uri,
-    /// As the upstream gets them.
-    pub headers: HeaderMap,
-    pub body: Payload,
-}
-
-pub async fn relay(offer: &Offer, outgoing: Outgoing) -> Response {
-    let Outgoing { method, uri, mut headers, body } = outgoing;
+/// What goes to the upstream, with headers as it gets them.
+pub fn outgoing(method: Method, uri: Uri, mut headers: HeaderMap, body: impl Into<Payload>) -> Unsent {
+    let body = body.into();
     if !body.is_end_stream() && body.size_hint().exact().is_none() {
         // A read has no body unless it says so.
         headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     let mut request = Request::new(body);
-    *request.method_mut() = method.clone();
+    *request.method_mut() = method;
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
+    Unsent::from(request)
+}
+
+pub async fn relay(offer: &Offer, outgoing: Unsent) -> Response {
+    let method = outgoing.method().clone();
     let client = &offer.client;
     let prepared = match client.prepare().await {
         Ok(prepared) => prepared,
         Err(error) => return unreachable(&error.to_string()),
     };
-    match client.send(prepared, request).await {
+    match client.send(prepared, outgoing).await {
         Ok(response) => given_on(response, &method, offer),
         Err(Failed::NeverSent(why) | Failed::Lost(why)) => {
             unreachable(&format!("{} gave no answer: {why}", client.target()))

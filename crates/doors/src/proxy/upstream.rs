@@ -15,7 +15,7 @@ use crate::http::client::{Failed, Incoming, Prepared};
 use crate::http::server::lets_send;
 use crate::secret_parts::SecretParts;
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH};
+use http::header::CONTENT_LENGTH;
 use http::response::Parts as Head;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
@@ -81,8 +81,6 @@ impl<'a> HttpUpstream<'a> {
     fn request(&self, recorded: Option<&Recorded<'_>>) -> Request<Bytes> {
         let Guarded { method, uri, headers, body, understood, intent, offer, .. } = self.guarded;
         let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
-        // A compressed answer could be given to a client that cannot read it, and hides what must not be kept.
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if let Some(recorded) = recorded {
             // The client's key stands for the first effect of its record; a deliberate repeat is another one.
             let first = recorded.effect.occurrence.number == 1;
@@ -121,7 +119,7 @@ impl<'a> HttpUpstream<'a> {
             Some(prepared) => prepared,
             None => client.prepare().await.map_err(|error| Failed::NeverSent(error.to_string()))?,
         };
-        client.send_while(in_time, prepared, self.request(recorded)).await
+        client.send_while(in_time, prepared, self.request(recorded).into()).await
     }
 
     /// Reads an answer to its end, and says what it means.

@@ -3,13 +3,13 @@
 
 use super::counted::Counted;
 use super::io::Io;
-use super::{Payload, Unanswered, plain};
+use super::{Payload, Unanswered, Unsent, plain};
 use crate::http::outgoing::{Outgoing, Unwritten};
 use crate::http::reading::{self, Broken};
-use crate::http::wire::{Framing, Head, Malformed, Piece, Question, read_answer};
+use crate::http::wire::{Framing, Head, Malformed, Piece, read_answer};
 use bytes::Bytes;
 use http::response::Parts;
-use http::{Method, Request};
+use http::Method;
 use http_body::Frame;
 use std::fmt;
 use std::future::poll_fn;
@@ -88,36 +88,24 @@ impl Connection {
     }
 
     /// Sends a request, and reads the head of its answer.
-    pub async fn send(&mut self, request: Request<Payload>) -> Result<Parts, Unanswered> {
+    pub async fn send(&mut self, request: Unsent) -> Result<Parts, Unanswered> {
         // What comes before it was asked for is not its answer, but perhaps somebody else's.
         if !self.is_quiet() || self.has_come() {
-            return Err(Unanswered::NeverSent(
-                Box::new(request),
-                "the upstream has closed the connection".into(),
-            ));
+            let why = "the upstream has closed the connection".into();
+            return Err(Unanswered::NeverSent(Box::new(request), why));
         }
         self.is_used = true;
         // Until its answer says so.
         self.keeps_open = false;
-        let Question { head, extent } = Question::of(&request);
-        let method = request.method().clone();
-        let (parts, body) = request.into_parts();
-        // What is at hand of the body is written along with the head.
-        let mut outgoing = match body {
-            Payload::Whole(data) => Outgoing::whole(head, data),
-            arriving @ Payload::Streamed(_) => Outgoing::new(head, extent, arriving),
-        };
+        let Unsent { method, mut outgoing } = request;
         let before = self.below().written();
         let begun = poll_fn(|context| outgoing.poll_write_some(Pin::new(&mut self.io), context)).await;
         if let Err(error) = begun {
             if self.below().written() > before {
                 return Err(Unanswered::Lost(plain(&error)));
             }
-            let (data, arriving) = outgoing.unwritten();
-            let request = Request::from_parts(parts, arriving.unwrap_or(Payload::Whole(data)));
-            return Err(Unanswered::NeverSent(Box::new(request), plain(&error)));
+            return Err(Unanswered::NeverSent(Box::new(Unsent { method, outgoing }), plain(&error)));
         }
-        drop(parts);
         let mut outgoing = Some(outgoing);
         // Whoever does not read to the end may have answered all the same.
         let mut unwritten = None;

@@ -11,14 +11,16 @@ mod counted;
 mod idle;
 mod io;
 mod payload;
+mod unsent;
 
 pub use body::Incoming;
 pub use payload::Payload;
+pub use unsent::Unsent;
 
 use super::target::Target;
 use connect::{Connector, Names, OfThisMachine};
 use connection::Connection;
-use http::{Request, Response};
+use http::Response;
 use idle::Idle;
 use rustls::RootCertStore;
 use std::sync::Arc;
@@ -60,7 +62,7 @@ pub enum Failed {
 /// The same, with what can be sent again without a doubt.
 #[derive(Debug)]
 enum Unanswered {
-    NeverSent(Box<Request<Payload>>, String),
+    NeverSent(Box<Unsent>, String),
     Lost(String),
 }
 
@@ -148,12 +150,12 @@ impl Client {
     }
 
     /// Sends on a prepared connection. The response's body is read by whoever gets it.
-    pub async fn send(
+    pub fn send(
         &self,
         prepared: Prepared,
-        request: Request<impl Into<Payload>>,
-    ) -> Result<Response<Incoming>, Failed> {
-        self.send_while(|| true, prepared, request).await
+        request: impl Into<Unsent>,
+    ) -> impl Future<Output = Result<Response<Incoming>, Failed>> {
+        self.send_while(|| true, prepared, request.into())
     }
 
     /// The same, as long as there is time. What did not leave on a connection that its peer had closed leaves on a new
@@ -162,12 +164,12 @@ impl Client {
         &self,
         in_time: impl Fn() -> bool,
         prepared: Prepared,
-        request: Request<impl Into<Payload>>,
+        request: Unsent,
     ) -> Result<Response<Incoming>, Failed> {
         if !in_time() {
             return Err(too_late());
         }
-        match self.try_send(prepared, request.map(Into::into)).await {
+        match self.try_send(prepared, request).await {
             Ok(response) => Ok(response),
             Err(Unanswered::Lost(why)) => Err(Failed::Lost(why)),
             // Boxed, since it seldom happens and would have its room in every request.
@@ -178,7 +180,7 @@ impl Client {
     async fn send_anew(
         &self,
         in_time: impl Fn() -> bool,
-        request: Request<Payload>,
+        request: Unsent,
     ) -> Result<Response<Incoming>, Failed> {
         let prepared = self.connect().await.map_err(|error| Failed::NeverSent(error.to_string()))?;
         if !in_time() {
@@ -194,7 +196,7 @@ impl Client {
     async fn try_send(
         &self,
         prepared: Prepared,
-        request: Request<Payload>,
+        request: Unsent,
     ) -> Result<Response<Incoming>, Unanswered> {
         let Prepared { mut connection, .. } = prepared;
         let parts = connection.send(request).await?;

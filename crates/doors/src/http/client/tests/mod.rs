@@ -4,6 +4,7 @@ use super::*;
 use crate::http::reading::Broken;
 use bytes::Bytes;
 use connect::LookingUp;
+use http::Request;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper_util::client::legacy::connect::dns::Name;
@@ -64,7 +65,7 @@ async fn a_connection_that_closed_before_sending_has_sent_nothing() {
     while prepared.connection.is_ready() {
         tokio::task::yield_now().await;
     }
-    let failed = client.try_send(prepared, request().map(Into::into)).await.unwrap_err();
+    let failed = client.try_send(prepared, request().into()).await.unwrap_err();
     assert!(matches!(failed, Unanswered::NeverSent(..)), "{failed:?}");
 }
 
@@ -326,7 +327,7 @@ async fn exchange<T>(
     let prepared = client.prepare().await.unwrap();
     let stream = handed.recv().await.unwrap();
     let sending = tokio::spawn(async move {
-        let (parts, body) = client.try_send(prepared, request).await?.into_parts();
+        let (parts, body) = client.try_send(prepared, request.into()).await?.into_parts();
         Ok((Response::from_parts(parts, ()), body.collect().await.map(|body| body.to_bytes())))
     });
     let told = upstream(stream).await;
@@ -462,10 +463,16 @@ async fn what_could_not_be_written_at_all_was_never_sent() {
         stream.set_zero_linger().unwrap();
         drop(stream.into_std().unwrap());
         let request = Request::post("/").header("host", "x").body(body).unwrap();
-        match client.try_send(prepared, request).await {
-            Err(Unanswered::NeverSent(request, _)) => {
-                let body = request.into_body().collect().await.unwrap().to_bytes();
-                assert_eq!(body, "body", "it comes back whole");
+        match client.try_send(prepared, request.into()).await {
+            Err(Unanswered::NeverSent(mut request, _)) => {
+                let mut written = Vec::new();
+                let outgoing = &mut request.outgoing;
+                std::future::poll_fn(|context| outgoing.poll_write_all(Pin::new(&mut written), context))
+                    .await
+                    .unwrap();
+                let written = String::from_utf8(written).unwrap();
+                assert!(written.starts_with("POST / HTTP/1.1\r\n"), "it comes back whole: {written}");
+                assert!(written.ends_with("\r\n\r\nbody"), "it comes back whole: {written}");
             }
             other => panic!("{other:?}"),
         }

@@ -82,7 +82,7 @@ async fn what_could_not_be_written_at_all_was_never_sent() {
     stream.set_zero_linger().unwrap();
     drop(stream.into_std().unwrap());
     let request = Request::post("/").body(Payload::from(Bytes::from("body"))).unwrap();
-    let failed = client.try_send(prepared, request).await.unwrap_err();
+    let failed = client.try_send(prepared, request.into()).await.unwrap_err();
     assert!(matches!(failed, Unanswered::NeverSent(..)), "{failed:?}");
 }
 

@@ -110,7 +110,7 @@ impl RemoteLink {
         let number = self.session().map(|session| session.number());
         let request = self.post(message);
         let in_session = message.method().filter(|_| request.headers().contains_key(super::SESSION));
-        match self.client.send_while(in_time, prepared, request).await {
+        match self.client.send_while(in_time, prepared, request.into()).await {
             Ok(response) => {
                 let headers = response.headers().clone();
                 if let (Speaks::Session(session), Some(number), true) =
