@@ -193,11 +193,7 @@ impl Client {
     }
 
     /// Once, with the request back if none of it was written.
-    async fn try_send(
-        &self,
-        prepared: Prepared,
-        request: Unsent,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    async fn try_send(&self, prepared: Prepared, request: Unsent) -> Result<Response<Incoming>, Unanswered> {
         let Prepared { mut connection, .. } = prepared;
         let parts = connection.send(request).await?;
         Ok(Response::from_parts(parts, Incoming::new(connection, self.idle.clone())))

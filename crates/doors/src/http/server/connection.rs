@@ -17,7 +17,7 @@ use semel_gate::clock::Clock;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -26,6 +26,9 @@ use tokio::time::{Instant, Sleep};
 
 /// A client sends its headers at once, or it is not a client; an idle connection is kept as long.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// A client that takes nothing of its answer for this long takes nothing more. Some do other work between two reads.
+const TAKES_NOTHING_MAX: Duration = Duration::from_secs(120);
 
 /// How long the rest of a request may take that was answered before it was read.
 const REST_TIME_MAX: Duration = Duration::from_secs(30);
@@ -79,11 +82,12 @@ async fn answer_all<H, F: Future<Output = Answered<H>>>(
         let Asked { parts, framing, asker, waits_for_word } = match asked {
             Some(Ok(Some(asked))) => asked,
             Some(Err(malformed)) => {
-                return refuse(line, status_for(&malformed), &malformed.to_string(), clock.now()).await;
+                let why = malformed.to_string();
+                return refuse(line, &mut patience, status_for(&malformed), &why, clock.now()).await;
             }
             None if !line.is_idle() => {
                 let why = "its headers did not come in time";
-                return refuse(line, StatusCode::REQUEST_TIMEOUT, why, clock.now()).await;
+                return refuse(line, &mut patience, StatusCode::REQUEST_TIMEOUT, why, clock.now()).await;
             }
             Some(Ok(None)) | None => return,
         };
@@ -96,7 +100,8 @@ async fn answer_all<H, F: Future<Output = Answered<H>>>(
         };
         let Answered { response, held } = answered;
         let stays = asker.stays && !*stopped.borrow() && line.can_go_on();
-        let Ok(stays) = write(line, response, Asker { stays, ..asker }, clock.now()).await else { return };
+        let asker = Asker { stays, ..asker };
+        let Ok(stays) = write(line, &mut patience, response, asker, clock.now()).await else { return };
         drop(held);
         if !(is_read(line).await && stays) {
             return hang_up(line).await;
@@ -104,9 +109,9 @@ async fn answer_all<H, F: Future<Output = Answered<H>>>(
     }
 }
 
-/// How long somebody waits for a request.
+/// How long a client is waited for.
 struct Patience {
-    /// Set anew only when it is over: most requests come long before.
+    /// Set anew only when it is over: most of what is waited for comes long before.
     sleep: Pin<Box<Sleep>>,
     until: Instant,
 }
@@ -117,28 +122,43 @@ impl Patience {
         Patience { sleep: Box::pin(tokio::time::sleep_until(until)), until }
     }
 
+    fn begins(&mut self, span: Duration) {
+        self.until = crate::runtime::moment() + span;
+        if self.until < self.sleep.deadline() {
+            self.sleep.as_mut().reset(self.until);
+        }
+    }
+
+    fn poll_over(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.sleep.as_mut().poll(context));
+            if self.until <= crate::runtime::moment() {
+                return Poll::Ready(());
+            }
+            self.sleep.as_mut().reset(self.until);
+        }
+    }
+
     /// `None`: it took too long.
     async fn with<T>(&mut self, waited_for: impl Future<Output = T>) -> Option<T> {
-        self.until = crate::runtime::moment() + HEADER_TIME_MAX;
+        self.begins(HEADER_TIME_MAX);
         let mut waited_for = pin!(waited_for);
-        poll_fn(|context| {
-            if let Poll::Ready(came) = waited_for.as_mut().poll(context) {
-                return Poll::Ready(Some(came));
-            }
-            while self.sleep.as_mut().poll(context).is_ready() {
-                if self.until <= crate::runtime::moment() {
-                    return Poll::Ready(None);
-                }
-                self.sleep.as_mut().reset(self.until);
-            }
-            Poll::Pending
+        poll_fn(|context| match waited_for.as_mut().poll(context) {
+            Poll::Ready(came) => Poll::Ready(Some(came)),
+            Poll::Pending => self.poll_over(context).map(|()| None),
         })
         .await
     }
 }
 
 /// Writes an answer to its end. Whether another request may follow.
-async fn write(line: &Line, response: Response, asker: Asker, now: At) -> Result<bool, Unwritten> {
+async fn write(
+    line: &Line,
+    patience: &mut Patience,
+    response: Response,
+    asker: Asker,
+    now: At,
+) -> Result<bool, Unwritten> {
     let (mut parts, body) = response.into_parts();
     let mut departure = parts.extensions.remove::<Departure>();
     let Answer { head, extent, stays } = Answer::of(&parts, body.size_hint(), asker, now);
@@ -149,6 +169,7 @@ async fn write(line: &Line, response: Response, asker: Asker, now: At) -> Result
     };
     let mut to = line.clone();
     let mut goes = pin!(goes(line));
+    let mut is_taken = true;
     let written = poll_fn(|context| {
         loop {
             let taken = outgoing.poll_take(context)?;
@@ -158,7 +179,18 @@ async fn write(line: &Line, response: Response, asker: Asker, now: At) -> Result
                     // that is quick to close for one that has gone.
                     departure.take_if(|_| line.has_hung_up());
                 }
-                ready!(outgoing.poll_write_some(Pin::new(&mut to), context))?;
+                if let Poll::Ready(written) = outgoing.poll_write_some(Pin::new(&mut to), context) {
+                    written?;
+                    is_taken = true;
+                    continue;
+                }
+                if std::mem::take(&mut is_taken) {
+                    patience.begins(TAKES_NOTHING_MAX);
+                }
+                ready!(patience.poll_over(context));
+                // Hung up on in peace, it would take what it has for all.
+                line.resets();
+                return Poll::Ready(Err(Unwritten::NotTaken(io::ErrorKind::TimedOut.into())));
             } else if outgoing.is_all_taken() {
                 return Poll::Ready(Ok(()));
             } else if taken.is_pending() {
@@ -202,9 +234,9 @@ async fn hang_up(line: &Line) {
 }
 
 /// What came is no request, and where the next one begins is not known.
-async fn refuse(line: &Line, status: StatusCode, why: &str, now: At) {
+async fn refuse(line: &Line, patience: &mut Patience, status: StatusCode, why: &str, now: At) {
     let asker = Asker { wants_body: true, version: Version::HTTP_11, stays: false };
-    if write(line, problem(status, why), asker, now).await.is_ok() {
+    if write(line, patience, problem(status, why), asker, now).await.is_ok() {
         hang_up(line).await;
     }
 }

@@ -475,3 +475,34 @@ async fn nobody_is_waited_for_without_end() {
     between.hears("/:").await;
     assert_eq!(between.hears_all().await, "");
 }
+
+/// More than the kernel holds for anybody.
+const LARGE_BYTES: usize = 64 << 20;
+
+async fn large() -> Talk {
+    let mut talk = Talk::with(async |_| Response::new(Body::from(vec![b'x'; LARGE_BYTES]))).await;
+    talk.says(GET).await;
+    talk
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_nothing_of_an_answer_is_hung_up_on_and_cannot_take_it_for_whole() {
+    let Talk { mut client, talking, .. } = large().await;
+    let began = crate::runtime::moment();
+    talking.await.unwrap();
+    assert!(began.elapsed() >= TAKES_NOTHING_MAX, "{:?}", began.elapsed());
+    let ended = client.read_to_end(&mut Vec::new()).await.map_err(|error| error.kind());
+    assert_eq!(ended, Err(io::ErrorKind::ConnectionReset));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_an_answer_slowly_gets_all_of_it() {
+    let Talk { mut client, .. } = large().await;
+    let (mut heard, mut part) = (0, vec![0; LARGE_BYTES / 4]);
+    let began = crate::runtime::moment();
+    for _ in 0..4 {
+        tokio::time::sleep(TAKES_NOTHING_MAX * 3 / 4).await;
+        heard += client.read_exact(&mut part).await.unwrap();
+    }
+    assert!((heard, began.elapsed()) >= (LARGE_BYTES, TAKES_NOTHING_MAX * 3));
+}
