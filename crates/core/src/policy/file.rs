@@ -172,6 +172,9 @@ pub struct UpstreamTable {
     pub preset: Option<Spot<String>>,
     /// What stands for the host in the names of its actions: the preset's, or the host of `url`.
     pub service: Option<Spot<String>>,
+    /// What stands for its address in the identity of its calls, which then outlives a change of that. Two upstreams of
+    /// one account are one; two at one address whose headers differ are told apart by it.
+    pub account: Option<Spot<String>>,
     /// The model API that it speaks, if it is one: the preset's unless given.
     pub speaks: Option<Speaks>,
     /// Headers put into every request, in place of the client's.

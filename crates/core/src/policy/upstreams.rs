@@ -17,6 +17,8 @@ pub struct HttpApi {
     pub preset: Option<&'static str>,
     /// What stands for the host in the names of its actions.
     pub service: String,
+    /// What stands for its address in the identity of its calls, if anything does.
+    pub account: Option<String>,
     /// The model API that it is, if it is one.
     pub speaks: Speaks,
     pub headers: Vec<(String, String)>,
@@ -33,6 +35,15 @@ impl HttpApi {
         let after_scheme = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
         let path = &after_scheme[after_scheme.find('/').unwrap_or(after_scheme.len())..];
         path.trim_end_matches('/')
+    }
+
+    /// Whether nothing tells the calls of the two apart, although they may be for two accounts: those who write the same
+    /// account into both know that it is one.
+    pub fn passes_for(&self, other: &HttpApi) -> bool {
+        let address = |api: &HttpApi| api.url.trim_end_matches('/').to_ascii_lowercase();
+        let headers = |api: &HttpApi| (api.headers.clone(), api.headers_env.clone());
+        let unnamed = self.account.is_none() && other.account.is_none();
+        unnamed && address(self) == address(other) && headers(self) != headers(other)
     }
 
     /// Whether semel itself may put a credential into requests, rather than giving on the client's. Which header holds

@@ -26,22 +26,24 @@ pub fn end_to_end(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes out what `Connection` names, beside how long it lasts.
+/// Takes out what `Connection` names.
 pub fn without_named(headers: &mut HeaderMap) {
     if has(headers, &header::CONNECTION) {
-        let named: Vec<HeaderName> = headers
-            .get_all(header::CONNECTION)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(',').map(str::trim))
-            // Mostly it is one of these, and names nothing else.
-            .filter(|word| !["close", "keep-alive"].iter().any(|known| known.eq_ignore_ascii_case(word)))
-            .filter_map(|name| name.parse().ok())
-            .collect();
+        let named: Vec<HeaderName> = named(headers).collect();
         for name in named {
             headers.remove(name);
         }
     }
+}
+
+/// What `Connection` names, beside how long it lasts.
+pub fn named(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+    all(headers, "connection")
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(',').map(str::trim))
+        // Mostly it is one of these, and names nothing else.
+        .filter(|word| !["close", "keep-alive"].iter().any(|known| known.eq_ignore_ascii_case(word)))
+        .filter_map(|name| name.parse().ok())
 }
 
 /// Takes one out that is mostly not there.

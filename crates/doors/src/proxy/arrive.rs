@@ -17,8 +17,9 @@ use super::take::{self, Whole};
 use crate::caller::Caller;
 use crate::http::beside;
 use crate::http::client::Unsent;
-use crate::http::headers::without_named;
+use crate::http::headers::{named, without_named};
 use crate::http::server::{Credential, caller};
+use crate::http::turns::Turn;
 use crate::llm::{self, STEP};
 use crate::wishes::Wishes;
 use axum::body::Body;
@@ -37,8 +38,8 @@ use std::time::Duration;
 /// Where a request goes.
 #[derive(Debug)]
 pub enum Way<'a> {
-    /// On to its upstream: it changes nothing.
-    Passes(&'a Offer, Unsent),
+    /// On to its upstream: it changes nothing. With its place among the large ones, if it is one.
+    Passes(&'a Offer, Unsent, Option<Turn>),
     /// To a model.
     Generates(Generation<'a>),
     /// On to its upstream, and what would have been decided into the journal.
@@ -91,6 +92,9 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
     };
     let place = Place::at(&offer.base, rest).map_err(|bad| malformed(&bad))?;
     is_a_request(&parts)?;
+    if let Some(own) = named(&parts.headers).find(|name| name.as_str().starts_with(headers::OWN)) {
+        return Err(malformed(&format!("Connection names {own}, which is for semel itself")));
+    }
     // The upstream will not see it, so nothing is decided by it.
     without_named(&mut parts.headers);
     let hall = &offers.hall;
@@ -122,7 +126,7 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
         hall.passed_through(credential.tenant(), counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
         let outgoing = outgoing(parts.method, place.uri, headers, std::mem::take(body));
-        return Ok(Arrived::Known(Way::Passes(offer, outgoing)));
+        return Ok(Arrived::Known(Way::Passes(offer, outgoing, None)));
     }
     let came = hall.clock.elapsed();
     let caller = caller(hall.secret(), offer.run.as_ref(), &mut parts)?;
@@ -160,7 +164,8 @@ impl<'a> Unread<'a> {
         if reads && !wishes.dry_run {
             hall.passed_through(&caller.tenant, counts::Door::Http);
             let headers = headers::upward(parts.headers, offer);
-            return Ok(Way::Passes(offer, outgoing(parts.method, place.uri, headers, whole.bytes)));
+            let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
+            return Ok(Way::Passes(offer, outgoing, whole.turn));
         }
         let refuse = |what| trouble(&understood.rule, offer, what);
         let gate = hall.gate.as_ref().map_err(|why| refuse(wording::ledger_unavailable(why)))?;

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use semel_core::policy::upstreams::CREDENTIALS;
 
 /// What is meant for semel, or said by it.
-const OWN: &str = "semel-";
+pub const OWN: &str = "semel-";
 
 /// What a replay repeats of the upstream's headers. All else spoke of one connection, one moment or one client.
 const REPLAYED: [&str; 12] = [

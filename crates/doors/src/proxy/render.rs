@@ -140,11 +140,15 @@ pub fn answer(answer: &Answer, offer: &Offer, delivery: Option<Delivery>) -> Res
 }
 
 /// RFC 9457, with the answer's members as its extensions, and with `error`: some SDKs take whatever lacks that member
-/// for a success, whatever its status.
+/// for a success, whatever its status. Its message is all that most of them show, and so all that a model may see.
 fn problem(status: StatusCode, code: Code, mut object: Value) -> Value {
-    let what_happened = object["what_happened"].as_str().unwrap_or_default();
-    let detail = format!("semel: {what_happened}");
-    let error = json!({"type": format!("semel_{code}"), "code": code, "message": detail});
+    let said = |member: &str| object[member].as_str().unwrap_or_default();
+    let detail = format!("semel: {}", said("what_happened"));
+    let mut message = format!("{detail} {}", said("next_step"));
+    if let Some(effect) = object["effect_id"].as_str().filter(|effect| !message.contains(effect)) {
+        message.push_str(&format!(" [{effect}]"));
+    }
+    let error = json!({"type": format!("semel_{code}"), "code": code, "message": message});
     let mut document =
         json!({"title": code.word(), "status": status.as_u16(), "detail": detail, "error": error});
     if let (Some(document), Some(object)) = (document.as_object_mut(), object.as_object_mut()) {

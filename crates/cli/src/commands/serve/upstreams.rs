@@ -20,30 +20,34 @@ pub fn prepare(context: &Context, policy: &Policy) -> anyhow::Result<BTreeMap<St
         let place = || format!("{}:{}: [upstream.{name}]", api.path.display(), api.line);
         offer(context, policy, name, api).with_context(place)
     });
-    let mut offers: Vec<Offer> = prepared.collect::<anyhow::Result<_>>()?;
-    tell_accounts_apart(&mut offers);
+    let offers: Vec<Offer> = prepared.collect::<anyhow::Result<_>>()?;
+    are_told_apart(&offers, policy)?;
     Ok(offers.into_iter().map(|offer| (offer.name.clone(), Arc::new(offer))).collect())
 }
 
-/// Two upstreams at one address, each with a credential of its own, are two accounts, and their names tell them apart.
-/// One that is alone keeps its identity when its credential is renewed.
-fn tell_accounts_apart(offers: &mut [Offer]) {
-    let known: Vec<(String, HeaderMap)> =
-        offers.iter().map(|offer| (offer.authority.clone(), offer.headers.clone())).collect();
-    for offer in offers {
-        let other = known
-            .iter()
-            .any(|(authority, headers)| *authority == offer.authority && *headers != offer.headers);
-        if other {
-            offer.authority.push_str(&format!("\nupstream: {}", offer.name));
+/// Two upstreams that nothing tells apart would answer for each other. Most are found where the file is read; here their
+/// addresses are known as they are asked.
+fn are_told_apart(offers: &[Offer], policy: &Policy) -> anyhow::Result<()> {
+    let is_named = |offer: &Offer| policy.upstreams.get(&offer.name).is_some_and(|api| api.account.is_some());
+    for (nth, offer) in offers.iter().enumerate().filter(|(_, offer)| !is_named(offer)) {
+        let same = |other: &&Offer| other.authority == offer.authority && other.headers != offer.headers;
+        if let Some(other) = offers[..nth].iter().find(same) {
+            anyhow::bail!(
+                "[upstream.{}] is at the address of [upstream.{}] with other headers, and nothing tells their calls \
+                 apart: say account = \"{}\" in one of them, the newer one, since the other then stays who it is",
+                offer.name,
+                other.name,
+                offer.name
+            );
         }
     }
+    Ok(())
 }
 
 fn offer(context: &Context, policy: &Policy, name: &str, api: &HttpApi) -> anyhow::Result<Offer> {
     let target = Target::parse(&api.url).context("url")?.with_private(api.private);
     let with = With {
-        authority: authority(&target),
+        authority: api.account.as_ref().map_or_else(|| authority(&target), |name| format!("account {name}")),
         client: Client::to(target)?,
         headers: headers_of(context, api)?,
         run: api.run.as_deref().map(Run::named).transpose().context("run")?,

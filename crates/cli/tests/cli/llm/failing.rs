@@ -2,7 +2,6 @@
 
 use super::model::Api;
 use super::stage::{Stage, ask, broken, broken_rest, read_to_end, request, streamed, wait};
-use crate::serve::served::TOKEN;
 
 #[test]
 fn a_stream_without_its_end_is_no_answer_and_its_retry_generates() {
@@ -215,7 +214,8 @@ fn of_two_answers_the_first_whole_one_is_the_answer_and_the_other_is_evidence() 
     }
     let text = stage.home.semel(["ledger", "show", &id]).stdout;
     assert!(text.contains("kept as evidence") && text.contains("model \"drips\""), "{text}");
-    let headers = format!("Authorization: Bearer {TOKEN}\r\n");
+    let operator = stage.home.json(["token", "create", "--scope", "operator"]);
+    let headers = format!("Authorization: Bearer {}\r\n", operator["token"].as_str().expect("a token"));
     let path = format!("GET /api/v1/effects/{id}/reply HTTP/1.1");
     let reply = stage.served.ask_raw(&path, &headers, "").answer().json();
     assert_eq!(reply["second_answers"], *seconds, "{reply:#}");

@@ -100,7 +100,7 @@ fn metrics_are_for_this_machines_operator_unless_the_policy_says_otherwise() {
 fn tokens_money_and_repeats_are_scraped_as_the_model_and_semel_stats_count_them() {
     let mut stage = Stage::with("[prices.\"*\"]\ninput = 1\noutput = 10\n");
     five_of_which_two_are_generated(&mut stage);
-    let (status, text) = scrape(&stage.served, TOKEN);
+    let (status, text) = scrape(&stage.served, &token(&stage.home, "operator", "local", "x"));
     assert_eq!(status, 200);
     let samples = parsed(&stage.home, &text);
     let of = |name: &str, label: &str, word: &str| value(&samples, name, json!({label: word})).expect(word);

@@ -27,6 +27,27 @@ fn a_large_answer_goes_through_and_is_not_kept() {
     assert_eq!(stage.api.effects(), 1);
 }
 
+/// As many as one caller has places for.
+const LARGE_OF_ONE: usize = 8;
+
+#[test]
+fn a_large_question_keeps_its_place_until_it_is_answered() {
+    let stage = Stage::with("[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"read\"\n");
+    let question = format!(r#"{{"about":"{}"}}"#, "x".repeat(LARGE));
+    let asked: Vec<_> = (0..LARGE_OF_ONE)
+        .map(|_| {
+            stage.api.next(Act::Hold);
+            stage.ask("POST", "/search", JSON, &question)
+        })
+        .collect();
+    stage.api.has_heard(LARGE_OF_ONE);
+    let crowded = stage.send("POST", "/search", JSON, &question);
+    assert_eq!((crowded.status, header(&crowded, "retry-after")), (503, Some("1")), "{crowded:?}");
+    asked.iter().for_each(|_| stage.api.release());
+    asked.into_iter().for_each(|asked| assert_eq!(asked.answer().status, 201));
+    assert_eq!(stage.send("POST", "/search", JSON, &question).status, 201);
+}
+
 /// An answer of about so many bytes, as JSON.
 fn padded(ok: bool, bytes: usize) -> String {
     format!(r#"{{"pad":"{}","ok":{ok}}}"#, "x".repeat(bytes))

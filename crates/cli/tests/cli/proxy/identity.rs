@@ -59,6 +59,8 @@ fn what_cannot_be_read_in_one_way_reaches_no_upstream() {
         (JSON, &"[".repeat(500)),
         ("Content-Type: application/json; charset=utf-16\r\n", "{}"),
         ("Content-Type: application/json\r\nContent-Type: text/plain\r\n", "{}"),
+        // For semel, or for nobody?
+        ("Connection: Semel-Dry-Run\r\nSemel-Dry-Run: true\r\n", "{}"),
     ] {
         let answer = stage.send("POST", "/a", headers, body);
         assert_eq!(answer.status, 400, "{headers} {body}: {answer:?}");
@@ -396,23 +398,42 @@ fn a_deliberate_repeat_has_a_key_of_its_own_for_the_upstream() {
 
 /// Two accounts of one API, each with the operator's credential for it.
 #[test]
-fn upstreams_with_credentials_of_their_own_are_two_accounts() {
+fn an_upstream_stays_who_it_is_when_another_account_of_its_api_is_added() {
     let (home, api) = (Home::new(), Api::start());
-    let upstream = |name: &str, key: &str| {
-        format!(
-            "[upstream.{name}]\nurl = \"{}\"\nservice = \"bank\"\nheaders = {{ Authorization = \"{key}\" }}\n",
-            api.url()
-        )
+    let upstream = |name: &str, more: &str| {
+        let headers = format!("headers = {{ Authorization = \"k-{name}\" }}\n");
+        format!("[upstream.{name}]\nurl = \"{}\"\nservice = \"bank\"\n{more}{headers}", api.url())
     };
-    let policy = [upstream("eu", "k-eu").as_str(), &upstream("us", "k-us"), ALL].concat();
-    let served = Served::start(&home, &policy);
-    let send = |name: &str| {
+    let send = |served: &Served, name: &str| {
         let headers = format!("Semel-Token: {TOKEN}\r\n{JSON}");
         let first = format!("POST /p/{name}/charges HTTP/1.1");
         became(&served.ask_raw(&first, &headers, r#"{"invoice":1}"#).answer()).1
     };
-    assert_eq!([send("eu"), send("us"), send("eu"), send("us")], ["ran", "ran", "replayed", "replayed"]);
+    let mut alone = Served::start(&home, &[upstream("us", "").as_str(), ALL].concat());
+    assert_eq!([send(&alone, "us"), send(&alone, "us")], ["ran", "replayed"]);
+    alone.stop();
+    let both = [upstream("eu", "account = \"eu\"\n").as_str(), &upstream("us", ""), ALL].concat();
+    let both = Served::start(&home, &both);
+    let sent = ["eu", "us", "eu", "us"].map(|name| send(&both, name));
+    assert_eq!(sent, ["ran", "replayed", "replayed", "replayed"]);
     assert_eq!(api.effects(), 2);
+}
+
+/// The address may change, and two ways to one account are one.
+#[test]
+fn an_account_stands_for_its_address() {
+    let (home, api) = (Home::new(), Api::start());
+    let upstream = |name: &str, url: &str| {
+        format!("[upstream.{name}]\nurl = \"{url}\"\nservice = \"bank\"\naccount = \"main\"\n")
+    };
+    let local = api.url().replace("127.0.0.1", "localhost");
+    let policy = [upstream("a", &api.url()).as_str(), &upstream("b", &local), ALL].concat();
+    let served = Served::start(&home, &policy);
+    let sent = ["a", "b"].map(|name| {
+        let headers = format!("Semel-Token: {TOKEN}\r\n{JSON}");
+        became(&served.ask_raw(&format!("POST /p/{name}/charges HTTP/1.1"), &headers, "{}").answer()).1
+    });
+    assert_eq!((sent, api.effects()), (["ran".to_owned(), "replayed".to_owned()], 1));
 }
 
 /// What a rule leaves out may be all that a query has.

@@ -206,7 +206,10 @@ fn an_api_that_cannot_be_reached_leaves_no_doubt() {
 fn where_two_accounts_are_at_one_address_nothing_is_sent_and_it_says_why() {
     let api = Api::start();
     let account = |name: &str| {
-        format!("[upstream.{name}]\nurl = \"{}\"\nheaders = {{ Authorization = \"{name}\" }}\n", api.url())
+        format!(
+            "[upstream.{name}]\nurl = \"{}\"\naccount = \"{name}\"\nheaders = {{ Authorization = \"{name}\" }}\n",
+            api.url()
+        )
     };
     let accounts = [account("eu"), account("us")].concat();
     let till = till(&api, "http = \"DELETE API/charges/{reply.id}\"", &accounts);

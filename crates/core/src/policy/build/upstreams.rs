@@ -16,6 +16,8 @@ const NO_PRESET: &str = "none";
 /// A longer expression was generated, and every key is matched against it.
 const PATTERN_CHARS_MAX: usize = 256;
 
+const ACCOUNT_CHARS_MAX: usize = 64;
+
 /// The APIs of one file, and the packs whose presets they use.
 pub fn upstreams(
     input: Input<'_>,
@@ -23,11 +25,23 @@ pub fn upstreams(
     found: &mut Diagnostics,
 ) -> Vec<(String, HttpApi)> {
     let mut check = Check { input, found };
-    tables
-        .0
-        .iter()
-        .filter_map(|(name, table)| Some((name.value.clone(), check.http_api(name, table)?)))
-        .collect()
+    let mut apis: Vec<(String, HttpApi)> = Vec::new();
+    for (name, table) in &tables.0 {
+        let Some(api) = check.http_api(name, table) else { continue };
+        if let Some((other, _)) = apis.iter().find(|(_, other)| other.passes_for(&api)) {
+            let what = format!(
+                "`{}` is at the address of `{other}` with other headers, and nothing tells their calls apart",
+                name.value
+            );
+            let help = format!(
+                "say account = \"{}\" here, and `{other}` stays who it is; or the same account in both, if it is one",
+                name.value
+            );
+            check.bad_upstream(name.span.clone(), what, help);
+        }
+        apis.push((name.value.clone(), api));
+    }
+    apis
 }
 
 /// What a pack says of its API.
@@ -95,6 +109,12 @@ impl Check<'_> {
             self.bad_upstream(service.span.clone(), what, "leave `service` out, or say preset = \"none\"");
         }
         let service = table.value.service.as_ref().map(|service| service.value.clone());
+        let account = table.value.account.as_ref();
+        if let Some(account) = account.filter(|account| !is_account(&account.value)) {
+            let what = format!("`{}` cannot name an account", account.value);
+            let help = format!("1 to {ACCOUNT_CHARS_MAX} visible characters, such as \"main\"");
+            self.bad_upstream(account.span.clone(), what, help);
+        }
         let source = self.input.source;
         Some(HttpApi {
             path: source.path.to_owned(),
@@ -104,6 +124,7 @@ impl Check<'_> {
             service: (service.filter(|service| !service.is_empty()))
                 .or_else(|| preset.as_ref().map(|preset| preset.service.clone()))
                 .unwrap_or_else(|| host.to_owned()),
+            account: account.map(|account| account.value.clone()),
             speaks: (table.value.speaks)
                 .or(preset.as_ref().map(|preset| preset.speaks))
                 .unwrap_or(Speaks::Nothing),
@@ -166,6 +187,11 @@ impl Check<'_> {
             }
         }
     }
+}
+
+fn is_account(name: &str) -> bool {
+    let visible = |c: char| !c.is_control() && !c.is_whitespace();
+    !name.is_empty() && name.chars().all(visible) && name.chars().count() <= ACCOUNT_CHARS_MAX
 }
 
 /// Host and port of an address without its scheme.

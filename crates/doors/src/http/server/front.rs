@@ -130,7 +130,8 @@ impl Front {
         let admitted =
             |credential, scope| Ok(Admitted { credential, scope, own: Vec::new(), revocable: None });
         match passed {
-            passed if !self.required => admitted(passed.unwrap_or(Credential::None), Some(Scope::Admin)),
+            // Whoever shows nothing is no more than an agent: it rules on nothing, and makes no tokens.
+            passed if !self.required => admitted(passed.unwrap_or(Credential::None), Some(Scope::Agent)),
             Some(passed) if passes => admitted(passed, None),
             _ if open => admitted(Credential::None, None),
             None if passes => Err(unauthorized(EITHER_NEEDED)),

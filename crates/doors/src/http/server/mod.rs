@@ -181,8 +181,6 @@ pub async fn serve(
 }
 
 async fn connection(stream: TcpStream, served: Arc<Served<impl Answers>>, stopped: watch::Receiver<bool>) {
-    // Events are small and wanted at once. Without it they still arrive.
-    let _slower = stream.set_nodelay(true);
     connection::talk(stream, |request| answer(request, Arc::clone(&served)), stopped).await;
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Extent, lines};
 use bytes::{BufMut, BytesMut};
-use http::Request;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{Method, Request};
 use http_body::Body;
 
 /// What a first line has beside its target, and what is said of the body.
@@ -31,9 +31,10 @@ impl Question {
                 lines::write(&mut head, name, value.as_bytes());
             }
         }
+        // Where nothing comes, it is said if something could have, or if somebody wants it said: some servers ask for it.
+        let expects = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
         match extent {
-            // Where nothing comes, it is said only if somebody wants it said.
-            Extent::Length(0) if !headers.contains_key(CONTENT_LENGTH) => {}
+            Extent::Length(0) if !expects && !headers.contains_key(CONTENT_LENGTH) => {}
             Extent::Length(length) => lines::write_length(&mut head, length),
             // Only an answer can end with its connection.
             Extent::Chunked | Extent::UntilClosed => lines::write(&mut head, &TRANSFER_ENCODING, b"chunked"),

@@ -479,6 +479,20 @@ async fn nobody_is_waited_for_without_end() {
 /// More than the kernel holds for anybody.
 const LARGE_BYTES: usize = 64 << 20;
 
+/// Paused time jumps ahead whenever nobody has anything to do, and what the kernel does takes time that it knows nothing
+/// of. As long as this is there, it stands still.
+struct StandsStill {
+    _until_dropped: std::sync::mpsc::Sender<()>,
+}
+
+impl StandsStill {
+    fn begin() -> StandsStill {
+        let (_until_dropped, dropped) = std::sync::mpsc::channel();
+        tokio::task::spawn_blocking(move || dropped.recv());
+        StandsStill { _until_dropped }
+    }
+}
+
 async fn large() -> Talk {
     let mut talk = Talk::with(async |_| Response::new(Body::from(vec![b'x'; LARGE_BYTES]))).await;
     talk.says(GET).await;
@@ -502,7 +516,21 @@ async fn who_takes_an_answer_slowly_gets_all_of_it() {
     let began = crate::runtime::moment();
     for _ in 0..4 {
         tokio::time::sleep(TAKES_NOTHING_MAX * 3 / 4).await;
+        let _meanwhile = StandsStill::begin();
         heard += client.read_exact(&mut part).await.unwrap();
     }
     assert!((heard, began.elapsed()) >= (LARGE_BYTES, TAKES_NOTHING_MAX * 3));
+}
+
+/// Most kernels tell of room only once there is a lot of it.
+#[cfg(target_os = "linux")]
+#[tokio::test(start_paused = true)]
+async fn who_takes_a_little_every_second_is_not_cut() {
+    let Talk { mut client, talking, .. } = large().await;
+    let mut part = [0; 4 << 10];
+    for _ in 0..2 * TAKES_NOTHING_MAX.as_secs() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        client.read_exact(&mut part).await.unwrap();
+    }
+    assert!(!talking.is_finished());
 }

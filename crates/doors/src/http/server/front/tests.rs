@@ -210,7 +210,8 @@ fn without_tokens_the_upstreams_credential_says_who_it_is() {
     let passed = admit(&front, &[HOST, ("authorization", "Basic x")]).unwrap();
     assert_eq!(passed.credential, Credential::Passed(b"Basic x".to_vec()));
     assert!(passed.headers.contains_key("authorization"));
-    assert_eq!(admit(&front, &[HOST]).unwrap().credential, Credential::None);
+    let nobody = admit(&front, &[HOST]).unwrap();
+    assert_eq!((nobody.credential, nobody.scope), (Credential::None, Some(Scope::Agent)));
 }
 
 #[test]

@@ -23,7 +23,9 @@ fn a_question_says_of_its_body_what_that_is() {
     assert_eq!(extent, Extent::Chunked);
     let (head, _) = written(Request::get("/").body(body("")).unwrap());
     assert_eq!(head, "GET / HTTP/1.1\r\n\r\n");
-    let (head, _) = written(Request::put("/").header("content-length", "0").body(body("")).unwrap());
+    let (head, _) = written(Request::delete("/").header("content-length", "0").body(body("")).unwrap());
+    assert_eq!(head, "DELETE / HTTP/1.1\r\ncontent-length: 0\r\n\r\n");
+    let (head, _) = written(Request::put("/").body(body("")).unwrap());
     assert_eq!(head, "PUT / HTTP/1.1\r\ncontent-length: 0\r\n\r\n");
 }
 
