@@ -87,9 +87,22 @@ impl Marks {
         match self.compare(other) {
             Comparison::Equal => {}
             Comparison::Unknown => differing.push(ARGUMENTS.to_owned()),
-            Comparison::Paths(paths) => differing.extend(paths.into_iter().map(shown)),
+            Comparison::Paths(paths) => {
+                // Another action may have another rule, to which the same argument is content.
+                let is_equal =
+                    |path: &str| self.content_is_in(other, path) || other.content_is_in(self, path);
+                let differs = |path: &&str| self.action == other.action || !is_equal(path);
+                differing.extend(paths.into_iter().filter(differs).map(shown));
+            }
         }
         differing
+    }
+
+    /// Whether the other side has among its arguments, with the same value, what is content here.
+    fn content_is_in(&self, other: &Marks, path: &str) -> bool {
+        let of = |marks: &PathMarks| marks.iter().find(|mark| mark.path == path).map(|mark| mark.mark);
+        let own = of(&self.content_paths);
+        own.is_some() && own == of(&other.paths)
     }
 
     /// Whether these are the arguments of a possible rewording: every atom is equal, at least one of them says what
@@ -321,6 +334,10 @@ mod tests {
         assert_eq!(charge.differing(&other), ["action", "args.amount"]);
         assert_eq!(charge.differing_content(&other), ["args.body"]);
         assert_eq!(charge.looks_like(&refund), None);
+        // To the rule of another action its words are no content.
+        let plain = marks(r#"{"args":{"to":"ann","amount":1,"body":"hello there"}}"#);
+        assert_eq!(charge.differing(&plain), ["action"]);
+        assert_eq!(other.differing(&plain), ["action", "args.amount", "args.body"]);
     }
 
     #[test]

@@ -129,7 +129,8 @@ pub struct ServeTable {
     /// Host names under which the server may be asked, besides this machine's own.
     #[serde(default)]
     pub allowed_hosts: Vec<Spot<String>>,
-    /// Clients show semel's token: true unless given. Only a local server can do without.
+    /// Clients show semel's token: true unless given. Only a local server can do without, and then for what an
+    /// agent may do.
     pub require_token: Option<bool>,
     /// Who may read `/metrics`: an operator unless given.
     pub metrics: Option<MetricsFor>,

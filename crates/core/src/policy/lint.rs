@@ -277,6 +277,9 @@ fn root(source: Source<'_>, text: &Spot<String>, pattern: &str, found: &mut Diag
     let help = match nearest(root, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if who == "command" => format!("there are: {}", known.join(", ")),
+        None if pattern.starts_with("http:") => {
+            format!("for a field of a request's body write `body.{path}`")
+        }
         None => format!("for an argument of a tool write `args.{path}`"),
     };
     let message = format!("no {who} has `{root}`, so this path finds nothing");

@@ -376,6 +376,7 @@ fn an_http_api_has_defaults_and_every_fault_of_it_is_found() {
         "[upstream.a]\nurl = \"https://api.stripe.com\"\nservice = \"us\"\n",
         "[upstream.a]\nurl = \"https://x\"\nheaders = { Host = \"y\" }\n",
         "[upstream.a]\nurl = \"https://x\"\naccount = \"a b\"\n",
+        "[upstream.a]\nurl = \"https://x\"\nheaders_env = { Authorization = \"Bearer abc\" }\n",
         "[upstream.a]\nurl = \"https://x\"\naccount = \"\"\n",
         "[upstream.a]\nurl = \"https://x\"\n[upstream.b]\nurl = \"https://X/\"\nheaders_env = { Authorization = \"K\" }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { drift_status = 200 }\n",

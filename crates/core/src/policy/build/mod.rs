@@ -239,6 +239,7 @@ impl Check<'_> {
         let written = text.split(':').next().unwrap_or_default();
         match nearest(written, glob::PREFIXES.map(|prefix| prefix.trim_end_matches(':'))) {
             Some(prefix) if text.contains(':') => format!("did you mean `{prefix}:`?"),
+            _ if begins_with_a_method(text) => format!("for a request write \"http:{text}\""),
             _ if text.contains('/') => format!("for a tool of an MCP server write \"mcp:{text}\""),
             _ => format!("for a command write \"cli:{text}\""),
         }
@@ -506,4 +507,10 @@ impl Check<'_> {
         }
         Some(span)
     }
+}
+
+/// `POST api.example.com/charges`.
+fn begins_with_a_method(text: &str) -> bool {
+    let method = text.split_once(' ').map_or("", |(method, _)| method);
+    ["*", "POST", "PUT", "PATCH", "DELETE", "GET"].contains(&method)
 }

@@ -215,7 +215,7 @@ impl Check<'_> {
                     self.bad(cwd.span.clone(), "an address has no directory", "`cwd` goes with `command`");
                 }
                 self.names_of_headers(&table.headers, true);
-                self.names_of_headers(&table.headers_env, false);
+                self.headers_of_variables(&table.headers_env);
                 Some(Reach::Url {
                     url: self.web_address(url)?,
                     private: table.private.as_ref().is_some_and(|private| private.value),
@@ -253,6 +253,21 @@ impl Check<'_> {
             if variable.value.is_empty() || variable.value.contains(['=', '\0']) || value.contains('\0') {
                 let what = format!("`{}` cannot be an environment variable", variable.value);
                 self.bad(variable.span.clone(), what, "no `=` and no NUL");
+            }
+        }
+    }
+
+    /// Headers whose values are names of variables.
+    pub(super) fn headers_of_variables(&mut self, headers: &Entries<String>) {
+        self.names_of_headers(headers, false);
+        for (header, variable) in &headers.0 {
+            if variable.is_empty() || variable.contains(['=', '\0']) || variable.contains(char::is_whitespace)
+            {
+                self.bad(
+                    header.span.clone(),
+                    format!("`{}` does not come from a variable of a name that there can be", header.value),
+                    "such as headers_env = { Authorization = \"API_AUTHORIZATION\" }; the variable has the value",
+                );
             }
         }
     }

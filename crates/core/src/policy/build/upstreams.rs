@@ -66,7 +66,7 @@ impl Check<'_> {
     fn http_api(&mut self, name: &Spot<String>, table: &Spot<UpstreamTable>) -> Option<HttpApi> {
         self.name_of_server(name);
         self.names_of_headers(&table.value.headers, true);
-        self.names_of_headers(&table.value.headers_env, false);
+        self.headers_of_variables(&table.value.headers_env);
         let choices = self.keys(&table.value.keys);
         let run = table.value.run.as_ref();
         if let Some(run) = run.filter(|run| Run::named(&run.value).is_err()) {
