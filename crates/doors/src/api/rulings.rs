@@ -34,7 +34,7 @@ pub struct Resolve {
     /// How you know.
     #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
     pub reason: String,
-    /// What it answered, for whoever asks next. Of a command: its standard output, as a text.
+    /// What it answered, for whoever asks next. Of a command: its standard output, as a text. Of a request: the body.
     #[schemars(with = "Option<serde_json::Value>")]
     pub reply: Option<Box<RawValue>>,
 }
@@ -114,7 +114,8 @@ fn ruling(who: &Who, reason: &str, at: At) -> Result<Ruling, Problem> {
 fn supplied(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Problem> {
     let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
     let bytes = match action.split(':').next() {
-        Some("cli") => {
+        // What a person brings has no head, and is the body of a reply over HTTP.
+        Some("cli" | "http") => {
             let mut value = value;
             SecretParts::of(rule).hide_in(&mut value);
             let stdout = value.as_str().map_or_else(|| value.canonical(), str::to_owned);

@@ -1,7 +1,7 @@
 use super::api::Act;
 use super::stage::{JSON, Stage, ask, became, header};
 use crate::home::Home;
-use crate::serve::served::Served;
+use crate::serve::served::{Served, TOKEN};
 use std::io::Read;
 use std::net::TcpListener;
 
@@ -22,6 +22,30 @@ fn an_answer_that_was_lost_is_a_doubt_and_nothing_is_sent_again() {
         stage.home.semel(["ledger", "resolve", &id, "--not-applied", "--reason", "looked"]);
         assert_eq!(stage.charge("k", "{}").status, 201);
     }
+}
+
+/// What most SDKs show of a refusal is `error.message`, and often it is all that a model sees.
+#[test]
+fn a_doubt_says_what_to_do_where_it_is_read_and_is_resolved_with_its_answer() {
+    let stage = Stage::plain();
+    stage.api.next(Act::Vanish);
+    let lost = stage.charge("k", "{}").json();
+    let id = lost["effect_id"].as_str().expect("an effect");
+    let message = lost["error"]["message"].as_str().expect("a message");
+    assert!(message.contains(lost["next_step"].as_str().expect("a step")), "{message}");
+    assert!(message.contains(id), "{message}");
+    let answer = r#"{"id":"ch_1","amount":10.50}"#;
+    let ruling = format!(r#"{{"verdict":"applied","reason":"seen","reply":{answer}}}"#);
+    let first = format!("POST /api/v1/effects/{id}/resolve HTTP/1.1");
+    let headers = format!("Semel-Token: {TOKEN}\r\n{JSON}");
+    assert_eq!(stage.served.ask_raw(&first, &headers, &ruling).answer().status, 200);
+    let again = stage.charge("k", "{}");
+    assert_eq!(became(&again).1, "replayed", "{again:?}");
+    assert_eq!(
+        (header(&again, "content-type"), again.json()["id"].as_str()),
+        (Some("application/json"), Some("ch_1"))
+    );
+    assert_eq!(stage.api.heard().len(), 1);
 }
 
 #[test]
