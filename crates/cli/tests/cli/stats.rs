@@ -116,7 +116,8 @@ fn a_generation_that_was_lost_needs_nobody_and_nothing_says_otherwise() {
     let mut stage = Stage::new();
     assert_eq!(stage.answer(Api::Chat, &request("cut-once")).status, 502);
     assert_eq!(stage.count("in_doubt"), 1);
-    let headers = format!("Authorization: Bearer {TOKEN}\r\n");
+    let operator = stage.home.json(["token", "create", "--scope", "operator"]);
+    let headers = format!("Authorization: Bearer {}\r\n", operator["token"].as_str().expect("a token"));
     let metrics = stage.served.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
     assert!(metrics.contains("semel_effects_in_doubt 0\n"), "{metrics}");
     assert!(stage.served.stop().success());
