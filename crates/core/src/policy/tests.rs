@@ -60,6 +60,26 @@ fn loaded(text: &str) -> Policy {
     load(text).unwrap_or_else(|found| panic!("{found}"))
 }
 
+#[test]
+fn two_ways_to_one_account_are_taken_however_their_headers_are_written() {
+    let way = |name: &str, headers: &str| {
+        format!("[upstream.{name}]\nurl = \"https://x\"\nheaders_env = {{ {headers} }}\n")
+    };
+    loaded(&(way("a", "A = \"K\", B = \"L\"") + &way("b", "b = \"L\", a = \"K\"")));
+    let named = way("b", "A = \"M\"").replace("headers_env", "account = \"b\"\nheaders_env");
+    loaded(&(way("a", "A = \"K\"") + &named));
+    let found = findings(&(way("a", "A = \"K\"") + &way("b", "A = \"M\"")));
+    assert!(found.contains("`b` is at the address of `a`") && found.contains("account = \"b\""), "{found}");
+}
+
+#[test]
+fn hints_for_requests_speak_of_requests() {
+    let found = findings("[[rule]]\nmatch = \"POST bank/charges\"\n");
+    assert!(found.contains("for a request write \"http:POST bank/charges\""), "{found}");
+    let found = findings("[[rule]]\nmatch = \"http:POST bank/charges\"\nkey = [\"invoice\"]\n");
+    assert!(found.contains("write `body.invoice`"), "{found}");
+}
+
 /// The findings of a text, as text.
 fn findings(text: &str) -> String {
     match load(text) {

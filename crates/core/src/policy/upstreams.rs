@@ -2,6 +2,7 @@
 
 use super::file::{Helps, ServerError, Speaks, Stores};
 use crate::identity::without_shapes;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,7 +42,11 @@ impl HttpApi {
     /// account into both know that it is one.
     pub fn passes_for(&self, other: &HttpApi) -> bool {
         let address = |api: &HttpApi| api.url.trim_end_matches('/').to_ascii_lowercase();
-        let headers = |api: &HttpApi| (api.headers.clone(), api.headers_env.clone());
+        let sorted = |pairs: &[(String, String)]| {
+            let named = pairs.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+            named.collect::<BTreeSet<_>>()
+        };
+        let headers = |api: &HttpApi| (sorted(&api.headers), sorted(&api.headers_env));
         let unnamed = self.account.is_none() && other.account.is_none();
         unnamed && address(self) == address(other) && headers(self) != headers(other)
     }

@@ -400,8 +400,8 @@ fn a_deliberate_repeat_has_a_key_of_its_own_for_the_upstream() {
 #[test]
 fn an_upstream_stays_who_it_is_when_another_account_of_its_api_is_added() {
     let (home, api) = (Home::new(), Api::start());
-    let upstream = |name: &str, more: &str| {
-        let headers = format!("headers = {{ Authorization = \"k-{name}\" }}\n");
+    let upstream = |name: &str, key: &str, more: &str| {
+        let headers = format!("headers = {{ Authorization = \"{key}\" }}\n");
         format!("[upstream.{name}]\nurl = \"{}\"\nservice = \"bank\"\n{more}{headers}", api.url())
     };
     let send = |served: &Served, name: &str| {
@@ -409,11 +409,12 @@ fn an_upstream_stays_who_it_is_when_another_account_of_its_api_is_added() {
         let first = format!("POST /p/{name}/charges HTTP/1.1");
         became(&served.ask_raw(&first, &headers, r#"{"invoice":1}"#).answer()).1
     };
-    let mut alone = Served::start(&home, &[upstream("us", "").as_str(), ALL].concat());
+    let mut alone = Served::start(&home, &[upstream("us", "k-us", "").as_str(), ALL].concat());
     assert_eq!([send(&alone, "us"), send(&alone, "us")], ["ran", "replayed"]);
     alone.stop();
-    let both = [upstream("eu", "account = \"eu\"\n").as_str(), &upstream("us", ""), ALL].concat();
-    let both = Served::start(&home, &both);
+    // The operator's credential may be renewed meanwhile.
+    let eu = upstream("eu", "k-eu", "account = \"eu\"\n");
+    let both = Served::start(&home, &[eu.as_str(), &upstream("us", "k-us-2", ""), ALL].concat());
     let sent = ["eu", "us", "eu", "us"].map(|name| send(&both, name));
     assert_eq!(sent, ["ran", "replayed", "replayed", "replayed"]);
     assert_eq!(api.effects(), 2);

@@ -99,6 +99,11 @@ fn what_is_not_safe_to_serve_is_not_served_and_the_place_is_named() {
             "semel.toml:1: [mcp.a]: command: cannot start true: its cwd ",
         ),
         ("[mcp.a]\ncomand = [\"x\"]\n", "did you mean `command`?"),
+        (
+            "[upstream.a]\nurl = \"http://127.0.0.1:9/x\"\n[upstream.b]\nurl = \"http://127.0.0.1:9//x\"\n\
+             headers = { A = \"k\" }\n",
+            "[upstream.b] is at the address of [upstream.a] with other headers",
+        ),
     ] {
         home.file("semel.toml", policy);
         let ran = home.semel(["serve"]);

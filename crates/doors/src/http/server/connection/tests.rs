@@ -513,13 +513,12 @@ async fn who_takes_nothing_of_an_answer_is_hung_up_on_and_cannot_take_it_for_who
 async fn who_takes_an_answer_slowly_gets_all_of_it() {
     let Talk { mut client, .. } = large().await;
     let (mut heard, mut part) = (0, vec![0; LARGE_BYTES / 4]);
-    let began = crate::runtime::moment();
     for _ in 0..4 {
         tokio::time::sleep(TAKES_NOTHING_MAX * 3 / 4).await;
         let _meanwhile = StandsStill::begin();
         heard += client.read_exact(&mut part).await.unwrap();
     }
-    assert!((heard, began.elapsed()) >= (LARGE_BYTES, TAKES_NOTHING_MAX * 3));
+    assert_eq!(heard, LARGE_BYTES);
 }
 
 /// Most kernels tell of room only once there is a lot of it.
