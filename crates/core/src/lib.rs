@@ -14,6 +14,7 @@ pub mod identity;
 pub mod ids;
 pub mod intent;
 pub mod json;
+pub mod judgement;
 pub mod lifecycle;
 pub mod normalise;
 pub mod outcome;

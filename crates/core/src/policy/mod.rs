@@ -12,7 +12,6 @@ pub mod graphql;
 pub mod nearest;
 pub mod pack;
 pub mod prices;
-pub mod recognise;
 pub mod rule;
 pub mod schema;
 pub mod servers;
@@ -26,9 +25,9 @@ mod read;
 mod readings;
 mod select;
 
+pub use crate::judgement::recognise::Annotations;
 pub use diagnostic::Diagnostics;
 pub use file::{File, Mode};
-pub use recognise::Annotations;
 pub use rule::Rule;
 
 use crate::class::Class;

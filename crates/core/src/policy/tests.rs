@@ -5,6 +5,7 @@ use super::rule::*;
 use super::*;
 use crate::class::Tier;
 use crate::json;
+use crate::judgement::recognise;
 use proptest::prelude::*;
 
 /// The example of the policy's documentation, without its packs.

@@ -7,7 +7,8 @@
 #![allow(clippy::print_stdout, reason = "the matrix is what one runs these tests for")]
 
 use semel_core::class::Class;
-use semel_core::policy::{Annotations, recognise};
+use semel_core::judgement::recognise;
+use semel_core::policy::Annotations;
 use std::collections::BTreeSet;
 use std::fmt;
 
