@@ -190,7 +190,9 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
         Error::WrongSecret { .. } => "restore the ledger and its secret from the same backup".into(),
         Error::Damaged { .. } => RESTORE.into(),
         Error::TooNew { .. } => "use the newer semel that wrote it".into(),
-        Error::TooOld { .. } => "`semel ledger prune`, like whatever writes, brings it up to date".into(),
+        Error::TooOld { .. } => {
+            "use another ledger (`--ledger FILE`), or the semel that wrote this one".into()
+        }
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
         Error::Open { .. } => "semel doctor".into(),
         Error::NoSuchEffect(_) => "semel ledger list".into(),

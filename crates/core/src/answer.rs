@@ -203,6 +203,8 @@ pub enum Code {
     BudgetSpent,
     Refuted,
     HeldForPerson,
+    Lookalike,
+    Superseded,
     CannotUndo,
     UpstreamRefused,
     NotStarted,
@@ -211,7 +213,7 @@ pub enum Code {
 }
 
 impl Code {
-    pub const ALL: [Code; 13] = [
+    pub const ALL: [Code; 15] = [
         Code::InFlight,
         Code::Drift,
         Code::InDoubt,
@@ -220,6 +222,8 @@ impl Code {
         Code::BudgetSpent,
         Code::Refuted,
         Code::HeldForPerson,
+        Code::Lookalike,
+        Code::Superseded,
         Code::CannotUndo,
         Code::UpstreamRefused,
         Code::NotStarted,
@@ -237,6 +241,8 @@ impl Code {
             Code::BudgetSpent => "budget_spent",
             Code::Refuted => "refuted",
             Code::HeldForPerson => "held_for_person",
+            Code::Lookalike => "lookalike",
+            Code::Superseded => "superseded",
             Code::CannotUndo => "cannot_undo",
             Code::UpstreamRefused => "upstream_refused",
             Code::NotStarted => "not_started",
@@ -260,6 +266,8 @@ impl Code {
             | Code::BudgetSpent
             | Code::Refuted
             | Code::HeldForPerson
+            | Code::Lookalike
+            | Code::Superseded
             | Code::CannotUndo
             | Code::PolicyInvalid => Retry::No,
         }
@@ -273,6 +281,8 @@ impl Code {
             | Code::BudgetSpent
             | Code::Refuted
             | Code::HeldForPerson
+            | Code::Lookalike
+            | Code::Superseded
             | Code::CannotUndo => Some(120),
             Code::InDoubt => Some(121),
             Code::InFlight => Some(122),

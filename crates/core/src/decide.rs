@@ -263,7 +263,9 @@ fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation
 fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> bool {
     let (sent, sends) = (effect.facts.upstream_key, intent.upstream_key);
     // Rule 7. Under another key it is another effect upstream, and in other words a key's second use is refused there.
-    let as_before = (sent == sends || sent == 0) && effect.marks.content == intent.marks.content;
+    let (first, now_asked) = (&effect.marks, &intent.marks);
+    let same_words = first.content == now_asked.content && first.volatile == now_asked.volatile;
+    let as_before = (sent == sends || sent == 0) && same_words;
     // What the store forgot may have been refused and sent again, under another key than the record knows of.
     let forgot = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch);
     // What was sent before decides too: a call that says other things about itself now cannot make it repeatable.

@@ -13,8 +13,8 @@ mod redact;
 mod shapes;
 mod subject;
 
-pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, neighbourhood_key};
-pub use marks::{MARK_PATH_BYTES_MAX, Marks, PATHS_MAX};
+pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, outline_key, removals_key};
+pub use marks::{Difference, MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, value_mark};
 pub use path_marks::{PathKind, PathMark, PathMarks};
 pub use redact::{
     REDACTED, is_secret_name, may_name_a_secret, redact, redact_tokens, redacted, secret_values,
@@ -23,10 +23,11 @@ pub use shapes::{action_without_shapes, without_shapes};
 pub use subject::{SUBJECT_CHARACTERS_MAX, quoted_for_a_shell, subject};
 
 use crate::json::{Json, Object, Path, Step};
+use crate::judgement::arguments;
 use crate::normalise::Normaliser;
 use std::borrow::Cow;
 
-/// How a rule sorts argument paths. The default sorts nothing: everything is identity.
+/// How a rule sorts argument paths. The default sorts nothing: everything is identity but what is volatile by its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sorting {
     /// The identity. Empty means all arguments but `content` and `volatile`.
@@ -50,6 +51,8 @@ pub struct Sorted<'a> {
     pub fingerprinted: Cow<'a, Json>,
     /// The content found, as an object of concrete path to value; `None` if there is none.
     pub content: Option<Json>,
+    /// The volatile arguments found, likewise.
+    pub volatile: Option<Json>,
     /// Key paths that name nothing. If there are any, all arguments but the volatile ones are `identity`, the content
     /// too: nothing else tells two calls apart. Whoever asked decides whether to go on.
     pub missing_key_paths: Vec<Path>,
@@ -65,29 +68,22 @@ pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
         });
     }
 
+    let mut volatile_paths = arguments::volatile(&all);
+    volatile_paths.extend_from_slice(&sorting.volatile);
     let mut identity = Object::new();
     let mut missing_key_paths = Vec::new();
     for path in &sorting.key {
-        match value_at(path, &without_inner(path, &all, sorting)) {
+        let inner = volatile_paths.iter().chain(&sorting.content).filter(|other| other.may_lead_into(path));
+        match value_at(path, &without(inner, &all)) {
             Some(value) => drop(identity.insert(path.to_string(), value)),
             None => missing_key_paths.push(path.clone()),
         }
     }
 
     let mut fingerprinted = all;
-    for path in &sorting.volatile {
-        path.remove_from(fingerprinted.to_mut());
-    }
-    without_empty(&mut fingerprinted);
+    let volatile = take(&volatile_paths, &mut fingerprinted);
     let all_but_volatile = (!missing_key_paths.is_empty()).then(|| fingerprinted.clone());
-    let mut content = Object::new();
-    for (path, value) in sorting.content.iter().flat_map(|path| path.find(&fingerprinted)) {
-        content.insert(path, value.clone());
-    }
-    for path in &sorting.content {
-        path.remove_from(fingerprinted.to_mut());
-    }
-    without_empty(&mut fingerprinted);
+    let content = take(&sorting.content, &mut fingerprinted);
 
     Sorted {
         identity: match all_but_volatile {
@@ -96,9 +92,23 @@ pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
             None => Cow::Owned(Json::Object(identity)),
         },
         fingerprinted,
-        content: (!content.is_empty()).then_some(Json::Object(content)),
+        content,
+        volatile,
         missing_key_paths,
     }
+}
+
+/// Takes out what the paths name, as an object of concrete path to value; `None` if they name nothing.
+fn take(paths: &[Path], from: &mut Cow<'_, Json>) -> Option<Json> {
+    let mut taken = Object::new();
+    for (path, value) in paths.iter().flat_map(|path| path.find(from)) {
+        taken.insert(path, value.clone());
+    }
+    for path in paths {
+        path.remove_from(from.to_mut());
+    }
+    without_empty(from);
+    (!taken.is_empty()).then_some(Json::Object(taken))
 }
 
 /// A request without a query, or without a header that tells, is one whose query or headers say nothing.
@@ -113,10 +123,9 @@ fn without_empty(arguments: &mut Cow<'_, Json>) {
     }
 }
 
-/// The arguments as a key path sees them: what the rule sorts out inside the very thing that the path names is gone, so
-/// that `body` can be identity but for its description.
-fn without_inner<'a>(path: &Path, all: &'a Json, sorting: &Sorting) -> Cow<'a, Json> {
-    let inner = sorting.volatile.iter().chain(&sorting.content).filter(|other| other.may_lead_into(path));
+/// The arguments as a key path sees them: what is sorted out inside the very thing that the path names is gone, so that
+/// `body` can be identity but for its description.
+fn without<'a>(inner: impl Iterator<Item = &'a Path>, all: &'a Json) -> Cow<'a, Json> {
     inner.fold(Cow::Borrowed(all), |mut seen, inner| {
         inner.remove_from(seen.to_mut());
         seen
@@ -268,7 +277,9 @@ mod tests {
             };
             let asked = [arguments(&value, &value), arguments(&other, &value), arguments(&value, &other)];
             let [a, b, c] = asked.each_ref().map(|arguments| sort(arguments, &sorting));
-            prop_assert_eq!(&a, &b);
+            prop_assert_eq!(&a.identity, &b.identity);
+            prop_assert_eq!(&a.fingerprinted, &b.fingerprinted);
+            prop_assert_eq!(&a.content, &b.content);
             prop_assert_eq!(&a.identity, &c.identity);
             prop_assert_eq!(&a.fingerprinted, &c.fingerprinted);
         }

@@ -1,11 +1,14 @@
 //! What a caller wants done: scope, action, arguments, occurrence; and the keys that make two of them the same.
 
 use crate::beside::Beside;
+use crate::class::Class;
 use crate::digest::{Digest, Secret};
 use crate::effect::{Effect, Facts, Occurrence};
 use crate::identity::{self, IntentDigest, Marks};
 use crate::ids::{EffectId, IdempotencyKey, Reason, Run};
 use crate::json::Json;
+use crate::judgement::outline::Outline;
+use crate::judgement::{arguments, superseded};
 use crate::policy::rule::{CallerKey, Rule, ScopeChoice};
 use crate::time::At;
 use crate::undo::Undoes;
@@ -58,8 +61,8 @@ pub struct Intent {
     pub key: Digest,
     /// Same tenant, principal, authority, action and identity, whatever the scope.
     pub family: Digest,
-    /// Same tenant, scope and action: where lookalikes are searched.
-    pub neighbourhood: Digest,
+    /// Where effects are found that the call is compared with.
+    pub alike: Alike,
     /// Where the run's effects and its fence are found.
     pub run_key: Option<Digest>,
     /// The turn to take, if intents on one resource take turns.
@@ -85,6 +88,34 @@ pub struct Intent {
     /// A mark of the key that goes upstream: where it stands and how it is written, or the caller's own. One effect has
     /// one of them. 0: none does.
     pub upstream_key: u64,
+}
+
+/// The effects that a call is compared with, besides its own record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alike {
+    /// A consequential call is compared with others of its outline.
+    Outline {
+        key: Digest,
+        /// The outline has a title or an amount.
+        is_specific: bool,
+        /// It answers a thread or a message.
+        is_answer: bool,
+        /// Where later effects are found that may have removed what this one made.
+        removals: Option<Digest>,
+    },
+    /// A call that removes something is found by those whose success it may have superseded.
+    Removal(Digest),
+    Nothing,
+}
+
+impl Alike {
+    /// Under which others find an effect of this call.
+    pub fn key(&self) -> Option<Digest> {
+        match self {
+            Alike::Outline { key, .. } | Alike::Removal(key) => Some(*key),
+            Alike::Nothing => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,8 +194,23 @@ impl Intent {
             (!values.is_empty())
                 .then(|| values.iter().map(|(_, value)| value.canonical()).collect::<Vec<_>>().join("\n"))
         });
-        let alias =
-            (ask.key.as_ref().filter(|_| joins)).map(|key| identity::alias_key(secret, &parts, key.as_str()));
+        // A key that a model wrote among the arguments adds sameness and never takes any away.
+        let own_key = arguments::own_key(ask.arguments).filter(|_| named_by == NamedBy::Arguments);
+        let alias = match (&ask.key, own_key) {
+            (Some(key), _) if joins => Some(identity::alias_key(secret, &parts, key.as_str())),
+            (_, Some(key)) => Some(identity::alias_key(secret, &parts, &format!("{}\n{key}", ask.action))),
+            _ => None,
+        };
+        let removals = |server| identity::removals_key(secret, &parts, server);
+        let alike = match superseded::server(ask.action) {
+            server if rule.class == Class::Consequential => {
+                let Outline { text, is_specific, is_answer } = Outline::of(&sorted.fingerprinted);
+                let key = identity::outline_key(secret, &parts, ask.action, &text);
+                Alike::Outline { key, is_specific, is_answer, removals: server.map(removals) }
+            }
+            Some(server) if superseded::removes(ask.action) => Alike::Removal(removals(server)),
+            _ => Alike::Nothing,
+        };
         Ok(Intent {
             tenant: ask.tenant.to_owned(),
             principal: principal_mark(secret, ask.tenant, ask.principal),
@@ -173,7 +219,7 @@ impl Intent {
             digest,
             key: identity::intent_key(secret, &parts, &digest),
             family: identity::family_key(secret, &parts, &digest),
-            neighbourhood: identity::neighbourhood_key(secret, &parts, ask.action),
+            alike,
             run_key: ask.run.as_ref().map(|run| run_key(secret, ask.tenant, &run.id)),
             turn: resource.map(|text| secret.mac("turn", &[ask.tenant.as_bytes(), text.as_bytes()])),
             alias,
@@ -211,6 +257,7 @@ impl Intent {
             run: None,
             run_key: None,
             alias: None,
+            alike: Alike::Nothing,
             again: None,
             call_id: None,
             replay_refusals: false,
@@ -241,7 +288,7 @@ impl Intent {
             run: self.run.clone(),
             digest: self.digest,
             caller_key: self.named_by == NamedBy::CallerKey,
-            by_joining_key: self.alias.is_some(),
+            by_joining_key: self.alias.is_some() && self.named_by == NamedBy::Rule,
             subject: self.subject.clone(),
             rule: rule.origin.to_string(),
             undoes: self.undoes.clone(),

@@ -4,5 +4,13 @@
 //! | module | judges |
 //! |---|---|
 //! | `recognise` | the class of an action, by its name or method |
+//! | `arguments` | the arguments of a call, by their names |
+//! | `outline` | what a call looks like without its wording |
+//! | `lookalike` | whether a call waits for, or is held for, another of its outline |
+//! | `superseded` | whether a later effect removed what an earlier one made |
 
+pub mod arguments;
+pub mod lookalike;
+pub mod outline;
 pub mod recognise;
+pub mod superseded;

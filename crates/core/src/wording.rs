@@ -152,19 +152,65 @@ fn to_resolve(id: EffectId) -> String {
     )
 }
 
-pub fn lookalike(effect: &Effect, differing: Vec<String>) -> Trouble {
-    let id = effect.id;
+/// How a call is repeated on purpose at the door of an action.
+fn to_repeat(action: &str) -> &'static str {
+    match action.split(':').next() {
+        Some("cli") => "--again WHY",
+        Some("http" | "llm") => "the header Semel-Again: WHY",
+        Some("fn") => "again: WHY",
+        _ => "semel_again: \"why\"",
+    }
+}
+
+/// The way out of a hold, for whoever may take it.
+fn way_out(effect: &Effect, until: Again) -> String {
+    let (id, how) = (effect.id, to_repeat(&effect.facts.action));
+    match until {
+        Again::Agent => format!("If this is meant as another one, call it again with {how}."),
+        Again::Person => format!(
+            "If this is meant as another one, tell the user that {id} needs a decision (semel ledger)."
+        ),
+        Again::Never => "Its rule lets nobody repeat it. Tell the user.".to_owned(),
+    }
+}
+
+/// A call that may be another effect's repeat in other words. `until`: who may start it all the same.
+pub fn lookalike(effect: &Effect, differing: Vec<String>, until: Again) -> Trouble {
+    let what = if differing.is_empty() { "its key or its spelling".to_owned() } else { differing.join(", ") };
+    let (code, how) = match &effect.state {
+        State::Applied(_) if effect.delivered_at.is_some() => (Code::Lookalike, "was done"),
+        State::Applied(_) => (Code::Lookalike, "was done, and its answer was lost"),
+        _ => (Code::InDoubt, "may have been done"),
+    };
     Trouble {
+        code,
         what_happened: format!(
-            "Not run: it looks like {}, whose outcome is not known, and differs in {} only.",
+            "Not run: it looks like {}, which {how} ({}). Only {what} differs.",
             named(effect),
-            if differing.is_empty() { "its key".to_owned() } else { differing.join(", ") }
+            effect.id
         ),
-        next_step: format!(
-            "If it is the same thing, do not send it again; check whether it happened. If it is another, tell the user that {id} must be decided first."
-        ),
+        is_it_safe_to_retry: code.retry(),
+        next_step: format!("If it is the same thing, do not send it again. {}", way_out(effect, until)),
+        human_next_step: format!("semel ledger show {}", effect.id),
         differing,
-        ..in_doubt(effect)
+    }
+}
+
+/// A success that a later effect has removed.
+pub fn superseded(effect: &Effect, by: &Effect, until: Again) -> Trouble {
+    Trouble {
+        code: Code::Superseded,
+        what_happened: format!(
+            "Not run: {} was done ({}), and {} ({}) has removed it since.",
+            named(effect),
+            effect.id,
+            by.facts.action,
+            by.id
+        ),
+        is_it_safe_to_retry: Code::Superseded.retry(),
+        next_step: way_out(effect, until),
+        human_next_step: format!("semel ledger show {}", by.id),
+        differing: Vec::new(),
     }
 }
 

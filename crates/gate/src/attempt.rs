@@ -2,9 +2,10 @@
 
 use crate::begin::Handed;
 use crate::clock::Clock;
-use crate::look::{asks_first, in_doubt_until_sent, may_have_lookalikes};
+use crate::look::in_doubt_until_sent;
+use crate::lookalike::Compared;
 use crate::observe::{Settling, Told};
-use crate::pass::{Call, Own, Sight};
+use crate::pass::{Call, Own};
 use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held};
 use crate::upstream::{Recorded, Seen, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
@@ -21,7 +22,6 @@ use semel_core::policy::prices::Tokens;
 use semel_core::time::At;
 use semel_core::undo::{Filling, Undo};
 use semel_core::wording;
-use semel_ledger::Error::Undetermined;
 use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -55,12 +55,18 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         how: How,
         fences: Vec<(Digest, Revision)>,
     ) -> Result<Option<Passed>, Error> {
-        let claims = matches!(how, How::Claim(_));
-        // Whoever has not looked whether its record is there does not look at others first: a repeat is answered.
-        let looks_around = may_have_lookalikes(call.rule) && call.sight == Sight::Looked;
-        let looks = claims && (asks_first(call) || (looks_around && self.guess.looks_around()));
         // What most calls do not need is boxed: it would have its room in all of them.
-        if looks && let Some(passed) = Box::pin(self.look_first(call, found)).await? {
+        let newest_alike = match how {
+            How::Resend => None,
+            How::Claim(_) => match Box::pin(self.compare(call, found.key)).await? {
+                Compared::Clear(newest) => newest,
+                Compared::Waited => return Ok(None),
+                Compared::Held(passed) => return Ok(Some(*passed)),
+            },
+        };
+        if matches!(how, How::Claim(_))
+            && let Some(passed) = Box::pin(self.already_there(call, found)).await
+        {
             return Ok(Some(passed));
         }
         let turn = match call.intent.turn {
@@ -80,9 +86,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             ready = call.upstream.may_still_send().await;
         }
         if let Err(not_started) = ready {
-            if call.sight == Sight::Guessed {
-                return Ok(None);
-            }
             // Nothing more is sent, and what was sent before is as unclear as it was.
             if matches!(how, How::Resend) {
                 return Ok(Some(in_doubt_until_sent(call, found)));
@@ -97,7 +100,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Class::Generate => DEADLINE_GENERATE,
             _ => DEADLINE_DEFAULT,
         }));
-        let mut wanted = Wanted {
+        let wanted = Wanted {
             intent: call.intent,
             rule: call.rule,
             found,
@@ -113,30 +116,16 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             fences,
             turn,
             alias: call.claims_key,
-            neighbourhood_quiet: claims && !looks && may_have_lookalikes(call.rule),
+            newest_alike,
             sender: call.away.map_or(Sender::Here, Sender::Away),
         };
         self.point("gate.before_claim")?;
-        let mut claimed = match self.ledger.claim(&wanted).await {
-            // A repeat is answered also by a ledger that cannot be written. A claim that may have landed is no repeat.
-            Err(error) if call.sight == Sight::Guessed && !matches!(error, Undetermined { .. }) => {
-                return Ok(None);
-            }
-            claimed => claimed?,
-        };
-        if let Claimed::Neighbourhood = &claimed {
-            self.guess.met_a_neighbour();
-            if let Some(passed) = Box::pin(self.lookalike(call, found)).await? {
-                return Ok(Some(passed));
-            }
-            wanted.neighbourhood_quiet = false;
-            claimed = self.ledger.claim(&wanted).await?;
-        }
+        let claimed = self.ledger.claim(&wanted).await?;
         if let Claimed::Won(_) = &claimed {
             self.tell(&Told::Claimed { took: self.clock.elapsed().saturating_sub(claimed_from) });
         }
         match claimed {
-            Claimed::Moved | Claimed::Neighbourhood => Ok(None),
+            Claimed::Moved => Ok(None),
             Claimed::Family(other) => Box::pin(self.family_open(call, other, now)).await,
             Claimed::Won(claim) if call.away.is_some() => {
                 call.handed = Some(Box::new(Handed { claim, possible_repeat }));

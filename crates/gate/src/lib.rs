@@ -10,9 +10,9 @@ pub mod confirm;
 pub mod counts;
 mod error;
 mod fences;
-mod guess;
 mod led;
 mod look;
+mod lookalike;
 pub mod observe;
 mod owed;
 mod pass;
@@ -30,7 +30,6 @@ pub use reply::{GivenReply, Passed};
 
 use clock::Clock;
 use counts::Counts;
-use guess::Guess;
 use observe::{Observer, Told};
 use owed::Debts;
 use seen::Seen;
@@ -54,30 +53,23 @@ pub struct Gate<S, H, E, C> {
     /// Whoever else is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
     debts: Debts,
-    guess: Guess,
     seen: Seen,
     steady: Steady,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
-        let (counts, debts, guess) = (Arc::<Counts>::default(), Debts::default(), Guess::default());
+        let (counts, debts) = (Arc::<Counts>::default(), Debts::default());
         let witness: Arc<Counts> = Arc::clone(&counts);
         let ledger = ledger.witnessed_by(witness);
         let seen = Seen::default();
         let steady = Steady::from(clock.now(), clock.elapsed());
-        Gate { ledger, clock, mode, counts, observer: None, debts, guess, seen, steady }
+        Gate { ledger, clock, mode, counts, observer: None, debts, seen, steady }
     }
 
     #[must_use]
     pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
         Gate { observer: Some(observer), ..self }
-    }
-
-    /// Takes every call for new until the claim shows otherwise. For simulations, which want wrong guesses.
-    #[must_use]
-    pub fn guessing(self) -> Self {
-        Gate { guess: Guess::always(), ..self }
     }
 
     /// Adds what was counted since the last time to the ledger's own counts.

@@ -1,4 +1,4 @@
-//! Looking before acting: probes, lookalikes, and what is said about a doubt.
+//! Looking before acting: probes, and what is said about a doubt.
 
 use crate::attempt::{DEADLINE_DEFAULT, fill_in_undo};
 use crate::clock::Clock;
@@ -7,19 +7,13 @@ use crate::reply::{Passed, held};
 use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
 use semel_core::answer::{OutcomeWord, Trouble};
-use semel_core::class::Class;
-use semel_core::digest::Digest;
 use semel_core::effect::{Doubt, Effect, State};
-use semel_core::identity::Marks;
-use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::rule::{Probe, Rule};
-use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::Found;
 use semel_ledger::asked_in_vain::InVain;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::record::Known;
 use semel_ledger::rulings::Probed;
 use semel_ledger::store::Store;
 
@@ -95,55 +89,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// Looks at what speaks against a claim: a lookalike, or that it is already there. The lookalike first: then nobody
-    /// is asked.
-    pub(crate) async fn look_first<U: Upstream>(
-        &self,
-        call: &mut Call<'_, U>,
-        found: &Found,
-    ) -> Result<Option<Passed>, Error> {
-        if let Some(passed) = self.lookalike(call, found).await? {
-            return Ok(Some(passed));
-        }
-        Ok(self.already_there(call, found).await)
-    }
-
-    /// A lookalike of an in-doubt consequential effect in its scope is held, with the differing paths named.
-    pub(crate) async fn lookalike<U>(
-        &self,
-        call: &Call<'_, U>,
-        found: &Found,
-    ) -> Result<Option<Passed>, Error> {
-        if !may_have_lookalikes(call.rule) {
-            return Ok(None);
-        }
-        let (intent, now) = (call.intent, self.clock.now());
-        for (key, known) in self.lookalikes(intent, found.key, now).await? {
-            let other = self.ledger.observe(key, now).await?;
-            if let Some(effect) = other.effect().filter(|e| matches!(e.state, State::InDoubt(_))) {
-                let differing = is_lookalike(intent, &known.effect.marks).unwrap_or_default();
-                return Ok(Some(held(effect, wording::lookalike(effect, differing), OutcomeWord::Held)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Open effects beside this record that the call may be a rewording of, as far as anybody would see without
-    /// looking.
-    pub(crate) async fn lookalikes(
-        &self,
-        intent: &Intent,
-        except: Digest,
-        now: At,
-    ) -> Result<Vec<(Digest, Known)>, Error> {
-        let wanted = |effect: &Effect| {
-            effect.facts.class == Class::Consequential && is_lookalike(intent, &effect.marks).is_some()
-        };
-        let mut lookalikes = self.ledger.doubtful_neighbours(intent.neighbourhood, now, wanted).await?;
-        lookalikes.retain(|(key, _)| *key != except);
-        Ok(lookalikes)
-    }
-
     /// `before = true`: asks first, and skips what is already there.
     pub(crate) async fn already_there<U: Upstream>(
         &self,
@@ -163,25 +108,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             ProbeAnswer::No | ProbeAnswer::Unknown { .. } => None,
         }
     }
-}
-
-/// Whether the upstream is asked before a claim.
-pub(crate) fn asks_first<U>(call: &Call<'_, U>) -> bool {
-    probes_before(call).is_some()
-}
-
-/// Without a question to the upstream first, the claim itself finds out whether there is anything to compare with.
-pub(crate) fn may_have_lookalikes(rule: &Rule) -> bool {
-    rule.class == Class::Consequential
-}
-
-/// A caller's key or a rule's fields say what is the same, so only whole arguments can be the same in other words. But
-/// SDKs make up a key for each call: under another key the very same call is held as long as nobody knows about the
-/// first.
-fn is_lookalike(intent: &Intent, of: &Marks) -> Option<Vec<String>> {
-    let differing = of.looks_like(&intent.marks)?;
-    let same = of.fingerprint == intent.marks.fingerprint;
-    (same || intent.named_by == NamedBy::Arguments).then_some(differing)
 }
 
 fn probes_before<'a, U>(call: &Call<'a, U>) -> Option<&'a Probe> {

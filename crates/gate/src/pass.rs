@@ -3,7 +3,7 @@
 use crate::begin::Handed;
 use crate::clock::Clock;
 use crate::led::key_of_another;
-use crate::look::{asks_first, in_doubt};
+use crate::look::in_doubt;
 use crate::observe::{Answered, Told};
 use crate::reply::{
     Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, joined_answer,
@@ -36,7 +36,7 @@ pub(crate) const LOOK_AGAIN_FIRST: Duration = Duration::from_millis(25);
 pub(crate) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
 
 /// An answer that was not delivered this long after it was recorded was lost.
-const DELIVERY_TAKES: Duration = Duration::from_secs(2);
+pub(crate) const DELIVERY_TAKES: Duration = Duration::from_secs(2);
 
 /// How long after it was recorded an answer that another process gives may be unmarked although it has left. Those of
 /// its own process are known to a door.
@@ -88,16 +88,6 @@ pub(crate) struct Call<'a, U> {
     pub(crate) mark_awaited: bool,
     /// It has sent before its timeout passed, and looks what became of that.
     pub(crate) looks_again: bool,
-    /// What the call goes by.
-    pub(crate) sight: Sight,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
-    NotYet,
-    /// Nobody has looked: it is taken for new, which the claim will show.
-    Guessed,
-    Looked,
 }
 
 impl<'a, U> Call<'a, U> {
@@ -124,7 +114,6 @@ impl<'a, U> Call<'a, U> {
             earlier: None,
             mark_awaited: false,
             looks_again: false,
-            sight: Sight::NotYet,
         }
     }
 
@@ -298,21 +287,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// in all of them, and thousands may wait for one.
     pub(crate) async fn round<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Option<Passed>, Error> {
         let now = self.clock.now();
-        if self.guesses(call) {
-            call.sight = Sight::Guessed;
-            return self.claim_unseen(call, now).await;
-        }
-        let first = call.sight == Sight::NotYet;
-        call.sight = Sight::Looked;
         let (fences, fenced) = self.fence(call.intent).await?;
         let led = self.led_on(call, now).await?;
         (call.key, call.claims_key) = (led.key, led.claimed_with(call.intent));
         let found = self.ledger.observe(call.key, now).await?;
         let stands_for = self.stood_for(&led, &found).await?;
         call.unbound = led.unbound(stands_for, &found);
-        if first {
-            self.guess.learn(&found);
-        }
         call.seen = found.newest.clone();
         if call.met.is_none() && call.own.is_none() && !call.upstream.has_sent() {
             let met = |effect| Met::of(effect, call.intent, stands_for.is_some(), now);
@@ -384,6 +364,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     self.ledger.store().changed(found.key, found.revision, left).await;
                     return Ok(None);
                 }
+                if replay == Replay::Repeat
+                    && let Some(later) = Box::pin(self.superseded_by(call.intent, &found)).await?
+                {
+                    let effect = found.effect().expect("only a known effect is replayed");
+                    let trouble = wording::superseded(effect, &later, call.rule.again);
+                    return Ok(Some(held(effect, trouble, OutcomeWord::Held)));
+                }
                 call.reissued = replay == Replay::Reissue;
                 let found = match (replay, &call.intent.again) {
                     // Its retry must get the same, also once this one was delivered.
@@ -422,37 +409,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(Some(answer_of_refusal(&found, refusal, call.intent, call.rule)))
             }
         }
-    }
-
-    /// Whether a call is taken for new without a look. Not where more than its record has to be looked at, and not
-    /// where the claim would have to wait for anything: if it is a repeat after all, it need not.
-    fn guesses<U: Upstream>(&self, call: &mut Call<'_, U>) -> bool {
-        let plain = call.intent.alias.is_none() && call.intent.turn.is_none() && !asks_first(call);
-        let plain = plain && !call.upstream.has_sent();
-        let guesses = call.sight == Sight::NotYet && plain && self.guess.is_new();
-        guesses && !self.ledger.store().is_hindered() && call.upstream.is_at_hand()
-    }
-
-    /// Claims as if nothing were known. `None`: something is, or the claim cannot be had, or it was sent and is in
-    /// doubt; look.
-    async fn claim_unseen<U: Upstream>(
-        &self,
-        call: &mut Call<'_, U>,
-        now: At,
-    ) -> Result<Option<Passed>, Error> {
-        let found = Found::nothing(call.key);
-        let situation =
-            Situation { now, fenced: false, forgotten_before: None, has_sent: false, stands_for: None };
-        let Decision::Claim(claiming) = decide(None, call.intent, call.rule, &situation) else {
-            return Ok(None);
-        };
-        let fences = call.intent.run_key.map(|run| (self.ledger.fence_key(run), Revision::ABSENT));
-        let fences = fences.into_iter().collect();
-        let passed = Box::pin(self.claim(call, &found, How::Claim(claiming), fences)).await?;
-        if passed.is_none() && call.handed.is_none() && call.own.is_none() {
-            self.guess.was_wrong();
-        }
-        Ok(passed)
     }
 
     /// The answer of an effect before the newest one of its record.

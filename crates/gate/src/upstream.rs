@@ -18,11 +18,6 @@ pub trait Upstream: Send {
     /// All that can fail without leaving a doubt: finding the program, resolving, connecting, TLS.
     fn prepare(&mut self) -> impl Future<Output = Result<(), NotStarted>> + Send;
 
-    /// Whether preparing takes no time.
-    fn is_at_hand(&mut self) -> bool {
-        true
-    }
-
     /// Whether somebody still waits for what this call comes to.
     fn is_awaited(&self) -> bool {
         true
@@ -159,7 +154,7 @@ pub fn upstream_key(
         0 => secret.mac("upstream", &[&intent_key.0, &occurrence]),
         refusals => secret.mac("upstream", &[&intent_key.0, &occurrence, &refusals.to_be_bytes()]),
     };
-    match &rule.inject {
+    match rule.sent_key() {
         Some(inject) => inject.key(effect),
         None => KeyForm::Text.write(effect),
     }

@@ -2,17 +2,17 @@
 
 use crate::clock::Clock;
 use crate::led::key_of_another;
-use crate::look::may_have_lookalikes;
+use crate::lookalike::InTheWay;
 use crate::pass::Call;
 use crate::seen::Times;
 use crate::upstream::Upstream;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
 use semel_core::class::Class;
-use semel_core::decide::{Decision, Refusal, Situation, answers_repeats, decide};
+use semel_core::decide::{Decision, Refusal, Replay, Situation, answers_repeats, decide};
 use semel_core::digest::Digest;
 use semel_core::effect::{Evidence, State};
-use semel_core::intent::Intent;
+use semel_core::intent::{Alike, Intent};
 use semel_core::policy::rule::{EffectWording, Rule};
 use semel_core::time::At;
 use semel_ledger::Found;
@@ -74,6 +74,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             Decision::ReplayRefusal => {
                 (Would::Replay, "answer with the refusal on record; nothing changes".into())
+            }
+            Decision::Replay(Replay::Repeat) if self.superseded_by(intent, &found).await?.is_some() => {
+                (Would::Hold, "hold it: a later call has removed it".into())
             }
             Decision::Replay(_) | Decision::ReplayEarlier(..) => {
                 (Would::Replay, "answer from the record; nothing changes".into())
@@ -140,8 +143,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 false => (Would::Hold, "hold it: the same call of another run may have happened".into()),
             }));
         }
-        let looks_alike = may_have_lookalikes(rule) && !self.lookalikes(intent, key, now).await?.is_empty();
-        Ok(looks_alike.then(|| (Would::Hold, "hold it: it looks like a call that may have happened".into())))
+        let Alike::Outline { key: outline, .. } = intent.alike else { return Ok(None) };
+        let (_, in_the_way) = self.lookalike(intent, rule, outline, key).await?;
+        Ok(in_the_way.map(|InTheWay { held, .. }| match held {
+            None => (Would::Wait, "wait for a call that it looks like, which is running".into()),
+            Some(_) => (Would::Hold, "hold it: it looks like a call that was made before".into()),
+        }))
     }
 
     /// Answers a dry run. It sends no effect and writes nothing; but it asks what the call would ask first.

@@ -7,7 +7,7 @@ use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, un
 use crate::record::{Known, encode, index_after, index_of_first};
 use crate::second_answer::SecondAnswer;
 use crate::store::{
-    Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store,
+    Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store,
 };
 use crate::{Error, journal};
 use semel_core::class::Class;
@@ -86,8 +86,8 @@ pub struct Wanted<'a> {
     /// The caller's own key, which is to point to this intent, at the revision at which it was seen to point to none,
     /// or to one of which nothing happened.
     pub alias: Option<(Digest, Revision)>,
-    /// Nobody has looked whether something in its neighbourhood is in doubt, so there must be nothing.
-    pub neighbourhood_quiet: bool,
+    /// The newest effect that it was compared with, for a call that has an outline.
+    pub newest_alike: Option<(Digest, Option<Cursor>)>,
     pub sender: Sender,
 }
 
@@ -126,8 +126,6 @@ pub enum Claimed {
     Moved,
     /// An open effect with the same identity exists in another scope, under this key.
     Family(Digest),
-    /// Something else is open in its neighbourhood: look at it first.
-    Neighbourhood,
 }
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
@@ -138,8 +136,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             Committed::Done => Ok(Claimed::Won(claim)),
             Committed::Conflict(conflict) => Ok(match conflict {
                 Conflict::Family(other) => Claimed::Family(other),
-                Conflict::Neighbourhood => Claimed::Neighbourhood,
-                Conflict::Record | Conflict::Cell(_) => Claimed::Moved,
+                Conflict::Record | Conflict::Cell(_) | Conflict::Alike => Claimed::Moved,
             }),
             // Rule 15: "held by me" is won.
             Committed::Unknown => {
@@ -197,16 +194,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
         // Two runs may well ask a model the same thing at once.
         let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);
-        let neighbourhood_quiet = match wanted.neighbourhood_quiet {
-            true => Some((wanted.intent.neighbourhood, self.holders.me()?)),
-            false => None,
-        };
         let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
         cells.extend(&wanted.fences);
         let commit = Commit {
             nonce: event.nonce(),
             puts,
-            require: Require { cells, family_quiet, neighbourhood_quiet, room: true },
+            require: Require { cells, family_quiet, newest_alike: wanted.newest_alike, room: true },
             journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
             durability: promised(&effect),
         };

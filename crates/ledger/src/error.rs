@@ -15,9 +15,7 @@ pub enum Error {
     Damaged { path: PathBuf, what: String },
     #[error("the ledger {path} needs a semel that understands format {needs}; this one understands {has}")]
     TooNew { path: PathBuf, needs: u32, has: u32 },
-    #[error(
-        "the ledger {path} has the older format {has}, which has to be brought up to {needs} before it is read"
-    )]
+    #[error("the ledger {path} has the format {has} of an older build, and this one reads {needs}")]
     TooOld { path: PathBuf, has: u32, needs: u32 },
     #[error("the secret beside the ledger {path} is not the one it was written with")]
     WrongSecret { path: PathBuf },

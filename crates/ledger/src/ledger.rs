@@ -5,7 +5,7 @@ use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{Known, decode, encode, index_after, run_digest};
 use crate::store::{
-    By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Page, Put,
+    By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Latest, PAGE_ROWS_MAX, Page, Put,
     ReplyChange, Require, Revision, Row, Store,
 };
 use crate::undo::may_be_undone;
@@ -17,8 +17,6 @@ use semel_core::ids::{EffectId, OwnerId};
 use semel_core::lifecycle::{self, Alarm, Event, Lapse};
 use semel_core::time::At;
 use semel_core::undo::Undo;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// Remembers what was intended and what became of it. Knows no rules, waits for nobody, calls no upstream.
@@ -343,46 +341,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
     }
 
-    /// Open effects of a neighbourhood that are wanted, and in doubt, or would be if anybody looked: all but those that
-    /// this process itself has in flight, and those in flight that have not lapsed. However many are open: after a
-    /// crash they are thousands, and the one that matters may be the last. Few hold them all, so each holder is asked
-    /// after once.
-    pub async fn doubtful_neighbours(
-        &self,
-        of: Digest,
-        now: At,
-        wanted: impl Fn(&Effect) -> bool,
-    ) -> Result<Vec<(Digest, Known)>, Error> {
-        let others = By::OpenNeighbours { of, not_held_by: Some(self.holders.me()?) };
-        let (mut alive, mut doubtful, mut after) = (HashMap::new(), Vec::new(), None);
-        loop {
-            let page = self.store.scan(others, after, PAGE_ROWS_MAX).await?;
-            for row in page.items {
-                let (key, known) = (row.key, decode(row)?);
-                if wanted(&known.effect) && self.is_doubtful(&known.effect, &mut alive, now)? {
-                    doubtful.push((key, known));
-                }
-            }
-            match page.next {
-                None => return Ok(doubtful),
-                next => after = next,
-            }
-        }
-    }
-
-    /// Whether an open effect is in doubt or has lapsed. `alive` remembers who was asked after.
-    fn is_doubtful(
-        &self,
-        effect: &Effect,
-        alive: &mut HashMap<OwnerId, bool>,
-        now: At,
-    ) -> Result<bool, Error> {
-        let Some(attempt) = effect.open_attempt() else { return Ok(true) };
-        let is_alive = match alive.entry(attempt.owner) {
-            Entry::Occupied(asked) => *asked.get(),
-            Entry::Vacant(unasked) => *unasked.insert(self.is_alive(attempt.owner)?),
-        };
-        Ok(lapse_of(attempt, is_alive, now).is_some())
+    /// The newest effects that a call is compared with, newest first, each with its place in the ledger.
+    pub async fn alike(&self, alike: Digest, limit: usize) -> Result<Vec<(Cursor, Digest, Known)>, Error> {
+        let page = self.store.latest(Latest::Alike(alike), None, limit).await?;
+        page.items.into_iter().map(|(cursor, row)| Ok((cursor, row.key, decode(row)?))).collect()
     }
 
     pub async fn journal(

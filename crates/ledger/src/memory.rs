@@ -4,7 +4,7 @@ use crate::Error;
 use crate::precondition::{Finding, Head, View, examine, moved};
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX, JournalLine, Latest,
-    OwnerId, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, Store, Versioned,
+    PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, Store, Versioned,
 };
 use semel_core::digest::Digest;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -241,11 +241,9 @@ impl View for Tables {
         Ok(self.rows.values().find(relative).map(|row| row.key))
     }
 
-    fn has_open_neighbour(&mut self, of: Digest, not_held_by: OwnerId) -> Result<bool, Infallible> {
-        let neighbour = |row: &Row| {
-            row.index.open && row.index.neighbourhood == of && row.index.owner != Some(not_held_by)
-        };
-        Ok(self.rows.values().any(neighbour))
+    fn newest_alike(&mut self, alike: Digest) -> Result<Option<u64>, Infallible> {
+        let mut newest_first = self.rows.iter().rev();
+        Ok(newest_first.find(|(_, row)| row.index.alike == Some(alike)).map(|(id, _)| *id))
     }
 }
 
@@ -284,10 +282,6 @@ impl Store for MemoryStore {
             By::Run(run) => row.index.run == Some(run),
             By::Open => row.index.open,
             By::Owner(owner) => row.index.open && row.index.owner == Some(owner),
-            By::OpenNeighbours { of, not_held_by } => {
-                let held = row.index.owner.is_some() && row.index.owner == not_held_by;
-                row.index.open && row.index.neighbourhood == of && !held
-            }
             By::ChangedBefore(at) => row.index.changed_at < at,
             By::All => true,
             By::Record(key) => row.key == key,
@@ -318,6 +312,7 @@ impl Store for MemoryStore {
             Latest::All => true,
             Latest::Open => row.index.open,
             Latest::Run(run) => row.index.run == Some(run),
+            Latest::Alike(alike) => row.index.alike == Some(alike),
         };
         let end = before.map_or(u64::MAX, |Cursor(id)| id);
         let found = state.tables.rows.range(..end).rev().filter(|(_, row)| wanted(row));

@@ -1,6 +1,6 @@
 //! What must hold for a commit to land. Every engine asks this one function, so that none can differ.
 
-use crate::store::{Commit, Conflict, Index, OwnerId, Put, Revision};
+use crate::store::{Commit, Conflict, Cursor, Index, Put, Revision};
 use semel_core::digest::Digest;
 
 /// What a row looks like to whoever wants to overwrite it.
@@ -32,9 +32,8 @@ pub(crate) trait View {
         except: Option<Digest>,
     ) -> Result<Option<Digest>, Self::Error>;
 
-    /// Whether there is an open row of this neighbourhood that somebody else holds, or nobody. It may say so of another
-    /// neighbourhood by mistake: whoever hears it looks.
-    fn has_open_neighbour(&mut self, of: Digest, not_held_by: OwnerId) -> Result<bool, Self::Error>;
+    /// The newest row that calls of this kind are compared with, by the engine's own number.
+    fn newest_alike(&mut self, alike: Digest) -> Result<Option<u64>, Self::Error>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +46,7 @@ pub(crate) enum Finding {
 }
 
 /// Puts first, because a caller that lost a race wants to know that before anything else; then the required cells;
-/// then the family and the neighbourhood, the only checks that cost a search.
+/// then the family and what is alike, the only checks that cost a search.
 pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding, V::Error> {
     if let Some(what) = absurd(commit) {
         return Ok(Finding::Absurd(what));
@@ -100,10 +99,10 @@ pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding,
     {
         return Ok(Finding::Conflict(Conflict::Family(other)));
     }
-    if let Some((neighbourhood, me)) = commit.require.neighbourhood_quiet
-        && view.has_open_neighbour(neighbourhood, me)?
+    if let Some((alike, seen)) = commit.require.newest_alike
+        && view.newest_alike(alike)? != seen.map(|Cursor(id)| id)
     {
-        return Ok(Finding::Conflict(Conflict::Neighbourhood));
+        return Ok(Finding::Conflict(Conflict::Alike));
     }
     Ok(Finding::Clear(found))
 }

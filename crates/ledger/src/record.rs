@@ -41,7 +41,7 @@ pub fn index_of_first(intent: &Intent, effect: &Effect) -> Index {
         effect: effect.id.0,
         run: intent.run_key,
         family: intent.family,
-        neighbourhood: intent.neighbourhood,
+        alike: intent.alike.key(),
         open: true,
         owner: None,
         opened_at: effect.opened_at,

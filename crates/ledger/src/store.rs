@@ -46,8 +46,9 @@ pub struct Index {
     pub run: Option<Digest>,
     /// Same tenant, principal, authority, action and identity, whatever the scope.
     pub family: Digest,
-    /// Same tenant and scope and action: where lookalikes are searched.
-    pub neighbourhood: Digest,
+    /// What other calls compare themselves with it by: the outline of a consequential effect, or the server at which a
+    /// removing one removed something.
+    pub alike: Option<Digest>,
     /// In flight or in doubt.
     pub open: bool,
     /// Who holds the open attempt; `None` unless in flight.
@@ -112,8 +113,8 @@ pub struct Require {
     pub cells: Vec<(Digest, Revision)>,
     /// No *open* row with this family may exist under another intent key than this commit's record.
     pub family_quiet: Option<Digest>,
-    /// No *open* row of this neighbourhood may exist, but for those that this process holds.
-    pub neighbourhood_quiet: Option<(Digest, OwnerId)>,
+    /// The newest row with this [`Index::alike`] must be the one that was seen; `None` = there was none.
+    pub newest_alike: Option<(Digest, Option<Cursor>)>,
     /// There must be room for it: it begins something, and may be refused at once where too many such wait. What ends
     /// something never is.
     pub room: bool,
@@ -171,8 +172,8 @@ pub enum Conflict {
     Cell(Digest),
     /// An open row of the family exists under this other intent key.
     Family(Digest),
-    /// An open row of the neighbourhood exists, which perhaps means the same.
-    Neighbourhood,
+    /// A row was added that perhaps means the same.
+    Alike,
 }
 
 /// What to scan for, always in order of insertion.
@@ -183,11 +184,6 @@ pub enum By {
     Open,
     /// Open rows held by one process.
     Owner(OwnerId),
-    /// Open rows of one neighbourhood, but for those that one process holds.
-    OpenNeighbours {
-        of: Digest,
-        not_held_by: Option<OwnerId>,
-    },
     /// All rows whose state last changed before this instant.
     ChangedBefore(At),
     /// Every row.
@@ -205,6 +201,8 @@ pub enum Latest {
     /// In flight or in doubt.
     Open,
     Run(Digest),
+    /// By [`Index::alike`].
+    Alike(Digest),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -236,11 +234,6 @@ pub trait Store: Send + Sync + 'static {
     fn cell(&self, key: Digest) -> impl Future<Output = Result<Option<Cell>, Error>> + Send;
 
     fn commit(&self, commit: Commit) -> impl Future<Output = Result<Committed, Error>> + Send;
-
-    /// Whether commits wait for somebody else, or fail, as far as is known: then whoever can do without one should.
-    fn is_hindered(&self) -> bool {
-        false
-    }
 
     /// Rows without their replies, `limit` at most (itself at most [`PAGE_ROWS_MAX`]), after the cursor.
     fn scan(

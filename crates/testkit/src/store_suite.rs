@@ -44,7 +44,7 @@ pub fn exercise<S: Store, G>(make: impl Fn() -> (S, G)) {
         a_reply_grows_shrinks_and_goes_as_it_is_told,
         one_commit_cannot_write_a_row_twice,
         a_family_with_an_open_relative_is_not_quiet,
-        a_neighbourhood_with_an_open_row_of_others_is_not_quiet,
+        a_row_that_looks_alike_and_was_not_seen_is_a_conflict,
         a_settled_relative_leaves_the_family_quiet,
         a_forgotten_row_is_gone_with_its_reply,
         an_open_row_cannot_be_forgotten,
@@ -76,7 +76,7 @@ pub fn index(effect: u128, open: bool) -> Index {
         effect,
         run: None,
         family: named(&format!("family {effect}")),
-        neighbourhood: named(&format!("neighbourhood {effect}")),
+        alike: None,
         open,
         owner: open.then_some(OwnerId(7)),
         opened_at: At(1_000 + (effect as u64 & 0xffff)),
@@ -333,31 +333,27 @@ async fn a_family_with_an_open_relative_is_not_quiet<S: Store>(store: Arc<S>) {
     assert_eq!(conflict(&*store, no_record).await, Conflict::Family(named("a")));
 }
 
-async fn a_neighbourhood_with_an_open_row_of_others_is_not_quiet<S: Store>(store: Arc<S>) {
-    let (neighbourhood, me, other) = (named("neighbourhood"), OwnerId(7), OwnerId(8));
-    let neighbour = |effect, owner| Index { neighbourhood, owner, ..index(effect, true) };
-    let quiet = |key: &str, effect, not_held_by| {
-        let mut commit = claim(named(key), neighbour(effect, Some(not_held_by)));
-        commit.require.neighbourhood_quiet = Some((neighbourhood, not_held_by));
+async fn a_row_that_looks_alike_and_was_not_seen_is_a_conflict<S: Store>(store: Arc<S>) {
+    let alike = Some(named("outline"));
+    let seeing = |key: &str, effect, seen: Option<Cursor>| {
+        let mut commit = claim(named(key), Index { alike, ..index(effect, true) });
+        commit.require.newest_alike = alike.map(|alike| (alike, seen));
         commit
     };
-    done(&*store, quiet("a", 1, me)).await;
-    done(&*store, quiet("b", 2, me)).await;
-    assert_eq!(conflict(&*store, quiet("c", 3, other)).await, Conflict::Neighbourhood);
-    assert_eq!(conflict(&*store, quiet("c", 3, OwnerId(1))).await, Conflict::Neighbourhood);
-    let settled = Index { owner: None, open: false, ..neighbour(2, None) };
-    done(&*store, one(record(named("b"), 1, 1, settled))).await;
-    done(&*store, one(record(named("a"), 1, 1, neighbour(1, None)))).await;
-    assert_eq!(
-        conflict(&*store, quiet("c", 3, me)).await,
-        Conflict::Neighbourhood,
-        "nobody holds it any more"
-    );
-    let settled = Index { owner: None, open: false, ..neighbour(1, None) };
-    done(&*store, one(record(named("a"), 1, 2, settled))).await;
-    let elsewhere = Index { neighbourhood: named("another"), ..neighbour(4, Some(other)) };
-    done(&*store, claim(named("d"), elsewhere)).await;
-    done(&*store, quiet("c", 3, me)).await;
+    let newest = async || {
+        let page = store.latest(Latest::Alike(named("outline")), None, 1).await.expect("readable");
+        page.items.first().map(|(cursor, _)| *cursor)
+    };
+    done(&*store, seeing("a", 1, None)).await;
+    assert_eq!(conflict(&*store, seeing("b", 2, None)).await, Conflict::Alike);
+    let first = newest().await;
+    done(&*store, seeing("b", 2, first)).await;
+    assert_eq!(conflict(&*store, seeing("c", 3, first)).await, Conflict::Alike);
+    done(&*store, claim(named("d"), Index { alike: Some(named("another")), ..index(4, true) })).await;
+    done(&*store, seeing("c", 3, newest().await)).await;
+    let alike = store.latest(Latest::Alike(named("outline")), None, 2).await.expect("readable");
+    let effects: Vec<u128> = alike.items.iter().map(|(_, row)| row.index.effect).collect();
+    assert_eq!(effects, [3, 2], "newest first");
 }
 
 async fn a_settled_relative_leaves_the_family_quiet<S: Store>(store: Arc<S>) {
@@ -407,30 +403,22 @@ async fn an_open_row_cannot_be_forgotten<S: Store>(store: Arc<S>) {
 }
 
 async fn scans_find_what_they_are_asked_for<S: Store>(store: Arc<S>) {
-    let (run, place) = (named("run"), named("place"));
+    let run = named("run");
     for effect in 1..=6u128 {
         let index = Index {
             run: (effect % 2 == 0).then_some(run),
-            neighbourhood: if effect <= 4 { place } else { named("elsewhere") },
             owner: Some(OwnerId(effect % 3)),
             ..index(effect, true)
         };
         done(&*store, claim(named(&effect.to_string()), index)).await;
     }
-    let settled = Index { run: Some(run), neighbourhood: place, ..index(2, false) };
+    let settled = Index { run: Some(run), ..index(2, false) };
     done(&*store, one(record(named("2"), 1, 1, settled))).await;
     assert_eq!(effects(&*store, By::All).await, [1, 2, 3, 4, 5, 6]);
     assert_eq!(effects(&*store, By::Run(run)).await, [2, 4, 6]);
     assert_eq!(effects(&*store, By::Open).await, [1, 3, 4, 5, 6]);
     assert_eq!(effects(&*store, By::Owner(OwnerId(0))).await, [3, 6]);
     assert_eq!(effects(&*store, By::Owner(OwnerId(2))).await, [5], "a settled row has no owner");
-    let neighbours = |not_held_by| By::OpenNeighbours { of: place, not_held_by };
-    assert_eq!(effects(&*store, neighbours(None)).await, [1, 3, 4]);
-    assert_eq!(effects(&*store, neighbours(Some(OwnerId(1)))).await, [3]);
-    assert_eq!(effects(&*store, neighbours(Some(OwnerId(9)))).await, [1, 3, 4]);
-    let doubted = Index { neighbourhood: place, owner: None, ..index(4, true) };
-    done(&*store, one(record(named("4"), 1, 1, Index { run: Some(run), ..doubted }))).await;
-    assert_eq!(effects(&*store, neighbours(Some(OwnerId(1)))).await, [3, 4], "nobody holds a doubt");
     assert_eq!(effects(&*store, By::Effect(5)).await, [5]);
     assert_eq!(effects(&*store, By::Record(named("4"))).await, [4]);
     assert!(effects(&*store, By::Effect(99)).await.is_empty());

@@ -103,6 +103,8 @@ fn page(code: Code) -> &'static str {
         Code::BudgetSpent => page!("budget_spent"),
         Code::Refuted => page!("refuted"),
         Code::HeldForPerson => page!("held_for_person"),
+        Code::Lookalike => page!("lookalike"),
+        Code::Superseded => page!("superseded"),
         Code::CannotUndo => page!("cannot_undo"),
         Code::UpstreamRefused => page!("upstream_refused"),
         Code::NotStarted => page!("not_started"),

@@ -66,13 +66,16 @@ pub fn family_key(secret: &Secret, parts: &IntentParts<'_>, intent: &IntentDiges
     secret.mac("family", &[tenant.as_bytes(), principal.as_bytes(), authority.as_bytes(), &intent.0.0])
 }
 
-/// The action whatever its arguments: where lookalikes are looked for.
-pub fn neighbourhood_key(secret: &Secret, parts: &IntentParts<'_>, action: &str) -> Digest {
+/// Where calls with one outline are found.
+pub fn outline_key(secret: &Secret, parts: &IntentParts<'_>, action: &str, outline: &str) -> Digest {
     let IntentParts { tenant, principal, authority, scope } = parts;
-    secret.mac(
-        "neighbourhood",
-        &[tenant.as_bytes(), principal.as_bytes(), authority.as_bytes(), scope.as_bytes(), action.as_bytes()],
-    )
+    secret.mac("outline", &[tenant, principal, authority, scope, action, outline].map(str::as_bytes))
+}
+
+/// Where the effects that removed something at one server are found.
+pub fn removals_key(secret: &Secret, parts: &IntentParts<'_>, server: &str) -> Digest {
+    let IntentParts { tenant, principal, authority, scope: _ } = parts;
+    secret.mac("removals", &[tenant, principal, authority, server].map(str::as_bytes))
 }
 
 #[cfg(test)]
@@ -104,7 +107,8 @@ mod tests {
         let other = IntentParts { scope: "run:2", ..PARTS };
         assert_ne!(intent_key(&secret, &PARTS, &digest), intent_key(&secret, &other, &digest));
         assert_eq!(family_key(&secret, &PARTS, &digest), family_key(&secret, &other, &digest));
-        assert_ne!(neighbourhood_key(&secret, &PARTS, "x"), neighbourhood_key(&secret, &other, "x"));
+        assert_ne!(outline_key(&secret, &PARTS, "x", "y"), outline_key(&secret, &other, "x", "y"));
+        assert_eq!(removals_key(&secret, &PARTS, "x"), removals_key(&secret, &other, "x"));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use super::Sorted;
 use super::path_marks::{PathKind, PathMark, PathMarks};
 use crate::digest::{Digest, Secret};
-use crate::json::{Json, push_member};
+use crate::json::Json;
+use crate::judgement::arguments::{Kind, each_leaf};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// Leaves marked one by one. Tool calls have a dozen; beyond this a record would grow by more than its answer gains.
 pub const PATHS_MAX: usize = 64;
@@ -19,6 +19,8 @@ const ARGUMENTS: &str = "arguments";
 const CONTENT: &str = "content";
 /// What a difference is called when one key came with two actions.
 const ACTION: &str = "action";
+/// The root that holds a request's path.
+const REQUEST_PATH: &str = "path";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
@@ -34,46 +36,31 @@ pub struct Marks {
     /// The leaves of the content; empty if there are none or too many.
     #[serde(default, skip_serializing_if = "PathMarks::is_empty")]
     pub content_paths: PathMarks,
+    /// Of the volatile arguments: a key that was sent upstream with them is not sent with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volatile: Option<u64>,
 }
 
 impl Marks {
     pub fn of(secret: &Secret, action: &str, sorted: &Sorted<'_>) -> Marks {
-        // One buffer for all canonical texts: a call has a dozen.
-        let mut text = String::new();
-        let mut whole = |purpose, json: &Json| {
-            text.clear();
-            json.write_canonical(&mut text);
-            secret.mac(purpose, &[action.as_bytes(), text.as_bytes()])
-        };
-        let fingerprint = whole("fingerprint", &sorted.fingerprinted);
-        let content = sorted.content.as_ref().map(|content| whole("content", content));
-        let mut mark = |leaves: Leaves<'_>| {
-            let marked = leaves.found.iter().filter(|_| !leaves.too_many).map(|(path, leaf)| {
-                let path = &leaves.paths[path.clone()];
-                text.clear();
-                leaf.write_canonical(&mut text);
-                let mark = secret.mac("path", &[path.as_bytes(), text.as_bytes()]).short();
-                PathMark { kind: kind(path, leaf), mark, path }
-            });
-            marked.collect()
-        };
-        let mut leaves = Leaves::default();
-        leaves.collect(&sorted.fingerprinted);
-        let mut content_leaves = Leaves::default();
+        let whole =
+            |purpose, json: &Json| secret.mac(purpose, &[action.as_bytes(), json.canonical().as_bytes()]);
+        let mut paths = Leaves::new(secret);
+        paths.collect("", &sorted.fingerprinted);
+        let mut content_paths = Leaves::new(secret);
         // The members of the content object are named by paths already.
         for (path, value) in
             sorted.content.iter().filter_map(Json::as_object).flat_map(|content| content.iter())
         {
-            content_leaves.path.clear();
-            content_leaves.path.push_str(path);
-            content_leaves.collect(value);
+            content_paths.collect(path, value);
         }
         Marks {
             action: secret.mac("action", &[action.as_bytes()]).short(),
-            fingerprint,
-            content,
-            paths: mark(leaves),
-            content_paths: mark(content_leaves),
+            fingerprint: whole("fingerprint", &sorted.fingerprinted),
+            content: sorted.content.as_ref().map(|content| whole("content", content)),
+            paths: paths.marked(),
+            content_paths: content_paths.marked(),
+            volatile: sorted.volatile.as_ref().map(|volatile| whole("volatile", volatile).short()),
         }
     }
 
@@ -95,6 +82,7 @@ impl Marks {
                 differing.extend(paths.into_iter().filter(differs).map(shown));
             }
         }
+        differing.dedup();
         differing
     }
 
@@ -105,29 +93,24 @@ impl Marks {
         own.is_some() && own == of(&other.paths)
     }
 
-    /// Whether these are the arguments of a possible rewording: every atom is equal, at least one of them says what
-    /// it is about, and at most prose differs. The differing paths are given back; none differ if only the caller's
-    /// keys did.
-    pub fn looks_like(&self, other: &Marks) -> Option<Vec<String>> {
-        if self.action != other.action {
-            return None;
-        }
-        let differing = match self.compare(other) {
-            Comparison::Equal => Vec::new(),
-            Comparison::Unknown => return None,
-            Comparison::Paths(paths) => paths,
+    /// How another call with the same outline differs.
+    pub fn difference(&self, other: &Marks) -> Difference {
+        let content = self.differing_content(other);
+        let (paths, of_stamps) = match self.compare(other) {
+            Comparison::Equal => (Vec::new(), false),
+            Comparison::Unknown => (vec![ARGUMENTS], false),
+            Comparison::Paths(paths) => {
+                let mut all = self.paths.iter().chain(other.paths.iter());
+                let differs =
+                    |mark: &PathMark<'_>| mark.kind != PathKind::Stamp && paths.contains(&mark.path);
+                let of_stamps = !paths.is_empty() && !all.any(|mark| differs(&mark));
+                (paths, of_stamps)
+            }
         };
-        let is_atom = |mark: &PathMark<'_>| mark.kind == PathKind::Atom;
-        let mut all = self.paths.iter().chain(other.paths.iter());
-        if all.any(|mark| is_atom(&mark) && differing.contains(&mark.path)) {
-            return None;
-        }
-        // The same program in the same directory is where a call happens, not what it is about.
-        let telling = |mark: PathMark<'_>| is_atom(&mark) && !matches!(mark.path, "" | "cwd" | "argv[0]");
-        if !self.paths.is_empty() && !self.paths.iter().any(telling) {
-            return None;
-        }
-        Some(differing.into_iter().map(shown).chain(self.differing_content(other)).collect())
+        let stamps_alone = of_stamps && content.is_empty();
+        let mut paths: Vec<String> = paths.into_iter().map(shown).chain(content).collect();
+        paths.dedup();
+        Difference { paths, stamps_alone }
     }
 
     fn compare<'a>(&'a self, other: &'a Marks) -> Comparison<'a> {
@@ -162,6 +145,14 @@ impl Marks {
     }
 }
 
+/// How two calls with one outline differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    pub paths: Vec<String>,
+    /// At least one stamp differs, and nothing else.
+    pub stamps_alone: bool,
+}
+
 enum Comparison<'a> {
     Equal,
     /// They differ, and one side had too many leaves to say where.
@@ -183,67 +174,86 @@ fn compare_paths<'a>(mine: &'a PathMarks, theirs: &'a PathMarks) -> Comparison<'
     Comparison::Paths(marks.into_iter().filter(|(_, [a, b])| a != b).map(|(path, _)| path).collect())
 }
 
-/// The root itself has no path.
+/// The root itself has no path, and a request's path is one thing to a reader.
 fn shown(path: &str) -> String {
-    if path.is_empty() { ARGUMENTS.to_owned() } else { path.to_owned() }
-}
-
-fn kind(path: &str, leaf: &Json) -> PathKind {
-    match leaf {
-        // A directory with a space in its name is still a place.
-        Json::String(text) if path != "cwd" && text.trim().contains(char::is_whitespace) => PathKind::Prose,
-        _ => PathKind::Atom,
+    match path {
+        "" => ARGUMENTS.to_owned(),
+        _ if path.strip_prefix(REQUEST_PATH).is_some_and(|rest| rest.starts_with('[')) => {
+            REQUEST_PATH.to_owned()
+        }
+        _ => path.to_owned(),
     }
 }
 
-/// The leaves of a tree with their paths.
-#[derive(Default)]
-struct Leaves<'a> {
-    found: Vec<(Range<usize>, &'a Json)>,
-    /// Where the paths of `found` lie.
-    paths: String,
-    /// There are too many, or one whose path is too long.
+/// The leaves of a tree, marked one by one, unless there are too many or one has too long a path.
+struct Leaves<'s> {
+    secret: &'s Secret,
+    marked: PathMarks,
+    count: usize,
     too_many: bool,
-    /// Where the walk is.
     path: String,
+    text: String,
 }
 
-impl<'a> Leaves<'a> {
-    fn collect(&mut self, json: &'a Json) {
-        let here = self.path.len();
-        match json {
-            Json::Object(object) if !object.is_empty() => {
-                for (name, value) in object.iter() {
-                    push_member(name, &mut self.path);
-                    self.deeper(value, here);
-                }
-            }
-            Json::Array(elements) if !elements.is_empty() => {
-                for (i, value) in elements.iter().enumerate() {
-                    self.path.push_str(&format!("[{i}]"));
-                    self.deeper(value, here);
-                }
-            }
-            _ => {
-                self.too_many |= self.found.len() == PATHS_MAX || here > MARK_PATH_BYTES_MAX;
-                let begin = self.paths.len();
-                self.paths.push_str(&self.path);
-                self.found.push((begin..self.paths.len(), json));
-            }
-        }
+impl<'s> Leaves<'s> {
+    fn new(secret: &'s Secret) -> Self {
+        let (path, text) = (String::new(), String::new());
+        Leaves { secret, marked: PathMarks::default(), count: 0, too_many: false, path, text }
     }
 
-    fn deeper(&mut self, json: &'a Json, here: usize) {
-        if !self.too_many {
-            self.collect(json);
-        }
-        self.path.truncate(here);
+    /// Marks the leaves of what stands at a path.
+    fn collect(&mut self, at: &str, json: &Json) {
+        each_leaf(json, &mut |leaf| {
+            self.path.clear();
+            self.path.push_str(at);
+            leaf.write_path(&mut self.path);
+            self.count += 1;
+            self.too_many |= self.count > PATHS_MAX || self.path.len() > MARK_PATH_BYTES_MAX;
+            if self.too_many {
+                return false;
+            }
+            let kind = match leaf.kind {
+                Kind::Content => PathKind::Content,
+                Kind::Stamp => PathKind::Stamp,
+                _ => PathKind::Key,
+            };
+            match leaf.value.as_str() {
+                // The segments of a request's path name things one by one.
+                Some(path) if self.path == REQUEST_PATH => {
+                    for (at, segment) in path.split('/').filter(|segment| !segment.is_empty()).enumerate() {
+                        self.mark(&format!("{REQUEST_PATH}[{at}]"), kind, &Json::str(segment));
+                    }
+                }
+                _ => {
+                    let path = std::mem::take(&mut self.path);
+                    self.mark(&path, kind, leaf.value);
+                    self.path = path;
+                }
+            }
+            true
+        });
     }
+
+    fn mark(&mut self, path: &str, kind: PathKind, value: &Json) {
+        self.text.clear();
+        value.write_canonical(&mut self.text);
+        let mark = value_mark(self.secret, &self.text);
+        self.marked.push(PathMark { path, kind, mark });
+    }
+
+    fn marked(self) -> PathMarks {
+        if self.too_many { PathMarks::default() } else { self.marked }
+    }
+}
+
+/// What a record keeps of one value, by its canonical text. Equal values have equal marks wherever they stand.
+pub fn value_mark(secret: &Secret, canonical: &str) -> u64 {
+    secret.mac("value", &[canonical.as_bytes()]).short()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Sorting, sort, tests::paths};
+    use super::super::{Sorting, sort, tests::paths as paths_of};
     use super::*;
     use crate::json::parse;
 
@@ -265,7 +275,7 @@ mod tests {
 
     #[test]
     fn reworded_content_has_the_same_fingerprint_and_is_named() {
-        let sorting = Sorting { content: paths(&["args.body"]), ..Sorting::default() };
+        let sorting = Sorting { content: paths_of(&["args.body"]), ..Sorting::default() };
         let a = marks_with(r#"{"args":{"to":"ann","body":"hello there"}}"#, &sorting);
         let b = marks_with(r#"{"args":{"to":"ann","body":"hi there"}}"#, &sorting);
         let none = marks_with(r#"{"args":{"to":"ann"}}"#, &sorting);
@@ -288,42 +298,37 @@ mod tests {
         let (a, b) = (marks(&list(1)), marks(&list(2)));
         assert!(a.paths.is_empty());
         assert_eq!(a.differing(&b), ["arguments"]);
-        assert_eq!(a.looks_like(&b), None);
-        assert_eq!(a.looks_like(&a), Some(vec![]));
+        assert_eq!(a.difference(&b), Difference { paths: vec!["arguments".into()], stamps_alone: false });
         let long = format!("{{\"{}\":1}}", "n".repeat(MARK_PATH_BYTES_MAX + 1));
         assert!(marks(&long).paths.is_empty());
     }
 
     #[test]
-    fn a_lookalike_says_the_same_thing_in_other_words() {
-        let mail = marks(r#"{"args":{"to":"ann@example.com","body":"Your order has shipped."}}"#);
-        let reworded = marks(r#"{"args":{"to":"ann@example.com","body":"Good news: the order shipped!"}}"#);
-        let longer =
-            marks(r#"{"args":{"to":"ann@example.com","body":"Your order has shipped.","note":"with love"}}"#);
-        let elsewhere = marks(r#"{"args":{"to":"bob@example.com","body":"Your order has shipped."}}"#);
-        let curt = marks(r#"{"args":{"to":"ann@example.com","body":"Shipped"}}"#);
-        assert_eq!(mail.looks_like(&reworded), Some(vec!["args.body".to_owned()]));
-        assert_eq!(mail.looks_like(&longer), Some(vec!["args.note".to_owned()]));
-        assert_eq!(mail.looks_like(&elsewhere), None);
-        assert_eq!(mail.looks_like(&curt), None);
-    }
-
-    #[test]
-    fn the_program_and_its_directory_alone_do_not_make_a_lookalike() {
-        let a = marks(r#"{"argv":["say","good morning all"],"cwd":"/my work"}"#);
-        let b = marks(r#"{"argv":["say","good night all"],"cwd":"/my work"}"#);
-        let moved = marks(r#"{"argv":["say","good morning all"],"cwd":"/my home"}"#);
-        assert_eq!(a.looks_like(&b), None);
-        assert_eq!(a.looks_like(&moved), None);
-        let commit = marks(r#"{"argv":["git","commit","-m","fix the bug"],"cwd":"/w"}"#);
-        let again = marks(r#"{"argv":["git","commit","-m","fix that bug"],"cwd":"/w"}"#);
-        assert_eq!(commit.looks_like(&again), Some(vec!["argv[3]".to_owned()]));
+    fn two_calls_of_one_outline_differ_in_stamps_alone_or_in_more() {
+        let mail = marks(r#"{"args":{"to":"ann","body":"Your order has shipped.","request_id":"1"}}"#);
+        let stamped = marks(r#"{"args":{"to":"ann","body":"Your order has shipped.","requestId":"2"}}"#);
+        let reworded = marks(r#"{"args":{"to":"ann","body":"Shipped","request_id":"2"}}"#);
+        let difference = |other: &Marks| {
+            let Difference { paths, stamps_alone } = mail.difference(other);
+            (paths, stamps_alone)
+        };
+        let paths = |names: &[&str]| names.iter().map(|name| format!("args.{name}")).collect::<Vec<_>>();
+        assert_eq!(difference(&stamped), (paths(&["requestId", "request_id"]), true));
+        assert_eq!(difference(&reworded), (paths(&["body", "request_id"]), false));
+        assert_eq!(difference(&mail), (vec![], false));
+        let sorting = Sorting { content: paths_of(&["args.body"]), ..Sorting::default() };
+        let by_rule = |body: &str, id: &str| {
+            let text = format!(r#"{{"args":{{"to":"ann","body":"{body}","request_id":"{id}"}}}}"#);
+            marks_with(&text, &sorting)
+        };
+        assert!(!by_rule("a", "1").difference(&by_rule("b", "2")).stamps_alone);
+        assert!(by_rule("a", "1").difference(&by_rule("a", "2")).stamps_alone);
     }
 
     #[test]
     fn one_key_for_two_actions_differs_in_the_action_and_in_what_else_differs() {
         let of = |action: &str, arguments: &str| {
-            let sorting = Sorting { content: paths(&["args.body"]), ..Sorting::default() };
+            let sorting = Sorting { content: paths_of(&["args.body"]), ..Sorting::default() };
             Marks::of(&Secret::new([1; 32]), action, &sort(&parse(arguments).unwrap(), &sorting))
         };
         let charge = of("fn:charge", r#"{"args":{"to":"ann","amount":1,"body":"hello there"}}"#);
@@ -333,7 +338,6 @@ mod tests {
         assert_eq!(charge.differing(&refund), ["action"]);
         assert_eq!(charge.differing(&other), ["action", "args.amount"]);
         assert_eq!(charge.differing_content(&other), ["args.body"]);
-        assert_eq!(charge.looks_like(&refund), None);
         // To the rule of another action its words are no content.
         let plain = marks(r#"{"args":{"to":"ann","amount":1,"body":"hello there"}}"#);
         assert_eq!(charge.differing(&plain), ["action"]);
@@ -341,12 +345,18 @@ mod tests {
     }
 
     #[test]
-    fn no_arguments_are_like_nothing() {
+    fn no_arguments_differ_from_some_as_a_whole() {
         let (none, some) = (marks("{}"), marks(r#"{"note":"hello there"}"#));
-        assert_eq!(none.looks_like(&some), None);
-        assert_eq!(some.looks_like(&none), None);
-        assert_eq!(none.looks_like(&none), None);
         assert_eq!(none.differing(&some), ["arguments", "note"]);
+    }
+
+    #[test]
+    fn volatile_arguments_are_marked_apart() {
+        let one = marks(r#"{"args":{"amount":1,"trace_id":"a"}}"#);
+        let other = marks(r#"{"args":{"amount":1,"trace_id":"b"}}"#);
+        assert_eq!(one.fingerprint, other.fingerprint);
+        assert_ne!(one.volatile, other.volatile);
+        assert_eq!(marks(r#"{"args":{"amount":1}}"#).volatile, None);
     }
 
     #[test]

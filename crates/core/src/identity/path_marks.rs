@@ -13,12 +13,15 @@ pub struct PathMark<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PathKind {
-    /// An id, an amount, a flag: another value is another thing.
-    #[serde(rename = "a")]
-    Atom,
-    /// A string of several words: another value may be the same thing said otherwise.
-    #[serde(rename = "p")]
-    Prose,
+    /// Another value is another thing.
+    #[serde(rename = "k")]
+    Key,
+    /// Another value may be the same thing in other words.
+    #[serde(rename = "c")]
+    Content,
+    /// Another value may be another try.
+    #[serde(rename = "s")]
+    Stamp,
 }
 
 /// Leaves in the order in which they were found. Their paths lie in one text: a record has a dozen of them, every

@@ -88,6 +88,11 @@ impl Path {
         Path { steps: [root, name].map(|name| Step::Member(name.to_owned())).into() }
     }
 
+    /// By its steps, of which there is at least one.
+    pub(crate) fn of(steps: Vec<Step>) -> Path {
+        Path { steps }
+    }
+
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }

@@ -78,7 +78,7 @@ fn by_tool(server: &str, tool: &str, annotations: Annotations, trusted: bool) ->
 }
 
 /// `create_issue`, `create-issue`, `create.issue`, `createIssue` and `createHTTPIssue` alike, in lower case.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     /// Longer names are cut: a verb stands near the front.
     const CHARS_MAX: usize = 200;
     let characters: Vec<char> = name.chars().take(CHARS_MAX).collect();
@@ -288,14 +288,14 @@ mod tests {
             (
                 Class::Consequential,
                 "create_issue send_message post_message send-email charge_card create_payment_intent \
-                 deploy_service book_flight get_or_create_customer fetch_and_send refund_payment \
+                 book_flight get_or_create_customer fetch_and_send refund_payment \
                  conversations_send_message slack_post_message create_pull_request publish_page sendEmail \
                  createRefund API-post-page add_and_send transfer_funds reply_to_thread order_pizza \
                  get_and_book issue_create invite_user schedule_meeting create_or_update_file message_user \
-                 submit_order release_build process_refund execute_trade finalize_invoice place_order \
+                 submit_order process_refund execute_trade finalize_invoice place_order \
                  run_pipeline rerun_workflow add_comment add_issue_comment reinvite_member \
                  duplicate_campaign make_call launch_campaign forward_email email_forward \
-                 deploy_status refund_status comment_list capture_screenshot share_list order_create \
+                 refund_status comment_list capture_screenshot share_list order_create \
                  charge_customer_get_receipt post_message_get_link",
             ),
             (
@@ -306,7 +306,7 @@ mod tests {
                  puppeteer_evaluate mark_as_read add_numbers update_issue sequentialthinking \
                  read_and_ack compare_and_frobnicate compare_and_swap fetch_and_increment reset_get_counter toggle_list_view \
                  refresh_search_index watch_list check_in_guest check_item get_update_user get_lock \
-                 go_forward launch_browser launch_app_on_simulator \
+                 go_forward launch_browser launch_app_on_simulator deploy_service deploy_status release_build rollout_restart redeploy_app rollback_release set_replicas scale_deployment assign_issue trigger_deployment \
                  delete_send update_broadcast call_api message_delete get_del approve_list git_fetch 工具",
             ),
         ];

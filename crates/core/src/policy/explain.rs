@@ -9,8 +9,13 @@ use super::select::Tried;
 use super::{ActionFacts, Diagnostics, Mode, Policy, duration};
 use crate::class::{Class, Tier};
 use crate::identity;
-use crate::json::Path;
+use crate::json::{Json, Path};
+use crate::judgement::arguments::{self, Kind, each_leaf};
 use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Nobody reads more arguments of one kind.
+const PATHS_SHOWN_MAX: usize = 32;
 
 /// The rule, what it means for this call, and why earlier rules did not take it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -76,6 +81,8 @@ pub struct Identity {
     pub content: Vec<String>,
     pub volatile: Vec<String>,
     pub secret: Vec<String>,
+    /// The arguments of this call by kind, where their names decide.
+    pub by_name: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Policy {
@@ -99,6 +106,7 @@ impl Policy {
             content: texts(&rule.sorting.content),
             volatile: texts(&rule.sorting.volatile),
             secret: texts(&rule.sorting.secret),
+            by_name: by_name(facts.arguments, &rule),
         };
         let explanation = Explanation {
             action: facts.action.to_owned(),
@@ -142,6 +150,28 @@ impl Policy {
         };
         (rule, explanation)
     }
+}
+
+/// How the names of a call's arguments sort them. A rule's key fields come before that.
+fn by_name(arguments: &Json, rule: &Rule) -> BTreeMap<&'static str, Vec<String>> {
+    let mut kinds: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    let volatile = texts(&arguments::volatile(arguments));
+    each_leaf(arguments, &mut |leaf| {
+        let mut path = String::new();
+        leaf.write_path(&mut path);
+        let kind = match leaf.kind {
+            Kind::Volatile if !volatile.contains(&path) => Kind::Other,
+            kind => kind,
+        };
+        let counts = rule.sorting.key.is_empty() || kind == Kind::Volatile;
+        let paths = kinds.entry(kind.word()).or_default();
+        if counts && paths.len() < PATHS_SHOWN_MAX {
+            paths.push(path);
+        }
+        true
+    });
+    kinds.retain(|_, paths| !paths.is_empty());
+    kinds
 }
 
 /// The pack that would say more of a call than its name does. Of two reads neither says more.

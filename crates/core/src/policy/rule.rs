@@ -41,6 +41,8 @@ pub struct Rule {
     pub late_after: Duration,
     pub serialize_by: Option<Path>,
     pub inject: Option<Inject>,
+    /// Where the tool itself has a place for a key. It gets one, and promises nothing.
+    pub own_key: Option<Inject>,
     pub probe: Option<Probe>,
     pub confirm: Option<Confirm>,
     pub undo: Option<Call>,
@@ -67,6 +69,11 @@ impl Rule {
 }
 
 impl Rule {
+    /// Where a key goes upstream, and how it is written.
+    pub fn sent_key(&self) -> Option<&Inject> {
+        self.inject.as_ref().or(self.own_key.as_ref())
+    }
+
     /// This rule, with all that another one that may apply forbids, hides or holds back. Of each setting the greater
     /// value is the stricter one; of `rulings` the smaller.
     pub(super) fn restricted_by(self, other: &Rule) -> Rule {

@@ -207,6 +207,7 @@ fn effective(origin: Origin, class: Class, class_because: String, choices: &Choi
         late_after: choices.late_after.unwrap_or(late_after),
         serialize_by: None,
         inject: None,
+        own_key: None,
         probe: None,
         confirm: None,
         undo: None,

@@ -113,7 +113,9 @@ fn every_trouble() -> Vec<Trouble> {
     let missing = KeyMissing { wanted: vec!["args.invoice".into()], missing: vec!["args.invoice".into()] };
     vec![
         wording::in_doubt(&doubt),
-        wording::lookalike(&doubt, vec!["args.body".into()]),
+        wording::lookalike(&doubt, vec!["args.body".into()], Again::Person),
+        wording::lookalike(&done, vec!["args.request_id".into()], Again::Agent),
+        wording::superseded(&done, &done, Again::Agent),
         wording::in_flight(&running, late()),
         wording::turn_taken(Some(&running)),
         wording::turn_taken(None),
@@ -197,7 +199,7 @@ fn a_replay_says_when_and_how_well_it_is_known() {
 
 #[test]
 fn a_lookalike_and_a_drift_name_what_differs() {
-    let lookalike = wording::lookalike(&in_doubt(), vec!["args.body".into()]);
+    let lookalike = wording::lookalike(&in_doubt(), vec!["args.body".into()], Again::Agent);
     assert_eq!((lookalike.code, &lookalike.differing[..]), (Code::InDoubt, &["args.body".to_owned()][..]));
     let drift = wording::drift(&in_doubt(), vec!["action".into(), "args.amount".into()], false);
     assert_eq!(drift.code, Code::Drift);

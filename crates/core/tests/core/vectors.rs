@@ -2,7 +2,7 @@
 
 use semel_core::digest::{Digest, Secret};
 use semel_core::identity::{
-    IntentDigest, IntentParts, Marks, Sorting, family_key, intent_key, neighbourhood_key, sort,
+    IntentDigest, IntentParts, Marks, Sorting, family_key, intent_key, outline_key, sort,
 };
 use semel_core::json::{Json, Path, Problem, parse};
 use semel_core::normalise::Normaliser;
@@ -130,7 +130,8 @@ fn keys_of_a_ledger_are_as_specified() {
         action: String,
         intent_key: Digest,
         family_key: Digest,
-        neighbourhood_key: Digest,
+        outline: String,
+        outline_key: Digest,
     }
     for case in cases::<Case>("intent-key.json") {
         let parts = IntentParts {
@@ -142,7 +143,8 @@ fn keys_of_a_ledger_are_as_specified() {
         let (secret, digest) = (secret(&case.secret), IntentDigest(case.digest));
         assert_eq!(intent_key(&secret, &parts, &digest), case.intent_key, "{}", case.name);
         assert_eq!(family_key(&secret, &parts, &digest), case.family_key, "{}", case.name);
-        assert_eq!(neighbourhood_key(&secret, &parts, &case.action), case.neighbourhood_key, "{}", case.name);
+        let key = outline_key(&secret, &parts, &case.action, &case.outline);
+        assert_eq!(key, case.outline_key, "{}", case.name);
     }
 }
 

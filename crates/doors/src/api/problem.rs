@@ -93,7 +93,7 @@ pub fn problem_of(answer: &Answer) -> Problem {
 
 pub fn status_of(code: Code) -> StatusCode {
     match code {
-        Code::InFlight | Code::CannotUndo => StatusCode::CONFLICT,
+        Code::InFlight | Code::Lookalike | Code::Superseded | Code::CannotUndo => StatusCode::CONFLICT,
         Code::Drift => StatusCode::UNPROCESSABLE_ENTITY,
         Code::InDoubt => StatusCode::LOCKED,
         Code::KeyRequired => StatusCode::BAD_REQUEST,

@@ -152,7 +152,7 @@ fn unkept(answer: &Answer) -> Response {
 fn trouble(answer: &Answer) -> Response {
     let Some(trouble) = &answer.trouble else { return unkept(answer) };
     let status = match (trouble.code, trouble.is_it_safe_to_retry) {
-        (Code::InFlight | Code::CannotUndo, _) => StatusCode::CONFLICT,
+        (Code::InFlight | Code::Lookalike | Code::Superseded | Code::CannotUndo, _) => StatusCode::CONFLICT,
         (Code::Drift, _) => StatusCode::UNPROCESSABLE_ENTITY,
         // A lost generation is generated again when it is asked for again; SDKs ask again after this.
         (Code::InDoubt, Retry::Yes) | (Code::UpstreamRefused | Code::NotStarted, _) => {

@@ -209,12 +209,8 @@ impl Model<'_> {
 }
 
 impl Upstream for Model<'_> {
-    fn is_at_hand(&mut self) -> bool {
-        self.offer.client.is_at_hand(&mut self.prepared)
-    }
-
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        if self.is_at_hand() {
+        if self.offer.client.is_at_hand(&mut self.prepared) {
             return Ok(());
         }
         let prepared = self.offer.client.prepare().await;

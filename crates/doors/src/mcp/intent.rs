@@ -9,6 +9,7 @@ use semel_core::digest::Secret;
 use semel_core::ids::Run;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
 use semel_core::json::{Json, Path};
+use semel_core::judgement::arguments;
 use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
 
@@ -36,6 +37,10 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
         if !rule.sorting.key.contains(&overwritten) {
             rule.sorting.volatile.push(overwritten);
         }
+    }
+    // Without a rule's own, a key that the tool has a place for is filled in unless the call brings one.
+    if rule.inject.is_none() && arguments::own_key(&call.arguments).is_none() {
+        rule.own_key = definition.and_then(|definition| definition.own_key.clone());
     }
     if call.wants_task {
         // A task is asked for so that it may take its time: its own ttl bounds it, and semel follows it to its end.

@@ -26,6 +26,7 @@ pub mod message;
 pub mod news;
 mod offering;
 pub mod outbox;
+mod own_key;
 pub mod own_tools;
 #[cfg(test)]
 mod pack_answers;

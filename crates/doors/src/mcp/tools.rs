@@ -2,9 +2,11 @@
 
 use super::in_words::InWords;
 use super::members::Members;
+use super::own_key;
 use semel_core::digest::Digest;
 use semel_core::json;
 use semel_core::policy::Annotations;
+use semel_core::policy::rule::Inject;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,6 +29,8 @@ pub struct Definition {
     pub arguments: Vec<String>,
     /// Those without which it cannot be called.
     pub required: Vec<String>,
+    /// The one that keys are for.
+    pub own_key: Option<Inject>,
     /// Arguments that the stateless era mirrors into headers: header name, and the way to the argument.
     pub headers: Vec<(String, Vec<String>)>,
     /// Its description calls it so.
@@ -142,7 +146,8 @@ impl Definition {
         };
         let output = members.get("outputSchema").map_or(Output::Free, Output::read);
         let schema = members.object("inputSchema");
-        let arguments = schema.object("properties").names().map(str::to_owned).collect();
+        let properties = schema.object("properties");
+        let arguments = properties.names().map(str::to_owned).collect();
         let required = schema.get("required").and_then(|list| serde_json::from_str(list).ok());
         let (hash, in_words) = (hash(&members), InWords::of(counting(&members)));
         let description = members.text("description").unwrap_or_default();
@@ -150,6 +155,7 @@ impl Definition {
             headers: mirrored(&members),
             arguments,
             required: required.unwrap_or_default(),
+            own_key: own_key::declared(&properties),
             hash,
             in_words,
             name,

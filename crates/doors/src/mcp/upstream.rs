@@ -89,7 +89,7 @@ impl ToolUpstream<'_> {
     /// The request for the server, with the upstream's idempotency key where the rule says so.
     fn request(&self, sending: &Sending<'_>) -> Outgoing {
         let id = self.server.next_id();
-        let inject = self.rule.inject.as_ref().map(|inject| &inject.into);
+        let inject = self.rule.sent_key().map(|inject| &inject.into);
         let put = match (inject, &sending.recorded) {
             (Some(InjectInto::Arg(name)), Some(recorded)) => {
                 vec![(name.as_str(), Json::str(recorded.idempotency_key))]

@@ -168,7 +168,7 @@ fn status(code: Code, offer: &Offer) -> StatusCode {
         // Somebody else's attempt was refused, of which nothing was kept.
         Code::UpstreamRefused => StatusCode::FAILED_DEPENDENCY,
         Code::NotStarted => StatusCode::BAD_GATEWAY,
-        Code::CannotUndo => StatusCode::CONFLICT,
+        Code::Lookalike | Code::Superseded | Code::CannotUndo => StatusCode::CONFLICT,
         Code::LedgerUnavailable | Code::PolicyInvalid => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

@@ -284,12 +284,8 @@ impl Upstream for HttpUpstream<'_> {
         self.awaited.strong_count() > 0
     }
 
-    fn is_at_hand(&mut self) -> bool {
-        self.guarded.offer.client.is_at_hand(&mut self.prepared)
-    }
-
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        if self.is_at_hand() {
+        if self.guarded.offer.client.is_at_hand(&mut self.prepared) {
             return Ok(());
         }
         let prepared = self.guarded.offer.client.prepare().await;

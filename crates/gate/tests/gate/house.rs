@@ -324,7 +324,6 @@ type Hook = Box<dyn FnOnce() + Send>;
 struct Lines {
     answers: VecDeque<(Duration, Outcome)>,
     probes: VecDeque<(Duration, ProbeAnswer)>,
-    far: bool,
     prepare_fails: bool,
     says_more: bool,
     left_alone: bool,
@@ -376,12 +375,6 @@ impl Script {
 
     pub fn slow_probes(self, answers: impl IntoIterator<Item = (Duration, ProbeAnswer)>) -> Script {
         self.lines().probes = answers.into_iter().collect();
-        self
-    }
-
-    /// Preparing takes time.
-    pub fn far(self) -> Script {
-        self.lines().far = true;
         self
     }
 
@@ -470,10 +463,6 @@ struct Actor {
 }
 
 impl Upstream for Actor {
-    fn is_at_hand(&mut self) -> bool {
-        !self.script.lines().far
-    }
-
     fn is_awaited(&self) -> bool {
         !self.script.lines().left_alone
     }

@@ -3,7 +3,6 @@
 mod begun;
 mod counted;
 mod generate;
-mod guess;
 mod house;
 mod keys;
 mod occurrences;

@@ -874,7 +874,7 @@ fn a_dry_run_says_what_a_claim_would_come_upon() {
     let sees = Arc::clone(&seen);
     let script = Script::answers([unclear()]).while_sending(move || *sees.lock().unwrap() = Some(asks()));
     house.pass(&there, &wish, &script);
-    assert_eq!(take(&seen), [Would::Wait, Would::Run], "while it runs");
+    assert_eq!(take(&seen), [Would::Wait, Would::Wait], "while it runs");
     let before = house.journal().len();
     assert_eq!((would(), house.journal().len()), ([Would::Hold, Would::Hold], before), "it is in doubt");
 }

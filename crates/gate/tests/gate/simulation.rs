@@ -85,6 +85,7 @@ const MUST_BE_SEEN: &[(&str, u64)] = &[
     ("answered in doubt", 200),
     ("answered in flight", 50),
     ("answered drift", 20),
+    ("answered lookalike", 50),
     ("answered cancelled", 50),
     ("lapsed", 200),
     ("late settlement", 20),

@@ -300,7 +300,7 @@ fn run(value: Value<'_>) -> Read<Run> {
 const PATH_MARK_BYTES: usize = 16;
 
 fn marks(value: Value<'_>) -> Read<Marks> {
-    let (mut action, mut fingerprint, mut content) = (0, None, None);
+    let (mut action, mut fingerprint, mut content, mut volatile) = (0, None, None, None);
     let mut paths = PathMarks::with_room(value.bytes()?.len() / PATH_MARK_BYTES);
     let mut content_paths = PathMarks::default();
     let mut fields = value.message()?;
@@ -311,10 +311,11 @@ fn marks(value: Value<'_>) -> Read<Marks> {
             3 => content = Some(Digest(value.array()?)),
             4 => paths.push(path_mark(value)?),
             5 => content_paths.push(path_mark(value)?),
+            6 => volatile = Some(value.number()?),
             _ => {}
         }
     }
-    Ok(Marks { action, fingerprint: there(fingerprint)?, content, paths, content_paths })
+    Ok(Marks { action, fingerprint: there(fingerprint)?, content, paths, content_paths, volatile })
 }
 
 fn path_mark(value: Value<'_>) -> Read<PathMark<'_>> {

@@ -169,7 +169,7 @@ fn run(out: &mut Out, field: u64, run: Option<&Run>) {
 }
 
 fn marks(out: &mut Out, marks: &Marks) {
-    let Marks { action, fingerprint, content, paths, content_paths } = marks;
+    let Marks { action, fingerprint, content, paths, content_paths, volatile } = marks;
     out.fixed(1, *action);
     out.bytes(2, &fingerprint.0);
     if let Some(content) = content {
@@ -183,6 +183,9 @@ fn marks(out: &mut Out, marks: &Marks) {
                 out.fixed(3, mark);
             });
         }
+    }
+    if let Some(volatile) = volatile {
+        out.fixed(6, *volatile);
     }
 }
 

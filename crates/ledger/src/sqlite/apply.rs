@@ -12,7 +12,7 @@ use semel_core::time::At;
 /// The columns of [`index_from`], in its order.
 macro_rules! index_columns {
     () => {
-        "effect, run, family, neighbourhood, open, owner, opened_at, changed_at"
+        "effect, run, family, alike, open, owner, opened_at, changed_at"
     };
 }
 pub(super) use index_columns;
@@ -125,7 +125,7 @@ impl<'c> Batch<'c> {
             index.effect.to_be_bytes(),
             index.run.as_ref().map(|run| run.0),
             index.family.0,
-            index.neighbourhood.0,
+            index.alike.as_ref().map(|alike| alike.0),
             index.open,
             index.owner.map(|owner| owner.0.to_be_bytes()),
             micros(index.opened_at),
@@ -163,24 +163,22 @@ impl<'c> Batch<'c> {
             }
         };
         // SQLite rewrites the index entries of every column that is named, changed or not. These hardly ever do.
-        let lasting =
-            |index: &Index| (index.effect, index.run, index.family, index.neighbourhood, index.opened_at);
+        let lasting = |index: &Index| (index.effect, index.run, index.family, index.alike, index.opened_at);
         let rehomed = lasting(old) != lasting(index);
-        let refiled = rehomed || old.owner != index.owner;
         if rehomed {
             self.statements.get(Sql::Rehome)?.execute(params![
                 id,
                 index.effect.to_be_bytes(),
                 index.run.as_ref().map(|run| run.0),
                 index.family.0,
-                index.neighbourhood.0,
+                index.alike.as_ref().map(|alike| alike.0),
                 micros(index.opened_at)
             ])?;
         }
-        if old.open && (!index.open || refiled) {
+        if old.open && (!index.open || rehomed) {
             self.statements.get(Sql::StrikeOpen)?.execute([tag(old.family), id])?;
         }
-        if index.open && (!old.open || refiled) {
+        if index.open && (!old.open || rehomed) {
             self.list_open(id, index)?;
         }
         Ok(())
@@ -188,13 +186,7 @@ impl<'c> Batch<'c> {
 
     /// Files a row among the open ones.
     fn list_open(&mut self, id: i64, index: &Index) -> rusqlite::Result<()> {
-        let owner = index.owner.map(|owner| owner.0.to_be_bytes());
-        self.statements.get(Sql::ListOpen)?.execute(params![
-            tag(index.family),
-            id,
-            tag(index.neighbourhood),
-            owner.as_ref().map_or(&[][..], |owner| &owner[..])
-        ])?;
+        self.statements.get(Sql::ListOpen)?.execute([tag(index.family), id])?;
         Ok(())
     }
 
@@ -244,9 +236,10 @@ impl View for Batch<'_> {
         statement.query_row(values, |row| digest(row, 0)).optional()
     }
 
-    fn has_open_neighbour(&mut self, of: Digest, not_held_by: OwnerId) -> rusqlite::Result<bool> {
-        let values = params![tag(of), not_held_by.0.to_be_bytes()];
-        self.statements.get(Sql::OpenNeighbour)?.exists(values)
+    fn newest_alike(&mut self, alike: Digest) -> rusqlite::Result<Option<u64>> {
+        let statement = self.statements.get(Sql::NewestAlike)?;
+        let found = statement.query_row(params![prefix(&alike), alike.0], |row| row.get::<_, i64>(0));
+        Ok(found.optional()?.map(|id| id as u64))
     }
 }
 
@@ -262,7 +255,7 @@ fn in_row(reply: &ReplyChange, open: bool, usual_bytes: usize) -> ToSqlOutput<'_
     ToSqlOutput::Borrowed(value)
 }
 
-/// What a family or neighbourhood is filed under in `open`. It need not be unique: the row says which one it is.
+/// What a family is filed under in `open`. It need not be unique: the row says which one it is.
 pub(super) fn tag(digest: Digest) -> i64 {
     digest.short() as i64
 }
@@ -291,7 +284,7 @@ pub(super) fn index_from(row: &Row<'_>, first: usize) -> rusqlite::Result<Index>
         effect: u128::from_be_bytes(row.get(first)?),
         run: optional_digest(row, first + 1)?,
         family: digest(row, first + 2)?,
-        neighbourhood: digest(row, first + 3)?,
+        alike: optional_digest(row, first + 3)?,
         open: row.get(first + 4)?,
         owner: row.get::<_, Option<[u8; 16]>>(first + 5)?.map(|id| OwnerId(u128::from_be_bytes(id))),
         opened_at: At(row.get::<_, i64>(first + 6)? as u64),

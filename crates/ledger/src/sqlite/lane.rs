@@ -47,8 +47,6 @@ pub(super) struct Lane {
     arrived: Condvar,
     /// The thread serves; callers only queue.
     busy: AtomicBool,
-    /// The last batch could not begin, or not at once.
-    hindered: AtomicBool,
     company: Company,
     meetings: Meetings,
     linger: Linger,
@@ -132,7 +130,6 @@ impl Lane {
             queue: Mutex::new(queue),
             arrived: Condvar::new(),
             busy: AtomicBool::new(false),
-            hindered: AtomicBool::new(false),
             company: Company::default(),
             meetings: Meetings::default(),
             linger: Linger::default(),
@@ -194,10 +191,6 @@ impl Lane {
         self.times.counted()
     }
 
-    pub(super) fn is_hindered(&self) -> bool {
-        self.hindered.load(Ordering::Relaxed)
-    }
-
     pub(super) fn durable_commits(&self) -> u64 {
         self.durable_commits.load(Ordering::Relaxed)
     }
@@ -257,10 +250,8 @@ impl Lane {
         let mut answers_to = Vec::new();
         let drain = || self.drain(durability, &mut answers_to);
         let Some((commits, answers, cost)) = writer.write(durability, patience, drain) else {
-            self.hindered.store(true, Ordering::Relaxed);
             return 0;
         };
-        self.hindered.store(answers.iter().all(Result::is_err), Ordering::Relaxed);
         if let Cost::Synced(took) = cost {
             self.durable_commits.fetch_add(1, Ordering::Relaxed);
             self.linger.note(took);

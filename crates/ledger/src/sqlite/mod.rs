@@ -123,7 +123,7 @@ impl SqliteStore {
                 (
                     "effects have columns that cannot be read",
                     "SELECT count(*) FROM effect WHERE length(key) <> 32 OR length(effect) <> 16 \
-                     OR length(family) <> 32 OR length(neighbourhood) <> 32 OR length(ifnull(run, key)) <> 32 \
+                     OR length(family) <> 32 OR length(ifnull(alike, key)) <> 32 OR length(ifnull(run, key)) <> 32 \
                      OR length(ifnull(owner, effect)) <> 16",
                 ),
                 (
@@ -202,10 +202,6 @@ impl Store for SqliteStore {
             return Err(Error::NotWritten { what: "it was opened for reading only".to_owned() });
         };
         if self.blocking { lane.commit_blocking(commit) } else { lane.commit(commit).await }
-    }
-
-    fn is_hindered(&self) -> bool {
-        self.lane.as_ref().is_some_and(|lane| lane.is_hindered())
     }
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {

@@ -125,7 +125,7 @@ pub(super) fn from(after: Option<Cursor>) -> i64 {
 
 pub(super) const ROW_COLUMNS: &str = concat!(
     "effect.id, effect.key, ordinal, effect.revision, effect.body, effect.",
-    "effect, effect.run, family, neighbourhood, effect.open, owner, opened_at, changed_at"
+    "effect, effect.run, family, alike, effect.open, owner, opened_at, changed_at"
 );
 
 /// One row of [`ROW_COLUMNS`], without its reply.

@@ -1,6 +1,6 @@
 //! Scans: rows in order of insertion, a page at a time, each page a snapshot of its own.
 
-use super::apply::{prefix, tag};
+use super::apply::prefix;
 use super::read::{ROW_COLUMNS, before, from, page, row};
 use crate::store::{By, Cursor, Latest, PAGE_ROWS_MAX, Page, Row};
 use rusqlite::{Connection, Params, params};
@@ -35,18 +35,6 @@ pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit
             let which = format!("{all_open} AND owner = ?2");
             rows(connection, &which, limit, params![id, owner.0.to_be_bytes(), more])
         }
-        By::OpenNeighbours { of, not_held_by } => {
-            // Two stretches of the index, one on each side of what is passed over. Nobody's rows come first.
-            let which = "FROM effect WHERE id IN (\
-                             SELECT id FROM open WHERE neighbourhood = ?1 AND owner < ?2 AND id > ?3 UNION ALL \
-                             SELECT id FROM open WHERE neighbourhood = ?1 AND owner > ?2 AND id > ?3) \
-                         AND effect.open AND effect.neighbourhood = ?4";
-            // Longer than any owner's, so that it comes after all of them.
-            let nobody_at_all = [u8::MAX; 17];
-            let passed_over = not_held_by.map(|owner| owner.0.to_be_bytes());
-            let passed_over = passed_over.as_ref().map_or(&nobody_at_all[..], |owner| &owner[..]);
-            rows(connection, which, limit, params![tag(of), passed_over, id, of.0, more])
-        }
         By::ChangedBefore(at) => changed_before(connection, before(at), id, limit),
     }
 }
@@ -76,6 +64,11 @@ pub(super) fn latest(
             let which = "substr(run, 1, 8) = ?1 AND run = ?2 AND id < ?3";
             let mut query = connection.prepare_cached(&(select(which) + " LIMIT ?4"))?;
             query.query_map(params![prefix(&run), run.0, id, more], row)?.collect()
+        }
+        Latest::Alike(alike) => {
+            let which = "substr(alike, 1, 8) = ?1 AND alike = ?2 AND id < ?3";
+            let mut query = connection.prepare_cached(&(select(which) + " LIMIT ?4"))?;
+            query.query_map(params![prefix(&alike), alike.0, id, more], row)?.collect()
         }
     }?;
     Ok(page(found, limit, |(cursor, _)| *cursor))

@@ -2,12 +2,11 @@
 //!
 //! What shapes them is the number of pages that one commit touches, because each costs 4 KiB of WAL:
 //!
-//! - Rows, replies and journal lines are appended. Of all trees only `effect_key` grows at random places, so it
-//!   holds eight bytes of the key instead of 32; the row itself settles which key it is. Uniqueness of
+//! - Rows, replies and journal lines are appended. Only `effect_key` and `effect_alike` grow at random places, so they
+//!   hold eight bytes of the digest instead of 32; the row itself settles which one it is. Uniqueness of
 //!   (key, ordinal) is therefore kept by the precondition check inside the write transaction.
 //! - What is looked up among *open* rows lies in a small table, `open`, instead of partial indexes: its pages are few
-//!   and hot, and settled rows cost nothing there. The owner stands in it so that a process passes over what it has in
-//!   flight itself, all of it, in one step.
+//!   and hot, and settled rows cost nothing there.
 //! - A small reply stands in its effect's row, which settling rewrites anyway, and a large one apart, so that marking
 //!   the effect does not rewrite it. The column says which: bytes are the reply, text is nothing but room that the
 //!   claim keeps free for it, and else it lies in `reply`, if it is anywhere.
@@ -17,18 +16,11 @@
 use super::fault::Fault;
 use crate::Error;
 use crate::place::Place;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 
 /// The stored form that this code writes.
-pub const FORMAT: u32 = 2;
-
-/// The first one kept every reply apart.
-const RENEW_FIRST: &str = "
-ALTER TABLE effect ADD COLUMN reply ANY;
-UPDATE effect SET reply = 1 WHERE id IN (SELECT id FROM reply);
-UPDATE meta SET format = 2, min_reader = 2, min_writer = 2;
-";
+pub const FORMAT: u32 = 3;
 
 const TABLES: &str = "
 CREATE TABLE meta(
@@ -37,14 +29,13 @@ CREATE TABLE meta(
 CREATE TABLE effect(
   id INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL, revision INTEGER NOT NULL, open INTEGER NOT NULL,
   opened_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, key BLOB NOT NULL, effect BLOB NOT NULL, run BLOB,
-  family BLOB NOT NULL, neighbourhood BLOB NOT NULL, owner BLOB, body BLOB NOT NULL, reply ANY) STRICT;
+  family BLOB NOT NULL, alike BLOB, owner BLOB, body BLOB NOT NULL, reply ANY) STRICT;
 CREATE INDEX effect_key ON effect(substr(key, 1, 8));
 CREATE UNIQUE INDEX effect_id ON effect(effect);
 CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;
+CREATE INDEX effect_alike ON effect(substr(alike, 1, 8)) WHERE alike IS NOT NULL;
 CREATE TABLE open(
-  family INTEGER NOT NULL, id INTEGER NOT NULL, neighbourhood INTEGER NOT NULL, owner BLOB NOT NULL,
-  PRIMARY KEY(family, id)) STRICT, WITHOUT ROWID;
-CREATE INDEX open_neighbourhood ON open(neighbourhood, owner, id);
+  family INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(family, id)) STRICT, WITHOUT ROWID;
 CREATE TABLE reply(id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE journal(
   id INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, effect BLOB, run BLOB, data TEXT NOT NULL) STRICT;
@@ -94,22 +85,9 @@ pub(super) fn recognise(
         return Err(Error::WrongSecret { path: path() });
     }
     if format < FORMAT {
-        if access == Access::Read {
-            return Err(Error::TooOld { path: path(), has: format, needs: FORMAT });
-        }
-        renew(connection).map_err(|error| Fault::while_opening(place, &error))?;
+        return Err(Error::TooOld { path: path(), has: format, needs: FORMAT });
     }
     Ok(true)
-}
-
-/// Brings a ledger of an older form up to date. Of several processes that want to, the first does.
-fn renew(connection: &Connection) -> rusqlite::Result<()> {
-    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    let format: u32 = transaction.query_row("SELECT format FROM meta", [], |row| row.get(0))?;
-    if format < FORMAT {
-        transaction.execute_batch(RENEW_FIRST)?;
-    }
-    transaction.commit()
 }
 
 pub(super) fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {

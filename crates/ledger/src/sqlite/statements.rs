@@ -3,11 +3,10 @@
 use super::apply::index_columns;
 use rusqlite::{CachedStatement, Connection};
 
-/// Whether a row's reply lies apart. One of the first format, which may still be at work, does not say so in the row.
+/// Whether a row's reply lies apart.
 macro_rules! reply_is_apart {
     () => {
-        "typeof(effect.reply) = 'integer' \
-         OR (effect.reply IS NULL AND EXISTS(SELECT 1 FROM reply WHERE reply.id = effect.id))"
+        "typeof(effect.reply) = 'integer'"
     };
 }
 
@@ -17,7 +16,7 @@ pub(super) enum Sql {
     OneRow,
     CellRevision,
     OpenRelative,
-    OpenNeighbour,
+    NewestAlike,
     Insert,
     Overwrite,
     OverwriteWithReply,
@@ -56,13 +55,11 @@ impl Sql {
                 "SELECT effect.key FROM open CROSS JOIN effect ON effect.id = open.id \
                  WHERE open.family = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1"
             }
-            // Two stretches of the index, one on each side of what is passed over. Nobody's rows come first.
-            Sql::OpenNeighbour => {
-                "SELECT 1 FROM open WHERE neighbourhood = ?1 AND owner < ?2 UNION ALL \
-                 SELECT 1 FROM open WHERE neighbourhood = ?1 AND owner > ?2"
+            Sql::NewestAlike => {
+                "SELECT id FROM effect WHERE substr(alike, 1, 8) = ?1 AND alike = ?2 ORDER BY id DESC LIMIT 1"
             }
             Sql::Insert => {
-                "INSERT INTO effect(key, ordinal, revision, effect, run, family, neighbourhood, open, owner, \
+                "INSERT INTO effect(key, ordinal, revision, effect, run, family, alike, open, owner, \
                  opened_at, changed_at, body, reply) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
             }
             Sql::Overwrite => {
@@ -74,11 +71,11 @@ impl Sql {
                  WHERE id = ?1"
             }
             Sql::Rehome => {
-                "UPDATE effect SET effect = ?2, run = ?3, family = ?4, neighbourhood = ?5, opened_at = ?6 \
+                "UPDATE effect SET effect = ?2, run = ?3, family = ?4, alike = ?5, opened_at = ?6 \
                  WHERE id = ?1"
             }
             Sql::Forget => "DELETE FROM effect WHERE id = ?1",
-            Sql::ListOpen => "INSERT INTO open(family, id, neighbourhood, owner) VALUES(?1, ?2, ?3, ?4)",
+            Sql::ListOpen => "INSERT INTO open(family, id) VALUES(?1, ?2)",
             Sql::StrikeOpen => "DELETE FROM open WHERE family = ?1 AND id = ?2",
             Sql::StoreApart => "INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)",
             Sql::DropApart => "DELETE FROM reply WHERE id = ?1",

@@ -166,7 +166,8 @@ fn comes_to_rest(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effect>,
     let calls = stage.plan.processes.iter().flatten().flatten().count();
     let last = &given[given.len().saturating_sub(calls)..];
     let is_final = |answer: &Given| match answer.code {
-        Some(Code::Drift) => true,
+        // A reworded call whose like was done waits for somebody to say that it is meant.
+        Some(Code::Drift | Code::Lookalike) => true,
         Some(Code::UpstreamRefused) => stage.plan.templates[answer.template].keeps_refusals,
         _ => false,
     };

@@ -171,7 +171,6 @@ impl Stage {
         };
         let ledger = Ledger::new(store, holders.clone(), self.random.clone(), secret());
         let gate = Gate::new(ledger, self.clock.clone(), Mode::Guard);
-        let gate = if self.random.percent(50) { gate.guessing() } else { gate };
         (Arc::new(gate), holders)
     }
 
@@ -304,6 +303,7 @@ impl Stage {
             (_, Some(Code::InDoubt)) => "answered in doubt",
             (_, Some(Code::InFlight)) => "answered in flight",
             (_, Some(Code::Drift)) => "answered drift",
+            (_, Some(Code::Lookalike)) => "answered lookalike",
             (_, Some(Code::Cancelled)) => "answered cancelled",
             (_, Some(Code::BudgetSpent)) => "answered budget spent",
             (_, Some(Code::UpstreamRefused)) => "answered refused",

@@ -188,7 +188,9 @@ impl SimulatedUpstream {
 
 impl Upstream for SimulatedUpstream {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        self.clock.nap(self.random.millis(0, 50)).await;
+        // A run may be cancelled and drained while a connection is made.
+        let longest = if self.random.percent(10) { 5_000 } else { 50 };
+        self.clock.nap(self.random.millis(0, longest)).await;
         match self.random.percent(self.fates.never_sent) {
             true => Err(NotStarted { why: "no route".into(), data: Value::Null }),
             false => Ok(()),

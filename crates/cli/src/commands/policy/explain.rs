@@ -84,7 +84,10 @@ fn list(paths: &[String], otherwise: &str) -> String {
 fn guarded(it: &Explanation, facts: &mut Facts) {
     let mut fact = |name: &str, value: String| facts.fact(name, value);
     fact("tier", word(it.tier));
-    fact("key", list(&it.identity.key, "all arguments but content and volatile ones"));
+    fact("key", list(&it.identity.key, "all arguments but volatile ones"));
+    for (kind, paths) in &it.identity.by_name {
+        fact(&format!("  {kind}"), paths.join(", "));
+    }
     if !it.identity.missing.is_empty() {
         let then =
             if it.identity.key_required { "such a call is refused" } else { "all arguments count instead" };

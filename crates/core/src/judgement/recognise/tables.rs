@@ -103,14 +103,12 @@ pub(super) const PROCESSES: &[&str] = &[
 pub(super) const PROGRAMS: &[&str] =
     &["browser", "app", "application", "program", "process", "emulator", "simulator", "debugger", "terminal"];
 
-/// Money, messages, publications, creations, bookings, deployments: verbs wherever they stand.
+/// Money, messages, publications, creations, bookings: verbs wherever they stand.
 pub(super) const CONSEQUENTIAL: &[&str] = &[
     "create",
     "send",
     "resend",
     "publish",
-    "deploy",
-    "redeploy",
     "pay",
     "buy",
     "sell",
@@ -142,7 +140,6 @@ pub(super) const CONSEQUENTIAL_LEADING: &[&str] = &[
     "reply",
     "invoice",
     "bill",
-    "release",
     "share",
     "invite",
     "schedule",
@@ -158,7 +155,6 @@ pub(super) const CONSEQUENTIAL_LEADING: &[&str] = &[
     "purchase",
     "broadcast",
     "launch",
-    "rollout",
     "tweet",
     "dispatch",
     "debit",
@@ -222,8 +218,6 @@ pub(super) const RUNS: &[&str] = &[
     "jobs",
     "build",
     "builds",
-    "deployment",
-    "deployments",
     "campaign",
     "campaigns",
 ];
@@ -256,6 +250,7 @@ pub(super) const CHANGE: &[&str] = &[
     "del",
     "delete",
     "deny",
+    "deploy",
     "destroy",
     "detach",
     "disable",
@@ -285,6 +280,7 @@ pub(super) const CHANGE: &[&str] = &[
     "purge",
     "put",
     "reboot",
+    "redeploy",
     "reject",
     "remove",
     "rename",
@@ -333,8 +329,8 @@ pub(super) const CHANGE_LEADING: &[&str] = &[
     "archive", "ban", "block", "build", "call", "change", "claim", "commit", "complete", "compose", "copy",
     "download", "drag", "drain", "exchange", "export", "flush", "follow", "grant", "hover", "import", "join",
     "label", "leave", "like", "log", "manage", "merge", "mute", "navigate", "open", "patch", "pause", "pin",
-    "press", "process", "push", "record", "register", "resume", "retry", "run", "scale", "select", "setup",
-    "star", "start", "stop", "store", "tag", "trigger", "type", "vote",
+    "press", "process", "push", "record", "register", "release", "rollout", "resume", "retry", "run",
+    "scale", "select", "setup", "star", "start", "stop", "store", "tag", "trigger", "type", "vote",
 ];
 
 /// The same, where it is a thing if something stands between the verb of reading and it: `get_image_set` and

@@ -1,0 +1,67 @@
+//! What a consequential call does about another effect with its outline: nothing, wait for its end, or be held.
+
+use crate::effect::{Effect, State};
+use crate::intent::{Alike, AskedBy, Intent, NamedBy};
+use crate::policy::rule::{Again, Rule};
+use crate::time::At;
+
+/// A call is compared with so many of the newest effects of its outline.
+pub const COMPARED_MAX: usize = 64;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookalike {
+    /// Both may happen.
+    Different,
+    /// The other one is running, and its end tells.
+    Wait,
+    /// It may be the same thing again.
+    Held {
+        /// The arguments that differ.
+        paths: Vec<String>,
+        /// Whoever may start it all the same.
+        until: Again,
+    },
+}
+
+/// `spent`: another effect with this outline was begun after a person had let `other` happen once more.
+pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, now: At) -> Lookalike {
+    let Alike::Outline { is_specific, is_answer, .. } = intent.alike else { return Lookalike::Different };
+    // A caller's key and a rule's fields say what is the same. But SDKs make up a key for each call, so the very same
+    // arguments under another key wait as long as nobody knows about the first.
+    let by_arguments = intent.named_by == NamedBy::Arguments;
+    if !by_arguments && other.marks.fingerprint != intent.marks.fingerprint {
+        return Lookalike::Different;
+    }
+    let difference = other.marks.difference(&intent.marks);
+    let until = match &other.state {
+        // One lost message must not block a channel; two payments are seldom meant.
+        State::InFlight { .. } | State::InDoubt(_) => {
+            rule.again.max(if is_specific { Again::Person } else { Again::Agent })
+        }
+        State::Applied(_) if by_arguments && other.undone.is_none() => {
+            let is_over = other
+                .delivered_at
+                .is_some_and(|delivered| intent.window.is_some_and(|window| now >= delivered.plus(window)));
+            let is_likely =
+                other.delivered_at.is_none() || difference.stamps_alone || (is_specific && !is_answer);
+            if is_over || !is_likely {
+                return Lookalike::Different;
+            }
+            rule.again
+        }
+        _ => return Lookalike::Different,
+    };
+    let is_permitted = match until {
+        Again::Agent => intent.again.is_some(),
+        Again::Person => {
+            let by_person = intent.again.is_some() && intent.asked_by == AskedBy::Person;
+            by_person || (other.released.is_some() && !spent)
+        }
+        Again::Never => false,
+    };
+    match other.state {
+        _ if is_permitted => Lookalike::Different,
+        State::InFlight { .. } => Lookalike::Wait,
+        _ => Lookalike::Held { paths: difference.paths, until },
+    }
+}

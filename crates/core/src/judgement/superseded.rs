@@ -1,0 +1,124 @@
+//! Whether a success is still so. A later effect of the same server that removed what it made supersedes it: its repeat
+//! is neither answered with the old success nor run.
+
+use super::recognise::words;
+use crate::digest::Secret;
+use crate::effect::{Effect, State};
+use crate::identity::{PathKind, value_mark};
+use crate::json::{Json, Number};
+use std::collections::HashSet;
+
+/// Verbs of a call that removes something.
+const REMOVE: &[&str] = &["delete", "remove", "cancel", "void", "revoke", "archive", "close"];
+
+/// So many of a server's newest removals are compared with.
+pub const REMOVALS_MAX: usize = 64;
+
+/// So much of a kept reply is read for the names of what was removed.
+const REPLY_BYTES_READ: usize = 64 * 1024;
+const NAMES_READ: usize = 4_096;
+
+/// The server that an action belongs to. A command belongs to none.
+pub fn server(action: &str) -> Option<&str> {
+    let (door, name) = action.split_once(':')?;
+    match door {
+        "mcp" => Some(&action[..action.find('/')?]),
+        "http" => name.split_once(' ')?.1.split('/').next(),
+        "fn" => Some(door),
+        _ => None,
+    }
+}
+
+/// Whether an action removes something, by its verb or method.
+pub fn removes(action: &str) -> bool {
+    let name = match action.split_once(':') {
+        Some(("http", request)) if request.starts_with("DELETE ") => return true,
+        Some(("http", request)) => request.rsplit('/').next().unwrap_or_default(),
+        Some((_, name)) => name.rsplit('/').next().unwrap_or_default(),
+        None => action,
+    };
+    words(name).iter().any(|word| REMOVE.contains(&word.as_str()))
+}
+
+/// Whether `later`, which removes something, removed what `success` made: each of its arguments but content stands in
+/// the arguments or in the kept reply of the success.
+pub fn supersedes(secret: &Secret, later: &Effect, success: &Effect, reply: Option<&[u8]>) -> bool {
+    let State::Applied(made) = &success.state else { return false };
+    if !matches!(later.state, State::Applied(_)) || later.opened_at < made.at {
+        return false;
+    }
+    let mark = |json: &Json| value_mark(secret, &json.canonical());
+    // They say how it is removed, not what.
+    let how = [Json::Null, Json::Bool(true), Json::Bool(false), Json::str("")];
+    let how: HashSet<u64> =
+        REMOVE.iter().map(|verb| Json::str(verb)).chain(how).map(|json| mark(&json)).collect();
+    let known: HashSet<u64> =
+        success.marks.paths.iter().chain(success.marks.content_paths.iter()).map(|leaf| leaf.mark).collect();
+    let named: Vec<u64> = (later.marks.paths.iter())
+        .filter(|leaf| leaf.kind != PathKind::Content && !leaf.path.starts_with("headers"))
+        .map(|leaf| leaf.mark)
+        .filter(|mark| !how.contains(mark))
+        .collect();
+    let mut missing: HashSet<u64> = named.iter().copied().filter(|mark| !known.contains(mark)).collect();
+    if missing.is_empty() {
+        return !named.is_empty();
+    }
+    let reply = reply.unwrap_or_default();
+    let text = String::from_utf8_lossy(&reply[..reply.len().min(REPLY_BYTES_READ)]);
+    for name in names_in(&text).take(NAMES_READ) {
+        missing.remove(&mark(&Json::str(name)));
+        if let Ok(number) = Number::parse(name) {
+            missing.remove(&mark(&Json::Number(number)));
+        }
+        if missing.is_empty() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Everything in a text that may be an id or a name: what stands in quotes, each run of characters that ids are made of,
+/// and each part of an address.
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    let part_of_id = |c: char| c.is_alphanumeric() || "_-.@+:/#".contains(c);
+    let quoted = text.split('"').map(|part| part.trim_end_matches('\\'));
+    // A line end inside a JSON text is a backslash and a letter.
+    let lines = text.split("\\n").flat_map(move |line| line.split(move |c: char| !part_of_id(c)));
+    let parts = lines.clone().flat_map(|run| run.split(['/', ':', '#']));
+    let trimmed = lines.chain(parts).map(|run| run.trim_end_matches(['.', ':']));
+    quoted.chain(trimmed).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removals_are_known_by_verb_or_method() {
+        for action in [
+            "mcp:gh/delete_issue",
+            "mcp:gh/issueClose",
+            "mcp:slack/slack_archive_channel",
+            "http:DELETE api.example.com/v1/customers/cus_1",
+            "http:POST api.example.com/v1/charges/ch_1/cancel",
+            "fn:void_invoice",
+        ] {
+            assert!(removes(action), "{action}");
+        }
+        for action in ["mcp:gh/create_issue", "http:POST api.example.com/closures", "mcp:delete/list_all"] {
+            assert!(!removes(action), "{action}");
+        }
+        assert_eq!(server("mcp:gh/delete_issue"), Some("mcp:gh"));
+        assert_eq!(server("http:DELETE api.example.com/v1/x"), Some("api.example.com"));
+        assert_eq!(server("cli:kubectl"), None);
+    }
+
+    #[test]
+    fn names_are_found_in_json_in_text_and_in_addresses() {
+        let text = r#"{"content":[{"text":"{\"id\":\"iss_1\",\"n\":7}\nCreated #42: https://h.io/o/r/issues/9."}],"name":"good first"}"#;
+        let found: Vec<&str> = names_in(text).collect();
+        for name in ["iss_1", "7", "42", "9", "good first", "h.io", "o"] {
+            assert!(found.contains(&name), "{name} in {found:?}");
+        }
+    }
+}

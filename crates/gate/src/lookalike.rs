@@ -1,0 +1,113 @@
+//! Looks for other effects that a call may be a repeat of in other words, and for later ones that removed what its own
+//! record says was done.
+
+use crate::clock::Clock;
+use crate::pass::{Call, DELIVERY_TAKES};
+use crate::reply::{Passed, held};
+use crate::{Error, Gate};
+use semel_core::answer::OutcomeWord;
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, State};
+use semel_core::intent::{Alike, Intent, NamedBy};
+use semel_core::judgement::lookalike::{COMPARED_MAX, Lookalike, compare};
+use semel_core::judgement::superseded::{REMOVALS_MAX, supersedes};
+use semel_core::policy::rule::{Again, Rule};
+use semel_core::time::At;
+use semel_core::wording;
+use semel_ledger::Found;
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::store::{Cursor, Store};
+
+/// What a call may do as far as other effects with its outline go.
+pub(crate) enum Compared {
+    /// It may be claimed, as long as this is the newest effect of its outline.
+    Clear(Option<(Digest, Option<Cursor>)>),
+    /// It waited for another one: look again.
+    Waited,
+    Held(Box<Passed>),
+}
+
+/// The first effect that a call has to wait for, or is held for.
+pub(crate) struct InTheWay {
+    pub(crate) other: Found,
+    /// `None`: it is running.
+    pub(crate) held: Option<(Vec<String>, Again)>,
+}
+
+impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+    /// Compares a call with the newest effects of its outline, before it is claimed.
+    pub(crate) async fn compare<U>(&self, call: &mut Call<'_, U>, own: Digest) -> Result<Compared, Error> {
+        let Alike::Outline { key, .. } = call.intent.alike else { return Ok(Compared::Clear(None)) };
+        let (newest, in_the_way) = self.lookalike(call.intent, call.rule, key, own).await?;
+        let Some(InTheWay { other, held: reason }) = in_the_way else {
+            return Ok(Compared::Clear(Some((key, newest))));
+        };
+        let now = self.clock.now();
+        let effect = other.effect().expect("only a known effect is in the way");
+        // The end of an answer that is on its way is told by its mark.
+        let is_leaving = matches!(effect.state, State::Applied(_))
+            && effect.delivered_at.is_none()
+            && now.since(effect.changed_at()) < DELIVERY_TAKES;
+        if (reason.is_none() || is_leaving) && self.wait(call, other.key, other.revision).await {
+            return Ok(Compared::Waited);
+        }
+        let trouble = match reason {
+            None => wording::in_flight(effect, now),
+            Some((paths, until)) => wording::lookalike(effect, paths, until),
+        };
+        Ok(Compared::Held(Box::new(held(effect, trouble, OutcomeWord::Held))))
+    }
+
+    /// The newest effect of an outline, and the first one that is in the way of a call.
+    pub(crate) async fn lookalike(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        outline: Digest,
+        own: Digest,
+    ) -> Result<(Option<Cursor>, Option<InTheWay>), Error> {
+        let now = self.clock.now();
+        let alike = self.ledger.alike(outline, COMPARED_MAX).await?;
+        let newest = alike.first().map(|(cursor, ..)| *cursor);
+        let mut last_begun: Option<At> = None;
+        for (_, key, known) in &alike {
+            let begun = last_begun.max(Some(known.effect.opened_at));
+            let effect = &known.effect;
+            let spent = effect.released.as_ref().is_some_and(|released| last_begun > Some(released.at));
+            last_begun = begun;
+            if *key == own || compare(intent, rule, effect, spent, now) == Lookalike::Different {
+                continue;
+            }
+            // It may have lapsed, or come to its end, since it was written.
+            let other = self.ledger.observe(*key, now).await?;
+            let current = other.effect().filter(|current| current.id == effect.id);
+            let held = match current.map(|current| compare(intent, rule, current, spent, now)) {
+                None | Some(Lookalike::Different) => continue,
+                Some(Lookalike::Wait) => None,
+                Some(Lookalike::Held { paths, until }) => Some((paths, until)),
+            };
+            return Ok((newest, Some(InTheWay { other, held })));
+        }
+        Ok((newest, None))
+    }
+
+    /// The later effect by which the success of a record is no longer so, if its repeat is not to be answered with it.
+    pub(crate) async fn superseded_by(
+        &self,
+        intent: &Intent,
+        found: &Found,
+    ) -> Result<Option<Effect>, Error> {
+        let Alike::Outline { removals: Some(removals), .. } = intent.alike else { return Ok(None) };
+        let Some(success) = found.effect().filter(|_| intent.named_by != NamedBy::CallerKey) else {
+            return Ok(None);
+        };
+        if let Some(undone) = success.undone {
+            return Ok(self.ledger.by_id(undone.by).await.ok().map(|(_, known)| known.effect));
+        }
+        let later = self.ledger.alike(removals, REMOVALS_MAX).await?;
+        let secret = self.ledger.secret();
+        let removes = |later: &Effect| supersedes(secret, later, success, found.reply.as_deref());
+        Ok(later.into_iter().map(|(_, _, known)| known.effect).find(removes))
+    }
+}
