@@ -6,27 +6,41 @@ use semel_gate::clock::{Clock, SystemClock};
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::sqlite::SqliteStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub type ServedGate = Gate<SqliteStore, FileHolders, OsEntropy, RuntimeClock>;
 
 /// The machine's clocks, with a sleep that leaves the thread to others.
 #[derive(Debug, Clone)]
-pub struct RuntimeClock(SystemClock);
+pub struct RuntimeClock(SystemClock, Ahead);
+
+/// Microseconds that have passed at once.
+type Ahead = Arc<AtomicU64>;
 
 impl RuntimeClock {
     pub fn start() -> Self {
-        RuntimeClock(SystemClock::start())
+        RuntimeClock(SystemClock::start(), Ahead::default())
+    }
+
+    /// Time passes at once, for every clone, so that a test need not wait for the end of a window.
+    pub fn pass(&self, span: Duration) {
+        self.1.fetch_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn ahead(&self) -> Duration {
+        Duration::from_micros(self.1.load(Ordering::Relaxed))
     }
 }
 
 impl Clock for RuntimeClock {
     fn now(&self) -> At {
-        self.0.now()
+        self.0.now().plus(self.ahead())
     }
 
     fn elapsed(&self) -> Duration {
-        self.0.elapsed()
+        self.0.elapsed() + self.ahead()
     }
 
     async fn sleep(&self, span: Duration) {

@@ -22,7 +22,8 @@ impl Departure {
         *lock(&self.0) = Some(Box::new(action));
     }
 
-    pub(super) fn happens(&self) {
+    /// It has left.
+    pub fn happens(&self) {
         // Taken first: the lock is not held while it is done.
         let action = lock(&self.0).take();
         if let Some(action) = action {
