@@ -6,7 +6,7 @@ use crate::class::{Class, Tier};
 use crate::digest::Digest;
 use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
-use crate::time::At;
+use crate::time::{At, Uptime};
 use crate::undo::{Undo, UndoCall, Undoes, Undone};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -177,6 +177,9 @@ pub struct Attempt {
     /// The caller's trace, so that a repeat can point to it. `None`: the effect's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<u128>,
+    /// When it was claimed, by the clock that nobody can set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime: Option<Uptime>,
 }
 
 /// Until when the holder of an attempt may still send.

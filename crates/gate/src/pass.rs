@@ -320,7 +320,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let has_sent = call.own.is_some() || call.upstream.has_sent();
-        let situation = Situation { now, fenced, forgotten_before, has_sent, stands_for };
+        let newest_on_record = self.newest_on_record(&found, call.rule).await?;
+        let uptime = self.clock.uptime();
+        let situation =
+            Situation { now, uptime, newest_on_record, fenced, forgotten_before, has_sent, stands_for };
         if let Some(passed) = self.known_result(call, &found, &situation).await? {
             return Ok(Some(passed));
         }
@@ -441,8 +444,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         now: At,
     ) -> Result<Option<Passed>, Error> {
         let found = Found::nothing(call.key);
-        let situation =
-            Situation { now, fenced: false, forgotten_before: None, has_sent: false, stands_for: None };
+        let situation = Situation {
+            now,
+            uptime: None,
+            newest_on_record: None,
+            fenced: false,
+            forgotten_before: None,
+            has_sent: false,
+            stands_for: None,
+        };
         let Decision::Claim(claiming) = decide(None, call.intent, call.rule, &situation) else {
             return Ok(None);
         };
@@ -506,6 +516,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let (_, epoch) = self.ledger.epoch().await?;
         Ok(epoch.and_then(|epoch| epoch.forgotten_before(now)))
+    }
+
+    /// Rule 7: the newest instant on record, where the life of an upstream's key decides. The clock may be behind it.
+    pub(crate) async fn newest_on_record(&self, found: &Found, rule: &Rule) -> Result<Option<At>, Error> {
+        let in_doubt = found.effect().is_some_and(|effect| matches!(effect.state, State::InDoubt(_)));
+        if !in_doubt || rule.inject.as_ref().is_none_or(|inject| inject.valid_for.is_none()) {
+            return Ok(None);
+        }
+        Ok(self.ledger.newest_line().await?.map(|(_, line)| line.at))
     }
 
     /// The answer of the attempt that this call made or waited for, once it is known. What the class says about

@@ -46,7 +46,16 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             None => false,
         };
         let stands_for = self.stood_for(&led, &found).await?;
-        let situation = Situation { now, fenced, forgotten_before, has_sent: false, stands_for };
+        let newest_on_record = self.newest_on_record(&found, rule).await?;
+        let situation = Situation {
+            now,
+            uptime: self.clock.uptime(),
+            newest_on_record,
+            fenced,
+            forgotten_before,
+            has_sent: false,
+            stands_for,
+        };
         let decision = match key_of_another(intent, &found, stands_for) {
             Some(refusal) => Decision::Refuse(refusal),
             None => decide(found.effect(), intent, rule, &situation),
@@ -107,7 +116,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 // As if the first had succeeded, and its answer had arrived.
                 if would.would == Would::Run
                     && intent.again.is_none()
-                    && answers_repeats(intent, rule, first, now)
+                    && answers_repeats(intent, rule, now.since(first))
                 {
                     data["would"] = json!(Would::Replay);
                 }

@@ -346,6 +346,12 @@ impl Store for MemoryStore {
         Ok(Page { items, next: (last < journal.len()).then_some(Cursor(last as u64)) })
     }
 
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        let state = self.readable()?;
+        let journal = &state.tables.journal;
+        Ok(journal.last().map(|line| (Cursor(journal.len() as u64), line.clone())))
+    }
+
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.readable()?.tables.find(key, ordinal).and_then(|(_, row)| row.reply.clone()))
     }

@@ -83,7 +83,7 @@ mod tests {
     use semel_core::lifecycle::NewAttempt;
     use semel_core::policy::rule::Form;
     use semel_core::policy::{ActionFacts, Policy};
-    use semel_core::time::At;
+    use semel_core::time::{At, Uptime};
     use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
     use std::sync::Arc;
 
@@ -118,6 +118,7 @@ mod tests {
             facts: intent.facts(&rule),
             marks: intent.marks.clone(),
             trace: None,
+            uptime: Some(Uptime { boot: 7, micros: 900 }),
         };
         let effect = Effect::claimed(intent.seed(EffectId(7), occurrence, &rule), &new);
         let index = index_of_first(&intent, &effect);

@@ -531,6 +531,28 @@ fn a_keyed_effect_is_resent_with_the_same_key_while_the_key_lives() {
     assert!(keys.iter().all(|key| *key == keys[0] && key.starts_with("semel_")));
 }
 
+/// By what the machine knows, and after a reboot by what the ledger has seen.
+#[test]
+fn a_key_that_is_past_its_life_is_not_sent_because_the_clock_was_set_back() {
+    for reboots in [false, true] {
+        let (house, wish) = (House::new(), Wish::keyed(seconds(65)));
+        let (gate, script) = (house.gate(), Script::answers([unclear(), success()]));
+        let mut once = wish.clone();
+        once.rule.budget = 0;
+        house.pass(&gate, &once, &script);
+        let sent = script.sent();
+        house.wait(seconds(70));
+        if reboots {
+            let other = Wish::consequential().with_arguments(r#"{"args":{"customer":"bob"}}"#);
+            house.pass_delivered(&gate, &other, &Script::succeeds());
+            house.clock.reboot();
+        }
+        house.clock.jump(-68_000_000);
+        let passed = house.pass(&house.gate(), &wish, &script);
+        assert_eq!((code(&passed), script.sent()), (Some(Code::InDoubt), sent), "reboots: {reboots}");
+    }
+}
+
 #[test]
 fn a_keyed_effect_is_held_once_its_key_may_be_forgotten() {
     let (house, wish) = (House::new(), Wish::keyed(seconds(600)));

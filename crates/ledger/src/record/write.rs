@@ -9,6 +9,7 @@ use semel_core::effect::{
 use semel_core::identity::{Marks, PathMark};
 use semel_core::ids::Run;
 use semel_core::policy::rule::Form;
+use semel_core::time::Uptime;
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 
 /// What most records take, so that writing one allocates once.
@@ -201,6 +202,7 @@ fn attempt(out: &mut Out, attempt: &Attempt) {
         epoch,
         gone_at,
         trace,
+        uptime,
     } = attempt;
     out.number(1, u64::from(number.0));
     out.bytes(2, &nonce.0.to_be_bytes());
@@ -223,6 +225,12 @@ fn attempt(out: &mut Out, attempt: &Attempt) {
     }
     if let Some(trace) = trace {
         out.bytes(13, &trace.to_be_bytes());
+    }
+    if let Some(Uptime { boot, micros }) = uptime {
+        out.message(14, |out| {
+            out.number(1, u64::from(*boot));
+            out.number(2, *micros);
+        });
     }
 }
 

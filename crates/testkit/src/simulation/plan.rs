@@ -181,7 +181,7 @@ impl Template {
             });
         }
         if kind == Kind::Keyed {
-            let valid_for = if jumpy || random.percent(50) { 24 * 3600 } else { 180 };
+            let valid_for = if random.percent(50) { 24 * 3600 } else { 180 };
             let into = InjectInto::Header("Idempotency-Key".into());
             rule.inject = Some(Inject {
                 into,

@@ -142,6 +142,11 @@ impl Store for ShakyStore {
         self.inner.journal(after, limit).await
     }
 
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        self.before_read().await;
+        self.inner.newest_line().await
+    }
+
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
         self.before_read().await;
         self.inner.reply(key, ordinal).await
@@ -188,6 +193,10 @@ impl Store for SharedStore {
         limit: usize,
     ) -> Result<Page<(Cursor, JournalLine)>, Error> {
         self.0.journal(after, limit).await
+    }
+
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        self.0.newest_line().await
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {

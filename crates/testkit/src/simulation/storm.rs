@@ -62,7 +62,7 @@ pub async fn rage(stage: Arc<Stage>) {
             6 => {
                 let (gate, _holders) = stage.gate(super::executor::OUTSIDE);
                 // Another may be at it, or the store away: it is done the next time.
-                if gate.ledger.prune(EVERY_REPLY, stage.clock.now()).await.is_ok() {
+                if gate.ledger.prune(EVERY_REPLY, stage.clock.now(), stage.clock.uptime()).await.is_ok() {
                     stage.tally.count("replies pruned");
                 }
             }
