@@ -36,19 +36,18 @@ impl Situation {
     fn longest_since(&self, first: &Attempt) -> Duration {
         let on_record = self.newest_on_record.unwrap_or(self.now);
         let since = self.now.max(on_record).since(first.claimed_at);
-        since.max(self.uptime_since(first).unwrap_or_default())
+        since.max(self.uptime_since(first.uptime).unwrap_or_default())
     }
 
     /// The age of a delivery, for a window.
-    fn shortest_since(&self, delivered: At, effect: &Effect) -> Duration {
+    fn shortest_since(&self, delivered: At, claimed: Option<Uptime>) -> Duration {
         // It was delivered after its claim, so it is younger.
-        let since_claim = effect.newest_attempt().and_then(|newest| self.uptime_since(newest));
         let since = self.now.since(delivered);
-        since_claim.map_or(since, |claim| since.min(claim))
+        self.uptime_since(claimed).map_or(since, |claim| since.min(claim))
     }
 
-    fn uptime_since(&self, attempt: &Attempt) -> Option<Duration> {
-        self.uptime?.since(attempt.uptime?)
+    fn uptime_since(&self, earlier: Option<Uptime>) -> Option<Duration> {
+        self.uptime?.since(earlier?)
     }
 }
 
@@ -127,7 +126,7 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
     if let Some(decision) = stands_for(effect, intent, situation) {
         return decision;
     }
-    if let Some(decision) = wants_something_else(effect, intent, rule, situation.now) {
+    if let Some(decision) = wants_something_else(effect, intent, rule, situation) {
         return decision;
     }
     let drift = || Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) });
@@ -194,9 +193,16 @@ pub fn answers_with_refusal(effect: &Effect, intent: &Intent, now: At) -> bool {
 /// What becomes of a call that does not want the newest effect of its record: it was an effect before that one, or the
 /// newest did not happen and was asked for by somebody else, in another way. What did not happen is tried again by
 /// whoever wants it; the success before it answers those who want that, and another repeat needs its own leave.
-pub fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Option<Decision> {
+pub fn wants_something_else(
+    effect: &Effect,
+    intent: &Intent,
+    rule: &Rule,
+    situation: &Situation,
+) -> Option<Decision> {
     let Occurrence { number, reason, before, by_leave, .. } = &effect.occurrence;
-    if let Some((known, replay)) = known_before(effect, intent, now).filter(|(known, _)| known < number) {
+    if let Some((known, replay)) =
+        known_before(effect, intent, situation.now).filter(|(known, _)| known < number)
+    {
         return Some(Decision::ReplayEarlier(known, replay));
     }
     let (State::NotApplied(_), Some(before)) = (&effect.state, before) else { return None };
@@ -207,10 +213,11 @@ pub fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: 
         again if may_try || (again.is_some() && again == reason) => None,
         Some(_) if may_repeat(intent, rule, false) => None,
         Some(_) => Some(Decision::Refuse(Refusal::AgainNotAllowed(rule.again))),
-        None if answers_repeats(intent, rule, now.since(before.delivered_at)) => {
-            Some(Decision::ReplayEarlier(before.number, Replay::Repeat))
+        None => {
+            let age = situation.shortest_since(before.delivered_at, before.uptime);
+            answers_repeats(intent, rule, age)
+                .then_some(Decision::ReplayEarlier(before.number, Replay::Repeat))
         }
-        None => None,
     }
 }
 
@@ -359,7 +366,8 @@ fn applied(
     if released {
         return Ok(next(false));
     }
-    let age = delivered.map(|delivered| situation.shortest_since(delivered, effect));
+    let claimed = effect.newest_attempt().and_then(|newest| newest.uptime);
+    let age = delivered.map(|delivered| situation.shortest_since(delivered, claimed));
     if age.is_some_and(|age| answers_repeats(intent, rule, age)) {
         return Err(Replay::Repeat);
     }

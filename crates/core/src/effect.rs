@@ -92,6 +92,9 @@ impl Occurrence {
 pub struct Before {
     pub number: u32,
     pub delivered_at: At,
+    /// When it was claimed: [`Attempt::uptime`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime: Option<Uptime>,
 }
 
 /// A call by the model's id for it and by what it said: the same again is a transport that repeats itself. It need not
@@ -335,7 +338,8 @@ impl Occurrence {
         earlier.extend(last_reason.map(|reason| (number, reason)));
         calls.extend(newest.calls().map(|id| (number, CallMark::of(id, &newest.marks))));
         calls.drain(..calls.len().saturating_sub(EARLIER_CALLS_KEPT));
-        let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at });
+        let uptime = newest.newest_attempt().and_then(|attempt| attempt.uptime);
+        let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at, uptime });
         // A leave is for what happened, and for nothing else.
         let by_leave = newest.released.is_some() && newest.marks.fingerprint == marks.fingerprint;
         Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }

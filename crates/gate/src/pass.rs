@@ -533,8 +533,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         &self,
         call: &mut Call<'_, U>,
         found: &Found,
-        &Situation { now, fenced, .. }: &Situation,
+        situation: &Situation,
     ) -> Result<Option<Passed>, Error> {
+        let Situation { now, fenced, .. } = *situation;
         // A generation of a run that was cancelled was ended from here; nobody refused it.
         let ended = fenced && call.rule.class == Class::Generate;
         let made = call.own.as_ref().map(|own| own.effect.occurrence.number);
@@ -578,7 +579,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     && !ended
                     && !(*reply != Reply::Kept && call.upstream.says_more_than_its_twin())
                     && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_))
-                    && wants_something_else(effect, call.intent, call.rule, now).is_none() =>
+                    && wants_something_else(effect, call.intent, call.rule, situation).is_none() =>
             {
                 Some(joined_answer(found.clone(), call.intent, now))
             }

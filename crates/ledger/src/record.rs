@@ -226,7 +226,11 @@ mod tests {
                 reason: Some(reason.clone()),
                 earlier: vec![(1, reason.clone()), (2, reason.clone())],
                 calls: vec![(1, CallMark(7)), (2, CallMark(u64::MAX))],
-                before: Some(Before { number: 2, delivered_at: At(4) }),
+                before: Some(Before {
+                    number: 2,
+                    delivered_at: At(4),
+                    uptime: Some(Uptime { boot: 7, micros: 800 }),
+                }),
                 by_leave: true,
             };
             effect.attempts[0].call_id = Some("call_1".into());

@@ -155,7 +155,7 @@ impl Scene {
         effect.attempts[0].call_id = Some(CALL.into());
         let (intent, drifted) = (intent(&rule, &arguments(1)), intent(&rule, &arguments(2)));
         effect.occurrence.calls = vec![(1, CallMark::of(EARLIER_CALL, &intent.marks))];
-        effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED });
+        effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED, uptime: None });
         Scene { intent, drifted, rule, effect }
     }
 

@@ -1131,6 +1131,33 @@ fn an_answer_does_not_settle_an_attempt_that_only_has_its_number() {
     assert_eq!((script.sent(), running.sent()), (1, 1));
 }
 
+/// The effect is the same, and so is the number of the attempt: the nonce alone tells them apart.
+#[test]
+fn an_answer_does_not_settle_another_attempt_of_its_own_effect() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    house.pass(&house.gate(), &wish, &Script::answers([refusal()]));
+    let old = house.memory.snapshot();
+    let (memory, other, now) =
+        (Arc::clone(&house.memory), house.process(2, Mode::Guard).0, house.clock.now());
+    let (orders, clock) = (house.orders.clone(), house.clock.clone());
+    let (running, third) = (Script::after(seconds(20), success()), Script::succeeds());
+    let (twin, theirs) = (call(&other, &wish, &running, &clock), call(&other, &wish, &third, &clock));
+    let script = Script::after(seconds(5), refusal()).while_sending(move || {
+        memory.fail_over_to(&old);
+        block_on(other.ledger.bump_epoch("failover", now)).unwrap();
+        block_on(other.ledger.accept_epoch(now)).unwrap();
+        orders.start(2, async move { drop(twin.await) });
+        orders.start(2, async move {
+            clock.nap(seconds(10)).await;
+            drop(theirs.await);
+        });
+    });
+    let first = house.pass(&house.process(1, Mode::Guard).0, &wish, &script);
+    assert_eq!(code(&first), Some(Code::InDoubt), "a refusal of the lost attempt frees nothing");
+    assert_eq!((state(&house), house.effect().attempts.len()), ("applied", 2));
+    assert_eq!((script.sent(), running.sent(), third.sent()), (1, 1, 0));
+}
+
 #[test]
 fn what_a_probe_found_in_another_epoch_does_not_count() {
     let (house, mut wish) = (House::new(), Wish::probed());

@@ -135,12 +135,13 @@ fn earlier(value: Value<'_>) -> Read<(u32, Reason)> {
 }
 
 fn before(value: Value<'_>) -> Read<Before> {
-    let mut before = Before { number: 0, delivered_at: At(0) };
+    let mut before = Before { number: 0, delivered_at: At(0), uptime: None };
     let mut fields = value.message()?;
     while let Some((field, value)) = fields.next()? {
         match field {
             1 => before.number = value.small()?,
             2 => before.delivered_at = At(value.number()?),
+            3 => before.uptime = Some(uptime(value)?),
             _ => {}
         }
     }

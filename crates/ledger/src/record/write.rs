@@ -80,10 +80,11 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
             out.number(2, *mark);
         });
     }
-    if let Some(Before { number, delivered_at }) = before {
+    if let Some(Before { number, delivered_at, uptime }) = before {
         out.message(5, |out| {
             out.number(1, u64::from(*number));
             out.number(2, delivered_at.0);
+            self::uptime(out, 3, uptime.as_ref());
         });
     }
     out.flag(6, *by_leave);
@@ -226,8 +227,12 @@ fn attempt(out: &mut Out, attempt: &Attempt) {
     if let Some(trace) = trace {
         out.bytes(13, &trace.to_be_bytes());
     }
+    self::uptime(out, 14, uptime.as_ref());
+}
+
+fn uptime(out: &mut Out, field: u64, uptime: Option<&Uptime>) {
     if let Some(Uptime { boot, micros }) = uptime {
-        out.message(14, |out| {
+        out.message(field, |out| {
             out.number(1, u64::from(*boot));
             out.number(2, *micros);
         });

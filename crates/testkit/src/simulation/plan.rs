@@ -92,9 +92,11 @@ impl Plan {
     pub fn draw(random: &Random, broken: Option<Broken>) -> Plan {
         let hard = broken.is_some();
         let only = broken.map(|broken| match broken {
-            Broken::HiddenResend | Broken::EpochMissed | Broken::FenceIgnored | Broken::PastDropped => {
-                Kind::Opaque
-            }
+            Broken::HiddenResend
+            | Broken::EpochMissed
+            | Broken::FenceIgnored
+            | Broken::NothingSynced
+            | Broken::PastDropped => Kind::Opaque,
             Broken::LivePronouncedDead | Broken::LyingProbe => Kind::Probed,
         });
         let faultless = !hard && random.percent(20);

@@ -12,8 +12,8 @@ use semel_ledger::Error;
 use semel_ledger::memory::{Fault, MemoryStore};
 use semel_ledger::record::{decode, encode};
 use semel_ledger::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, Index, JournalLine, Latest, Page, Put, Revision, Row, Store,
-    Versioned,
+    By, Cell, Commit, Committed, Cursor, Durability, Hint, Index, JournalLine, Latest, Page, Put, Revision,
+    Row, Store, Versioned,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -103,6 +103,9 @@ impl Store for ShakyStore {
         let fault = self.meet(&COMMIT_FAULTS).await;
         if self.broken == Some(Broken::FenceIgnored) {
             commit.require.cells.clear();
+        }
+        if self.broken == Some(Broken::NothingSynced) {
+            commit.durability = Durability::Lazy;
         }
         if self.broken == Some(Broken::PastDropped) {
             commit.puts.iter_mut().for_each(drop_the_past);
