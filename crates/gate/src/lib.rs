@@ -17,7 +17,6 @@ pub mod observe;
 mod owed;
 mod pass;
 mod reply;
-mod seen;
 mod steady;
 pub mod undo;
 pub mod upstream;
@@ -33,7 +32,6 @@ use counts::Counts;
 use guess::Guess;
 use observe::{Observer, Told};
 use owed::Debts;
-use seen::Seen;
 use semel_core::policy::Mode;
 use semel_ledger::counts::Day;
 use semel_ledger::entropy::Entropy;
@@ -55,7 +53,6 @@ pub struct Gate<S, H, E, C> {
     pub observer: Option<Arc<dyn Observer>>,
     debts: Debts,
     guess: Guess,
-    seen: Seen,
     steady: Steady,
 }
 
@@ -64,9 +61,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let (counts, debts, guess) = (Arc::<Counts>::default(), Debts::default(), Guess::default());
         let witness: Arc<Counts> = Arc::clone(&counts);
         let ledger = ledger.witnessed_by(witness);
-        let seen = Seen::default();
         let steady = Steady::from(clock.now(), clock.elapsed());
-        Gate { ledger, clock, mode, counts, observer: None, debts, guess, seen, steady }
+        Gate { ledger, clock, mode, counts, observer: None, debts, guess, steady }
     }
 
     #[must_use]

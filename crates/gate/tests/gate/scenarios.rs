@@ -777,9 +777,9 @@ fn observe_claims_nothing_and_blocks_nothing() {
 #[test]
 fn observe_says_what_is_a_repeat_and_what_it_would_get() {
     let (house, script) = (House::new(), Script::succeeds());
-    let gate = house.process(1, Mode::Observe).0;
+    // Each call comes through a process of its own.
     let observed = |wish: &Wish| {
-        house.pass(&gate, wish, &script);
+        house.pass(&house.process(1, Mode::Observe).0, wish, &script);
         let journal = house.journal();
         let line = journal.iter().rfind(|line| line.kind == "observed").expect("it is written down");
         let data: serde_json::Value = serde_json::from_str(&line.data).expect("JSON");

@@ -4,7 +4,7 @@ use crate::house::LocalLedger;
 use crate::neutral;
 use semel_core::ids::EffectId;
 use semel_gate::clock::block_on;
-use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX, JournalLine};
+use semel_ledger::store::{JOURNAL_PAGE_MAX, JournalLine};
 use serde::Serialize;
 use serde_json::Value;
 

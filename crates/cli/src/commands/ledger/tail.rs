@@ -1,6 +1,6 @@
 //! `semel ledger tail`: the journal, as it grows.
 
-use super::journal::{self, LineJson};
+use super::journal::LineJson;
 use crate::args::Tail;
 use crate::commands::Context;
 use crate::house::{self, LocalLedger};
