@@ -2,7 +2,7 @@
 
 use super::stage::{Stage, stateless};
 use crate::mcp::line::Line;
-use crate::mcp::{assert_replayed, receipt};
+use crate::mcp::{assert_replayed, receipt, text};
 use serde_json::{Value, json};
 
 fn initialize(line: &mut Line) -> Value {
