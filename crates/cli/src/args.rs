@@ -267,6 +267,9 @@ pub enum LedgerCommand {
         /// Drop replies older than this instead.
         #[arg(long, value_name = "TIME")]
         replies: Option<String>,
+        /// Prune although the clock is far past the newest line of the ledger.
+        #[arg(long)]
+        clock_is_right: bool,
     },
     /// Show or change the epoch: whether the ledger may have forgotten claims.
     Epoch {

@@ -69,7 +69,7 @@ pub async fn keep_retention(hall: Arc<Hall>) {
     let retention = hall.policy.retention;
     loop {
         // What could not be pruned now is tried again at the next look.
-        let _tried_again = gate.ledger.prune_if_due(retention, hall.clock.now()).await;
+        let _tried_again = gate.ledger.prune_if_due(retention, hall.clock.now(), hall.clock.uptime()).await;
         hall.clock.sleep(PRUNE_LOOKS_EVERY).await;
     }
 }

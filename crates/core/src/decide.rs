@@ -2,17 +2,22 @@
 
 use crate::class::{Class, Tier};
 use crate::effect::{
-    CallMark, Doubt, EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, Occurrence, Reply, STORM, State,
+    Attempt, CallMark, Doubt, EARLIER_REASONS_KEPT, Effect, NotApplied, NotAppliedWhy, Occurrence, Reply,
+    STORM, State,
 };
 use crate::ids::{AttemptNo, Reason};
 use crate::intent::{AskedBy, Intent, NamedBy};
 use crate::policy::rule::{Again, Rule};
-use crate::time::At;
+use crate::time::{At, Uptime};
+use std::time::Duration;
 
 /// What else bears on the decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation {
     pub now: At,
+    pub uptime: Option<Uptime>,
+    /// The newest instant that the ledger has on record, where a key's life is asked for.
+    pub newest_on_record: Option<At>,
     /// The intent's run was cancelled.
     pub fenced: bool,
     /// The store may have forgotten claims of this record made before this instant, and nobody has accepted that yet.
@@ -23,6 +28,27 @@ pub struct Situation {
     /// The effect of the record that the caller's own key stands for: the one that it was claimed for, or that answered
     /// it.
     pub stands_for: Option<u32>,
+}
+
+/// Clocks may disagree, and then the age counts that sends less.
+impl Situation {
+    /// The age of a key that this attempt was the first to send.
+    fn longest_since(&self, first: &Attempt) -> Duration {
+        let on_record = self.newest_on_record.unwrap_or(self.now);
+        let since = self.now.max(on_record).since(first.claimed_at);
+        since.max(self.uptime_since(first.uptime).unwrap_or_default())
+    }
+
+    /// The age of a delivery, for a window.
+    fn shortest_since(&self, delivered: At, claimed: Option<Uptime>) -> Duration {
+        // It was delivered after its claim, so it is younger.
+        let since = self.now.since(delivered);
+        self.uptime_since(claimed).map_or(since, |claim| since.min(claim))
+    }
+
+    fn uptime_since(&self, earlier: Option<Uptime>) -> Option<Duration> {
+        self.uptime?.since(earlier?)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +126,7 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
     if let Some(decision) = stands_for(effect, intent, situation) {
         return decision;
     }
-    if let Some(decision) = wants_something_else(effect, intent, rule, situation.now) {
+    if let Some(decision) = wants_something_else(effect, intent, rule, situation) {
         return decision;
     }
     let drift = || Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) });
@@ -121,7 +147,7 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
         },
         // Nothing happened, so a corrected call under the same key is no drift.
         State::NotApplied(_) => Decision::Claim(Claiming::NextAttempt),
-        State::Applied(_) => match applied(effect, intent, rule, situation.now, drifted) {
+        State::Applied(_) => match applied(effect, intent, rule, situation, drifted) {
             Err(_) if drifted => drift(),
             Err(replay) => Decision::Replay(replay),
             Ok(Decision::Claim(_)) if next_may_be_lost(rule, situation) => Decision::Unremembered,
@@ -167,9 +193,16 @@ pub fn answers_with_refusal(effect: &Effect, intent: &Intent, now: At) -> bool {
 /// What becomes of a call that does not want the newest effect of its record: it was an effect before that one, or the
 /// newest did not happen and was asked for by somebody else, in another way. What did not happen is tried again by
 /// whoever wants it; the success before it answers those who want that, and another repeat needs its own leave.
-pub fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> Option<Decision> {
+pub fn wants_something_else(
+    effect: &Effect,
+    intent: &Intent,
+    rule: &Rule,
+    situation: &Situation,
+) -> Option<Decision> {
     let Occurrence { number, reason, before, by_leave, .. } = &effect.occurrence;
-    if let Some((known, replay)) = known_before(effect, intent, now).filter(|(known, _)| known < number) {
+    if let Some((known, replay)) =
+        known_before(effect, intent, situation.now).filter(|(known, _)| known < number)
+    {
         return Some(Decision::ReplayEarlier(known, replay));
     }
     let (State::NotApplied(_), Some(before)) = (&effect.state, before) else { return None };
@@ -180,10 +213,11 @@ pub fn wants_something_else(effect: &Effect, intent: &Intent, rule: &Rule, now: 
         again if may_try || (again.is_some() && again == reason) => None,
         Some(_) if may_repeat(intent, rule, false) => None,
         Some(_) => Some(Decision::Refuse(Refusal::AgainNotAllowed(rule.again))),
-        None if answers_repeats(intent, rule, before.delivered_at, now) => {
-            Some(Decision::ReplayEarlier(before.number, Replay::Repeat))
+        None => {
+            let age = situation.shortest_since(before.delivered_at, before.uptime);
+            answers_repeats(intent, rule, age)
+                .then_some(Decision::ReplayEarlier(before.number, Replay::Repeat))
         }
-        None => None,
     }
 }
 
@@ -206,7 +240,7 @@ fn known_before(effect: &Effect, intent: &Intent, now: At) -> Option<(u32, Repla
 /// A transport repeats itself within minutes, and an agent that starts again from where it was may do so after days.
 /// But an id that is a mere count, as some agents give, begins again with each conversation.
 fn still_means_it(call_id: &str, since: At, now: At) -> bool {
-    const COUNTED_FOR: std::time::Duration = std::time::Duration::from_secs(3_600);
+    const COUNTED_FOR: Duration = Duration::from_secs(3_600);
     !is_count(call_id) || now < since.plus(COUNTED_FOR)
 }
 
@@ -226,9 +260,9 @@ fn may_repeat(intent: &Intent, rule: &Rule, released: bool) -> bool {
     }
 }
 
-/// Whether a success that was delivered then answers a call that gives no reason to repeat it.
-pub fn answers_repeats(intent: &Intent, rule: &Rule, delivered: At, now: At) -> bool {
-    let over = intent.window.is_some_and(|window| now >= delivered.plus(window));
+/// Whether a success that was delivered so long ago answers a call that gives no reason to repeat it.
+pub fn answers_repeats(intent: &Intent, rule: &Rule, age: Duration) -> bool {
+    let over = intent.window.is_some_and(|window| age >= window);
     !over && (intent.named_by == NamedBy::CallerKey || rule.class == Class::Consequential)
 }
 
@@ -239,7 +273,7 @@ fn next_may_be_lost(rule: &Rule, situation: &Situation) -> bool {
 
 fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation) -> Decision {
     let now = situation.now;
-    if !may_resend(effect, intent, rule, now) {
+    if !may_resend(effect, intent, rule, situation) {
         return Decision::Look;
     }
     if rule.class == Class::Convergent && !situation.has_sent {
@@ -260,7 +294,7 @@ fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation
 }
 
 /// Keyed (within the upstream key's life), convergent and generate only.
-fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> bool {
+fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation) -> bool {
     let (sent, sends) = (effect.facts.upstream_key, intent.upstream_key);
     // Rule 7. Under another key it is another effect upstream, and in other words a key's second use is refused there.
     let (first, now_asked) = (&effect.marks, &intent.marks);
@@ -274,7 +308,7 @@ fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> bool {
             let Some(valid) = rule.inject.as_ref().and_then(|inject| inject.valid_for) else { return true };
             // Nobody knows how old the key is if its first claim was forgotten, or if the clock went back.
             effect.attempts.first().is_some_and(|first| {
-                now >= first.claimed_at && now.since(first.claimed_at) + KEY_LIFE_MARGIN < valid
+                situation.now >= first.claimed_at && situation.longest_since(first) + KEY_LIFE_MARGIN < valid
             })
         }
         _ => {
@@ -285,16 +319,17 @@ fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, now: At) -> bool {
 }
 
 /// Two clocks and a slow request may lie between us and the upstream's own count of its key's life.
-const KEY_LIFE_MARGIN: std::time::Duration = std::time::Duration::from_secs(60);
+const KEY_LIFE_MARGIN: Duration = Duration::from_secs(60);
 
 /// `Err` names the replay that applies unless the call has drifted.
 fn applied(
     effect: &Effect,
     intent: &Intent,
     rule: &Rule,
-    now: At,
+    situation: &Situation,
     drifted: bool,
 ) -> Result<Decision, Replay> {
+    let now = situation.now;
     let earlier = &effect.occurrence.earlier;
     let delivered = effect.delivered_at;
     match (&intent.again, &intent.call_id) {
@@ -333,7 +368,9 @@ fn applied(
     if released {
         return Ok(next(false));
     }
-    if delivered.is_some_and(|delivered| answers_repeats(intent, rule, delivered, now)) {
+    let claimed = effect.newest_attempt().and_then(|newest| newest.uptime);
+    let age = delivered.map(|delivered| situation.shortest_since(delivered, claimed));
+    if age.is_some_and(|age| answers_repeats(intent, rule, age)) {
         return Err(Replay::Repeat);
     }
     Ok(match rule.class {

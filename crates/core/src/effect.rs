@@ -6,7 +6,7 @@ use crate::class::{Class, Tier};
 use crate::digest::Digest;
 use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
-use crate::time::At;
+use crate::time::{At, Uptime};
 use crate::undo::{Undo, UndoCall, Undoes, Undone};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,9 @@ impl Occurrence {
 pub struct Before {
     pub number: u32,
     pub delivered_at: At,
+    /// When it was claimed: [`Attempt::uptime`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime: Option<Uptime>,
 }
 
 /// A call by the model's id for it and by what it said: the same again is a transport that repeats itself. It need not
@@ -177,6 +180,9 @@ pub struct Attempt {
     /// The caller's trace, so that a repeat can point to it. `None`: the effect's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<u128>,
+    /// When it was claimed, by the clock that nobody can set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime: Option<Uptime>,
 }
 
 /// Until when the holder of an attempt may still send.
@@ -332,7 +338,8 @@ impl Occurrence {
         earlier.extend(last_reason.map(|reason| (number, reason)));
         calls.extend(newest.calls().map(|id| (number, CallMark::of(id, &newest.marks))));
         calls.drain(..calls.len().saturating_sub(EARLIER_CALLS_KEPT));
-        let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at });
+        let uptime = newest.newest_attempt().and_then(|attempt| attempt.uptime);
+        let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at, uptime });
         // A leave is for what happened, and for nothing else.
         let by_leave = newest.released.is_some() && newest.marks.fingerprint == marks.fingerprint;
         Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }

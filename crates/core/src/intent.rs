@@ -194,11 +194,15 @@ impl Intent {
             (!values.is_empty())
                 .then(|| values.iter().map(|(_, value)| value.canonical()).collect::<Vec<_>>().join("\n"))
         });
-        // A key that a model wrote among the arguments adds sameness and never takes any away.
+        // A key that a model wrote among the arguments adds sameness and never takes any away. Models use one for
+        // several things, so it counts for one outline.
         let own_key = arguments::own_key(ask.arguments).filter(|_| named_by == NamedBy::Arguments);
         let alias = match (&ask.key, own_key) {
             (Some(key), _) if joins => Some(identity::alias_key(secret, &parts, key.as_str())),
-            (_, Some(key)) => Some(identity::alias_key(secret, &parts, &format!("{}\n{key}", ask.action))),
+            (_, Some(key)) => {
+                let outline = Outline::of(&sorted.fingerprinted).text;
+                Some(identity::alias_key(secret, &parts, &[ask.action, key, &outline].join("\n")))
+            }
             _ => None,
         };
         let removals = |server| identity::removals_key(secret, &parts, server);

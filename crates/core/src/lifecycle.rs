@@ -11,7 +11,7 @@ use crate::effect::{
 use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Reason, Run};
 use crate::outcome::Outcome;
-use crate::time::At;
+use crate::time::{At, Uptime};
 use crate::undo::{Undo, Undone};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,6 +105,7 @@ pub struct NewAttempt {
     pub facts: Arc<Facts>,
     pub marks: Arc<Marks>,
     pub trace: Option<u128>,
+    pub uptime: Option<Uptime>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -433,6 +434,7 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
         epoch: new.epoch,
         gone_at: None,
         trace: new.trace,
+        uptime: new.uptime,
     });
     if matches!(&effect.state, State::NotApplied(NotApplied { why: NotAppliedWhy::Refused(_), .. })) {
         effect.refusals += 1;

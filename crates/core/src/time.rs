@@ -6,7 +6,8 @@ use std::time::Duration;
 
 /// A wall-clock instant: microseconds since the Unix epoch, UTC.
 ///
-/// Wall time may only ever move an effect *into* doubt, so a clock that jumps costs availability, never safety.
+/// Wall time may only ever move an open effect *into* doubt. It also ends windows and lives of keys, and there
+/// [`Uptime`] speaks too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct At(pub u64);
@@ -30,6 +31,21 @@ impl At {
     /// How long after `earlier` this is; zero if it is before it.
     pub fn since(self, earlier: At) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// How long a machine has been up, its sleep included. Nobody can set this clock; it says nothing across a boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uptime {
+    /// A mark of the boot that it counts from.
+    pub boot: u32,
+    pub micros: u64,
+}
+
+impl Uptime {
+    /// How long after `earlier` this is. `None`: that was another boot, or another machine.
+    pub fn since(self, earlier: Uptime) -> Option<Duration> {
+        (self.boot == earlier.boot).then(|| Duration::from_micros(self.micros.saturating_sub(earlier.micros)))
     }
 }
 

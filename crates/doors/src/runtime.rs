@@ -1,6 +1,6 @@
 //! The gate of a program that serves many calls at once, on a runtime.
 
-use semel_core::time::At;
+use semel_core::time::{At, Uptime};
 use semel_gate::Gate;
 use semel_gate::clock::{Clock, SystemClock};
 use semel_ledger::entropy::OsEntropy;
@@ -41,6 +41,10 @@ impl Clock for RuntimeClock {
 
     fn elapsed(&self) -> Duration {
         self.0.elapsed() + self.ahead()
+    }
+
+    fn uptime(&self) -> Option<Uptime> {
+        self.0.uptime()
     }
 
     async fn sleep(&self, span: Duration) {

@@ -106,6 +106,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             found,
             how,
             now,
+            uptime: self.clock.uptime(),
             deadline,
             last_send: match call.upstream.sends_while_alive() {
                 // What a client does with a claim that it took away, it does by the deadline.

@@ -1,7 +1,9 @@
 //! Time, as the gate is given it.
 
-use semel_core::time::At;
+use semel_core::time::{At, Uptime};
 use std::future::Future;
+#[cfg(target_os = "linux")]
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub trait Clock: Send + Sync + 'static {
@@ -10,6 +12,9 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Monotonic time since some fixed moment of this process: for deadlines that must not jump.
     fn elapsed(&self) -> Duration;
+
+    /// The machine's own clock, where it has one.
+    fn uptime(&self) -> Option<Uptime>;
 
     fn sleep(&self, span: Duration) -> impl Future<Output = ()> + Send;
 }
@@ -36,6 +41,24 @@ impl Clock for SystemClock {
 
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn uptime(&self) -> Option<Uptime> {
+        static BOOT: OnceLock<Option<u32>> = OnceLock::new();
+        let boot = BOOT.get_or_init(|| {
+            // A random UUID of this boot; its first group tells boots apart.
+            let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+            u32::from_str_radix(id.get(..8)?, 16).ok()
+        });
+        let up = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let micros = u64::try_from(up.tv_sec).ok()? * 1_000_000 + u64::try_from(up.tv_nsec).ok()? / 1_000;
+        boot.map(|boot| Uptime { boot, micros })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn uptime(&self) -> Option<Uptime> {
+        None
     }
 
     async fn sleep(&self, span: Duration) {

@@ -17,7 +17,6 @@ pub mod observe;
 mod owed;
 mod pass;
 mod reply;
-mod seen;
 mod steady;
 pub mod undo;
 pub mod upstream;
@@ -32,7 +31,6 @@ use clock::Clock;
 use counts::Counts;
 use observe::{Observer, Told};
 use owed::Debts;
-use seen::Seen;
 use semel_core::policy::Mode;
 use semel_ledger::counts::Day;
 use semel_ledger::entropy::Entropy;
@@ -53,7 +51,6 @@ pub struct Gate<S, H, E, C> {
     /// Whoever else is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
     debts: Debts,
-    seen: Seen,
     steady: Steady,
 }
 
@@ -62,9 +59,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let (counts, debts) = (Arc::<Counts>::default(), Debts::default());
         let witness: Arc<Counts> = Arc::clone(&counts);
         let ledger = ledger.witnessed_by(witness);
-        let seen = Seen::default();
         let steady = Steady::from(clock.now(), clock.elapsed());
-        Gate { ledger, clock, mode, counts, observer: None, debts, seen, steady }
+        Gate { ledger, clock, mode, counts, observer: None, debts, steady }
     }
 
     #[must_use]

@@ -300,7 +300,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         let forgotten_before = self.forgotten_before(&found, now).await?;
         let has_sent = call.own.is_some() || call.upstream.has_sent();
-        let situation = Situation { now, fenced, forgotten_before, has_sent, stands_for };
+        let newest_on_record = self.newest_on_record(&found, call.rule).await?;
+        let uptime = self.clock.uptime();
+        let situation =
+            Situation { now, uptime, newest_on_record, fenced, forgotten_before, has_sent, stands_for };
         if let Some(passed) = self.known_result(call, &found, &situation).await? {
             return Ok(Some(passed));
         }
@@ -464,14 +467,24 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(epoch.and_then(|epoch| epoch.forgotten_before(now)))
     }
 
+    /// Rule 7: the newest instant on record, where the life of an upstream's key decides. The clock may be behind it.
+    pub(crate) async fn newest_on_record(&self, found: &Found, rule: &Rule) -> Result<Option<At>, Error> {
+        let in_doubt = found.effect().is_some_and(|effect| matches!(effect.state, State::InDoubt(_)));
+        if !in_doubt || rule.inject.as_ref().is_none_or(|inject| inject.valid_for.is_none()) {
+            return Ok(None);
+        }
+        Ok(self.ledger.newest_line().await?.map(|(_, line)| line.at))
+    }
+
     /// The answer of the attempt that this call made or waited for, once it is known. What the class says about
     /// repeats is not asked: this is the same call, not a repeat.
     async fn known_result<U: Upstream>(
         &self,
         call: &mut Call<'_, U>,
         found: &Found,
-        &Situation { now, fenced, .. }: &Situation,
+        situation: &Situation,
     ) -> Result<Option<Passed>, Error> {
+        let Situation { now, fenced, .. } = *situation;
         // A generation of a run that was cancelled was ended from here; nobody refused it.
         let ended = fenced && call.rule.class == Class::Generate;
         let made = call.own.as_ref().map(|own| own.effect.occurrence.number);
@@ -515,7 +528,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     && !ended
                     && !(*reply != Reply::Kept && call.upstream.says_more_than_its_twin())
                     && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_))
-                    && wants_something_else(effect, call.intent, call.rule, now).is_none() =>
+                    && wants_something_else(effect, call.intent, call.rule, situation).is_none() =>
             {
                 Some(joined_answer(found.clone(), call.intent, now))
             }

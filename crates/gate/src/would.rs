@@ -4,7 +4,6 @@ use crate::clock::Clock;
 use crate::led::key_of_another;
 use crate::lookalike::InTheWay;
 use crate::pass::Call;
-use crate::seen::Times;
 use crate::upstream::Upstream;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
@@ -19,7 +18,8 @@ use semel_ledger::Found;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::journal;
-use semel_ledger::store::{Durability, Store};
+use semel_ledger::observed::Seen;
+use semel_ledger::store::Store;
 use serde_json::{Value, json};
 
 /// What the ledger alone says about a call.
@@ -46,7 +46,16 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             None => false,
         };
         let stands_for = self.stood_for(&led, &found).await?;
-        let situation = Situation { now, fenced, forgotten_before, has_sent: false, stands_for };
+        let newest_on_record = self.newest_on_record(&found, rule).await?;
+        let situation = Situation {
+            now,
+            uptime: self.clock.uptime(),
+            newest_on_record,
+            fenced,
+            forgotten_before,
+            has_sent: false,
+            stands_for,
+        };
         let decision = match key_of_another(intent, &found, stands_for) {
             Some(refusal) => Decision::Refuse(refusal),
             None => decide(found.effect(), intent, rule, &situation),
@@ -97,27 +106,26 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return;
         }
         let now = self.clock.now();
-        // Nothing is claimed, so what came before is known from here alone.
         let counts = |first: At| intent.window.is_none_or(|window| now < first.plus(window));
-        let before = self.seen.see(intent.key, now, counts);
         // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
-        if let Ok(Foreseen { dry_run: would, .. }) = self.would(intent, rule).await {
+        let Ok(Foreseen { dry_run: would, .. }) = self.would(intent, rule).await else { return };
+        let line = |before: Option<Seen>| {
             let mut data = json!({
                 "would": would.would, "action": intent.action, "subject": intent.subject,
             });
-            if let Some(Times { first, count }) = before {
+            if let Some(Seen { first, count }) = before {
                 data["repeats"] = json!({"first_at": first.to_string(), "seen": count});
                 // As if the first had succeeded, and its answer had arrived.
                 if would.would == Would::Run
                     && intent.again.is_none()
-                    && answers_repeats(intent, rule, first, now)
+                    && answers_repeats(intent, rule, now.since(first))
                 {
                     data["would"] = json!(Would::Replay);
                 }
             }
-            let line = journal::note("observed", None, intent.run_key, data, now);
-            let _unrecorded_is_fine = self.ledger.note(line, Durability::Lazy).await;
-        }
+            journal::note("observed", None, intent.run_key, data, now)
+        };
+        let _unrecorded_is_fine = self.ledger.observed(intent.key, now, counts, line).await;
     }
 
     /// What else a claim would come upon: an open effect of the same identity elsewhere, or a doubt that it may be a

@@ -19,7 +19,7 @@ use semel_core::intent::Intent;
 use semel_core::lifecycle::{self, Event, NewAttempt};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
-use semel_core::time::At;
+use semel_core::time::{At, Uptime};
 use semel_core::undo::Undo;
 use serde_json::Value;
 use std::sync::Arc;
@@ -78,6 +78,7 @@ pub struct Wanted<'a> {
     pub found: &'a Found,
     pub how: How,
     pub now: At,
+    pub uptime: Option<Uptime>,
     pub deadline: At,
     pub last_send: LastSend,
     /// The fences of its run and of all that the effect is of, each at the revision at which it was seen open.
@@ -165,6 +166,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             facts: wanted.intent.facts(wanted.rule),
             marks: Arc::clone(&wanted.intent.marks),
             trace: wanted.intent.beside.trace.map(|parent| parent.trace),
+            uptime: wanted.uptime,
         };
         let (effect, event) = self.effect_after(wanted, new)?;
         let index = match &wanted.found.newest {

@@ -355,6 +355,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.store.journal(after, limit).await
     }
 
+    /// The newest line of the journal, with its place.
+    pub async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        self.store.newest_line().await
+    }
+
     /// The fence of a run, with the cell a claim must require.
     pub async fn fence(&self, run_key: Digest) -> Result<(Digest, Revision, Option<Fence>), Error> {
         let key = self.fence_key(run_key);

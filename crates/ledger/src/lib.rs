@@ -17,6 +17,7 @@ pub mod lapses;
 pub mod ledger;
 pub mod lines;
 pub mod memory;
+pub mod observed;
 pub mod outbox;
 pub mod owner;
 pub mod pins;

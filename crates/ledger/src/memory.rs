@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::precondition::{Finding, Head, View, examine, moved};
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX, JournalLine, Latest,
-    PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, Store, Versioned,
+    By, Cell, Commit, Committed, Cursor, Durability, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX, JournalLine,
+    Latest, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, Store, Versioned,
 };
 use semel_core::digest::Digest;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -45,6 +45,8 @@ pub struct Snapshot(Tables);
 #[derive(Debug, Default)]
 struct State {
     tables: Tables,
+    /// What a power cut leaves, where lazy commits have come since the last durable one.
+    synced: Option<Tables>,
     faults: VecDeque<Fault>,
     waiting: HashMap<Digest, Vec<Waiting>>,
     durable_commits: u64,
@@ -89,7 +91,16 @@ impl MemoryStore {
 
     /// Forgets everything after the snapshot, as a failover to a replica that lags does.
     pub fn fail_over_to(&self, snapshot: &Snapshot) {
-        self.state().tables = snapshot.0.clone();
+        let mut state = self.state();
+        (state.tables, state.synced) = (snapshot.0.clone(), None);
+    }
+
+    /// Loses the lazy commits that no durable one came after.
+    pub fn cut_power(&self) {
+        let mut state = self.state();
+        if let Some(synced) = state.synced.take() {
+            state.tables = synced;
+        }
     }
 
     pub fn durable_commits(&self) -> u64 {
@@ -136,11 +147,16 @@ impl State {
     }
 
     fn land(&mut self, commit: &Commit, found: Vec<Option<Head>>) {
+        match commit.durability {
+            Durability::Durable => self.synced = None,
+            Durability::Lazy if self.synced.is_none() => self.synced = Some(self.tables.clone()),
+            Durability::Lazy => {}
+        }
         for (put, head) in commit.puts.iter().zip(found) {
             self.tables.put(put, head);
         }
         self.tables.journal.extend(commit.journal.iter().cloned());
-        self.durable_commits += u64::from(commit.durability == crate::store::Durability::Durable);
+        self.durable_commits += u64::from(commit.durability == Durability::Durable);
     }
 
     /// Those who wait for a key that this commit moved.
@@ -339,6 +355,12 @@ impl Store for MemoryStore {
         let numbered = |(n, line): (usize, &JournalLine)| (Cursor((first + n + 1) as u64), line.clone());
         let items = journal[first..last].iter().enumerate().map(numbered).collect();
         Ok(Page { items, next: (last < journal.len()).then_some(Cursor(last as u64)) })
+    }
+
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        let state = self.readable()?;
+        let journal = &state.tables.journal;
+        Ok(journal.last().map(|line| (Cursor(journal.len() as u64), line.clone())))
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {

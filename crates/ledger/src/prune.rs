@@ -9,7 +9,7 @@ use crate::record::{Known, decode};
 use crate::store::{By, Commit, Committed, Cursor, Durability, PAGE_ROWS_MAX, Put, Require, Store};
 use semel_core::effect::{Reply, State};
 use semel_core::policy::Retention;
-use semel_core::time::At;
+use semel_core::time::{At, Uptime};
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,12 +21,27 @@ pub struct PruneReport {
 /// Retention runs by itself this often: replies are kept for weeks, so a day's delay is nothing.
 const PRUNE_EVERY: Duration = Duration::from_secs(24 * 3600);
 
+/// No ledger in use is silent for so long. Of an idle one nobody can tell whether its clock is right.
+const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// How far it goes at once: some days, so that a machine that was off for weeks catches up in weeks.
 const STEP_MAX: Duration = Duration::from_secs(4 * 24 * 3600);
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    /// Prunes if it is time to, and if nobody else is at it.
-    pub async fn prune_if_due(&self, retention: Retention, now: At) -> Result<Option<PruneReport>, Error> {
+    /// The instant of the newest line, if the clock is so far past it that it may be wrong. Pruning by it could drop
+    /// facts inside their window.
+    pub async fn far_behind(&self, now: At) -> Result<Option<At>, Error> {
+        let newest = self.newest_line().await?.map(|(_, line)| line.at);
+        Ok(newest.filter(|newest| now.since(*newest) > CLOCK_AHEAD_MAX))
+    }
+
+    /// Prunes if it is time to, if nobody else is at it, and if the clock can be trusted.
+    pub async fn prune_if_due(
+        &self,
+        retention: Retention,
+        now: At,
+        uptime: Option<Uptime>,
+    ) -> Result<Option<PruneReport>, Error> {
         let key = pruned_key(&self.secret);
         let (revision, last) = self.cell::<Pruned>(key).await?;
         let windows =
@@ -45,22 +60,30 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             }
             return Ok(None);
         }
+        if self.far_behind(now).await?.is_some() {
+            return Ok(None);
+        }
         // One process with a wrong clock must not forget for all: retention advances by days, not by leaps.
         let at = now.min(last.at.plus(STEP_MAX));
         if !self.put_cell(key, revision, &Pruned { at, clock: Some(now), windows }, Vec::new()).await? {
             return Ok(None);
         }
-        self.prune(retention, at).await.map(Some)
+        self.prune(retention, at, uptime).await.map(Some)
     }
 
-    pub async fn prune(&self, retention: Retention, now: At) -> Result<PruneReport, Error> {
+    pub async fn prune(
+        &self,
+        retention: Retention,
+        now: At,
+        uptime: Option<Uptime>,
+    ) -> Result<PruneReport, Error> {
         let mut report = PruneReport::default();
         let (_, pruned) = self.cell::<Pruned>(pruned_key(&self.secret)).await?;
         // Other policies on this ledger may have promised more.
         let promised = Duration::from_micros(pruned.map_or(0, |pruned| pruned.windows));
         let before = |span: Duration| At(now.0.saturating_sub(span.as_micros() as u64));
-        let replies_before = before(retention.replies);
-        let facts_before = before(retention.facts.max(retention.windows).max(promised));
+        let facts_kept = retention.facts.max(retention.windows).max(promised);
+        let (replies_before, facts_before) = (before(retention.replies), before(facts_kept));
         let mut after: Option<Cursor> = None;
         loop {
             let page = self
@@ -78,17 +101,22 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     continue;
                 }
                 let changed_at = known.effect.changed_at();
+                // Where clocks disagree, the smaller age counts: it is younger than its last claim.
+                let claimed = known.effect.newest_attempt().and_then(|newest| newest.uptime);
+                let up = uptime.zip(claimed).and_then(|(now, claimed)| now.since(claimed));
+                let is_past = |horizon: At, kept| changed_at < horizon && up.is_none_or(|up| up >= kept);
+                let reply_is_past = is_past(replies_before, retention.replies);
                 let facts = &known.effect.facts;
                 let named = facts.caller_key || facts.by_joining_key;
-                if changed_at < replies_before {
+                if reply_is_past {
                     self.drop_second_answers(&known.effect).await?;
                 }
-                if changed_at < facts_before && !named {
+                if is_past(facts_before, facts_kept) && !named {
                     let forget = Put::Forget { key, ordinal, expected: revision };
                     if self.prune_commit(vec![forget]).await? {
                         report.facts_dropped += 1;
                     }
-                } else if changed_at < replies_before
+                } else if reply_is_past
                     && reply_of(&known) == Some(Reply::Kept)
                     // The record still says that a reply was kept; that it is gone is seen by its absence.
                     && self.store.reply(key, ordinal).await?.is_some()

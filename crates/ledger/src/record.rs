@@ -83,7 +83,7 @@ mod tests {
     use semel_core::lifecycle::NewAttempt;
     use semel_core::policy::rule::Form;
     use semel_core::policy::{ActionFacts, Policy};
-    use semel_core::time::At;
+    use semel_core::time::{At, Uptime};
     use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
     use std::sync::Arc;
 
@@ -118,6 +118,7 @@ mod tests {
             facts: intent.facts(&rule),
             marks: intent.marks.clone(),
             trace: None,
+            uptime: Some(Uptime { boot: 7, micros: 900 }),
         };
         let effect = Effect::claimed(intent.seed(EffectId(7), occurrence, &rule), &new);
         let index = index_of_first(&intent, &effect);
@@ -225,7 +226,11 @@ mod tests {
                 reason: Some(reason.clone()),
                 earlier: vec![(1, reason.clone()), (2, reason.clone())],
                 calls: vec![(1, CallMark(7)), (2, CallMark(u64::MAX))],
-                before: Some(Before { number: 2, delivered_at: At(4) }),
+                before: Some(Before {
+                    number: 2,
+                    delivered_at: At(4),
+                    uptime: Some(Uptime { boot: 7, micros: 800 }),
+                }),
                 by_leave: true,
             };
             effect.attempts[0].call_id = Some("call_1".into());

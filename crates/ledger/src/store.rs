@@ -259,6 +259,9 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Page<(Cursor, JournalLine)>, Error>> + Send;
 
+    /// The newest line, with its cursor.
+    fn newest_line(&self) -> impl Future<Output = Result<Option<(Cursor, JournalLine)>, Error>> + Send;
+
     /// The recorded reply of one effect of a record.
     fn reply(&self, key: Digest, ordinal: u32)
     -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + Send;

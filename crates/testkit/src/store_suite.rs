@@ -501,6 +501,9 @@ async fn the_journal_keeps_the_order_of_commits<S: Store>(store: Arc<S>) {
     }
     assert_eq!(kinds, ["a0", "b0", "a1", "b1", "a2", "b2", "a3", "b3", "a4", "b4"]);
     assert_eq!(store.journal(None, 1).await.expect("readable").items[0].1, line("a0"));
+    let (end, newest) = store.newest_line().await.expect("readable").expect("a line");
+    assert!(newest.kind.starts_with('b'), "{newest:?}");
+    assert!(store.journal(Some(end), 1).await.expect("readable").items.is_empty(), "{end:?} is the end");
 }
 
 async fn a_commit_that_conflicts_leaves_no_journal_line<S: Store>(store: Arc<S>) {

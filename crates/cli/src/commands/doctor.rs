@@ -249,8 +249,8 @@ fn contents(checks: &mut Checks, ledger: &LocalLedger, now: At) -> anyhow::Resul
         0 => checks.ok("open effects", detail),
         _ => checks.warn("open effects", detail, "semel ledger"),
     }
-    match super::ledger::last_line(ledger)? {
-        Some(line) if line.at > now.plus(CLOCK_SLACK) => {
+    match block_on(ledger.newest_line())? {
+        Some((_, line)) if line.at > now.plus(CLOCK_SLACK) => {
             let detail = format!("the journal's newest line is from {}, which is in the future", line.at);
             checks.warn(
                 "clock",

@@ -118,6 +118,26 @@ fn a_pruned_reply_is_said_to_be_pruned_and_the_fact_stays() {
     assert!(gone.stderr.contains("no longer kept"), "{gone:?}");
 }
 
+/// A year after the newest line either the clock is wrong or nobody was here for a year.
+#[test]
+fn a_clock_far_past_the_newest_line_prunes_only_if_told_twice() {
+    let home = Home::new();
+    home.semel(["run", "--class", "consequential", "--", "sh", "-c", "echo x >> world; echo hello"]);
+    let file = home.state().join("ledger.db").to_string_lossy().into_owned();
+    let meddle = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1])\n\
+                  c.execute('update journal set at = at - 31536000000000'); c.commit()";
+    let words = ["python3", "-c", meddle, &file].map(str::to_owned);
+    assert!(home.program(&words).status().expect("python starts").success());
+    let refused = home.semel(["ledger", "prune", "--replies", "0s"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for said in ["nothing was pruned", "--clock-is-right"] {
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+    assert_eq!(home.json(["ledger", "list"])["items"][0]["reply"], "kept");
+    let pruned = home.json(["ledger", "prune", "--replies", "0s", "--clock-is-right"]);
+    assert_eq!((&pruned["replies_dropped"], &pruned["facts_dropped"]), (&1.into(), &0.into()));
+}
+
 #[test]
 fn show_lists_attempts_journal_and_other_occurrences() {
     let home = Home::new();

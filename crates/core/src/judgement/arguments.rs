@@ -76,22 +76,7 @@ const NAMES: &[(Kind, &[&str])] = &[
         &["body", "text", "message", "note", "memo", "description", "comment", "reason", "content"],
     ),
     (Kind::Title, &["title", "subject", "name", "summary"]),
-    (
-        Kind::Amount,
-        &[
-            "amount",
-            "amount_cents",
-            "amount_minor",
-            "unit_amount",
-            "price",
-            "total",
-            "total_amount",
-            "sum",
-            "cost",
-            "fee",
-            "quantity",
-        ],
-    ),
+    (Kind::Amount, &["price", "total", "sum", "cost", "fee", "quantity"]),
     (
         Kind::Thread,
         &[
@@ -119,7 +104,11 @@ const ARGUMENT_ROOTS: &[&str] = &["args", "body", "query", "document", "argv", "
 
 pub fn kind(name: &str) -> Kind {
     let known = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_spelling_of(name, known)));
-    known.map_or(Kind::Other, |(kind, _)| *kind)
+    match known {
+        Some((kind, _)) => *kind,
+        None if name.to_ascii_lowercase().contains("amount") => Kind::Amount,
+        None => Kind::Other,
+    }
 }
 
 /// Whether two names differ in case, `_` and `-` alone.
@@ -283,7 +272,9 @@ mod tests {
             assert_eq!(kind(name), Kind::Other, "{name}");
         }
         assert_eq!(kind("subject"), Kind::Title);
-        assert_eq!(kind("unitAmount"), Kind::Amount);
+        for name in ["amount", "unitAmount", "amount_due", "price"] {
+            assert_eq!(kind(name), Kind::Amount, "{name}");
+        }
         assert_eq!(kind("inReplyTo"), Kind::Thread);
     }
 

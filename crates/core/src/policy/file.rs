@@ -290,7 +290,8 @@ pub enum ServerError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Decisions go to the journal only: no claims, nothing blocked. A process knows its own repeats.
+    /// Decisions go to the journal only: no claims, nothing blocked. Repeats are
+    /// seen across the processes of one ledger.
     Observe,
     /// Each action as its rule says.
     #[default]

@@ -11,7 +11,7 @@ use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
 use semel_core::json::Json;
 use semel_core::policy::rule::{Again, Call, Inject, InjectInto, Probe, Rule};
 use semel_core::policy::{ActionFacts, Policy};
-use semel_core::time::At;
+use semel_core::time::{At, Uptime};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ impl Scene {
         effect.attempts[0].call_id = Some(CALL.into());
         let (intent, drifted) = (intent(&rule, &arguments(1)), intent(&rule, &arguments(2)));
         effect.occurrence.calls = vec![(1, CallMark::of(EARLIER_CALL, &intent.marks))];
-        effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED });
+        effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED, uptime: None });
         Scene { intent, drifted, rule, effect }
     }
 
@@ -215,6 +215,8 @@ impl Scene {
         let now = DELIVERED.plus(if case.window_over { WINDOW } else { WINDOW - Duration::from_secs(1) });
         let situation = Situation {
             now,
+            uptime: None,
+            newest_on_record: None,
             fenced: case.fenced,
             forgotten_before: case.forgotten.then_some(late()),
             has_sent: true,
@@ -491,8 +493,15 @@ fn every_case_is_spoken_of() {
 
 fn one(change: impl FnOnce(&mut Scene, &mut Situation) -> bool) -> Decision {
     let mut scene = Scene::set();
-    let mut situation =
-        Situation { now: late(), fenced: false, forgotten_before: None, has_sent: true, stands_for: None };
+    let mut situation = Situation {
+        now: late(),
+        uptime: None,
+        newest_on_record: None,
+        fenced: false,
+        forgotten_before: None,
+        has_sent: true,
+        stands_for: None,
+    };
     let known = change(&mut scene, &mut situation);
     decide(known.then_some(&scene.effect), &scene.intent, &scene.rule, &situation)
 }
@@ -735,6 +744,82 @@ fn a_key_is_relied_upon_only_while_it_certainly_lives() {
     );
     assert_eq!(with(late(), true, None), Decision::Resend, "the key is not known to end");
     assert_eq!(with(late(), false, None), Decision::Resend);
+}
+
+/// A doubt under a key that lives for [`KEY_LIFE`], claimed when the machine had been up for no time.
+fn keyed_doubt(scene: &mut Scene) {
+    scene.rule.budget = 3;
+    scene.rule.inject = Some(Inject {
+        into: InjectInto::Header("Idempotency-Key".into()),
+        form: Default::default(),
+        length: None,
+        valid_for: Some(KEY_LIFE),
+    });
+    scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
+    Arc::make_mut(&mut scene.effect.facts).tier = Tier::Keyed;
+    scene.effect.attempts[0].uptime = Some(up(0, Duration::ZERO));
+}
+
+fn up(boot: u32, span: Duration) -> Uptime {
+    Uptime { boot, micros: span.as_micros() as u64 }
+}
+
+#[test]
+fn a_key_is_as_old_as_the_clock_says_that_makes_it_oldest() {
+    let with = |uptime: Option<Uptime>, newest_on_record: Option<At>| {
+        one(|scene, situation| {
+            keyed_doubt(scene);
+            situation.now = after(Duration::from_secs(2));
+            (situation.uptime, situation.newest_on_record) = (uptime, newest_on_record);
+            true
+        })
+    };
+    let over = KEY_LIFE - Duration::from_secs(60);
+    assert_eq!(with(None, None), Decision::Resend);
+    assert_eq!(with(Some(up(0, over)), None), Decision::Look, "the clock was set back");
+    assert_eq!(with(Some(up(1, over)), None), Decision::Resend, "another boot says nothing");
+    assert_eq!(with(None, Some(after(over))), Decision::Look, "the ledger has seen a later time");
+    let young = Duration::from_secs(1);
+    assert_eq!(with(Some(up(0, young)), Some(after(young))), Decision::Resend);
+}
+
+#[test]
+fn a_keys_life_counts_from_its_first_attempt() {
+    let at = |span: Duration| {
+        one(|scene, situation| {
+            keyed_doubt(scene);
+            let mut second = crate::scene::attempt(2, Verdict::Unproven);
+            second.claimed_at = after(KEY_LIFE / 2);
+            second.uptime = Some(up(0, KEY_LIFE / 2));
+            scene.effect.attempts.push(second);
+            situation.now = after(span);
+            true
+        })
+    };
+    let margin = Duration::from_secs(60);
+    assert_eq!(at(KEY_LIFE - margin - Duration::from_micros(1)), Decision::Resend);
+    assert_eq!(at(KEY_LIFE - margin), Decision::Look);
+}
+
+#[test]
+fn a_window_is_over_only_when_no_clock_says_otherwise() {
+    let with = |uptime: Option<Uptime>| {
+        one(|scene, situation| {
+            scene.rule.class = Class::Consequential;
+            scene.effect.state = applied(Evidence::Reported, Some(1));
+            scene.effect.delivered_at = Some(DELIVERED);
+            scene.effect.attempts[0].uptime = Some(up(0, Duration::ZERO));
+            scene.intent.window = Some(WINDOW);
+            situation.now = DELIVERED.plus(WINDOW * 365);
+            situation.uptime = uptime;
+            true
+        })
+    };
+    assert_eq!(with(Some(up(0, WINDOW / 2))), Decision::Replay(Replay::Repeat), "the clock was set ahead");
+    let next = Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat: true });
+    assert_eq!(with(Some(up(0, WINDOW))), next);
+    assert_eq!(with(Some(up(1, WINDOW / 2))), next, "another boot says nothing");
+    assert_eq!(with(None), next);
 }
 
 #[test]

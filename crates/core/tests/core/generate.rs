@@ -50,6 +50,8 @@ fn decided(effect: &Effect, after_claims: Duration) -> Decision {
     let intent = Intent::of(&ask, &rule(), &secret()).expect("no key is required");
     let situation = Situation {
         now: after(after_claims),
+        uptime: None,
+        newest_on_record: None,
         fenced: false,
         forgotten_before: None,
         has_sent: true,

@@ -64,6 +64,7 @@ pub fn attempt(number: u32, verdict: Verdict) -> Attempt {
         epoch: 0,
         gone_at: None,
         trace: None,
+        uptime: None,
     }
 }
 
@@ -128,6 +129,7 @@ pub fn new_attempt() -> NewAttempt {
         epoch: 0,
         facts: facts(),
         trace: None,
+        uptime: None,
         marks: marks(1),
     }
 }

@@ -7,15 +7,11 @@ use super::news::News;
 use super::waiter::{Begun, Waiter};
 use crate::caller::Caller;
 use semel_core::digest::Digest;
-use semel_core::ids::EffectId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Intents whose repeats on this connection keep the longer window. A client that did more loses the oldest.
 const DONE_MAX: usize = 10_000;
-
-/// How many of them are told to a model that asks.
-const TOLD_MAX: usize = 100;
 
 #[derive(Debug)]
 pub struct Connection {
@@ -34,8 +30,6 @@ pub struct Connection {
 struct State {
     calls: HashMap<Id, Vec<Call>>,
     done: HashSet<Digest>,
-    /// The newest effects that were answered here, in order.
-    effects: Vec<EffectId>,
 }
 
 /// A guarded call that is under way.
@@ -106,22 +100,6 @@ impl Connection {
             state.done.clear();
         }
         state.done.insert(key);
-    }
-
-    /// Remembers the effect that an answer spoke of.
-    pub fn was_told(&self, effect: Option<EffectId>) {
-        let mut state = self.lock();
-        if let Some(effect) = effect.filter(|effect| !state.effects.contains(effect)) {
-            if state.effects.len() >= TOLD_MAX {
-                state.effects.remove(0);
-            }
-            state.effects.push(effect);
-        }
-    }
-
-    /// The effects that were answered here, oldest first.
-    pub fn effects(&self) -> Vec<EffectId> {
-        self.lock().effects.clone()
     }
 
     pub fn has_done(&self, key: Digest) -> bool {

@@ -415,7 +415,6 @@ impl Door {
                 if let Some(task) = &task {
                     server.tasks().ended(&self.hall, task, passed.delivery.clone());
                 }
-                connection.was_told(passed.answer.effect_id);
                 if passed.answer.ok {
                     connection.did(intent.key);
                 }

@@ -1,6 +1,6 @@
 //! Tools that semel offers beside the server's own: what was done here, and how a doubt is settled with evidence.
 
-use super::call::{META_RUN, ToolCall};
+use super::call::ToolCall;
 use super::connection::Connection;
 use super::door::Door;
 use super::frame::Frame;
@@ -16,11 +16,14 @@ use semel_core::intent::{principal_mark, run_key};
 use semel_core::json::Json;
 use semel_core::policy::ActionFacts;
 use semel_core::policy::rule::Rulings;
+use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::clock::Clock;
+use semel_ledger::record::decode;
 use semel_ledger::rulings::Verdict;
-use semel_ledger::store::By;
+use semel_ledger::store::{By, Latest, PAGE_ROWS_MAX, Store};
 use serde_json::json;
+use std::time::Duration;
 
 pub const LEDGER: &str = "semel_ledger";
 pub const REPORT: &str = "semel_report";
@@ -28,8 +31,11 @@ pub const REPORT: &str = "semel_report";
 /// A list for a model to read; the whole ledger is a person's matter.
 const EFFECTS_MAX: usize = 100;
 
-/// Stores go forwards only, and a run may be long; nobody waits for more of it than this.
-const PAGES_MAX: usize = 100;
+/// How far back a caller without a run sees: agents resume within a day.
+const LISTED_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// Of everybody's effects no more are looked at than this, so that no call takes long.
+const LOOKED_AT_MAX: usize = 5_000;
 
 pub fn is_own(tool: &str) -> bool {
     tool == LEDGER || tool == REPORT
@@ -39,8 +45,8 @@ pub fn is_own(tool: &str) -> bool {
 pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
     let mut own = vec![json!({
         "name": LEDGER,
-        "description": "What has been done through this server in this run, or on this connection if there is no \
-                        run, and what is in doubt. Use it when you are not sure whether a call went through.",
+        "description": "What has been done through this server in this run, or in the last 24 hours if there is \
+                        no run, and what is in doubt. Use it when you are not sure whether a call went through.",
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": true},
     })];
@@ -99,32 +105,37 @@ async fn ledger(
     let caller = &connection.caller;
     let run = caller.run.as_ref().or(call.runs.named.as_ref()).or(caller.surrounding_run.as_ref());
     let cannot = |error: semel_ledger::Error| error.to_string();
-    let mut effects: Vec<Effect> = Vec::new();
-    let mut damaged = 0;
+    let (mut effects, mut damaged) = (Vec::new(), 0);
     let is_mine = |effect: &Effect| is_of(effect, ledger.secret(), caller);
     let is_here = |effect: &Effect| server.has_done(&effect.facts, ledger.secret());
     // A run may reach over several servers, but what another of this name did would be taken for this one's.
-    let is_told =
-        |effect: &Effect| is_mine(effect) && (is_here(effect) || !server.shares_name_with(&effect.facts));
-    if let Some(run) = run {
-        let by = By::Run(run_key(ledger.secret(), &caller.tenant, &run.id));
-        let mut after = None;
-        for _ in 0..PAGES_MAX {
-            let page = ledger.listing(by, after, EFFECTS_MAX).await.map_err(cannot)?;
-            damaged += page.damaged.len();
-            effects.extend(page.items.into_iter().map(|(_, known)| known.effect).filter(is_told));
-            shorten(&mut effects);
-            after = page.next;
-            if after.is_none() {
-                break;
+    let is_told = |effect: &Effect| {
+        is_mine(effect) && (is_here(effect) || run.is_some() && !server.shares_name_with(&effect.facts))
+    };
+    let (of, since) = match run {
+        Some(run) => (Latest::Run(run_key(ledger.secret(), &caller.tenant, &run.id)), At(0)),
+        None => (Latest::All, At(door.hall.clock.now().0.saturating_sub(LISTED_FOR.as_micros() as u64))),
+    };
+    let (mut before, mut looked_at) = (None, 0);
+    let is_whole = loop {
+        let page = ledger.store().latest(of, before, PAGE_ROWS_MAX).await.map_err(cannot)?;
+        looked_at += page.items.len();
+        let is_past = page.items.last().is_none_or(|(_, row)| row.index.opened_at < since);
+        for (_, row) in page.items.into_iter().filter(|(_, row)| row.index.opened_at >= since) {
+            match decode(row) {
+                Ok(known) => effects.extend(Some(known.effect).filter(is_told)),
+                // Whose it was is not known either.
+                Err(_) => damaged += usize::from(run.is_some() || is_operator(caller)),
             }
         }
-    } else {
-        for id in connection.effects() {
-            // One that retention has dropped meanwhile is not missed here.
-            effects.extend(ledger.by_id(id).await.ok().map(|(_, known)| known.effect));
+        before = page.next;
+        if before.is_none() || is_past || effects.len() >= EFFECTS_MAX {
+            break true;
         }
-    }
+        if looked_at >= LOOKED_AT_MAX {
+            break false;
+        }
+    };
     // What is open concerns whoever began it, on whichever connection.
     let open = ledger.listing(By::Open, None, EFFECTS_MAX).await.map_err(cannot)?;
     for (key, known) in open.items {
@@ -141,33 +152,19 @@ async fn ledger(
     }
     let whose = match run {
         Some(run) => format!("in run {}", run.id),
-        None => "on this connection".to_owned(),
+        None if is_whole => "through this server in the last 24 hours".to_owned(),
+        None => format!("through this server, among the newest {looked_at} effects on record,"),
     };
     let doubts = if is_operator(caller) { "this server" } else { "yours here" };
-    let stands_alone = call.version.is_some() && run.is_none();
-    if effects.is_empty() && stands_alone {
-        let how = "Each request stands alone here, so what was done before is known by its run only";
-        return Ok(format!("{how}: name one in _meta as {META_RUN}. Nothing of {doubts} is in doubt."));
-    }
     if damaged > 0 {
         let lines: Vec<String> = effects.iter().map(line).collect();
         let lines = lines.join("\n");
         return Ok(format!(
-            "{damaged} of what was done {whose} cannot be read. What can be, oldest first:\n{lines}"
+            "{damaged} on record cannot be read. What can be of what was done {whose}, oldest first:\n{lines}"
         ));
     }
     if effects.is_empty() {
-        // Some clients open a connection for each call.
-        let elsewhere = match run {
-            Some(_) => "",
-            None => {
-                " What was done over another connection is not seen here: look with a read-only tool before you \
-                     repeat something."
-            }
-        };
-        return Ok(format!(
-            "Nothing has been done {whose} yet, and nothing of {doubts} is in doubt.{elsewhere}"
-        ));
+        return Ok(format!("Nothing has been done {whose}, and nothing of {doubts} is in doubt."));
     }
     let lines: Vec<String> = effects.iter().map(line).collect();
     Ok(format!("What was done {whose}, and what is open here, oldest first:\n{}", lines.join("\n")))

@@ -583,6 +583,10 @@ impl Store for HookedStore {
         self.inner.journal(after, limit).await
     }
 
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, LedgerError> {
+        self.inner.newest_line().await
+    }
+
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, LedgerError> {
         self.inner.reply(key, ordinal).await
     }

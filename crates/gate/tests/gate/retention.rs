@@ -28,7 +28,8 @@ fn a_pruned_reply_is_answered_as_no_longer_kept() {
     let gate = house.gate();
     house.pass_delivered(&gate, &wish, &script);
     house.wait(seconds(2 * 24 * 3600));
-    let report = block_on(gate.ledger.prune(retention(1, 1), house.clock.now())).unwrap();
+    let report =
+        block_on(gate.ledger.prune(retention(1, 1), house.clock.now(), house.clock.uptime())).unwrap();
     assert_eq!((report.replies_dropped, report.facts_dropped), (1, 0));
     let passed = house.pass(&gate, &wish, &script);
     assert!(passed.answer.ok);
@@ -71,7 +72,7 @@ fn a_second_answer_is_kept_as_evidence_and_its_text_as_long_as_a_reply() {
         assert_eq!(house.journaled("second_answer"), 1);
         house.pass_delivered(&gate, &wish, &quick);
         house.wait(seconds(2 * DAY));
-        block_on(gate.ledger.prune(retention(400, 1), house.clock.now())).unwrap();
+        block_on(gate.ledger.prune(retention(400, 1), house.clock.now(), house.clock.uptime())).unwrap();
         assert_eq!(kept(), [(second, None)], "its text is dropped, what is known of it stays");
     }
 }
@@ -80,7 +81,9 @@ fn a_second_answer_is_kept_as_evidence_and_its_text_as_long_as_a_reply() {
 fn a_fact_stays_for_as_long_as_any_policy_on_its_ledger_answers_repeats() {
     let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
     let gate = house.gate();
-    let prune = |retention| block_on(gate.ledger.prune_if_due(retention, house.clock.now())).unwrap();
+    let prune = |retention| {
+        block_on(gate.ledger.prune_if_due(retention, house.clock.now(), house.clock.uptime())).unwrap()
+    };
     prune(retention(1, 1));
     house.pass_delivered(&gate, &wish, &script);
     assert_eq!(prune(retention(400, 7)), None, "it is not due, and says how long its facts must stay");
@@ -89,11 +92,52 @@ fn a_fact_stays_for_as_long_as_any_policy_on_its_ledger_answers_repeats() {
     house.wait(seconds(2 * DAY));
     assert_eq!(prune(retention(1, 1)).unwrap().facts_dropped, 0);
     assert_eq!(house.effects().len(), 1);
-    for _ in 0..3 {
+    for n in 0..3 {
         house.wait(seconds(2 * DAY));
+        // Retention waits for a ledger that is in use.
+        let other = wish.with_arguments(&format!(r#"{{"args":{{"customer":"bob","amount":{n}}}}}"#));
+        house.pass_delivered(&gate, &other, &script);
         prune(retention(1, 1));
     }
-    assert_eq!(house.effects().len(), 0);
+    assert_eq!(house.effects().len(), 3, "only the first is old enough");
+}
+
+#[test]
+fn a_clock_that_is_far_past_the_newest_line_prunes_nothing_by_itself() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.gate();
+    let kept = retention(1, 1);
+    let prune = || block_on(gate.ledger.prune_if_due(kept, house.clock.now(), None)).unwrap();
+    prune();
+    house.pass_delivered(&gate, &wish, &script);
+    house.clock.jump(365 * DAY as i64 * 1_000_000);
+    let now = house.clock.now();
+    assert!(block_on(gate.ledger.far_behind(now)).unwrap().is_some());
+    assert_eq!((prune(), house.effects().len()), (None, 1));
+    assert_eq!(house.pass(&gate, &wish, &script).answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(script.sent(), 1, "a retry does not run");
+}
+
+/// Whatever was written by the wrong clock meanwhile.
+#[test]
+fn a_fact_is_as_young_as_the_clock_says_that_makes_it_youngest() {
+    let (house, wish, script) = (House::new(), Wish::consequential().in_run("r"), Script::succeeds());
+    let gate = house.gate();
+    let other = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
+    house.pass_delivered(&gate, &wish, &script);
+    house.clock.jump(365 * DAY as i64 * 1_000_000);
+    house.pass_delivered(&gate, &other, &script);
+    let prune = || {
+        let pruned = gate.ledger.prune(retention(1, 1), house.clock.now(), house.clock.uptime());
+        let report = block_on(pruned).unwrap();
+        (report.replies_dropped, report.facts_dropped)
+    };
+    assert_eq!(prune(), (0, 0));
+    house.wait(seconds(DAY - 1));
+    assert_eq!(house.pass(&gate, &wish, &script).answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(script.sent(), 2);
+    house.wait(seconds(2));
+    assert_eq!(prune(), (0, 2));
 }
 
 #[test]
@@ -102,7 +146,7 @@ fn a_clock_that_leaps_makes_retention_forget_nothing() {
     let gate = house.gate();
     let kept = retention(30, 1);
     let now = house.clock.now();
-    let prune = |at: At| block_on(gate.ledger.prune_if_due(kept, at)).unwrap();
+    let prune = |at: At| block_on(gate.ledger.prune_if_due(kept, at, house.clock.uptime())).unwrap();
     prune(now);
     house.pass_delivered(&gate, &wish, &script);
     let wrong = now.plus(seconds(500 * DAY));
@@ -126,7 +170,11 @@ fn what_was_dropped_is_not_dropped_again() {
     let gate = house.gate();
     house.pass_delivered(&gate, &wish, &script);
     house.wait(seconds(2 * DAY));
-    let dropped = || block_on(gate.ledger.prune(retention(1, 1), house.clock.now())).unwrap().replies_dropped;
+    let dropped = || {
+        block_on(gate.ledger.prune(retention(1, 1), house.clock.now(), house.clock.uptime()))
+            .unwrap()
+            .replies_dropped
+    };
     assert_eq!((dropped(), dropped()), (1, 0));
 }
 
@@ -145,7 +193,8 @@ fn a_key_that_joins_means_its_effect_for_ever_and_never_anothers() {
     }
     assert_eq!(script.sent(), 2);
     house.wait(seconds(3 * DAY));
-    let report = block_on(gate.ledger.prune(retention(1, 1), house.clock.now())).unwrap();
+    let report =
+        block_on(gate.ledger.prune(retention(1, 1), house.clock.now(), house.clock.uptime())).unwrap();
     assert_eq!(report.facts_dropped, 1);
     let passed = house.pass(&gate, &wish, &script);
     assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Replayed, 2));
@@ -169,7 +218,8 @@ fn whoever_makes_what_a_key_was_refused_the_key_means_it() {
     house.pass(&gate, &wish, &script);
     house.pass_delivered(&gate, &Wish { key: None, ..wish.clone() }, &script);
     house.wait(seconds(3 * DAY));
-    let report = block_on(gate.ledger.prune(retention(1, 1), house.clock.now())).unwrap();
+    let report =
+        block_on(gate.ledger.prune(retention(1, 1), house.clock.now(), house.clock.uptime())).unwrap();
     assert_eq!(report.facts_dropped, 0);
     let passed = house.pass(&gate, &wish, &script);
     assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Replayed, 2));

@@ -531,6 +531,28 @@ fn a_keyed_effect_is_resent_with_the_same_key_while_the_key_lives() {
     assert!(keys.iter().all(|key| *key == keys[0] && key.starts_with("semel_")));
 }
 
+/// By what the machine knows, and after a reboot by what the ledger has seen.
+#[test]
+fn a_key_that_is_past_its_life_is_not_sent_because_the_clock_was_set_back() {
+    for reboots in [false, true] {
+        let (house, wish) = (House::new(), Wish::keyed(seconds(65)));
+        let (gate, script) = (house.gate(), Script::answers([unclear(), success()]));
+        let mut once = wish.clone();
+        once.rule.budget = 0;
+        house.pass(&gate, &once, &script);
+        let sent = script.sent();
+        house.wait(seconds(70));
+        if reboots {
+            let other = Wish::consequential().with_arguments(r#"{"args":{"customer":"bob"}}"#);
+            house.pass_delivered(&gate, &other, &Script::succeeds());
+            house.clock.reboot();
+        }
+        house.clock.jump(-68_000_000);
+        let passed = house.pass(&house.gate(), &wish, &script);
+        assert_eq!((code(&passed), script.sent()), (Some(Code::InDoubt), sent), "reboots: {reboots}");
+    }
+}
+
 #[test]
 fn a_keyed_effect_is_held_once_its_key_may_be_forgotten() {
     let (house, wish) = (House::new(), Wish::keyed(seconds(600)));
@@ -755,9 +777,9 @@ fn observe_claims_nothing_and_blocks_nothing() {
 #[test]
 fn observe_says_what_is_a_repeat_and_what_it_would_get() {
     let (house, script) = (House::new(), Script::succeeds());
-    let gate = house.process(1, Mode::Observe).0;
+    // Each call comes through a process of its own.
     let observed = |wish: &Wish| {
-        house.pass(&gate, wish, &script);
+        house.pass(&house.process(1, Mode::Observe).0, wish, &script);
         let journal = house.journal();
         let line = journal.iter().rfind(|line| line.kind == "observed").expect("it is written down");
         let data: serde_json::Value = serde_json::from_str(&line.data).expect("JSON");
@@ -1107,6 +1129,33 @@ fn an_answer_does_not_settle_an_attempt_that_only_has_its_number() {
     assert_eq!(code(&first), Some(Code::InDoubt), "a refusal of the lost attempt frees nothing");
     assert_eq!(state(&house), "applied");
     assert_eq!((script.sent(), running.sent()), (1, 1));
+}
+
+/// The effect is the same, and so is the number of the attempt: the nonce alone tells them apart.
+#[test]
+fn an_answer_does_not_settle_another_attempt_of_its_own_effect() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    house.pass(&house.gate(), &wish, &Script::answers([refusal()]));
+    let old = house.memory.snapshot();
+    let (memory, other, now) =
+        (Arc::clone(&house.memory), house.process(2, Mode::Guard).0, house.clock.now());
+    let (orders, clock) = (house.orders.clone(), house.clock.clone());
+    let (running, third) = (Script::after(seconds(20), success()), Script::succeeds());
+    let (twin, theirs) = (call(&other, &wish, &running, &clock), call(&other, &wish, &third, &clock));
+    let script = Script::after(seconds(5), refusal()).while_sending(move || {
+        memory.fail_over_to(&old);
+        block_on(other.ledger.bump_epoch("failover", now)).unwrap();
+        block_on(other.ledger.accept_epoch(now)).unwrap();
+        orders.start(2, async move { drop(twin.await) });
+        orders.start(2, async move {
+            clock.nap(seconds(10)).await;
+            drop(theirs.await);
+        });
+    });
+    let first = house.pass(&house.process(1, Mode::Guard).0, &wish, &script);
+    assert_eq!(code(&first), Some(Code::InDoubt), "a refusal of the lost attempt frees nothing");
+    assert_eq!((state(&house), house.effect().attempts.len()), ("applied", 2));
+    assert_eq!((script.sent(), running.sent(), third.sent()), (1, 1, 0));
 }
 
 #[test]

@@ -62,6 +62,7 @@ fn every_seed_keeps_the_promise() {
 /// A run in which these did not happen proves nothing.
 const MUST_BE_SEEN: &[(&str, u64)] = &[
     ("crash", 200),
+    ("power cut", 100),
     ("pause", 100),
     ("clock jump", 50),
     ("failover", 50),
@@ -126,6 +127,11 @@ fn a_failover_without_an_epoch_is_caught() {
 #[test]
 fn a_store_that_ignores_fences_is_caught() {
     assert_caught(Broken::FenceIgnored, "drained is final");
+}
+
+#[test]
+fn a_store_that_syncs_nothing_is_caught() {
+    assert_caught(Broken::NothingSynced, "at most once");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use semel_core::effect::{
 use semel_core::identity::{IntentDigest, Marks, PathMark, PathMarks};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use semel_core::policy::rule::Form;
-use semel_core::time::At;
+use semel_core::time::{At, Uptime};
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 use std::sync::Arc;
 
@@ -135,12 +135,13 @@ fn earlier(value: Value<'_>) -> Read<(u32, Reason)> {
 }
 
 fn before(value: Value<'_>) -> Read<Before> {
-    let mut before = Before { number: 0, delivered_at: At(0) };
+    let mut before = Before { number: 0, delivered_at: At(0), uptime: None };
     let mut fields = value.message()?;
     while let Some((field, value)) = fields.next()? {
         match field {
             1 => before.number = value.small()?,
             2 => before.delivered_at = At(value.number()?),
+            3 => before.uptime = Some(uptime(value)?),
             _ => {}
         }
     }
@@ -336,7 +337,7 @@ fn attempt(value: Value<'_>) -> Read<Attempt> {
     let (mut number, mut nonce, mut owner, mut last_send, mut verdict) =
         (AttemptNo(0), None, None, None, None);
     let (mut claimed_at, mut deadline, mut epoch, mut gone_at) = (At(0), At(0), 0, None);
-    let (mut resend, mut call_id, mut run, mut trace) = (false, None, None, None);
+    let (mut resend, mut call_id, mut run, mut trace, mut uptime) = (false, None, None, None, None);
     let mut fields = value.message()?;
     while let Some((field, value)) = fields.next()? {
         match field {
@@ -353,6 +354,7 @@ fn attempt(value: Value<'_>) -> Read<Attempt> {
             11 => epoch = value.number()?,
             12 => gone_at = Some(at(value)?),
             13 => trace = Some(u128::from_be_bytes(value.array()?)),
+            14 => uptime = Some(self::uptime(value)?),
             _ => {}
         }
     }
@@ -370,7 +372,21 @@ fn attempt(value: Value<'_>) -> Read<Attempt> {
         epoch,
         gone_at,
         trace,
+        uptime,
     })
+}
+
+fn uptime(value: Value<'_>) -> Read<Uptime> {
+    let (mut boot, mut micros) = (0, 0);
+    let mut fields = value.message()?;
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => boot = value.small()?,
+            2 => micros = value.number()?,
+            _ => {}
+        }
+    }
+    Ok(Uptime { boot, micros })
 }
 
 /// The one field of a message that is one of several.

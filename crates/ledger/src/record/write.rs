@@ -9,6 +9,7 @@ use semel_core::effect::{
 use semel_core::identity::{Marks, PathMark};
 use semel_core::ids::Run;
 use semel_core::policy::rule::Form;
+use semel_core::time::Uptime;
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 
 /// What most records take, so that writing one allocates once.
@@ -79,10 +80,11 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
             out.number(2, *mark);
         });
     }
-    if let Some(Before { number, delivered_at }) = before {
+    if let Some(Before { number, delivered_at, uptime }) = before {
         out.message(5, |out| {
             out.number(1, u64::from(*number));
             out.number(2, delivered_at.0);
+            self::uptime(out, 3, uptime.as_ref());
         });
     }
     out.flag(6, *by_leave);
@@ -204,6 +206,7 @@ fn attempt(out: &mut Out, attempt: &Attempt) {
         epoch,
         gone_at,
         trace,
+        uptime,
     } = attempt;
     out.number(1, u64::from(number.0));
     out.bytes(2, &nonce.0.to_be_bytes());
@@ -226,6 +229,16 @@ fn attempt(out: &mut Out, attempt: &Attempt) {
     }
     if let Some(trace) = trace {
         out.bytes(13, &trace.to_be_bytes());
+    }
+    self::uptime(out, 14, uptime.as_ref());
+}
+
+fn uptime(out: &mut Out, field: u64, uptime: Option<&Uptime>) {
+    if let Some(Uptime { boot, micros }) = uptime {
+        out.message(field, |out| {
+            out.number(1, u64::from(*boot));
+            out.number(2, *micros);
+        });
     }
 }
 

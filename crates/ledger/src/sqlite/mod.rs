@@ -225,6 +225,10 @@ impl Store for SqliteStore {
         self.with_reader(|connection| read::journal(connection, after, limit))
     }
 
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        self.with_reader(read::newest_line)
+    }
+
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
         self.with_reader(|connection| read::reply(connection, key, ordinal))
     }

@@ -97,18 +97,26 @@ pub(super) fn journal(
     let mut lines = connection.prepare_cached(
         "SELECT id, at, effect, run, kind, data FROM journal WHERE id > ?1 ORDER BY id LIMIT ?2",
     )?;
-    let line = |found: &rusqlite::Row<'_>| {
-        let line = JournalLine {
-            at: At(found.get::<_, i64>(1)? as u64),
-            effect: found.get::<_, Option<[u8; 16]>>(2)?.map(u128::from_be_bytes),
-            run: optional_digest(found, 3)?,
-            kind: found.get(4)?,
-            data: found.get(5)?,
-        };
-        Ok((Cursor(found.get::<_, i64>(0)? as u64), line))
-    };
     let found = lines.query_map(params![from(after), limit as i64 + 1], line)?.collect::<Result<_, _>>()?;
     Ok(page(found, limit, |(cursor, _)| *cursor))
+}
+
+pub(super) fn newest_line(connection: &Connection) -> rusqlite::Result<Option<(Cursor, JournalLine)>> {
+    connection
+        .prepare_cached("SELECT id, at, effect, run, kind, data FROM journal ORDER BY id DESC LIMIT 1")?
+        .query_row([], line)
+        .optional()
+}
+
+fn line(found: &rusqlite::Row<'_>) -> rusqlite::Result<(Cursor, JournalLine)> {
+    let line = JournalLine {
+        at: At(found.get::<_, i64>(1)? as u64),
+        effect: found.get::<_, Option<[u8; 16]>>(2)?.map(u128::from_be_bytes),
+        run: optional_digest(found, 3)?,
+        kind: found.get(4)?,
+        data: found.get(5)?,
+    };
+    Ok((Cursor(found.get::<_, i64>(0)? as u64), line))
 }
 
 /// Cuts what was read for one item more than the limit, which tells whether there is a next page.

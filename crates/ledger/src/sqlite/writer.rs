@@ -457,3 +457,47 @@ impl std::fmt::Debug for Writer {
         f.debug_struct("Writer").field("place", &self.place).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::{OpenOptions, SqliteStore};
+    use crate::store::{JournalLine, Nonce, Require};
+
+    fn commit(number: u128, durability: Durability) -> Commit {
+        let line = JournalLine { at: At(1), effect: None, run: None, kind: "x".into(), data: "{}".into() };
+        let (puts, require) = (Vec::new(), Require::default());
+        Commit { nonce: Nonce(number), puts, require, journal: vec![line], durability }
+    }
+
+    /// What `PRAGMA synchronous` says where every commit waits for the disk.
+    const FULL: i64 = 2;
+
+    #[test]
+    fn a_durable_batch_waits_for_the_disk_whatever_lazy_ones_came_before_it() {
+        for blocking in [true, false] {
+            let directory = tempfile::tempdir().unwrap();
+            let place = Place::at(directory.path().join("ledger.db"));
+            let options = OpenOptions { blocking, ..OpenOptions::at(place, At(1)) };
+            let store = SqliteStore::open(options).unwrap().store;
+            let mut writer = store.lane.as_ref().expect("it writes").try_writer().expect("nobody has it");
+            // Durable and lazy, first with the tidying after each batch and then without.
+            for (number, kind) in "DLDLLDLLLDD DLDLLDLLLDD".chars().enumerate().filter(|(_, c)| *c != ' ') {
+                let durability = if kind == 'D' { Durability::Durable } else { Durability::Lazy };
+                let batch = vec![commit(number as u128, durability)];
+                let (_, answers, cost) = writer.write(durability, Patience::Waits, || batch).unwrap();
+                assert!(matches!(answers[0], Ok(Committed::Done)));
+                let synchronous: i64 = writer
+                    .connection()
+                    .unwrap()
+                    .query_row("PRAGMA synchronous", [], |row| row.get(0))
+                    .unwrap();
+                let synced = durability == Durability::Durable;
+                assert_eq!((synchronous == FULL, cost != Cost::Unsynced), (synced, synced), "{number:?}");
+                if number < 11 {
+                    writer.tidy();
+                }
+            }
+        }
+    }
+}

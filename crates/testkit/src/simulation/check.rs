@@ -52,8 +52,9 @@ fn at_most_once(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
 /// Whoever asks twice with the same reason, for the same call of a model, or with none where a success answers repeats,
 /// gets one effect.
 fn one_name_one_effect(stage: &Stage, wrong: &mut Vec<String>) {
-    // A failover may lose the effect that a name stood for, and a jump of the clock ends windows.
-    if stage.tally.counts().contains_key("failover") || stage.plan.jumpy {
+    // A failover may lose the effect that a name stood for, and after a reboot a jump of the clock ends windows.
+    let counts = stage.tally.counts();
+    if counts.contains_key("failover") || stage.plan.jumpy && counts.contains_key("power cut") {
         return;
     }
     for ((_, name), effects) in stage.world.asked() {

@@ -1,6 +1,6 @@
 //! Time that stands still until somebody moves it.
 
-use semel_core::time::At;
+use semel_core::time::{At, Uptime};
 use semel_gate::clock::Clock;
 use semel_ledger::memory::Sleeper;
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ pub struct ManualClock(Arc<Mutex<Time>>);
 struct Time {
     elapsed: Duration,
     jumped_micros: i64,
+    boots: u32,
     sleeping: BTreeMap<(Duration, u64), Waker>,
     next: u64,
 }
@@ -39,6 +40,11 @@ impl ManualClock {
 
     pub fn jump(&self, micros: i64) {
         self.time().jumped_micros += micros;
+    }
+
+    /// The machine starts anew: what was known of its uptime says nothing any more.
+    pub fn reboot(&self) {
+        self.time().boots += 1;
     }
 
     /// When the next sleeper wakes.
@@ -65,6 +71,11 @@ impl Clock for ManualClock {
 
     fn elapsed(&self) -> Duration {
         self.time().elapsed
+    }
+
+    fn uptime(&self) -> Option<Uptime> {
+        let time = self.time();
+        Some(Uptime { boot: time.boots, micros: time.elapsed.as_micros() as u64 })
     }
 
     fn sleep(&self, span: Duration) -> impl Future<Output = ()> + Send {

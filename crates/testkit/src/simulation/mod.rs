@@ -1,7 +1,7 @@
 //! The gate ring: whole gates over one shaky store, against a world that counts.
 //!
 //! One thread polls all tasks in an order that the seed decides, on a clock that moves only when everybody waits.
-//! Processes crash and pause, requests and answers get lost, commits land unanswered, a lagging replica takes over,
+//! Processes crash and pause, the power fails, requests and answers get lost, commits land unanswered, a lagging replica takes over,
 //! the wall clock jumps, runs are cancelled. Afterwards the world and the ledger are held against each other.
 
 mod check;
@@ -36,6 +36,8 @@ pub enum Broken {
     EpochMissed,
     /// The store ignores what a commit requires of fence and epoch.
     FenceIgnored,
+    /// Every commit is as lazy as a delivered mark.
+    NothingSynced,
     /// The store drops what an effect says of those before it in its record.
     PastDropped,
 }

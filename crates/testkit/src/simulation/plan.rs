@@ -92,9 +92,11 @@ impl Plan {
     pub fn draw(random: &Random, broken: Option<Broken>) -> Plan {
         let hard = broken.is_some();
         let only = broken.map(|broken| match broken {
-            Broken::HiddenResend | Broken::EpochMissed | Broken::FenceIgnored | Broken::PastDropped => {
-                Kind::Opaque
-            }
+            Broken::HiddenResend
+            | Broken::EpochMissed
+            | Broken::FenceIgnored
+            | Broken::NothingSynced
+            | Broken::PastDropped => Kind::Opaque,
             Broken::LivePronouncedDead | Broken::LyingProbe => Kind::Probed,
         });
         let faultless = !hard && random.percent(20);
@@ -181,7 +183,7 @@ impl Template {
             });
         }
         if kind == Kind::Keyed {
-            let valid_for = if jumpy || random.percent(50) { 24 * 3600 } else { 180 };
+            let valid_for = if random.percent(50) { 24 * 3600 } else { 180 };
             let into = InjectInto::Header("Idempotency-Key".into());
             rule.inject = Some(Inject {
                 into,

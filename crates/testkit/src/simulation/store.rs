@@ -12,8 +12,8 @@ use semel_ledger::Error;
 use semel_ledger::memory::{Fault, MemoryStore};
 use semel_ledger::record::{decode, encode};
 use semel_ledger::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, Index, JournalLine, Latest, Page, Put, Revision, Row, Store,
-    Versioned,
+    By, Cell, Commit, Committed, Cursor, Durability, Hint, Index, JournalLine, Latest, Page, Put, Revision,
+    Row, Store, Versioned,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -104,6 +104,9 @@ impl Store for ShakyStore {
         if self.broken == Some(Broken::FenceIgnored) {
             commit.require.cells.clear();
         }
+        if self.broken == Some(Broken::NothingSynced) {
+            commit.durability = Durability::Lazy;
+        }
         if self.broken == Some(Broken::PastDropped) {
             commit.puts.iter_mut().for_each(drop_the_past);
         }
@@ -140,6 +143,11 @@ impl Store for ShakyStore {
     ) -> Result<Page<(Cursor, JournalLine)>, Error> {
         self.before_read().await;
         self.inner.journal(after, limit).await
+    }
+
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        self.before_read().await;
+        self.inner.newest_line().await
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
@@ -188,6 +196,10 @@ impl Store for SharedStore {
         limit: usize,
     ) -> Result<Page<(Cursor, JournalLine)>, Error> {
         self.0.journal(after, limit).await
+    }
+
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        self.0.newest_line().await
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {

@@ -25,16 +25,16 @@ pub async fn rage(stage: Arc<Stage>) {
     for _ in 0..stage.plan.troubles {
         stage.clock.nap(random.millis(50, 9_000)).await;
         let slot = random.below(stage.plan.processes.len());
-        match random.below(9) {
+        match random.below(10) {
             0 | 1 => {
                 stage.tally.count("crash");
-                stage.crash(slot);
-                let after = random.millis(10, 15_000);
-                let again = Arc::clone(&stage);
-                stage.orders.start(super::executor::OUTSIDE, async move {
-                    again.clock.nap(after).await;
-                    again.start_process(slot);
-                });
+                crash(&stage, slot);
+            }
+            9 => {
+                stage.tally.count("power cut");
+                (0..stage.plan.processes.len()).for_each(|slot| crash(&stage, slot));
+                stage.memory.cut_power();
+                stage.clock.reboot();
             }
             2 => {
                 let process = lock(&stage.living).get(&slot).map(|(process, _)| *process);
@@ -62,7 +62,7 @@ pub async fn rage(stage: Arc<Stage>) {
             6 => {
                 let (gate, _holders) = stage.gate(super::executor::OUTSIDE);
                 // Another may be at it, or the store away: it is done the next time.
-                if gate.ledger.prune(EVERY_REPLY, stage.clock.now()).await.is_ok() {
+                if gate.ledger.prune(EVERY_REPLY, stage.clock.now(), stage.clock.uptime()).await.is_ok() {
                     stage.tally.count("replies pruned");
                 }
             }
@@ -78,6 +78,16 @@ pub async fn rage(stage: Arc<Stage>) {
             snapshot = Some(stage.memory.snapshot());
         }
     }
+}
+
+/// A process dies, and another takes its place after a while.
+fn crash(stage: &Arc<Stage>, slot: usize) {
+    stage.crash(slot);
+    let (again, after) = (Arc::clone(stage), stage.random.millis(10, 15_000));
+    stage.orders.start(super::executor::OUTSIDE, async move {
+        again.clock.nap(after).await;
+        again.start_process(slot);
+    });
 }
 
 /// A replica that lags takes over; the store notices that, and bumps its epoch before it serves anybody.

@@ -10,7 +10,7 @@ use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{Probe, Rule};
 use semel_core::policy::{ActionFacts, Mode, Policy};
-use semel_core::time::At;
+use semel_core::time::{At, Uptime};
 use semel_gate::clock::{Clock, SystemClock};
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Gate, Passed};
@@ -137,6 +137,10 @@ impl Clock for RuntimeClock {
 
     fn elapsed(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    fn uptime(&self) -> Option<Uptime> {
+        self.0.uptime()
     }
 
     async fn sleep(&self, span: Duration) {

@@ -4,7 +4,7 @@ use crate::house::LocalLedger;
 use crate::neutral;
 use semel_core::ids::EffectId;
 use semel_gate::clock::block_on;
-use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX, JournalLine};
+use semel_ledger::store::{JOURNAL_PAGE_MAX, JournalLine};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -35,33 +35,6 @@ impl LineJson {
         });
         neutral::line(&pairs.collect::<Vec<_>>().join(" "))
     }
-}
-
-/// The place of the newest line. Stores read forwards only, so it is searched for by halves: a journal is asked
-/// sixty times at most, however long it is.
-pub fn end(ledger: &LocalLedger) -> anyhow::Result<Cursor> {
-    let goes_on = |after: u64| -> anyhow::Result<bool> {
-        Ok(!block_on(ledger.journal(Some(Cursor(after)), 1))?.items.is_empty())
-    };
-    let (mut before, mut step) = (0, 1);
-    while goes_on(before + step)? {
-        before += step;
-        step *= 2;
-    }
-    // There is a line after `before`, unless the journal is empty, and none after `before + step`.
-    while step > 1 {
-        step /= 2;
-        if goes_on(before + step)? {
-            before += step;
-        }
-    }
-    Ok(Cursor(if goes_on(before)? { before + 1 } else { before }))
-}
-
-pub fn last_line(ledger: &LocalLedger) -> anyhow::Result<Option<JournalLine>> {
-    let Cursor(end) = end(ledger)?;
-    let page = block_on(ledger.journal(Some(Cursor(end.saturating_sub(1))), 1))?;
-    Ok(page.items.into_iter().next().map(|(_, line)| line))
 }
 
 /// What the journal says of one effect, oldest first.

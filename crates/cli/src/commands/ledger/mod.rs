@@ -16,8 +16,6 @@ mod tail;
 mod undo;
 mod walk;
 
-pub use journal::last_line;
-
 use super::Context;
 use crate::args::{Ledger, LedgerCommand};
 use crate::output::Hinted;
@@ -54,7 +52,9 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::Again { effect, reason }) => rule::again(context, effect, reason),
         Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
-        Some(LedgerCommand::Prune { replies }) => prune::run(context, replies.as_deref()),
+        Some(LedgerCommand::Prune { replies, clock_is_right }) => {
+            prune::run(context, replies.as_deref(), *clock_is_right)
+        }
         Some(LedgerCommand::Epoch { command }) => epoch::run(context, command.as_ref()),
     }
 }

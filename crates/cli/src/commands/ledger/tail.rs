@@ -1,6 +1,6 @@
 //! `semel ledger tail`: the journal, as it grows.
 
-use super::journal::{self, LineJson};
+use super::journal::LineJson;
 use crate::args::Tail;
 use crate::commands::Context;
 use crate::house::{self, LocalLedger};
@@ -24,7 +24,7 @@ pub fn run(context: &Context, args: &Tail) -> anyhow::Result<ExitCode> {
         if open.is_none()
             && let Some(ledger) = founded(context, &file)?
         {
-            let Cursor(end) = journal::end(&ledger)?;
+            let end = block_on(ledger.newest_line())?.map_or(0, |(Cursor(end), _)| end);
             open = Some((ledger, Some(Cursor(end.saturating_sub(args.lines as u64)))));
         }
         if let Some((ledger, after)) = &mut open

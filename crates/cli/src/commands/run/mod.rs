@@ -171,7 +171,7 @@ fn confirm(
 
 /// Retention runs by itself. Its trouble must not change the answer of a command that ran.
 fn keep_house(context: &Context, gate: &LocalGate, policy: &Policy) {
-    match block_on(gate.ledger.prune_if_due(policy.retention, gate.clock.now())) {
+    match block_on(gate.ledger.prune_if_due(policy.retention, gate.clock.now(), gate.clock.uptime())) {
         Ok(Some(_)) => gate.ledger.holders().sweep(),
         Ok(None) => {}
         Err(error) => context.output.say(format_args!("semel: retention did not run: {error}")),

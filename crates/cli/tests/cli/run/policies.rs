@@ -114,7 +114,12 @@ fn observing_blocks_nothing_and_claims_nothing() {
     }
     assert_eq!(home.effects(), 2);
     assert_eq!(home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(0));
-    assert!(home.semel(["ledger", "tail", "--no-follow"]).stdout.contains("observed"));
+    let lines = home.semel(["--json", "ledger", "tail", "--no-follow"]).stdout;
+    let seen: Vec<_> = lines.lines().filter(|line| line.contains("\"observed\"")).collect();
+    assert_eq!(seen.len(), 2, "{lines}");
+    assert!(seen[0].contains("\"would\":\"run\"") && !seen[0].contains("repeats"), "{lines}");
+    // Each command is a process of its own.
+    assert!(seen[1].contains("\"would\":\"replay\"") && seen[1].contains("\"seen\":1"), "{lines}");
 }
 
 #[test]

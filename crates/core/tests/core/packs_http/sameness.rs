@@ -552,6 +552,8 @@ fn repeat(api: &Api, (line, body): (&str, &str), key: Option<&str>, after: Durat
     effect.delivered_at = Some(crate::scene::CLAIMED);
     let situation = Situation {
         now: crate::scene::after(after),
+        uptime: None,
+        newest_on_record: None,
         fenced: false,
         forgotten_before: None,
         has_sent: true,

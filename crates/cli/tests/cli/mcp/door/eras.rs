@@ -2,7 +2,7 @@
 
 use super::stage::{Stage, stateless};
 use crate::mcp::line::Line;
-use crate::mcp::{assert_replayed, receipt};
+use crate::mcp::{assert_replayed, receipt, text};
 use serde_json::{Value, json};
 
 fn initialize(line: &mut Line) -> Value {
@@ -83,4 +83,5 @@ fn calls_of_the_stateless_era_are_guarded_and_answered_in_its_form() {
     }
     let ledger = line.call_with(json!({"name": "semel_ledger", "_meta": stateless()}));
     assert_eq!(ledger["resultType"], "complete", "{ledger}");
+    assert!(text(&ledger).contains("mcp:billing/create_order"), "{ledger}");
 }

@@ -15,8 +15,7 @@ fn the_ledger_lists_what_was_done_and_what_is_in_doubt() {
     let stage = Stage::with_calls(&TOOLS, doubtful());
     let mut line = stage.open();
     let nothing = text(&line.call("semel_ledger", json!({}))).to_owned();
-    assert!(nothing.contains("Nothing has been done on this connection"), "{nothing}");
-    assert!(nothing.contains("look with a read-only tool before you repeat"), "{nothing}");
+    assert!(nothing.contains("Nothing has been done through this server in the last 24 hours"), "{nothing}");
     line.call("send_mail", json!({"to": "ada"}));
     let doubt = line.call("create_order", json!({"order": "1001"}));
     let listed = line.call("semel_ledger", json!({}));
@@ -28,9 +27,14 @@ fn the_ledger_lists_what_was_done_and_what_is_in_doubt() {
         words.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{id} is missing in {words}"));
     assert!(line_of.contains("IN DOUBT") && line_of.contains("do not repeat it"), "{words}");
     assert_eq!(stage.heard_requests("tools/call").len(), 2, "the server was not asked");
-    // Another connection did none of it; what is open concerns it all the same.
-    let elsewhere = text(&stage.open().call("semel_ledger", json!({})));
-    assert!(elsewhere.contains(id) && !elsewhere.contains("send_mail"), "{elsewhere}");
+    // A client that starts anew has forgotten; the ledger has not.
+    drop(line);
+    let restarted = text(&stage.open().call("semel_ledger", json!({})));
+    assert!(restarted.contains(id) && restarted.contains("mcp:billing/send_mail"), "{restarted}");
+    assert!(restarted.contains("What was done through this server in the last 24 hours"), "{restarted}");
+    // Another server of the same name did none of it.
+    let another = text(&stage.open_another(&[], "another").call("semel_ledger", json!({})));
+    assert!(another.contains("Nothing has been done"), "{another}");
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! Calls that were only observed. Nothing is claimed for them, so this is all that tells a repeat from a first call,
+//! for all processes of a ledger. It is for a report, and written as lazily.
+
+use crate::Error;
+use crate::entropy::{Entropy, nonce};
+use crate::holders::Holders;
+use crate::ledger::{Ledger, RACES_MAX};
+use crate::store::{Commit, Committed, Durability, JournalLine, Put, Require, Store};
+use semel_core::digest::Digest;
+use semel_core::time::At;
+use serde::{Deserialize, Serialize};
+
+/// How many calls are remembered in each of 256 cells, which share the keys by their first byte. Of more the oldest is
+/// forgotten, and a repeat of it is reported as a first call.
+const CALLS_MAX: usize = 40;
+
+/// How often an intent was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    pub first: At,
+    pub count: u32,
+}
+
+/// The calls of one cell, in the order in which they came first.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Calls(Vec<(u64, Seen)>);
+
+impl Calls {
+    /// Sees a call, and says what was seen of its intent before. `counts` says whether a first call of that moment
+    /// still matters; if not, this one is the first.
+    fn see(&mut self, mark: u64, now: At, counts: impl Fn(At) -> bool) -> Option<Seen> {
+        let Calls(calls) = self;
+        if let Some((_, seen)) = calls.iter_mut().find(|(known, seen)| *known == mark && counts(seen.first)) {
+            let before = *seen;
+            seen.count = seen.count.saturating_add(1);
+            return Some(before);
+        }
+        calls.retain(|(known, _)| *known != mark);
+        if calls.len() >= CALLS_MAX {
+            calls.remove(0);
+        }
+        calls.push((mark, Seen { first: now, count: 1 }));
+        None
+    }
+}
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    /// Remembers a call and writes down the line that `line` makes of what was seen before it.
+    pub async fn observed(
+        &self,
+        key: Digest,
+        now: At,
+        counts: impl Fn(At) -> bool,
+        line: impl Fn(Option<Seen>) -> JournalLine,
+    ) -> Result<(), Error> {
+        let cell = self.secret.mac("observed", &[&key.0[..1]]);
+        let mark = u64::from_be_bytes(key.0[1..9].try_into().expect("eight bytes"));
+        for _ in 0..RACES_MAX {
+            let (expected, calls) = self.cell::<Calls>(cell).await?;
+            let mut calls = calls.unwrap_or_default();
+            let journal = vec![line(calls.see(mark, now, &counts))];
+            let body = serde_json::to_vec(&calls).expect("numbers alone");
+            let commit = Commit {
+                nonce: nonce(&self.entropy),
+                puts: vec![Put::Cell { key: cell, expected, body }],
+                require: Require::default(),
+                journal,
+                durability: Durability::Lazy,
+            };
+            if !matches!(self.store.commit(commit).await?, Committed::Conflict(_)) {
+                return Ok(());
+            }
+        }
+        Err(Error::NotWritten { what: "what was observed: too many at once".to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeat_is_told_from_a_first_call_as_long_as_that_counts() {
+        let mut calls = Calls::default();
+        let mut see = |mark, now: u64| calls.see(mark, At(now), |first| now < first.0 + 10);
+        assert_eq!((see(1, 1), see(2, 2)), (None, None));
+        assert_eq!(see(1, 3), Some(Seen { first: At(1), count: 1 }));
+        assert_eq!(see(1, 4), Some(Seen { first: At(1), count: 2 }));
+        assert_eq!(see(1, 11), None, "its time is over");
+        assert_eq!(see(1, 12), Some(Seen { first: At(11), count: 1 }));
+    }
+
+    #[test]
+    fn of_too_many_the_oldest_are_forgotten() {
+        let mut calls = Calls::default();
+        for mark in 0..=CALLS_MAX as u64 {
+            assert_eq!(calls.see(mark, At(0), |_| true), None);
+        }
+        assert_eq!(calls.0.len(), CALLS_MAX);
+        assert_eq!(calls.see(0, At(0), |_| true), None, "it was the oldest");
+        assert!(calls.see(CALLS_MAX as u64, At(0), |_| true).is_some());
+    }
+}
