@@ -5,6 +5,7 @@ mod counted;
 mod generate;
 mod house;
 mod keys;
+mod lookalikes;
 mod occurrences;
 mod retention;
 mod scenarios;

@@ -1,0 +1,200 @@
+//! Calls that look like another effect, and successes that are no longer so (`spec/judgement.md`, sections 5 and 6).
+
+use crate::house::{House, Script, TestGate, Wish, call, code, seconds, success, unclear};
+use semel_core::answer::{Code, OutcomeWord};
+use semel_core::class::Class;
+use semel_core::effect::Ruling;
+use semel_core::ids::Reason;
+use semel_core::intent::AskedBy;
+use semel_core::policy::rule::Again;
+use semel_gate::clock::{Clock, block_on};
+use std::sync::Arc;
+
+/// What the first call came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum First {
+    InDoubt,
+    Undelivered,
+    Delivered,
+    DeliveredTwoHoursAgo,
+}
+
+use First::{Delivered, DeliveredTwoHoursAgo, InDoubt, Undelivered};
+
+fn with(members: &str) -> Wish {
+    Wish::consequential().with_arguments(&format!(r#"{{"args":{{{members}}}}}"#))
+}
+
+/// A house in which a call was made, and what it came to.
+fn after(first: First, wish: &Wish) -> (House, Arc<TestGate>) {
+    let house = House::new();
+    let gate = house.gate();
+    match first {
+        InDoubt => drop(house.pass(&gate, wish, &Script::answers([unclear()]))),
+        Undelivered => drop(house.pass(&gate, wish, &Script::succeeds())),
+        Delivered | DeliveredTwoHoursAgo => drop(house.pass_delivered(&gate, wish, &Script::succeeds())),
+    }
+    house.wait(seconds(if first == DeliveredTwoHoursAgo { 7_200 } else { 3 }));
+    (house, gate)
+}
+
+/// The code of the second call, or how it ended, and whether it was sent.
+fn second(house: &House, gate: &Arc<TestGate>, wish: &Wish) -> (String, bool) {
+    let script = Script::answers([success()]);
+    let passed = house.pass(gate, wish, &script);
+    let word = code(&passed).map_or(passed.answer.outcome.word(), Code::word);
+    (word.to_owned(), script.sent() == 1)
+}
+
+#[test]
+fn a_call_with_the_outline_of_another_is_held_or_runs_as_specified() {
+    let mail = r#""to":"ann","subject":"Hi","body":"one""#;
+    let chat = r#""channel":"C1","text":"one""#;
+    let table = [
+        (InDoubt, mail, r#""to":"ann","subject":"Hi","body":"two""#, "in_doubt"),
+        (InDoubt, chat, r#""channel":"C1","text":"two""#, "in_doubt"),
+        (InDoubt, chat, r#""channel":"C2","text":"one""#, "ran"),
+        (Undelivered, chat, r#""channel":"C1","text":"two""#, "lookalike"),
+        (Delivered, chat, r#""channel":"C1","text":"two""#, "ran"),
+        (Delivered, mail, r#""to":"ann","subject":"Hi","body":"two""#, "lookalike"),
+        (Delivered, mail, r#""to":"ann","subject":"Other","body":"one""#, "ran"),
+        (DeliveredTwoHoursAgo, mail, r#""to":"ann","subject":"Hi","body":"two""#, "ran"),
+        (
+            Delivered,
+            r#""subject":"Re: Hi","thread_id":"t1","body":"one""#,
+            r#""subject":"Re: Hi","thread_id":"t1","body":"two""#,
+            "ran",
+        ),
+        (
+            Delivered,
+            r#""channel":"C1","text":"one","request_id":"1""#,
+            r#""channel":"C1","text":"one","request_id":"2""#,
+            "lookalike",
+        ),
+        (
+            Delivered,
+            r#""channel":"C1","text":"one","idempotency_key":"1""#,
+            r#""channel":"C1","text":"one","idempotency_key":"2""#,
+            "replayed",
+        ),
+        (Delivered, r#""to":"ann","amount":"$20""#, r#""to":"ann","amount":20.00"#, "lookalike"),
+        (Delivered, r#""to":"ann","amount":20"#, r#""to":"ann","amount":21"#, "ran"),
+        (
+            Delivered,
+            r#""order":"A","idempotency_key":"1","note":"one""#,
+            r#""order":"A","idempotency_key":"1","note":"two""#,
+            "drift",
+        ),
+        (Delivered, r#""order":"A","idempotency_key":"1""#, r#""order":"B","idempotency_key":"1""#, "ran"),
+    ];
+    for (first, one, other, expected) in table {
+        let (house, gate) = after(first, &with(one));
+        let (word, sent) = second(&house, &gate, &with(other));
+        assert_eq!((word.as_str(), sent), (expected, expected == "ran"), "{first:?}: {one} then {other}");
+    }
+}
+
+#[test]
+fn a_held_call_names_a_way_out_that_works() {
+    let mail = |body: &str| with(&format!(r#""to":"ann","subject":"Hi","body":"{body}""#));
+    let chat = |text: &str| with(&format!(r#""channel":"C1","text":"{text}""#));
+    for (first, one, other, agent_may) in [
+        (InDoubt, chat("one"), chat("two"), true),
+        (InDoubt, mail("one"), mail("two"), false),
+        (Undelivered, mail("one"), mail("two"), true),
+        (Delivered, mail("one"), mail("two"), true),
+    ] {
+        let (house, gate) = after(first, &one);
+        let again = other.again("it is another one");
+        let (word, sent) = second(&house, &gate, &again);
+        assert_eq!(sent, agent_may, "{first:?}: {word}");
+        let by_person = Wish { asked_by: AskedBy::Person, ..other.again("a person says so") };
+        assert!(second(&house, &gate, &by_person).1, "{first:?}");
+    }
+}
+
+#[test]
+fn what_a_person_permits_is_permitted_once() {
+    let mail = |body: &str| {
+        let mut wish = with(&format!(r#""to":"ann","subject":"Hi","body":"{body}""#));
+        wish.rule.again = Again::Person;
+        wish
+    };
+    let (house, gate) = after(Delivered, &mail("one"));
+    let agent = mail("two").again("please");
+    assert_eq!(second(&house, &gate, &agent), ("lookalike".to_owned(), false));
+    let permitted = house.effect().id;
+    house.wait(seconds(1));
+    let reason = Reason::parse("the customer asked").unwrap();
+    let ruling = Ruling { by: "ann".into(), reason, at: house.clock.now() };
+    block_on(gate.ledger.release(permitted, ruling)).expect("it is permitted");
+    house.wait(seconds(1));
+    assert_eq!(second(&house, &gate, &mail("two")), ("ran".to_owned(), true));
+    house.wait(seconds(3));
+    assert!(!second(&house, &gate, &mail("three")).1, "the permission is spent");
+}
+
+#[test]
+fn two_reworded_calls_at_once_are_sent_one_after_the_other() {
+    let chat = |text: &str| with(&format!(r#""channel":"C1","text":"{text}""#));
+    let house = House::new();
+    let gate = house.gate();
+    let (other, hears) = (house.gate(), Script::succeeds());
+    let clock = house.clock.clone();
+    let (sneaks, twin) = (hears.clone(), chat("two"));
+    // The other one is claimed and done after this one has looked around, and before its claim.
+    let script = Script::succeeds().before_the_claim(move || {
+        let passed = block_on(call(&other, &twin, &sneaks, &clock)).expect("the ledger is well");
+        assert_eq!(passed.answer.outcome, OutcomeWord::Ran);
+    });
+    let passed = house.pass(&gate, &chat("one"), &script);
+    assert_eq!((code(&passed), hears.sent(), script.sent()), (Some(Code::Lookalike), 1, 0));
+}
+
+#[test]
+fn a_success_that_was_removed_since_is_neither_answered_nor_run() {
+    let create = || Wish { action: "mcp:tracker/create_issue", ..with(r#""repo":"r","title":"Bug""#) };
+    let remove = |action, members: &str| {
+        let arguments = format!(r#"{{"args":{{{members}}}}}"#);
+        Wish { action, ..Wish::of(Class::Act).with_arguments(&arguments) }
+    };
+    for (action, members, expected) in [
+        ("mcp:tracker/delete_issue", r#""repo":"r","title":"Bug","force":true"#, "superseded"),
+        ("mcp:tracker/close_issue", r#""repo":"r","reason":"done""#, "superseded"),
+        ("mcp:tracker/delete_issue", r#""repo":"r","title":"Another""#, "replayed"),
+        ("mcp:tracker/update_issue", r#""repo":"r","title":"Bug""#, "replayed"),
+        ("mcp:elsewhere/delete_issue", r#""repo":"r","title":"Bug""#, "replayed"),
+        ("mcp:tracker/delete_all", "", "replayed"),
+    ] {
+        let (house, gate) = after(Delivered, &create());
+        house.pass_delivered(&gate, &remove(action, members), &Script::succeeds());
+        let (word, _) = second(&house, &gate, &create());
+        assert_eq!(word, expected, "{action} {members}");
+        if expected == "superseded" {
+            let again = create().again("it is needed after all");
+            assert_eq!(second(&house, &gate, &again), ("ran".to_owned(), true), "{action}");
+            assert_eq!(second(&house, &gate, &again), ("replayed".to_owned(), false), "the same reason");
+        }
+    }
+}
+
+#[test]
+fn a_removal_that_came_before_or_did_not_happen_supersedes_nothing() {
+    let create = || Wish { action: "mcp:tracker/create_issue", ..with(r#""repo":"r","title":"Bug""#) };
+    let remove = Wish {
+        action: "mcp:tracker/delete_issue",
+        ..Wish::of(Class::Act).with_arguments(r#"{"args":{"repo":"r","title":"Bug"}}"#)
+    };
+    let house = House::new();
+    let gate = house.gate();
+    house.pass_delivered(&gate, &remove, &Script::succeeds());
+    house.wait(seconds(1));
+    house.pass_delivered(&gate, &create(), &Script::succeeds());
+    assert_eq!(second(&house, &gate, &create()).0, "replayed");
+    let (house, gate) = after(Delivered, &create());
+    house.pass(&gate, &remove, &Script::answers([unclear()]));
+    assert_eq!(second(&house, &gate, &create()).0, "replayed", "nobody knows of the removal");
+    let (house, gate) = after(Undelivered, &create());
+    house.pass_delivered(&gate, &remove, &Script::succeeds());
+    assert_eq!(second(&house, &gate, &create()).0, "replayed", "the first caller never had the answer");
+}
