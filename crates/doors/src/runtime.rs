@@ -44,7 +44,8 @@ impl Clock for RuntimeClock {
     }
 
     fn uptime(&self) -> Option<Uptime> {
-        self.0.uptime()
+        let ahead = self.1.load(Ordering::Relaxed);
+        self.0.uptime().map(|up| Uptime { micros: up.micros.saturating_add(ahead), ..up })
     }
 
     async fn sleep(&self, span: Duration) {

@@ -143,19 +143,15 @@ async fn judge(pair: &Pair, kind: Kind, next: &Next) -> Judged {
     let mut stage = Stage::open(pair, &next.between).await;
     let deed = next.first.as_ref().unwrap_or(&pair.first);
     let call = next.call(&pair.call);
-    let (first, mut seen, before, after) = if next.at_once {
+    let (first, seen, before, after) = if next.at_once {
         let (first, seen) = together(&stage, pair, deed, &call).await;
         (first, seen, (1, 1), stage.world.counts())
     } else {
         let first = stage.call(&pair.call, Some(deed)).await;
         let done = stage.world.counts().0;
         for between in &next.between {
-            stage
-                .call(
-                    &of_between(between, &pair.call),
-                    Some(&Deed { reply: between.reply.clone(), ..Deed::default() }),
-                )
-                .await;
+            let deed = Deed { reply: between.reply.clone(), ..Deed::default() };
+            stage.call(&of_between(between, &pair.call), Some(&deed)).await;
         }
         if next.restart {
             stage = stage.restart(&next.between).await;
@@ -199,16 +195,25 @@ async fn judge(pair: &Pair, kind: Kind, next: &Next) -> Judged {
         };
     let ran_twice = kind == Kind::Duplicate && effects > 1 && next.expect.word != Word::Ran;
     let held = seen.word == Word::Held;
-    let told = seen.clone();
-    // A duplicate of something that is known to be done needs none, and one of another run is another call.
-    let is_known = kind == Kind::Duplicate && (first.word != Word::InDoubt || next.run.is_some());
-    let needs_out = held && !is_known;
-    if needs_out && let Err(why) = way_out(&stage, kind, next, call, &mut seen, done > 0).await {
-        wrong.push(why);
-    }
+    let way = match (kind, seen.word) {
+        // A person says what became of the first call. One of another run is another call by then.
+        (Kind::Duplicate, Word::Held) if first.word == Word::InDoubt && next.run.is_none() => {
+            settle(&stage, next, &call, &seen, done > 0).await
+        }
+        (Kind::Repeat | Kind::Other, Word::Held) if next.out == Some(Out::Again) && !seen.offers_again() => {
+            Err("the answer does not offer semel_again".to_owned())
+        }
+        (Kind::Repeat | Kind::Other, Word::Held) => run_after_all(&stage, &call, &seen, done > 0).await,
+        // Whoever has read the first answer may want a second one after all.
+        (Kind::Duplicate, Word::Replayed) if deed.delivered && is_nameless(pair, &call) && !next.at_once => {
+            run_after_all(&stage, &call, &seen, true).await
+        }
+        _ => Ok(()),
+    };
+    wrong.extend(way.err());
     let expect = next.expect.to_string();
     let (name, variant) = (pair.name.clone(), next.variant);
-    Judged { name, kind, variant, expect, seen: told, first, ran_twice, claimed, held, wrong }
+    Judged { name, kind, variant, expect, seen, first, ran_twice, claimed, held, wrong }
 }
 
 fn agrees(seen: &Seen, word: Word, code: Option<&str>) -> bool {
@@ -240,58 +245,59 @@ async fn together(stage: &Stage, pair: &Pair, deed: &Deed, call: &Call) -> (Seen
     tokio::join!(stage.call(&pair.call, Some(deed)), second)
 }
 
-/// Takes the way out that the answer offers: a reason of the agent's own, or a person's word.
-async fn way_out(
-    stage: &Stage,
-    kind: Kind,
-    next: &Next,
-    mut call: Call,
-    seen: &mut Seen,
-    happened: bool,
-) -> Result<(), String> {
-    if next.out == Some(Out::Again) && !seen.offers_again() {
-        return Err("the answer does not offer semel_again".to_owned());
-    }
+/// Neither its caller nor its transport nor a step says which call it is.
+fn is_nameless(pair: &Pair, call: &Call) -> bool {
+    pair.door != Door::Model && call.key.is_none() && call.call_id.is_none()
+}
+
+/// A person says whether the first call happened. The duplicate is then answered, or runs because nothing did.
+async fn settle(stage: &Stage, next: &Next, call: &Call, seen: &Seen, happened: bool) -> Result<(), String> {
     let before = stage.world.counts().0;
-    // A duplicate is not wanted again: a person says what became of the first call, and it is answered.
-    let wants = match (kind, happened) {
-        (Kind::Duplicate, true) => 0,
-        _ => 1,
-    };
+    let effect = named(seen).ok_or("the answer names no effect to rule on")?;
+    stage.person_rules(effect, happened).await;
+    let seen = stage.call(call, Some(&Deed::default())).await;
+    let effects = stage.world.counts().0 - before;
+    // Other words for what has happened stay held.
+    let ended = seen.ok || (happened && seen.word == Word::Held && next.expect.code.is_none());
+    match ended && effects == usize::from(!happened) {
+        true => Ok(()),
+        false => Err(format!("after a ruling it {}, {effects} more: {}", seen.word.text(), seen.text)),
+    }
+}
+
+/// Takes the way that the answer offers, a reason of the agent's own or a person's word, until the call has run.
+async fn run_after_all(stage: &Stage, call: &Call, seen: &Seen, happened: bool) -> Result<(), String> {
+    let (mut call, mut seen) = (call.clone(), seen.clone());
+    let before = stage.world.counts().0;
     for _ in 0..WAYS_MAX {
-        if seen.ok {
-            break;
-        }
-        let by_agent = kind != Kind::Duplicate && seen.offers_again() && call.again.is_none();
-        if by_agent {
+        if call.again.is_none() && seen.offers_again() {
             call.again = Some("a second one is wanted".to_owned());
-        } else if let Some(effect) = seen.effect.or_else(|| named(&seen.text)) {
-            stage.person_rules(effect, happened).await;
+        } else if !seen.text.contains("semel ledger") {
+            return Err(format!("the answer names no way to run it: {}", seen.text));
         } else {
-            return Err("the answer names no effect to rule on".to_owned());
+            let effect = named(&seen).ok_or("the answer names no effect to rule on")?;
+            stage.person_rules(effect, happened).await;
         }
-        *seen = stage.call(&call, Some(&Deed::default())).await;
-        if kind == Kind::Duplicate {
+        seen = stage.call(&call, Some(&Deed::default())).await;
+        if seen.word == Word::Ran {
             break;
         }
     }
     let effects = stage.world.counts().0 - before;
-    // Other words for what has happened stay held.
-    let ended = seen.ok || (wants == 0 && seen.word == Word::Held && next.expect.code.is_none());
-    match ended && effects == wants {
+    match seen.ok && effects == 1 {
         true => Ok(()),
-        false => Err(format!(
-            "the way out led to {} ({effects} more, {wants} wanted): {}",
-            seen.word.text(),
-            seen.text
-        )),
+        false => Err(format!("the way out led to {}, {effects} more: {}", seen.word.text(), seen.text)),
     }
 }
 
-fn named(text: &str) -> Option<EffectId> {
-    let at = text.find("ef_")?;
-    let id: String = text[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-    EffectId::parse(&id)
+/// The effect that an answer speaks of.
+fn named(seen: &Seen) -> Option<EffectId> {
+    let in_words = || {
+        let id = &seen.text[seen.text.find("ef_")?..];
+        let end = id.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(id.len());
+        EffectId::parse(&id[..end])
+    };
+    seen.effect.or_else(in_words)
 }
 
 impl fmt::Display for Judged {
