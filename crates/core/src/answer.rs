@@ -257,13 +257,12 @@ impl Code {
 
     pub fn retry(self) -> Retry {
         match self {
-            Code::InFlight => Retry::Wait,
+            Code::InFlight | Code::BudgetSpent => Retry::Wait,
             Code::UpstreamRefused | Code::NotStarted | Code::LedgerUnavailable => Retry::Yes,
             Code::Drift
             | Code::InDoubt
             | Code::KeyRequired
             | Code::Cancelled
-            | Code::BudgetSpent
             | Code::Refuted
             | Code::HeldForPerson
             | Code::Lookalike

@@ -375,6 +375,11 @@ impl Effect {
         matches!(self.state, State::InFlight { .. } | State::InDoubt(_))
     }
 
+    /// Whether an attempt before the one in flight may have been carried out.
+    pub fn has_unproven(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven)
+    }
+
     pub fn attempt(&self, number: AttemptNo) -> Option<&Attempt> {
         self.attempts.iter().find(|attempt| attempt.number == number)
     }

@@ -483,9 +483,8 @@ fn joined(effect: &Effect, settled: AttemptNo, outcome: &Outcome, at: At) -> Sta
         // effect's reply is: a large one is not there, like one that was dropped.
         return applied(at, Evidence::Reported, Some(earlier.number), EffectWord::Updated, Reply::Kept);
     }
-    let unproven = effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Unproven);
     match outcome {
-        Outcome::NotApplied { why, reply } if !unproven => {
+        Outcome::NotApplied { why, reply } if !effect.has_unproven() => {
             State::NotApplied(NotApplied { at, why: why.clone(), reply: *reply, ruling: None })
         }
         Outcome::NotApplied { .. } => State::InDoubt(InDoubt {

@@ -21,3 +21,11 @@ pub enum Outcome {
         sender_gone: bool,
     },
 }
+
+impl Outcome {
+    /// A removal that is sent again, after a doubt, and finds nothing to remove. It has converged, and nobody knows
+    /// by which attempt.
+    pub fn gone() -> Outcome {
+        Outcome::Applied { evidence: Evidence::Probed, word: EffectWord::Deleted, reply: Reply::Unknown }
+    }
+}

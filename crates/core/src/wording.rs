@@ -41,6 +41,9 @@ pub fn done_before(effect: &Effect, now: At) -> String {
     text
 }
 
+/// A removal that was sent again found nothing to remove.
+pub const GONE: &str = "gone; whether by this call is not known";
+
 /// The same reason is the same repetition, so that a retried one is safe.
 pub const REASON_USED: &str = "; this reason was used already, and is the same repetition";
 
@@ -330,7 +333,10 @@ pub fn budget_spent(effect: &Effect) -> Trouble {
             effect.resends() + 1
         ),
         is_it_safe_to_retry: Code::BudgetSpent.retry(),
-        next_step: format!("Do not call it again. Tell the user that {} needs a decision.", effect.id),
+        next_step: format!(
+            "Tell the user that {} needs a decision. Call it again only after that.",
+            effect.id
+        ),
         human_next_step: to_resolve(effect.id),
         differing: Vec::new(),
     }

@@ -163,6 +163,7 @@ pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
                 (Evidence::Probed, Outcome::InDoubt { why, .. }) => {
                     Some(format!("its answer was unclear ({why}); a probe found that it happened"))
                 }
+                (Evidence::Probed, Outcome::Applied { .. }) => Some(wording::GONE.into()),
                 (Evidence::Accepted, _) => Some("accepted, not confirmed".into()),
                 _ => None,
             };
@@ -170,6 +171,7 @@ pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
                 Answer { data: sent.data, ..answer(effect, true, applied.word, OutcomeWord::Ran, reason) };
             // What this call got itself is the reply only if it was the success.
             let reply = match &sent.outcome {
+                Outcome::Applied { evidence: Evidence::Probed, .. } => GivenReply::None,
                 Outcome::Applied { .. } => GivenReply::Live,
                 _ => take_reply(&mut found),
             };

@@ -6,6 +6,7 @@
 mod tables;
 
 use crate::class::Class;
+use crate::policy::glob::FORMATS;
 use tables::*;
 
 /// What an upstream says about a tool of its own: hints from a party that need not be honest.
@@ -36,13 +37,49 @@ pub fn class(action: &str, annotations: Annotations, trusted: bool) -> (Class, S
 }
 
 fn by_method(name: &str) -> (Class, String) {
-    let method = name.split(' ').next().unwrap_or_default();
+    let (method, place) = name.split_once(' ').unwrap_or((name, ""));
     let class = match method {
         "GET" | "HEAD" | "OPTIONS" => Class::Read,
         "PUT" | "DELETE" => Class::Convergent,
+        "POST" => return by_path(place.split_once('/').map_or("", |(_, path)| path)),
         _ => Class::Act,
     };
     (class, format!("the method is {method}"))
+}
+
+/// A POST, by the last segment of its path: by its verbs as a tool is, else by the thing that it makes one more of.
+fn by_path(path: &str) -> (Class, String) {
+    let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let last = FORMATS.iter().find_map(|format| last.strip_suffix(format)).unwrap_or(last);
+    let words = words(last);
+    let verb = |verb: &str| format!("the last segment of its path has the verb `{verb}`");
+    if words.iter().any(|word| is_of_an_id(word)) {
+        return (Class::Act, "its path ends with an id".to_owned());
+    }
+    if words.iter().any(|word| word == "webhook" || word == "webhooks") {
+        return (Class::Act, "its path ends with webhooks".to_owned());
+    }
+    if let Some((found, true)) = write_verb(&words) {
+        return (Class::Consequential, verb(found));
+    }
+    let (thing, before) =
+        words.split_last().map_or(("", &[][..]), |(thing, before)| (thing.as_str(), before));
+    let is_thing =
+        THINGS.contains(&thing) || thing.strip_suffix('s').is_some_and(|one| THINGS.contains(&one));
+    // `call` is a thing at the end, though it is a verb elsewhere.
+    let said = if is_thing { before } else { &words[..] };
+    let read = || said.iter().find(|word| is_read(word) || READ_FIRST.contains(&word.as_str()));
+    match write_verb(said).map(|(found, _)| found).or_else(|| read().map(String::as_str)) {
+        Some(found) => (Class::Act, verb(found)),
+        None if is_thing => (Class::Consequential, format!("its path ends with `{thing}`")),
+        None => (Class::Act, "the method is POST, and its path says no more".to_owned()),
+    }
+}
+
+/// Digits make an id (`8f3`, `ch_1A2b`, a UUID), but for the version of a call (`v2`).
+fn is_of_an_id(word: &str) -> bool {
+    let is_version = word.strip_prefix('v').is_some_and(|number| number.parse::<u32>().is_ok());
+    word.bytes().any(|byte| byte.is_ascii_digit()) && !is_version
 }
 
 fn by_tool(server: &str, tool: &str, annotations: Annotations, trusted: bool) -> (Class, String) {
@@ -334,11 +371,49 @@ mod tests {
         assert_eq!(of("http:HEAD x"), Class::Read);
         assert_eq!(of("http:PUT x/y"), Class::Convergent);
         assert_eq!(of("http:DELETE x/y"), Class::Convergent);
-        assert_eq!(of("http:POST api.stripe.com/v1/charges"), Class::Act);
+        assert_eq!(of("http:PATCH bank/charges"), Class::Act);
         assert_eq!(of("http:get x"), Class::Act);
         assert_eq!(of("cli:ls"), Class::Act);
         assert_eq!(of("llm:openai/chat.completions"), Class::Generate);
         assert_eq!(of(""), Class::Act);
+    }
+
+    #[test]
+    fn a_post_is_classed_by_the_last_segment_of_its_path() {
+        let of = |path: &str| {
+            class(&format!("http:POST orders.example.com{path}"), Annotations::default(), false).0
+        };
+        let consequential = "/charges /v1/charges /charges/ /charge /orders.json /users/7/orders /payments /sms /calls \
+             /call /phone-calls /emails /bookings /v2/subscriptions /customers/c_1/refunds /purchaseOrders \
+             /messages/send /chat.postMessage /api/sendEmail /v1/payment_intents/pi_1/capture /checkout \
+             /bank.Accounts/CreateTransfer /create-order-v2 /process_refund /place-order /messages:send";
+        for path in consequential.split_whitespace() {
+            assert_eq!(of(path), Class::Consequential, "{path}");
+        }
+        let act = "/ /charges/1 /charges/ch_3MmlLrLkdIwHu7ix /orders/550e8400-e29b-41d4-a716-446655440000 /orders/ORD-7 \
+             /orders/order_8f3k /search_orders /orders/search /orders:search /listInvoices /get-payment \
+             /validate_order /orders/7/cancel /update_subscription /subscriptions/unsubscribe /orders/query \
+             /webhooks /payment_webhooks /issues /messages /payment_intents /login /graphql /emails/batch /工具";
+        for path in act.split_whitespace() {
+            assert_eq!(of(path), Class::Act, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_reason_names_the_word_of_the_path() {
+        let why = |path: &str| class(&format!("http:POST bank{path}"), Annotations::default(), false).1;
+        for (path, expected) in [
+            ("/v1/charges", "its path ends with `charges`"),
+            ("/messages/send", "the last segment of its path has the verb `send`"),
+            ("/orders/cancel", "the last segment of its path has the verb `cancel`"),
+            ("/search_orders", "the last segment of its path has the verb `search`"),
+            ("/orders/7", "its path ends with an id"),
+            ("/order_webhooks", "its path ends with webhooks"),
+            ("/things", "the method is POST, and its path says no more"),
+            ("/", "the method is POST, and its path says no more"),
+        ] {
+            assert_eq!(why(path), expected, "{path}");
+        }
     }
 
     #[test]

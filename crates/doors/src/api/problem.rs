@@ -7,6 +7,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use semel_core::answer::{Answer, Code, OutcomeWord, Trouble};
 use semel_core::class::Tier;
+use semel_core::effect::STORM;
 use semel_ledger::Error;
 use serde_json::{Map, Value};
 
@@ -97,11 +98,11 @@ pub fn status_of(code: Code) -> StatusCode {
         Code::Drift => StatusCode::UNPROCESSABLE_ENTITY,
         Code::InDoubt => StatusCode::LOCKED,
         Code::KeyRequired => StatusCode::BAD_REQUEST,
-        Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => StatusCode::FORBIDDEN,
+        Code::Cancelled | Code::Refuted | Code::HeldForPerson => StatusCode::FORBIDDEN,
         // Here nothing stands behind that has a status of its own: the attempt that was waited for was refused.
         Code::UpstreamRefused => StatusCode::FAILED_DEPENDENCY,
         Code::NotStarted => StatusCode::BAD_GATEWAY,
-        Code::LedgerUnavailable | Code::PolicyInvalid => StatusCode::SERVICE_UNAVAILABLE,
+        Code::BudgetSpent | Code::LedgerUnavailable | Code::PolicyInvalid => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 
@@ -126,8 +127,11 @@ impl IntoResponse for Problem {
                 headers.insert(RETRY_AFTER_MS, HeaderValue::from_static("1000"));
             }
             Some(Code::UpstreamRefused | Code::NotStarted) | None => {}
-            Some(_) => {
+            Some(code) => {
                 headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+                if code == Code::BudgetSpent {
+                    headers.insert(RETRY_AFTER, HeaderValue::from(STORM.as_secs()));
+                }
             }
         }
         response

@@ -46,6 +46,11 @@ impl<B> Outgoing<B> {
         !(self.front.is_empty() && self.data.is_empty() && self.back.is_empty())
     }
 
+    /// Whether something of the part of the body that was taken last is not written yet.
+    pub fn has_data(&self) -> bool {
+        !self.data.is_empty()
+    }
+
     /// Whether all of the body was taken.
     pub fn is_all_taken(&self) -> bool {
         self.body.is_none()

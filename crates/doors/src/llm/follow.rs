@@ -4,7 +4,6 @@ use super::form::says_only_usage;
 use super::live::{Ended, Next, Reader};
 use super::meter::Meter;
 use super::usage::Tokens;
-use crate::delivery::Delivery;
 use crate::hall::Hall;
 use crate::http::server::departure::Departure;
 use bytes::Bytes;
@@ -23,6 +22,8 @@ pub struct Following {
     hides_usage: bool,
     /// Of the response.
     departure: Departure,
+    /// The event that ends the stream was given.
+    has_terminal: bool,
     last: Last,
 }
 
@@ -43,20 +44,24 @@ pub struct BrokenOff;
 impl Following {
     pub fn new(reader: Reader, hall: Arc<Hall>, saves: Option<Meter>, departure: Departure) -> Following {
         let saves = saves.map(Box::new);
-        Following { reader, hall, saves, hides_usage: false, departure, last: Last::NotYet }
+        Following {
+            reader,
+            hall,
+            saves,
+            hides_usage: false,
+            departure,
+            has_terminal: false,
+            last: Last::NotYet,
+        }
     }
 
     pub fn hiding_usage(self, hides_usage: bool) -> Following {
         Following { hides_usage, ..self }
     }
 
-    /// The whole answer is there.
-    fn ends(&mut self, delivery: Option<Delivery>, cost: Option<Tokens>) {
+    fn saves(&mut self, cost: Option<Tokens>) {
         if let (Some(meter), Some(cost)) = (self.saves.take(), cost) {
             meter.saved(&self.hall, cost);
-        }
-        if let Some(delivery) = delivery {
-            self.departure.is_followed_by(|| delivery.mark());
         }
     }
 }
@@ -83,7 +88,20 @@ impl Body for Following {
         }
         match next {
             Next::Piece(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-            Next::End(Ended::Answer { delivery, cost }) => self.ends(delivery, cost),
+            Next::Terminal { piece, delivery, cost } => {
+                self.saves(cost);
+                if let Some(delivery) = delivery {
+                    self.departure.leaves_with_this_part(|| delivery.mark());
+                }
+                self.has_terminal = true;
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            }
+            Next::End(Ended::Answer { delivery, cost }) => {
+                self.saves(cost);
+                if let Some(delivery) = delivery.filter(|_| !self.has_terminal) {
+                    self.departure.is_followed_by(|| delivery.mark());
+                }
+            }
             Next::End(Ended::Error) => {}
             Next::End(Ended::Cut | Ended::CutAtError) | Next::Lost => {
                 self.last = Last::Broken;

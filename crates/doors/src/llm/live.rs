@@ -85,6 +85,8 @@ struct State {
     gone: usize,
     /// Pieces that readers may have; the end is held back until it is settled.
     shown: usize,
+    /// The piece that ends a stream for its readers, whatever comes behind it.
+    terminal: Option<usize>,
     /// Bytes that lie here.
     held: usize,
     /// Bytes of the whole answer so far.
@@ -136,6 +138,12 @@ pub enum Ended {
 #[derive(Debug)]
 pub enum Next {
     Piece(Bytes),
+    /// The event that ends a stream, of which all that its client needs was given with it. Clients close here.
+    Terminal {
+        piece: Bytes,
+        delivery: Option<Delivery>,
+        cost: Option<Tokens>,
+    },
     End(Ended),
     /// It was too slow for an answer that is too long to keep.
     Lost,
@@ -161,6 +169,9 @@ impl Live {
         let all = self.home.buffered.fetch_add(size, Ordering::Relaxed) + size;
         state.too_long |= state.held > ANSWER_BYTES_MAX || all > BUFFERED_BYTES_MAX;
         state.pieces.push(piece);
+        if !shown && state.terminal.is_none() && state.is_stream() {
+            state.terminal = Some(state.end() - 1);
+        }
         if shown || state.too_long {
             // Of what is too long the very last piece is held back: it is the end, whatever it says.
             state.shown = state.end() - usize::from(!shown);
@@ -259,6 +270,10 @@ impl Live {
 pub struct TooLong(pub u64);
 
 impl State {
+    fn is_stream(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.form == Form::Events)
+    }
+
     fn end(&self) -> usize {
         self.gone + self.pieces.len()
     }
@@ -305,12 +320,18 @@ impl Reader {
         }
         if at < shown {
             let piece = state.pieces[at - gone].clone();
+            let is_terminal = state.terminal == Some(at);
             state.readers[index].at += 1;
             if state.too_long {
                 self.live.let_go(&mut state);
                 state.writer.take().into_iter().for_each(Waker::wake);
             }
-            return Poll::Ready(Next::Piece(piece));
+            return Poll::Ready(match &state.ended {
+                Some(Ended::Answer { delivery, cost }) if is_terminal => {
+                    Next::Terminal { piece, delivery: delivery.clone(), cost: *cost }
+                }
+                _ => Next::Piece(piece),
+            });
         }
         if let Some(ended) = &state.ended {
             return Poll::Ready(Next::End(ended.clone()));
@@ -390,7 +411,9 @@ mod tests {
         let mut text = String::new();
         loop {
             match next(reader) {
-                Some(Next::Piece(piece)) => text.push_str(std::str::from_utf8(&piece).expect("text")),
+                Some(Next::Piece(piece) | Next::Terminal { piece, .. }) => {
+                    text.push_str(std::str::from_utf8(&piece).expect("text"))
+                }
                 Some(Next::End(Ended::Cut)) => return (text, "cut"),
                 Some(Next::End(_)) => return (text, "whole"),
                 Some(Next::Lost) => return (text, "lost"),

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry};
+use semel_core::effect::STORM;
 use semel_core::ids::EffectId;
 use semel_core::wording;
 use semel_gate::{GivenReply, Passed};
@@ -159,15 +160,20 @@ fn trouble(answer: &Answer) -> Response {
             StatusCode::BAD_GATEWAY
         }
         (Code::InDoubt | Code::KeyRequired, _) => StatusCode::BAD_REQUEST,
-        (Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson, _) => {
-            StatusCode::FORBIDDEN
+        (Code::Cancelled | Code::Refuted | Code::HeldForPerson, _) => StatusCode::FORBIDDEN,
+        (Code::BudgetSpent | Code::LedgerUnavailable | Code::PolicyInvalid, _) => {
+            StatusCode::SERVICE_UNAVAILABLE
         }
-        (Code::LedgerUnavailable | Code::PolicyInvalid, _) => StatusCode::SERVICE_UNAVAILABLE,
     };
     let what = &trouble.what_happened;
     let mut response = complaint(status, answer, trouble.code.word(), what, &trouble.next_step);
     let headers = response.headers_mut();
     match trouble.is_it_safe_to_retry {
+        // For whoever reads the answer: an SDK would only be back too soon.
+        _ if trouble.code == Code::BudgetSpent => {
+            headers.insert(RETRY_AFTER, HeaderValue::from(STORM.as_secs()));
+            headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
         Retry::Wait => {
             headers.insert(RETRY_AFTER_MS, HeaderValue::from(JOIN_AGAIN_MS));
             headers.insert(RETRY_AFTER, HeaderValue::from(JOIN_AGAIN_MS.div_ceil(1_000)));

@@ -12,7 +12,7 @@ use super::offer::Offer;
 use super::path::{self, Place};
 use super::refused::{Refused, malformed, refuse, trouble};
 use super::relay::outgoing;
-use super::serve::Offers;
+use super::serve::{Offers, nothing_here};
 use super::take::{self, Whole};
 use crate::caller::Caller;
 use crate::http::beside;
@@ -83,12 +83,9 @@ pub struct Unread<'a> {
 /// Where a request goes, as far as its head says.
 pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Result<Arrived<'a>, Refused> {
     let whole = parts.uri.path_and_query().map_or("", |whole| whole.as_str());
-    let Some((name, rest)) = path::split(whole) else {
-        return Err(refuse(StatusCode::NOT_FOUND, "an API is at /p/NAME/, with its own paths behind"));
-    };
-    let Some(offer) = offers.by_name.get(name) else {
-        let what = "there is no API of that name; semel.toml has [upstream.NAME]";
-        return Err(refuse(StatusCode::NOT_FOUND, what));
+    let known = path::split(whole).and_then(|(name, rest)| Some((offers.by_name.get(name)?, rest)));
+    let Some((offer, rest)) = known else {
+        return Err(refuse(StatusCode::NOT_FOUND, &nothing_here(offers.by_name.keys())));
     };
     let place = Place::at(&offer.base, rest).map_err(|bad| malformed(&bad))?;
     is_a_request(&parts)?;

@@ -46,6 +46,11 @@ pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys, keyed: bool) -> Mea
     }
 }
 
+/// Whether an answer says that what was to be removed is not there. Sent again after a doubt, it has converged.
+pub fn is_gone(method: &str, status: StatusCode) -> bool {
+    method == "DELETE" && matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
+}
+
 /// The same once the body was read: some APIs answer 200 to everything, and refuse in the body. `Err`: nobody can say.
 pub fn within(meaning: Meaning, rule: &Rule, asked: &Asked, body: &[u8]) -> Result<Meaning, String> {
     let reply = || reply::value(body);

@@ -34,4 +34,4 @@ pub mod take;
 pub mod upstream;
 
 pub use offer::Offer;
-pub use serve::{Offers, PATH, serve};
+pub use serve::{Offers, PATH, nothing_here, serve};

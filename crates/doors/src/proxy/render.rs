@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
-use semel_core::effect::Evidence;
+use semel_core::effect::{Evidence, STORM};
 use serde_json::{Value, json};
 
 const EFFECT_ID: HeaderName = HeaderName::from_static("semel-effect-id");
@@ -131,7 +131,7 @@ pub fn answer(answer: &Answer, offer: &Offer, delivery: Option<Delivery>) -> Res
         Some(trouble) => {
             let status = status(trouble.code, offer);
             advise(trouble, offer, &mut headers);
-            (status, "application/problem+json", problem(status, trouble.code, object))
+            (status, "application/problem+json", problem(status, trouble.code, offer, object))
         }
     };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -141,14 +141,19 @@ pub fn answer(answer: &Answer, offer: &Offer, delivery: Option<Delivery>) -> Res
 
 /// RFC 9457, with the answer's members as its extensions, and with `error`: some SDKs take whatever lacks that member
 /// for a success, whatever its status. Its message is all that most of them show, and so all that a model may see.
-fn problem(status: StatusCode, code: Code, mut object: Value) -> Value {
+fn problem(status: StatusCode, code: Code, offer: &Offer, mut object: Value) -> Value {
     let said = |member: &str| object[member].as_str().unwrap_or_default();
     let detail = format!("semel: {}", said("what_happened"));
     let mut message = format!("{detail} {}", said("next_step"));
     if let Some(effect) = object["effect_id"].as_str().filter(|effect| !message.contains(effect)) {
         message.push_str(&format!(" [{effect}]"));
     }
-    let error = json!({"type": format!("semel_{code}"), "code": code, "message": message});
+    let kind = match code {
+        // By this its SDKs know which error to raise.
+        Code::Drift if offer.preset == Some("stripe") => "idempotency_error".to_owned(),
+        code => format!("semel_{code}"),
+    };
+    let error = json!({"type": kind, "code": code, "message": message});
     let mut document =
         json!({"title": code.word(), "status": status.as_u16(), "detail": detail, "error": error});
     if let (Some(document), Some(object)) = (document.as_object_mut(), object.as_object_mut()) {
@@ -164,12 +169,12 @@ fn status(code: Code, offer: &Offer) -> StatusCode {
         Code::Drift => of_api(offer.keys.drift_status),
         Code::InDoubt => StatusCode::LOCKED,
         Code::KeyRequired => StatusCode::BAD_REQUEST,
-        Code::Cancelled | Code::BudgetSpent | Code::Refuted | Code::HeldForPerson => StatusCode::FORBIDDEN,
+        Code::Cancelled | Code::Refuted | Code::HeldForPerson => StatusCode::FORBIDDEN,
         // Somebody else's attempt was refused, of which nothing was kept.
         Code::UpstreamRefused => StatusCode::FAILED_DEPENDENCY,
         Code::NotStarted => StatusCode::BAD_GATEWAY,
         Code::Lookalike | Code::Superseded | Code::CannotUndo => StatusCode::CONFLICT,
-        Code::LedgerUnavailable | Code::PolicyInvalid => StatusCode::SERVICE_UNAVAILABLE,
+        Code::BudgetSpent | Code::LedgerUnavailable | Code::PolicyInvalid => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 
@@ -180,6 +185,11 @@ fn advise(trouble: &Trouble, offer: &Offer, headers: &mut HeaderMap) {
         // A doubt that waits for its upstream is for whoever reads the answer; an SDK would be back at once.
         _ if code == Code::InDoubt => without_retry(offer, headers),
         Retry::No => without_retry(offer, headers),
+        // For whoever reads the answer too; the header says how long at least.
+        _ if code == Code::BudgetSpent => {
+            without_retry(offer, headers);
+            headers.insert(RETRY_AFTER, HeaderValue::from(STORM.as_secs()));
+        }
         Retry::Wait | Retry::Yes if matches!(code, Code::InFlight | Code::LedgerUnavailable) => {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
             headers.insert(RETRY_AFTER_MS, HeaderValue::from(RETRY_SECONDS * 1000));

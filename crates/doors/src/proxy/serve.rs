@@ -35,6 +35,20 @@ impl Offers {
 /// What all paths begin with that lead to an API.
 pub const PATH: &str = "/p/";
 
+/// Where nothing is, the names of the APIs are told: to whoever shows a token, and on a local server to all, since
+/// whoever reaches that is a program of this machine. Their addresses and settings are not.
+pub fn nothing_here<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    let known = match names.is_empty() {
+        true => "of which semel.toml has none".to_owned(),
+        false => names.join(", "),
+    };
+    format!(
+        "nothing was sent: there is nothing at this path. APIs are at /p/NAME/ and http://NAME.localhost:PORT/: \
+         {known}. MCP servers are at /mcp/NAME, and semel's own API is at /api/v1."
+    )
+}
+
 /// What seldom happens is boxed, so that a request that only passes is small.
 pub async fn serve(offers: &Offers, parts: Parts, mut body: Body) -> Response {
     // Whoever waits for a word before it sends its body is not made to send it in vain.

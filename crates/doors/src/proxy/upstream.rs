@@ -172,7 +172,13 @@ impl<'a> HttpUpstream<'a> {
         let kept_body = (keeps || refused).then(|| secrets.out_of_body(&whole).ok()).flatten();
         let reply = kept_body.as_ref().filter(|_| keeps).map(|body| recordable(&head, body, &secrets));
         let kept = if reply.is_some() { Reply::Kept } else { Reply::TooLarge(length) };
+        let was_sent_before = recorded.is_some_and(|recorded| recorded.effect.has_unproven());
         let outcome = match meaning {
+            Meaning::Refused { .. }
+                if was_sent_before && giving.is_none() && classify::is_gone(method.as_str(), head.status) =>
+            {
+                return Sent { outcome: Outcome::gone(), reply: None, data: Value::Null };
+            }
             Meaning::Refused { answers_repeats } => {
                 let said = kept_body.as_deref().unwrap_or_default();
                 let why = NotAppliedWhy::Refused(classify::line(head.status, said));

@@ -8,6 +8,7 @@ use crate::http::body::{self, Unreadable};
 use crate::http::client::{Client, Failed, Prepared};
 use crate::http::target::Target;
 use crate::mcp::secrets::Secrets;
+use crate::proxy::classify::is_gone;
 use crate::proxy::graphql;
 use crate::secret_parts::SecretParts;
 use bytes::Bytes;
@@ -204,7 +205,13 @@ impl Upstream for RequestUpstream<'_> {
         let key = sending.recorded.map(|recorded| recorded.idempotency_key.to_owned());
         let lost = match tokio::time::timeout(within, self.exchange(key.as_deref())).await {
             Ok(Ok((status, read))) => {
-                let outcome = self.outcome(status, &read);
+                let was_sent_before = sending.recorded.is_some_and(|recorded| recorded.effect.has_unproven());
+                let outcome = match self.outcome(status, &read) {
+                    Outcome::NotApplied { .. } if was_sent_before && is_gone(self.method, status) => {
+                        Outcome::gone()
+                    }
+                    outcome => outcome,
+                };
                 let body = read.as_ref().map_or(Value::Null, Json::to_value);
                 let data = json!({"status": status.as_u16(), "body": body});
                 let kept = read.as_ref().ok().map(|body| self.recorded(Some(status), body));

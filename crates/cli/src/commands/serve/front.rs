@@ -8,6 +8,9 @@ use semel_doors::http::server::{Front, Keyring, ReadTokens, Token};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// Beginnings of semel's own paths.
+const OWN: [&str; 3] = ["/mcp", "/api", "/metrics"];
+
 pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Front {
     let Policy { serve, upstreams, .. } = &hall.policy;
     let (required, keeper) = (token.is_some(), Arc::clone(hall));
@@ -19,7 +22,13 @@ pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Fro
         })
     });
     let open = serve.metrics == Some(MetricsFor::Open);
-    let passing = upstreams.iter().filter(|(_, api)| address.ip().is_loopback() && !api.lends_credentials());
+    let is_local = address.ip().is_loopback();
+    let passing = upstreams.iter().filter(|(_, api)| is_local && !api.lends_credentials());
+    // Others are not told by which paths they need no token that there is nothing there.
+    let rooms = match is_local {
+        true => upstreams.keys().map(|name| format!("/p/{name}/")).chain(OWN.map(str::to_owned)).collect(),
+        false => vec!["/".to_owned()],
+    };
     Front {
         hosts: hosts(serve, address),
         origins: serve.allowed_origins.clone(),
@@ -27,6 +36,8 @@ pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Fro
         required,
         passing: passing.map(|(name, _)| format!("/p/{name}/")).collect(),
         open: open.then(|| "/metrics".to_owned()).into_iter().collect(),
+        rooms,
+        by_host: upstreams.keys().map(|name| (format!("{name}.localhost"), format!("/p/{name}"))).collect(),
     }
 }
 

@@ -14,7 +14,6 @@ use crate::policy_files;
 use crate::{served, traces};
 use anyhow::Context as _;
 use axum::Router;
-use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
@@ -62,6 +61,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let apis = upstreams::prepare(context, &policy)?;
     let mcp = offers.keys().map(|name| format!("mcp/{name}"));
     let paths: Vec<String> = mcp.chain(apis.keys().map(|name| format!("p/{name}/"))).collect();
+    let nothing_here = proxy::nothing_here(apis.keys());
     let means = means::serving(context, &policy, servers);
     let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
     runtime.spawn(served::keep_retention(Arc::clone(&hall)));
@@ -79,7 +79,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&hall), load.clone()))))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
         .merge(api::router(Arc::new(Api::new(Arc::clone(&hall)))))
-        .fallback(nothing_here);
+        .fallback(move || async move { server::problem(StatusCode::NOT_FOUND, &nothing_here) });
     runtime.block_on(async {
         let listener = server::listen(address).map_err(|error| {
             Hinted::error(
@@ -149,13 +149,6 @@ fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<Token>, Opt
     let ledger = context.environment.ledger_file(context.global.ledger.as_deref())?;
     let file = Place::at(ledger).directory().join("serve.token");
     Ok((Some(token::kept(&file)?), Some(file)))
-}
-
-async fn nothing_here() -> Response {
-    server::problem(
-        StatusCode::NOT_FOUND,
-        "there is nothing here; servers are at /mcp/NAME, APIs at /p/NAME/, and semel's own API at /api/v1",
-    )
 }
 
 fn say(context: &Context, address: SocketAddr, token_file: Option<&std::path::Path>, paths: &[String]) {

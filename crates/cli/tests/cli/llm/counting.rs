@@ -57,7 +57,7 @@ fn what_a_cache_took_part_in_is_input_at_a_price_of_its_own() {
 fn nine_equal_requests_after_failures_are_eight_retries_whoever_says_so() {
     let mut stage = Stage::new();
     let statuses: Vec<u16> = (0..9).map(|_| stage.answer(Api::Chat, &request("status-500")).status).collect();
-    assert_eq!(statuses, [500, 500, 500, 403, 403, 403, 403, 403, 403]);
+    assert_eq!(statuses, [500, 500, 500, 503, 503, 503, 503, 503, 503]);
     for _ in 0..2 {
         stage.answer(Api::Chat, &request("delivered, and wanted anew"));
     }

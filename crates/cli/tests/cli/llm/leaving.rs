@@ -28,6 +28,26 @@ fn an_answer_that_reached_nobody_is_handed_over_to_the_retry_whole() {
     }
 }
 
+/// Official clients hang up there, without waiting for the end of the body.
+#[test]
+fn a_client_that_closes_at_the_terminal_event_has_its_answer_and_the_next_is_a_fresh_one() {
+    const ROUNDS: usize = 20;
+    let stage = Stage::new();
+    for (api, terminal) in
+        [(Api::Chat, "[DONE]"), (Api::Responses, "response.completed"), (Api::Messages, "message_stop")]
+    {
+        let before = stage.model.asked();
+        for round in 1..=ROUNDS {
+            let mut asked = stage.ask(api, &streamed("m"));
+            let head = asked.head().to_ascii_lowercase();
+            assert!(head.contains("semel-outcome: ran"), "{api:?} {round}: {head}");
+            read_until(&mut asked, terminal);
+            drop(asked);
+        }
+        assert_eq!(stage.model.asked() - before, ROUNDS, "{api:?}");
+    }
+}
+
 #[test]
 fn a_client_that_gave_up_on_a_document_gets_it_when_it_asks_again() {
     let stage = Stage::new();

@@ -52,12 +52,13 @@ fn a_doubt_says_what_to_do_where_it_is_read_and_is_resolved_with_its_answer() {
 fn server_errors_and_other_redirects_do_not_tell() {
     let stage = Stage::plain();
     for status in [500, 502, 503, 504, 408, 409, 425, 302, 303] {
-        let key = format!("k-{status}");
+        // Each is another charge, so that none looks like one in doubt.
+        let (key, body) = (format!("k-{status}"), format!("{{\"order\":{status}}}"));
         stage.api.next(Act::Refuse(status, "Location: http://127.0.0.1:9/\r\n", "{\"error\":\"odd\"}"));
-        let unclear = stage.charge(&key, "{}");
+        let unclear = stage.charge(&key, &body);
         assert_eq!(became(&unclear), (423, "ran".into(), "in_doubt".into()), "{status}");
         assert_eq!(unclear.json()["data"]["status"], status);
-        assert_eq!(stage.charge(&key, "{}").status, 423);
+        assert_eq!(stage.charge(&key, &body).status, 423);
     }
     stage.api.next(Act::Refuse(307, "Location: http://127.0.0.1:9/\r\n", ""));
     // Many clients would follow it by themselves, past semel.

@@ -13,6 +13,7 @@ mod identity;
 mod keys;
 mod modes;
 mod passing;
+mod places;
 mod presets;
 mod questions;
 mod read_only;

@@ -1,7 +1,7 @@
 //! APIs that a preset knows, as their clients call them.
 
 use super::api::Act;
-use super::stage::{FORM, JSON, Stage, became};
+use super::stage::{FORM, JSON, Stage, became, header};
 
 /// What came of a request: the outcome in one word.
 fn sent(stage: &Stage, line: &str, headers: &str, body: &str) -> String {
@@ -27,6 +27,23 @@ fn three_automatic_keys_of_a_stripe_sdk_are_one_charge() {
     assert_eq!(stage.api.effects(), 3);
     let key = |at: usize| stage.api.heard()[at].header("idempotency-key").expect("a key").to_owned();
     assert!(key(0) != key(1) && key(1) != key(2), "one key for each effect");
+}
+
+/// Its SDKs raise the error that they raise for a key of Stripe's own.
+#[test]
+fn one_key_for_two_things_is_an_idempotency_error_to_clients_of_stripe() {
+    let stage = Stage::known("stripe");
+    let headers = format!("{FORM}Idempotency-Key: order-7\r\n");
+    let charge =
+        |amount: u32| stage.send("POST", "/v1/charges", &headers, &format!("amount={amount}&currency=usd"));
+    assert_eq!(became(&charge(2000)).1, "ran");
+    let drifted = charge(2001);
+    assert_eq!(became(&drifted), (400, "refused".into(), "drift".into()));
+    assert_eq!(header(&drifted, "stripe-should-retry"), Some("false"));
+    let document = drifted.json();
+    assert_eq!(document["error"]["type"], "idempotency_error");
+    assert_eq!(document["differing"], serde_json::json!(["body.amount"]));
+    assert_eq!(stage.api.effects(), 1);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::api::Act;
 use super::stage::{JSON, Line, Stage, became, header};
+use crate::serve::served::Answer;
 
 #[test]
 fn a_step_that_is_repeated_on_purpose_runs_every_time() {
@@ -69,6 +70,70 @@ fn what_converges_is_sent_again_within_its_budget() {
     }
     assert_eq!(became(&stage.send("PUT", "/things/2", JSON, "{}")), (423, "ran".into(), "in_doubt".into()));
     assert_eq!(stage.api.heard().len(), 9);
+}
+
+#[test]
+fn three_charges_without_a_key_or_a_rule_are_one_charge() {
+    let stage = Stage::plain();
+    let charge = || became(&stage.send("POST", "/v1/charges", JSON, r#"{"amount":20}"#)).1;
+    assert_eq!([charge(), charge(), charge()], ["ran", "replayed", "replayed"]);
+    assert_eq!(stage.api.effects(), 1);
+    assert_eq!(became(&stage.send("POST", "/v1/charges", JSON, r#"{"amount":30}"#)).1, "ran");
+    let again =
+        stage.send("POST", "/v1/charges", &format!("{JSON}Semel-Again: a tip\r\n"), r#"{"amount":20}"#);
+    assert_eq!((became(&again).1.as_str(), stage.api.effects()), ("ran", 3));
+    for path in ["/v1/charges/ch_1", "/v1/charges/search", "/webhooks"] {
+        let send = || became(&stage.send("POST", path, JSON, "{}")).1;
+        assert_eq!([send(), send()], ["ran", "ran"], "{path}");
+    }
+    assert_eq!(stage.api.effects(), 9);
+}
+
+#[test]
+fn a_removal_that_is_sent_again_and_finds_nothing_has_converged() {
+    let stage = Stage::plain();
+    let gone = |answer: Answer| {
+        let document = answer.json();
+        assert_eq!((answer.status, document["effect"].as_str()), (200, Some("deleted")), "{document}");
+        assert_eq!(document["reason"], "gone; whether by this call is not known");
+    };
+    for (path, status) in [("/things/1", 404), ("/things/2", 410)] {
+        stage.api.next(Act::Vanish);
+        stage.api.next(Act::Refuse(status, "", "{}"));
+        gone(stage.send("DELETE", path, "", ""));
+    }
+    assert_eq!((stage.api.effects(), stage.api.heard().len()), (2, 4));
+    // A first one that finds nothing was refused, and so is a second after that.
+    for _ in 0..2 {
+        stage.api.next(Act::Refuse(404, "", "{}"));
+        assert_eq!(became(&stage.send("DELETE", "/things/3", "", "")).0, 404);
+    }
+    // Its client asks again, after a doubt.
+    (0..3).for_each(|_| stage.api.next(Act::Vanish));
+    assert_eq!(became(&stage.send("DELETE", "/things/4", "", "")).2, "in_doubt");
+    stage.api.next(Act::Refuse(404, "", "{}"));
+    gone(stage.send("DELETE", "/things/4", "", ""));
+    // Only a removal.
+    stage.api.next(Act::Vanish);
+    (0..2).for_each(|_| stage.api.next(Act::Refuse(404, "", "{}")));
+    assert_eq!(became(&stage.send("PUT", "/things/5", JSON, "{}")).2, "in_doubt");
+}
+
+#[test]
+fn a_spent_budget_is_no_matter_of_credentials() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nbudget = 1\n\
+                inject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n";
+    let stage = Stage::with(rule);
+    (0..2).for_each(|_| stage.api.next(Act::Vanish));
+    assert_eq!(became(&stage.send("POST", "/things", JSON, "{}")).2, "in_doubt");
+    let spent = stage.send("POST", "/things", JSON, "{}");
+    assert_eq!(became(&spent), (503, "refused".into(), "budget_spent".into()));
+    assert_eq!(spent.json()["is_it_safe_to_retry"], "wait");
+    assert_eq!(
+        (header(&spent, "retry-after"), header(&spent, "x-should-retry")),
+        (Some("60"), Some("false"))
+    );
+    assert_eq!(stage.api.heard().len(), 2);
 }
 
 /// A reason that was answered with something nobody had got yet stands for that.

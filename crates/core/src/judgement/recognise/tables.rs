@@ -207,6 +207,23 @@ pub(super) const MONEY: &[&str] = &[
     "call",
 ];
 
+/// A POST to a collection of these makes one more, and another one costs or reaches somebody.
+pub(super) const THINGS: &[&str] = &[
+    "charge",
+    "payment",
+    "refund",
+    "transfer",
+    "payout",
+    "order",
+    "invoice",
+    "booking",
+    "purchase",
+    "subscription",
+    "call",
+    "sms",
+    "email",
+];
+
 /// Each of these starts one more of those, and a run costs.
 pub(super) const RUN_VERBS: &[&str] = &["run", "rerun", "trigger", "start", "execute", "retry"];
 pub(super) const RUNS: &[&str] = &[

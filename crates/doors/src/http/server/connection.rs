@@ -188,7 +188,8 @@ async fn write(
         loop {
             let taken = outgoing.poll_take(context)?;
             if outgoing.has_something() {
-                if outgoing.is_all_taken() {
+                let with_this_part = departure.as_ref().is_some_and(Departure::is_with_this_part);
+                if outgoing.is_all_taken() || with_this_part {
                     // Before its end is written: nobody reads it who has hung up. A look afterwards would take a client
                     // that is quick to close for one that has gone.
                     departure.take_if(|_| line.has_hung_up());
@@ -196,6 +197,9 @@ async fn write(
                 if let Poll::Ready(written) = outgoing.poll_write_some(Pin::new(&mut to), context) {
                     written?;
                     is_taken = true;
+                    if with_this_part && !outgoing.has_data() {
+                        departure.take().iter().for_each(Departure::happens);
+                    }
                     continue;
                 }
                 if std::mem::take(&mut is_taken) {

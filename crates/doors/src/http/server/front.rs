@@ -7,7 +7,7 @@ use super::revocable::Revocable;
 use axum::response::Response;
 use http::header::{self, HeaderName};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use semel_ledger::tokens::Scope;
 use std::sync::Arc;
 
@@ -38,6 +38,11 @@ pub struct Front {
     pub passing: Vec<String>,
     /// More paths that anyone may ask.
     pub open: Vec<String>,
+    /// Beginnings of the paths at which there is something. Elsewhere there is nothing to guard: whoever asks is let in
+    /// without a credential, to be told so.
+    pub rooms: Vec<String>,
+    /// Host names that stand for the beginning of a path: some clients take a host and no path.
+    pub by_host: Vec<(String, String)>,
 }
 
 type Refused = Box<Response>;
@@ -49,8 +54,9 @@ impl Front {
         self.check_host(parts)?;
         self.check_origin(&parts.headers)?;
         let path = parts.uri.path();
+        let is_nowhere = !self.rooms.iter().any(|room| path.starts_with(room.as_str()));
         let asks_permission = parts.method == Method::OPTIONS && parts.headers.contains_key(header::ORIGIN);
-        let open = HEALTH.contains(&path) || self.open.iter().any(|open| open == path);
+        let open = is_nowhere || HEALTH.contains(&path) || self.open.iter().any(|open| open == path);
         check_single(&parts.headers)?;
         let admitted = self.credential(parts, open || asks_permission).await?;
         for own in [OWN_TOKEN].into_iter().chain(admitted.own) {
@@ -64,6 +70,23 @@ impl Front {
             parts.extensions.insert(token.clone());
         }
         Ok(admitted.revocable)
+    }
+
+    /// Puts the beginning that a request's host stands for in front of its path, and says which that is.
+    pub fn lead(&self, parts: &mut Parts) -> Option<&str> {
+        let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok())?;
+        let beginning = self.beginning(host)?;
+        let mut uri = parts.uri.clone().into_parts();
+        let path = uri.path_and_query.filter(|path| path.as_str().starts_with('/'))?;
+        uri.path_and_query = Some(format!("{beginning}{path}").parse().ok()?);
+        parts.uri = Uri::from_parts(uri).ok()?;
+        Some(beginning)
+    }
+
+    fn beginning(&self, authority: &str) -> Option<&str> {
+        let host = without_port(authority);
+        let known = self.by_host.iter().find(|(known, _)| known.eq_ignore_ascii_case(host));
+        known.map(|(_, beginning)| beginning.as_str())
     }
 
     /// A web page whose name was made to lead here still sends its own name.
@@ -83,20 +106,26 @@ impl Front {
     fn is_known_host(&self, authority: &str) -> bool {
         let host = without_port(authority);
         let known = LOOPBACK.into_iter().chain(self.hosts.iter().map(String::as_str));
-        known.into_iter().any(|known| known.eq_ignore_ascii_case(host))
+        known.into_iter().any(|known| known.eq_ignore_ascii_case(host)) || self.beginning(host).is_some()
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        let known = |origin: &HeaderValue| origin.to_str().is_ok_and(|origin| self.is_known_origin(origin));
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let known =
+            |origin: &HeaderValue| origin.to_str().is_ok_and(|origin| self.is_known_origin(origin, host));
         match headers.get_all(header::ORIGIN).iter().all(known) {
             true => Ok(()),
             false => refuse(StatusCode::FORBIDDEN, "this origin is not allowed; see [serve] allowed_origins"),
         }
     }
 
-    fn is_known_origin(&self, origin: &str) -> bool {
+    /// A page that an upstream gave out under a host name of its own may ask that one, and nothing else here.
+    fn is_known_origin(&self, origin: &str, host: &str) -> bool {
         let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        let own = own.is_some_and(|authority| LOOPBACK.contains(&without_port(authority)));
+        let own = own.is_some_and(|authority| {
+            LOOPBACK.contains(&without_port(authority))
+                || authority.eq_ignore_ascii_case(host) && self.beginning(host).is_some()
+        });
         own || self.origins.iter().any(|known| known == origin)
     }
 

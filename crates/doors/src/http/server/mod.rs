@@ -33,7 +33,8 @@ use axum::body::Body;
 use axum::response::Response;
 use connection::Answered;
 use cross_origin::CrossOrigin;
-use http::{Request, StatusCode};
+use http::header::LOCATION;
+use http::{HeaderValue, Request, StatusCode};
 use shares::Shares;
 use std::future::Future;
 use std::sync::Arc;
@@ -190,9 +191,23 @@ type Place = (Option<OwnedSemaphorePermit>, Option<Share>);
 async fn answer(request: Request<Body>, served: Arc<Served<impl Answers>>) -> Answered<Place> {
     let permit = Arc::clone(&served.load.requests).try_acquire_owned().ok();
     let mut place = (permit, None);
-    let mut response = answer_in(&mut place, request, served).await;
+    let (mut parts, body) = request.into_parts();
+    let beginning = served.front.lead(&mut parts).map(str::to_owned);
+    let mut response = answer_in(&mut place, Request::from_parts(parts, body), served).await;
     no_sniffing(response.headers_mut());
+    if let Some(beginning) = beginning {
+        without_beginning(&mut response, &beginning);
+    }
     Answered { response, held: place }
+}
+
+/// A redirect within what a host name stands for is written without what it stands for.
+fn without_beginning(response: &mut Response, beginning: &str) {
+    let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
+    let rest = location.and_then(|location| location.as_bytes().strip_prefix(beginning.as_bytes()));
+    if let Some(rest) = rest.and_then(|rest| HeaderValue::from_bytes(rest).ok()) {
+        response.headers_mut().insert(LOCATION, rest);
+    }
 }
 
 async fn answer_in(

@@ -533,3 +533,52 @@ async fn who_takes_a_little_every_second_is_not_cut() {
     }
     assert!(!talking.is_finished());
 }
+
+/// A body that says all with its first part, and ends once it is told to.
+struct Terminal {
+    departure: Departure,
+    has_left: Arc<AtomicBool>,
+    said: bool,
+    end: oneshot::Receiver<()>,
+}
+
+impl http_body::Body for Terminal {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<http_body::Frame<Bytes>>>> {
+        if !std::mem::replace(&mut self.said, true) {
+            let has_left = Arc::clone(&self.has_left);
+            self.departure.leaves_with_this_part(move || has_left.store(true, Ordering::SeqCst));
+            return Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from_static(b"data: [DONE]\n\n")))));
+        }
+        Pin::new(&mut self.end).poll(context).map(|_| None)
+    }
+}
+
+#[tokio::test]
+async fn an_answer_has_left_with_the_part_that_says_all_though_its_client_closes_there() {
+    let (end, ended) = oneshot::channel();
+    let ended = Mutex::new(Some(ended));
+    let left = Arc::<AtomicBool>::default();
+    let has_left = Arc::clone(&left);
+    let mut talk = Talk::with(move |_| {
+        let departure = Departure::default();
+        let end = ended.lock().unwrap().take().expect("one request");
+        let (has_left, said) = (Arc::clone(&has_left), false);
+        let body = Terminal { departure: departure.clone(), has_left, said, end };
+        let mut response = Response::new(Body::new(body));
+        response.extensions_mut().insert(departure);
+        async move { response }
+    })
+    .await;
+    talk.says(GET).await;
+    talk.hears("[DONE]\n\n").await;
+    drop(talk.client);
+    talk.talking.await.unwrap();
+    drop(end);
+    assert!(left.load(Ordering::SeqCst), "it was delivered when its client closed");
+}
