@@ -122,7 +122,7 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
         next_step: format!(
             "Do not call it again. Check with a read-only tool whether it happened, or tell the user that {id} needs a decision."
         ),
-        human_next_step: to_resolve(id),
+        human_next_step: to_show(id),
         differing: Vec::new(),
     }
 }
@@ -146,10 +146,9 @@ pub fn in_doubt_until_sent(effect: &Effect) -> Trouble {
     }
 }
 
-fn to_resolve(id: EffectId) -> String {
-    format!(
-        "semel ledger resolve {id} --reason TEXT --applied  # or --not-applied, if it certainly did not happen"
-    )
+/// Names the effect and the ledger, never the command that rules: models read it too.
+fn to_show(id: EffectId) -> String {
+    format!("semel ledger show {id}")
 }
 
 pub fn lookalike(effect: &Effect, differing: Vec<String>) -> Trouble {
@@ -256,7 +255,7 @@ pub fn cancelled(run: &str, effect: Option<&Effect>) -> Trouble {
         what_happened: format!("Not run: the run {run} was cancelled.{before}"),
         is_it_safe_to_retry: Code::Cancelled.retry(),
         next_step: "Stop. Start nothing more in this run.".into(),
-        human_next_step: format!("semel cancel {} --lift", quoted_for_a_shell(run)),
+        human_next_step: format!("semel ledger --run {}", quoted_for_a_shell(run)),
         differing: Vec::new(),
     }
 }
@@ -285,7 +284,7 @@ pub fn budget_spent(effect: &Effect) -> Trouble {
         ),
         is_it_safe_to_retry: Code::BudgetSpent.retry(),
         next_step: format!("Do not call it again. Tell the user that {} needs a decision.", effect.id),
-        human_next_step: to_resolve(effect.id),
+        human_next_step: to_show(effect.id),
         differing: Vec::new(),
     }
 }
@@ -306,10 +305,7 @@ pub fn refuted(effect: &Effect) -> Trouble {
         ),
         is_it_safe_to_retry: Code::Refuted.retry(),
         next_step: format!("Do not call it again. Tell the user that {} was disproved.", effect.id),
-        human_next_step: format!(
-            "semel ledger resolve {} --reason TEXT --not-applied  # lets it run again",
-            effect.id
-        ),
+        human_next_step: to_show(effect.id),
         differing: Vec::new(),
     }
 }
@@ -321,13 +317,7 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
             ("nobody, after so many times,", "Give the next one a key of its own.".to_owned())
         }
         Again::Never => ("nobody", "Change `again` in the rule, if it should be possible.".to_owned()),
-        _ if effect.facts.action.starts_with("cli:") => {
-            ("a person", "Run the command with --again in a terminal and confirm it there.".to_owned())
-        }
-        _ => (
-            "a person",
-            format!("semel ledger again {} --reason TEXT  # lets the next equal call run", effect.id),
-        ),
+        _ => ("a person", to_show(effect.id)),
     };
     let is = match &effect.state {
         State::Applied(Applied { evidence: Evidence::Accepted, .. }) => "is accepted, not confirmed",
@@ -335,7 +325,9 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
     };
     let next = match again {
         Again::Never => "Use the recorded result. If it should happen once more, tell the user.",
-        _ => "Use the recorded result. If it should happen once more, ask the user to do it.",
+        _ => {
+            "Use the recorded result. If it should happen once more, ask the user to allow it; then call it again."
+        }
     };
     Trouble {
         code: Code::HeldForPerson,
@@ -420,7 +412,7 @@ pub fn undo_by_hand(effect: &Effect) -> Trouble {
         ),
         is_it_safe_to_retry: Code::HeldForPerson.retry(),
         next_step: format!("Tell the user that {} is to be undone on the machine itself.", effect.id),
-        human_next_step: format!("semel ledger undo {} --reason TEXT", effect.id),
+        human_next_step: to_show(effect.id),
         differing: Vec::new(),
     }
 }
@@ -516,8 +508,7 @@ pub fn definition_changed(tool: &str) -> Trouble {
         ),
         is_it_safe_to_retry: Code::HeldForPerson.retry(),
         next_step: "Tell the user that the tool's definition changed and must be accepted first.".into(),
-        // It shows the change; what takes it over names what was seen.
-        human_next_step: "semel policy accept".into(),
+        human_next_step: "semel ledger".into(),
         differing: Vec::new(),
     }
 }

@@ -107,7 +107,7 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
 
 fn ruling(who: &Who, reason: &str, at: At) -> Result<Ruling, Problem> {
     let reason = Reason::parse(reason).map_err(|error| Problem::bad(error.to_string()))?;
-    Ok(Ruling { by: format!("api {}", who.principal), reason, at })
+    Ok(Ruling { by: who.operator(), reason, at })
 }
 
 /// A reply that a person has, in the form in which the action's own replies are kept.

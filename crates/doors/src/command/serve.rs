@@ -7,6 +7,7 @@ use super::program;
 use super::render::{self, Output, REPLY_BYTES_MAX, Said};
 use super::stream::{Sink, Taken};
 use crate::ask::{self, Asker, Lent, Matter, Means, Told};
+use crate::caller::OPERATOR_TOKEN;
 use crate::mcp::secrets::Secrets;
 use crate::secret_parts::SecretParts;
 use semel_core::answer::EffectWord;
@@ -154,7 +155,8 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         std::os::unix::process::CommandExt::arg0(&mut command, &self.line.argv[0]);
-        command.args(&self.line.argv[1..]).current_dir(&self.line.cwd);
+        command.args(&self.line.argv[1..]).current_dir(&self.line.cwd).env_remove("SEMEL_FAILPOINTS");
+        command.env_remove(OPERATOR_TOKEN);
         command
     }
 
@@ -311,7 +313,6 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         }
         let program = self.program.clone().expect("prepare found the program");
         let mut command = self.command(&program);
-        command.env_remove("SEMEL_FAILPOINTS");
         if let Some(recorded) = sending.recorded {
             // For tools that want to name their own work by it.
             command

@@ -1,9 +1,10 @@
 //! `semel ledger resolve`: what became of an effect that is in doubt.
 
-use super::{named, ruling};
+use super::{named, recognisable, ruling};
 use crate::args::Resolve;
 use crate::commands::Context;
 use crate::effect_json;
+use crate::operator::Operator;
 use crate::output::Hinted;
 use anyhow::Context as _;
 use semel_core::effect::{Attempt, LastSend, State};
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
+    let operator = Operator::find(context, args.operator.token.as_deref())?;
     let clock = SystemClock::start();
     let reply = args.reply.as_deref().map(read_reply).transpose()?;
     let ledger = context.existing_ledger(&clock)?;
@@ -49,7 +51,10 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
             effect.id
         ));
     }
-    let ruling = ruling(context, &args.reason, clock.now())?;
+    let happened = if args.verdict.applied { "happened" } else { "did not happen" };
+    let what = format!("Record that {} {happened}?", recognisable(&effect));
+    let by = operator.confirm(&ledger, &effect.facts.tenant, what)?;
+    let ruling = ruling(by, &args.reason, clock.now())?;
     let changed =
         block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;
     // The ruling stands, counted or not.

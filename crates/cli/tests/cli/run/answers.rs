@@ -149,7 +149,7 @@ fn a_hint_is_about_the_ledger_and_the_run_that_were_named() {
         home.semel(["cancel", run]);
         home.run(&["--run", run], "true").stderr
     };
-    assert!(refused("my run").contains("semel cancel 'my run' --lift"));
+    assert!(refused("my run").contains("semel ledger --run 'my run'"));
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_server_that_died_is_said_to_have_ended() {
     let next = answer["next_step"].as_str().expect("a next step");
     assert!(next.contains("has ended") && next.contains("until semel is started again"), "{next}");
     let human = answer["human_next_step"].as_str().expect("a step for a person");
-    assert!(human.starts_with("Start semel again") && human.contains("semel ledger resolve ef_"), "{human}");
+    assert!(human.starts_with("Start semel again") && human.contains("semel ledger show ef_"), "{human}");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_hold_is_an_error_for_the_model_that_names_the_tool_to_look_with() {
         let next = answer["next_step"].as_str().expect("a next step");
         assert!(next.contains("`list_orders`") && next.starts_with("Do not call it again."), "{next}");
         assert!(
-            answer["human_next_step"].as_str().is_some_and(|step| step.contains("semel ledger resolve ef_"))
+            answer["human_next_step"].as_str().is_some_and(|step| step.contains("semel ledger show ef_"))
         );
         assert!(text(&held).contains("`list_orders`") && text(&held).contains("Safe to retry: no"), "{held}");
         // The whole object stands in a block of its own as well: not every client shows `_meta`.
