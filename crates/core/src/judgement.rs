@@ -3,6 +3,8 @@
 //!
 //! | module | judges |
 //! |---|---|
+//! | `evidence` | how far a bare success is believed |
 //! | `recognise` | the class of an action, by its name or method |
 
+pub mod evidence;
 pub mod recognise;

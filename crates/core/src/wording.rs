@@ -44,6 +44,9 @@ pub fn done_before(effect: &Effect, now: At) -> String {
 /// The same reason is the same repetition, so that a retried one is safe.
 pub const REASON_USED: &str = "; this reason was used already, and is the same repetition";
 
+/// It ran because its class says so.
+pub const POSSIBLE_REPEAT: &str = "possible_repeat: the same call was done before, and this one ran too";
+
 /// What a call says otherwise than the one that answers it. None of it was sent.
 pub fn worded_otherwise(paths: &[String]) -> String {
     /// A sentence for a model; the rest is of the same kind.

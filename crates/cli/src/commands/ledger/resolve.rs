@@ -10,7 +10,8 @@ use anyhow::Context as _;
 use semel_core::effect::{Attempt, LastSend, State};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::Illegal;
-use semel_doors::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
+use semel_doors::api::rulings::supplied;
+use semel_doors::command::render::REPLY_BYTES_MAX;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_gate::counts::Counts;
 use semel_ledger::Error;
@@ -31,7 +32,12 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
     let witness: Arc<Counts> = Arc::clone(&counts);
     let ledger = ledger.expect("an effect was found in it").witnessed_by(witness);
     let verdict = if args.verdict.applied {
-        Verdict::Applied { reply: reply.map(|stdout| CommandOutput::of_stdout(stdout).encode()) }
+        let facts = &effect.facts;
+        let kept = |reply| -> anyhow::Result<Vec<u8>> {
+            let rule = context.policy()?.rule_kept(&facts.action, &facts.rule);
+            supplied(&facts.action, &rule, reply).map_err(anyhow::Error::msg)
+        };
+        Verdict::Applied { reply: reply.map(kept).transpose().context("--reply")? }
     } else {
         Verdict::NotApplied
     };

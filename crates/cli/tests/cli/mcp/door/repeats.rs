@@ -39,6 +39,7 @@ fn an_act_tool_repeats_and_says_so() {
         (&receipt(&second)["outcome"], &receipt(&second)["possible_repeat"]),
         (&"ran".into(), &true.into())
     );
+    assert!(text(&second).contains("possible_repeat") && !text(&first).contains("possible_repeat"), "{second}");
     assert_eq!(stage.world().len(), 2);
 }
 
