@@ -212,6 +212,14 @@ pub enum StdinChoice {
 }
 
 #[derive(Debug, Args)]
+pub struct Operator {
+    /// An operator token, for whoever rules without a terminal. SEMEL_OPERATOR_TOKEN says the same, and no list of
+    /// processes shows it.
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub struct Ledger {
     /// Only this run.
     #[arg(long, value_name = "RUN")]
@@ -239,21 +247,9 @@ pub enum LedgerCommand {
     /// Say what became of an effect that is in doubt.
     Resolve(Resolve),
     /// Take a ruling back.
-    Reopen {
-        /// An effect id, or the end of one.
-        effect: String,
-        /// Why.
-        #[arg(long, alias = "note", value_name = "TEXT")]
-        reason: String,
-    },
+    Reopen(Because),
     /// Let an effect happen once more, also where its rule leaves repeats to a person: the next equal call runs.
-    Again {
-        /// An effect id, or the end of one.
-        effect: String,
-        /// Why.
-        #[arg(long, alias = "note", value_name = "TEXT")]
-        reason: String,
-    },
+    Again(Because),
     /// Take an effect back, as an effect of its own, where its rule says how.
     Undo(Undo),
     /// Print every effect, one JSON document a line.
@@ -357,6 +353,19 @@ pub struct Resolve {
     /// What it answered, for whoever asks next; `-` reads stdin.
     #[arg(long, value_name = "FILE", conflicts_with = "not_applied")]
     pub reply: Option<PathBuf>,
+    #[command(flatten)]
+    pub operator: Operator,
+}
+
+#[derive(Debug, Args)]
+pub struct Because {
+    /// An effect id, or the end of one.
+    pub effect: String,
+    /// Why.
+    #[arg(long, alias = "note", value_name = "TEXT")]
+    pub reason: String,
+    #[command(flatten)]
+    pub operator: Operator,
 }
 
 #[derive(Debug, Args)]
@@ -375,6 +384,8 @@ pub struct Undo {
     /// Say what would happen, and do nothing.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub operator: Operator,
 }
 
 #[derive(Debug, Subcommand)]
@@ -386,7 +397,7 @@ pub enum EpochCommand {
         reason: String,
     },
     /// Nothing older will be retried: end the quarantine.
-    Accept,
+    Accept(Operator),
     /// The secret is lost: make a new one, and start a new epoch.
     NewSecret {
         /// What happened to it.
@@ -445,6 +456,8 @@ pub struct Cancel {
     /// Why, for whoever reads the ledger.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+    #[command(flatten)]
+    pub operator: Operator,
 }
 
 #[derive(Debug, Args)]
@@ -504,6 +517,8 @@ pub struct TokenCreate {
     /// How long it works; until it is revoked unless given.
     #[arg(long, value_name = "TIME")]
     pub expires: Option<String>,
+    #[command(flatten)]
+    pub operator: Operator,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -547,6 +562,8 @@ pub struct PolicyAccept {
     /// Take over the definition with this hash, as it was shown: by now there may be another.
     #[arg(long, value_name = "HASH", requires = "tool")]
     pub r#as: Option<String>,
+    #[command(flatten)]
+    pub operator: Operator,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The environment, read once. Flag over environment over project file over user file.
 
 use anyhow::{Context, bail};
+use semel_doors::caller::OPERATOR_TOKEN;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -21,17 +22,19 @@ pub struct Environment {
     pub policy: Option<PathBuf>,
     pub config: Option<PathBuf>,
     pub run_id: Option<String>,
+    /// The effect that this process is an attempt of: it runs under `semel run`.
+    pub effect_id: Option<String>,
     pub baggage: Option<String>,
     pub failpoints: Option<String>,
     /// The token that clients of `semel serve` show, instead of the one in the state directory.
     pub serve_token: Option<String>,
+    /// The token of whoever rules without a terminal.
+    pub operator_token: Option<String>,
     /// What OpenTelemetry's own variables say.
     pub otel: Otel,
     pub allow_network_fs: bool,
     pub search: OsString,
     pub cwd: PathBuf,
-    /// The login name, as the session has it.
-    pub login: Option<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -67,9 +70,11 @@ impl Environment {
             policy: path("SEMEL_POLICY"),
             config: path("SEMEL_CONFIG"),
             run_id: text("SEMEL_RUN_ID")?,
+            effect_id: text("SEMEL_EFFECT_ID")?,
             baggage: text("BAGGAGE")?,
             failpoints: text("SEMEL_FAILPOINTS")?,
             serve_token: text("SEMEL_SERVE_TOKEN")?,
+            operator_token: text(OPERATOR_TOKEN)?,
             otel: Otel {
                 disabled: text("OTEL_SDK_DISABLED")?.is_some_and(|value| value.eq_ignore_ascii_case("true"))
                     || text("OTEL_TRACES_EXPORTER")?.is_some_and(|exporter| exporter == "none"),
@@ -80,7 +85,6 @@ impl Environment {
             },
             allow_network_fs: text("SEMEL_ALLOW_NETWORK_FS")?.is_some_and(|value| value != "0"),
             search: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
-            login: text("USER")?.or(text("LOGNAME")?),
             cwd: std::env::current_dir().context("the working directory is gone")?,
         })
     }
@@ -96,23 +100,22 @@ impl Environment {
         }
     }
 
-    /// Who rules, as a ruling names it: the login name, or the number if there is none.
-    pub fn person(&self) -> String {
-        match &self.login {
-            Some(login) => format!("person {}", crate::neutral::line(login)),
-            None => format!("person uid {}", rustix::process::getuid().as_raw()),
-        }
-    }
-
-    /// Where the ledger lies.
+    /// Where the ledger lies: a path, or the address of an engine. Only the embedded one exists so far.
     pub fn ledger_file(&self, flag: Option<&Path>) -> anyhow::Result<PathBuf> {
-        if let Some(path) = flag {
-            return Ok(self.cwd.join(path));
-        }
-        if let Some(ledger) = &self.ledger {
-            return self.ledger_from_url(ledger);
-        }
-        Ok(self.state_directory()?.join("ledger.db"))
+        let (from, place) = match (flag, &self.ledger) {
+            (Some(flag), _) => ("--ledger", flag),
+            (None, Some(ledger)) => ("SEMEL_LEDGER", Path::new(ledger)),
+            (None, None) => return Ok(self.state_directory()?.join("ledger.db")),
+        };
+        let text = place.to_str().unwrap_or_default();
+        let path = match text.split_once("://").or_else(|| text.split_once(':')) {
+            Some(("sqlite" | "file", path)) if !path.is_empty() => Path::new(path),
+            Some((engine, _)) if text.contains("://") && !engine.contains('/') => {
+                bail!("{from} names the engine {engine}, which this semel does not have; it has sqlite:PATH")
+            }
+            _ => place,
+        };
+        Ok(self.cwd.join(path))
     }
 
     /// Where semel keeps what it must not lose.
@@ -129,19 +132,6 @@ impl Environment {
                 bail!("neither SEMEL_STATE_DIR nor HOME is set, so the ledger has no place")
             }
         })
-    }
-
-    /// `SEMEL_LEDGER` is a path, or the address of an engine. Only the embedded one exists so far.
-    fn ledger_from_url(&self, text: &str) -> anyhow::Result<PathBuf> {
-        match text.split_once("://").map_or((text.split_once(':'), false), |parts| (Some(parts), true)) {
-            (Some(("sqlite" | "file", path)), _) if !path.is_empty() => Ok(self.cwd.join(path)),
-            (Some((engine, _)), true) => {
-                bail!(
-                    "SEMEL_LEDGER names the engine {engine}, which this semel does not have; it has sqlite:PATH"
-                )
-            }
-            _ => Ok(self.cwd.join(text)),
-        }
     }
 
     pub fn user_config_dir(&self) -> Option<PathBuf> {

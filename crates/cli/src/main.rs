@@ -6,6 +6,7 @@ mod config;
 mod effect_json;
 mod house;
 mod means;
+mod operator;
 mod output;
 mod policy_files;
 mod served;

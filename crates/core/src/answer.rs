@@ -57,6 +57,24 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// Takes over what the tool's own dry run says: its reason, its changes and, unless a rule names the effect, its
+    /// word for that.
+    pub fn take_own_dry_run(&mut self, said: Value, ruled: Option<EffectWord>) {
+        let word = said["effect"].as_str().and_then(EffectWord::parse_foreseen);
+        if let Some(word) = ruled.map(EffectWord::would).or(word) {
+            self.effect = word;
+        }
+        self.reason = said["reason"].as_str().map(str::to_owned).or(self.reason.take());
+        if let Some(dry_run) = &mut self.dry_run {
+            dry_run.changes = match said["changes"].as_array() {
+                Some(changes) => changes.clone(),
+                None => vec![said],
+            };
+        }
+    }
+}
+
 /// Present when not ok. In this order: did it run; may I try again; what do I do.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Trouble {
@@ -137,6 +155,15 @@ impl EffectWord {
 
     pub fn parse(word: &str) -> Option<EffectWord> {
         EffectWord::SAYABLE.into_iter().find(|effect| effect.word() == word)
+    }
+
+    /// The word of a tool that was asked what it would do: `created` and `would_create` are the same there.
+    fn parse_foreseen(word: &str) -> Option<EffectWord> {
+        let foreseen = EffectWord::SAYABLE.map(|effect| (effect.word(), effect.would()));
+        foreseen
+            .into_iter()
+            .find(|(said, would)| *said == word || would.word() == word)
+            .map(|(_, would)| would)
     }
 
     /// The same change, not made.

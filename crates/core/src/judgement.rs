@@ -3,6 +3,7 @@
 //!
 //! | module | judges |
 //! |---|---|
+//! | `evidence` | how far a bare success is believed |
 //! | `recognise` | the class of an action, by its name or method |
 //! | `arguments` | the arguments of a call, by their names |
 //! | `outline` | what a call looks like without its wording |
@@ -10,6 +11,7 @@
 //! | `superseded` | whether a later effect removed what an earlier one made |
 
 pub mod arguments;
+pub mod evidence;
 pub mod lookalike;
 pub mod outline;
 pub mod recognise;

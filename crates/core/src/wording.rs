@@ -47,6 +47,9 @@ pub const GONE: &str = "gone; whether by this call is not known";
 /// The same reason is the same repetition, so that a retried one is safe.
 pub const REASON_USED: &str = "; this reason was used already, and is the same repetition";
 
+/// It ran because its class says so.
+pub const POSSIBLE_REPEAT: &str = "possible_repeat: the same call was done before, and this one ran too";
+
 /// What a call says otherwise than the one that answers it. None of it was sent.
 pub fn worded_otherwise(paths: &[String]) -> String {
     /// A sentence for a model; the rest is of the same kind.
@@ -125,7 +128,7 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
         next_step: format!(
             "Do not call it again. Check with a read-only tool whether it happened, or tell the user that {id} needs a decision."
         ),
-        human_next_step: to_resolve(id),
+        human_next_step: to_show(id),
         differing: Vec::new(),
     }
 }
@@ -149,10 +152,9 @@ pub fn in_doubt_until_sent(effect: &Effect) -> Trouble {
     }
 }
 
-fn to_resolve(id: EffectId) -> String {
-    format!(
-        "semel ledger resolve {id} --reason TEXT --applied  # or --not-applied, if it certainly did not happen"
-    )
+/// Names the effect and the ledger, never the command that rules: models read it too.
+fn to_show(id: EffectId) -> String {
+    format!("semel ledger show {id}")
 }
 
 /// How a call is repeated on purpose at the door of an action.
@@ -305,7 +307,7 @@ pub fn cancelled(run: &str, effect: Option<&Effect>) -> Trouble {
         what_happened: format!("Not run: the run {run} was cancelled.{before}"),
         is_it_safe_to_retry: Code::Cancelled.retry(),
         next_step: "Stop. Start nothing more in this run.".into(),
-        human_next_step: format!("semel cancel {} --lift", quoted_for_a_shell(run)),
+        human_next_step: format!("semel ledger --run {}", quoted_for_a_shell(run)),
         differing: Vec::new(),
     }
 }
@@ -337,7 +339,7 @@ pub fn budget_spent(effect: &Effect) -> Trouble {
             "Tell the user that {} needs a decision. Call it again only after that.",
             effect.id
         ),
-        human_next_step: to_resolve(effect.id),
+        human_next_step: to_show(effect.id),
         differing: Vec::new(),
     }
 }
@@ -358,10 +360,7 @@ pub fn refuted(effect: &Effect) -> Trouble {
         ),
         is_it_safe_to_retry: Code::Refuted.retry(),
         next_step: format!("Do not call it again. Tell the user that {} was disproved.", effect.id),
-        human_next_step: format!(
-            "semel ledger resolve {} --reason TEXT --not-applied  # lets it run again",
-            effect.id
-        ),
+        human_next_step: to_show(effect.id),
         differing: Vec::new(),
     }
 }
@@ -373,13 +372,7 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
             ("nobody, after so many times,", "Give the next one a key of its own.".to_owned())
         }
         Again::Never => ("nobody", "Change `again` in the rule, if it should be possible.".to_owned()),
-        _ if effect.facts.action.starts_with("cli:") => {
-            ("a person", "Run the command with --again in a terminal and confirm it there.".to_owned())
-        }
-        _ => (
-            "a person",
-            format!("semel ledger again {} --reason TEXT  # lets the next equal call run", effect.id),
-        ),
+        _ => ("a person", to_show(effect.id)),
     };
     let is = match &effect.state {
         State::Applied(Applied { evidence: Evidence::Accepted, .. }) => "is accepted, not confirmed",
@@ -387,7 +380,9 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
     };
     let next = match again {
         Again::Never => "Use the recorded result. If it should happen once more, tell the user.",
-        _ => "Use the recorded result. If it should happen once more, ask the user to do it.",
+        _ => {
+            "Use the recorded result. If it should happen once more, ask the user to allow it; then call it again."
+        }
     };
     Trouble {
         code: Code::HeldForPerson,
@@ -472,7 +467,7 @@ pub fn undo_by_hand(effect: &Effect) -> Trouble {
         ),
         is_it_safe_to_retry: Code::HeldForPerson.retry(),
         next_step: format!("Tell the user that {} is to be undone on the machine itself.", effect.id),
-        human_next_step: format!("semel ledger undo {} --reason TEXT", effect.id),
+        human_next_step: to_show(effect.id),
         differing: Vec::new(),
     }
 }
@@ -568,8 +563,7 @@ pub fn definition_changed(tool: &str) -> Trouble {
         ),
         is_it_safe_to_retry: Code::HeldForPerson.retry(),
         next_step: "Tell the user that the tool's definition changed and must be accepted first.".into(),
-        // It shows the change; what takes it over names what was seen.
-        human_next_step: "semel policy accept".into(),
+        human_next_step: "semel ledger".into(),
         differing: Vec::new(),
     }
 }

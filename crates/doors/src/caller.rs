@@ -3,6 +3,9 @@
 use crate::http::server::Revocable;
 use semel_core::ids::Run;
 
+/// Holds the token of whoever rules without a terminal. Nothing that semel starts gets to see it.
+pub const OPERATOR_TOKEN: &str = "SEMEL_OPERATOR_TOKEN";
+
 /// From the credential and the surroundings; never from what a message says.
 #[derive(Debug, Clone)]
 pub struct Caller {

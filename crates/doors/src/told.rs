@@ -3,6 +3,7 @@
 use crate::command::render::Output as CommandOutput;
 use crate::proxy::reply::Kept;
 use crate::{effect_json, neutral};
+use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
 use semel_core::lifecycle;
@@ -29,6 +30,7 @@ pub struct Sorted {
     in_doubt: Vec<(Digest, Effect)>,
     in_flight: Vec<(Digest, Effect)>,
     refuted: Vec<(Digest, Effect)>,
+    unanswered: Vec<(Digest, Effect)>,
     not_applied: Vec<(Digest, Effect)>,
 }
 
@@ -40,6 +42,13 @@ impl Sorted {
             State::InDoubt(_) => &mut self.in_doubt,
             State::InFlight { .. } => &mut self.in_flight,
             State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => &mut self.refuted,
+            // Tokens may have been generated, and paid for, although nobody has a whole answer.
+            State::NotApplied(ref not)
+                if effect.facts.class == Class::Generate
+                    && !matches!(not.why, NotAppliedWhy::NeverSent(_)) =>
+            {
+                &mut self.unanswered
+            }
             State::NotApplied(_) => &mut self.not_applied,
         };
         group.push((key, effect));
@@ -91,6 +100,11 @@ pub async fn markdown<S: Store, H: Holders, E: Entropy>(
             "Refuted",
             "These were reported as done, and when looked for they were not there. Do not repeat these; tell the user \
              the effect id.",
+        ),
+        (
+            &sorted.unanswered,
+            "Without a whole answer",
+            "These generations were refused or ended early, and may have used tokens. They may be asked again.",
         ),
         (
             &sorted.not_applied,

@@ -176,12 +176,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Starts a new epoch: the store may have forgotten claims made before now.
     pub async fn bump_epoch(&self, reason: &str, now: At) -> Result<Epoch, Error> {
-        self.change_epoch("epoch_bumped", now, |epoch| Epoch::after(epoch.as_ref(), reason, now)).await
+        self.change_epoch("epoch_bumped", None, now, |epoch| Epoch::after(epoch.as_ref(), reason, now)).await
     }
 
     /// Ends the quarantine: somebody vouches that nothing older will be retried.
-    pub async fn accept_epoch(&self, now: At) -> Result<Epoch, Error> {
-        self.change_epoch("epoch_accepted", now, |epoch| match epoch {
+    pub async fn accept_epoch(&self, by: &str, now: At) -> Result<Epoch, Error> {
+        self.change_epoch("epoch_accepted", Some(by), now, |epoch| match epoch {
             Some(epoch) => Epoch { accepted: true, ..epoch },
             None => Epoch { number: 1, since: now, reason: "first".into(), accepted: true },
         })
@@ -191,13 +191,17 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     async fn change_epoch(
         &self,
         kind: &str,
+        by: Option<&str>,
         now: At,
         change: impl Fn(Option<Epoch>) -> Epoch,
     ) -> Result<Epoch, Error> {
         for _ in 0..RACES_MAX {
             let (revision, epoch) = self.epoch().await?;
             let next = change(epoch);
-            let data = serde_json::json!({"number": next.number, "reason": next.reason});
+            let mut data = serde_json::json!({"number": next.number, "reason": next.reason});
+            if let Some(by) = by {
+                data["by"] = by.into();
+            }
             let line = journal::note(kind, None, None, data, now);
             if self.put_cell(EPOCH_CELL, revision, &next, vec![line]).await? {
                 return Ok(next);

@@ -3,11 +3,12 @@
 use crate::entropy::Entropy;
 use crate::holders::Holders;
 use crate::ledger::{Ledger, RACES_MAX};
-use crate::store::{Revision, Store};
+use crate::store::{JournalLine, Revision, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The pins of one server, by tool.
@@ -187,10 +188,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let (revision, mut pins) = self.pins_at(server).await?;
             let (pinned, kind) = match pins.compare(tool, definition, now) {
                 (pinned, Write::Nothing) => return Ok(pinned),
+                // That a text is kept whole now is no news.
                 (pinned, Write::More) => (pinned, None),
                 (pinned, Write::News(kind)) => (pinned, Some(kind)),
             };
-            if self.put_pins(server, revision, &pins, kind, tool, now).await? {
+            let data = json!({"server": name_of(server), "tool": tool});
+            let line = kind.map(|kind| journal::note(kind, None, None, data, now));
+            if self.put_pins(server, revision, &pins, line).await? {
                 return Ok(pinned);
             }
         }
@@ -205,11 +209,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         name: &str,
         tool: Option<&str>,
         seen: &str,
+        by: &str,
         now: At,
     ) -> Result<Vec<(String, Pin)>, Error> {
         let mut accepted = Vec::new();
         for server in self.all_pins().await?.into_keys().filter(|server| name_of(server) == name) {
-            accepted.extend(self.accept_pins_of(&server, tool, seen, now).await?);
+            accepted.extend(self.accept_pins_of(&server, tool, seen, by, now).await?);
         }
         Ok(accepted)
     }
@@ -219,6 +224,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         server: &str,
         tool: Option<&str>,
         seen: &str,
+        by: &str,
         now: At,
     ) -> Result<Vec<(String, Pin)>, Error> {
         let is_seen = |offered: &Digest| offered.to_string().starts_with(seen);
@@ -237,9 +243,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 }
             }
             let about = accepted.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-            if accepted.is_empty()
-                || self.put_pins(server, revision, &pins, Some("definition_accepted"), &about, now).await?
-            {
+            let line = json!({"server": name_of(server), "tool": about, "by": by});
+            let line = journal::note("definition_accepted", None, None, line, now);
+            if accepted.is_empty() || self.put_pins(server, revision, &pins, Some(line)).await? {
                 return Ok(accepted);
             }
         }
@@ -272,18 +278,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         server: &str,
         revision: Revision,
         pins: &Pins,
-        kind: Option<&str>,
-        tool: &str,
-        now: At,
+        line: Option<JournalLine>,
     ) -> Result<bool, Error> {
         if revision == Revision::ABSENT {
             self.list_pinned_server(server).await?;
         }
-        // That a text is kept whole now is no news.
-        let line = kind.map(|kind| {
-            let data = serde_json::json!({"server": name_of(server), "tool": tool});
-            journal::note(kind, None, None, data, now)
-        });
         self.put_cell(self.pins_key(server), revision, pins, line.into_iter().collect()).await
     }
 

@@ -5,6 +5,7 @@ use crate::args::Cancel;
 use crate::effect_json::{self, EffectJson};
 use crate::house::TENANT;
 use crate::neutral;
+use crate::operator::Operator;
 use crate::output::counted;
 use semel_core::ids::{Reason, Run};
 use semel_doors::known_run::{is_on_record, lists_effects};
@@ -16,11 +17,23 @@ use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
+    let operator = match args.lift {
+        true => Some(Operator::find(context, args.operator.token.as_deref())?),
+        false => None,
+    };
     let clock = SystemClock::start();
     let run = Run::named(&args.run).context("RUN")?;
     let reason = args.reason.as_deref().map(Reason::parse).transpose().context("--reason")?;
     let reason = reason.map(|reason| reason.as_str().to_owned());
     let ledger = context.ledger(&clock)?;
+    let reason = match operator {
+        None => reason,
+        Some(operator) => {
+            let what = format!("Let run {} start things again?", neutral::line(&run.id));
+            let by = operator.confirm(&ledger, TENANT, what)?;
+            Some(reason.map_or_else(|| by.clone(), |reason| format!("{by}: {reason}")))
+        }
+    };
     let known = block_on(is_on_record(&ledger, TENANT, &run.id))?;
     let cancelled = block_on(ledger.cancel(TENANT, &run.id, args.lift, reason, clock.now()))?;
     let known = known || lists_effects(&cancelled);
@@ -44,11 +57,7 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
         .collect();
     let undo: Vec<_> = cancelled
         .undoable()
-        .map(|(known, call)| {
-            let id = known.effect.id;
-            let command = format!("semel ledger undo {id} --reason TEXT");
-            serde_json::json!({"effect_id": id, "call": call.to_string(), "command": command})
-        })
+        .map(|(known, call)| serde_json::json!({"effect_id": known.effect.id, "call": call.to_string()}))
         .collect();
     let mut document = serde_json::json!({
         "schema_version": 1,
@@ -110,9 +119,6 @@ fn text(cancelled: &Cancelled, known: bool, args: &Cancel) -> Result<String, std
     }
     if !args.lift {
         writeln!(text, "drained: {}", if cancelled.drained { "yes" } else { "no" })?;
-    }
-    if cancelled.undoable().next().is_some() {
-        writeln!(text, "To take one back: semel ledger undo EFFECT --reason TEXT")?;
     }
     if !cancelled.damaged.is_empty() {
         let records = counted(cancelled.damaged.len(), "record", "records");

@@ -3,6 +3,7 @@
 use super::{Context, span};
 use crate::args::{ScopeChoice, Token, TokenCommand, TokenCreate};
 use crate::house::TENANT;
+use crate::operator::Operator;
 use crate::output::Hinted;
 use crate::{neutral, table};
 use semel_core::time::At;
@@ -47,16 +48,26 @@ impl Listed {
 }
 
 fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow::Result<()> {
-    let now = clock.now();
     let scope = match create.scope {
         ScopeChoice::Agent => Scope::Agent,
         ScopeChoice::Operator => Scope::Operator,
         ScopeChoice::Admin => Scope::Admin,
     };
+    // Who may make a token that rules, may rule.
+    let operator = match scope {
+        Scope::Agent => None,
+        Scope::Operator | Scope::Admin => Some(Operator::find(context, create.operator.token.as_deref())?),
+    };
+    let now = clock.now();
     let expires = create.expires.as_deref().map(|text| span("--expires", text)).transpose()?;
     let tenant = create.tenant.as_deref().unwrap_or(TENANT);
     let new = NewToken::new(tenant, scope, create.name.as_deref(), expires.map(|span| now.plus(span)))?;
-    let made = block_on(context.ledger(clock)?.make_token(&new, now))?;
+    let ledger = context.ledger(clock)?;
+    if let Some(operator) = operator {
+        let what = format!("Make a token that rules (scope {scope}, tenant {tenant})?");
+        operator.confirm_as(Scope::Admin, &ledger, tenant, what)?;
+    }
+    let made = block_on(ledger.make_token(&new, now))?;
     if context.output.json {
         let mut document = serde_json::to_value(Listed::of(&made.id, &made.kept, now))?;
         document["token"] = made.text.into();

@@ -36,7 +36,6 @@ fn every_command_prints_exactly_one_document() {
         &["ledger", "epoch"],
         &["ledger", "epoch", "bump", "--reason", "test"],
         &["ledger", "epoch", "accept"],
-        &["ledger", "epoch", "new-secret", "--reason", "test", "--replace"],
         &["cancel", "r"],
         &["cancel", "r", "--lift"],
         &["key", "fn:x", "--args", "{}"],
@@ -52,6 +51,8 @@ fn every_command_prints_exactly_one_document() {
         &["doctor", "--full"],
         &["completions", "bash"],
         &["man", man.to_str().unwrap()],
+        // Tokens are forgotten with the secret.
+        &["ledger", "epoch", "new-secret", "--reason", "test", "--replace"],
     ];
     for args in full {
         let document = home.json(args.iter());

@@ -1,18 +1,30 @@
 //! A home of its own for each test: state, configuration and working directory, and nothing of the machine's.
 
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::Ledger;
+use semel_ledger::entropy::OsEntropy;
+use semel_ledger::holders::FileHolders;
+use semel_ledger::place::Place;
+use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use semel_ledger::tokens::{NewToken, Scope};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// Who the tests are, as rulings name them.
-pub const LOGIN: &str = "alice";
+pub const RULER: &str = "operator token alice";
+
+/// The words of commands that take a person.
+const RULING: [&str; 7] = ["resolve", "reopen", "again", "undo", "accept", "create", "--lift"];
 
 #[derive(Debug)]
 pub struct Home {
     directory: TempDir,
+    token: OnceLock<String>,
 }
 
 /// A process that has ended.
@@ -25,7 +37,8 @@ pub struct Ran {
 
 impl Home {
     pub fn new() -> Self {
-        let home = Home { directory: tempfile::tempdir().expect("a temporary directory") };
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home { directory, token: OnceLock::new() };
         std::fs::create_dir(home.work()).expect("a working directory");
         home
     }
@@ -54,13 +67,30 @@ impl Home {
         path
     }
 
-    /// `semel` with these arguments, not started yet: nothing of the environment but a search path.
+    /// `semel` with these arguments, not started yet: nothing of the environment but a search path, and for commands
+    /// that take a person an operator token.
     pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.directory.path());
-        command.env("SEMEL_STATE_DIR", self.state()).env("USER", LOGIN);
+        command.env("SEMEL_STATE_DIR", self.state());
         command.current_dir(self.work()).args(args).stdin(Stdio::null());
+        let own: Vec<&OsStr> = command.get_args().take_while(|arg| *arg != "--").collect();
+        let founds = own.iter().any(|arg| *arg == "create");
+        if own.iter().any(|arg| RULING.iter().any(|word| *arg == *word)) {
+            let token = if founds || self.has_ledger() { self.operator_token() } else { "none" };
+            command.env("SEMEL_OPERATOR_TOKEN", token);
+        }
         command
+    }
+
+    fn has_ledger(&self) -> bool {
+        self.state().join("ledger.db").exists()
+    }
+
+    /// A token that may rule here, made at its first use. In a ledger that does not open, it is worth nothing.
+    pub fn operator_token(&self) -> &str {
+        let make = || make_token(&self.state().join("ledger.db")).unwrap_or_else(|error| error.to_string());
+        self.token.get_or_init(make)
     }
 
     /// What the ledger's file says to somebody else: reading through semel would notice a death.
@@ -87,8 +117,8 @@ impl Home {
 
     /// A command that must succeed, with the one document that it prints under `--json`.
     pub fn json<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Value {
-        let mut command = self.command(["--json"]);
-        let ran = Ran::of(command.args(args).output().expect("semel starts"));
+        let args = args.into_iter().map(|arg| arg.as_ref().to_owned());
+        let ran = self.semel(["--json".into()].into_iter().chain(args));
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.json()
     }
@@ -116,6 +146,16 @@ impl Home {
         files.sort();
         files
     }
+}
+
+fn make_token(file: &Path) -> Result<String, semel_ledger::Error> {
+    let now = SystemClock::start().now();
+    let options = OpenOptions { blocking: true, ..OpenOptions::at(Place::at(file), now) };
+    let Opened { store, secret, .. } = SqliteStore::open(options)?;
+    let holders = FileHolders::in_directory(store.place().owners());
+    let ledger = Ledger::new(store, holders, OsEntropy, secret);
+    let new = NewToken::new("local", Scope::Admin, Some("alice"), None).expect("a plain name");
+    Ok(block_on(ledger.make_token(&new, now))?.text)
 }
 
 impl Ran {

@@ -17,7 +17,7 @@ fn the_default_view_shows_doubts_with_the_consequential_first() {
     let text = home.semel(["ledger"]);
     assert!(text.stdout.contains("2 need a decision · 0 in flight · 1 applied"), "{text:?}");
     assert!(text.stdout.contains(&first), "ids are never cut");
-    assert!(text.stderr.contains("semel ledger resolve"), "{text:?}");
+    assert!(text.stderr.contains("hint: semel ledger show ef_"), "{text:?}");
 }
 
 #[test]

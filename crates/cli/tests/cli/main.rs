@@ -16,6 +16,7 @@ mod ledger;
 mod llm;
 mod mcp;
 mod operation;
+mod person;
 mod policy;
 mod proxy;
 mod restored;

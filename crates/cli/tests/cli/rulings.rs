@@ -1,4 +1,4 @@
-use crate::home::{Home, LOGIN};
+use crate::home::{Home, RULER};
 
 const LOST: [&str; 8] = ["run", "--key", "k", "--", "sh", "-c", "kill -9 $$", "x"];
 
@@ -16,7 +16,7 @@ fn after_it_is_ruled_applied_the_next_call_gets_the_reply() {
     let again = home.semel(LOST);
     assert_eq!((again.code, again.stdout.as_str()), (Some(0), "charge ch_1\n"));
     let shown = home.json(["ledger", "show", &id]);
-    assert_eq!(shown["ruling"]["by"], format!("person {LOGIN}"));
+    assert_eq!(shown["ruling"]["by"], RULER);
     assert_eq!((&shown["evidence"], &shown["reply"]), (&"ruled".into(), &"kept".into()));
 }
 

@@ -54,6 +54,14 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// The word for the effect, where it is the same whatever the reply.
+    pub fn effect_word(&self) -> Option<crate::answer::EffectWord> {
+        match &self.effect {
+            Some(EffectWording::Word(word)) => Some(*word),
+            Some(EffectWording::Expression(_)) | None => None,
+        }
+    }
+
     /// What can be promised. A key that we send counts before a probe: it holds without a second question.
     pub fn tier(&self) -> Tier {
         if self.inject.is_some() {

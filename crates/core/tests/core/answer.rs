@@ -160,11 +160,15 @@ fn nobody_is_sent_to_an_error_that_nobody_wrote() {
     }
 }
 
+/// Models read every sentence of it, also the one for people.
 #[test]
-fn a_person_can_paste_what_settles_a_spent_budget() {
-    let hint = wording::budget_spent(&in_doubt()).human_next_step;
-    let (command, _) = hint.split_once("  # ").expect("the other verdict is a comment");
-    assert!(command.starts_with("semel ledger resolve ef_") && command.ends_with(" --applied"), "{hint}");
+fn no_sentence_names_the_command_that_rules() {
+    for trouble in every_trouble() {
+        let text = format!("{} {} {}", trouble.what_happened, trouble.next_step, trouble.human_next_step);
+        for ruling in ["ledger resolve", "ledger reopen", "ledger again", "ledger undo", "accept", "--lift"] {
+            assert!(!text.contains(ruling), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -54,6 +54,11 @@ pub struct Who {
 }
 
 impl Who {
+    /// As a ruling names it.
+    pub fn operator(&self) -> String {
+        format!("operator token {}", self.principal.strip_prefix("token:").unwrap_or(&self.principal))
+    }
+
     /// Operators see all of their tenant; agents what they did themselves.
     pub fn sees(&self, effect: &Effect) -> bool {
         let facts = &effect.facts;

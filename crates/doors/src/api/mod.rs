@@ -14,7 +14,7 @@ mod probe;
 mod problem;
 mod respond;
 mod routes;
-mod rulings;
+pub mod rulings;
 mod runs;
 mod settle;
 mod stats;

@@ -72,7 +72,12 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
     let probed = match probe.found {
         FoundWord::Yes => {
-            let reply = probe.reply.as_deref().map(|reply| kept(reply, &rule)).transpose()?;
+            let reply = probe
+                .reply
+                .as_deref()
+                .map(|reply| kept(reply.get().as_bytes(), &rule))
+                .transpose()
+                .map_err(Problem::bad)?;
             let undo = undo_of(&rule, &effect.facts.action, reply.as_deref());
             Probed::Yes { word: word_of(&rule), reply, undo }
         }

@@ -6,6 +6,7 @@ use super::named;
 use super::problem::Problem;
 use super::respond;
 use crate::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
+use crate::echoes::TooMany;
 use crate::effect_json::EffectJson;
 use crate::mcp::render::recorded_value;
 use crate::mcp::secrets::Secrets;
@@ -70,7 +71,7 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         (VerdictWord::NotApplied, None) => Verdict::NotApplied,
         (VerdictWord::Applied, reply) => {
             let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
-            let reply = reply.map(|reply| supplied(&effect.facts.action, &rule, &reply)).transpose()?;
+            let reply = reply.map(|reply| read(&effect.facts.action, &rule, &reply)).transpose()?;
             Verdict::Applied { reply }
         }
     };
@@ -107,36 +108,48 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
 
 fn ruling(who: &Who, reason: &str, at: At) -> Result<Ruling, Problem> {
     let reason = Reason::parse(reason).map_err(|error| Problem::bad(error.to_string()))?;
-    Ok(Ruling { by: format!("api {}", who.principal), reason, at })
+    Ok(Ruling { by: who.operator(), reason, at })
+}
+
+/// JSON in a request: a text stands for itself where replies are texts.
+fn read(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Problem> {
+    let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
+    let text = match value {
+        Json::String(text) if !action.starts_with("fn:") => text,
+        _ if action.starts_with("fn:") => reply.get().to_owned(),
+        value => value.canonical(),
+    };
+    supplied(action, rule, text.into_bytes()).map_err(Problem::bad)
 }
 
 /// A reply that a person has, in the form in which the action's own replies are kept.
-fn supplied(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Problem> {
-    let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
+pub fn supplied(action: &str, rule: &Rule, reply: Vec<u8>) -> Result<Vec<u8>, String> {
     let bytes = match action.split(':').next() {
         // What a person brings has no head, and is the body of a reply over HTTP.
         Some("cli" | "http") => {
-            let mut value = value;
-            SecretParts::of(rule).hide_in(&mut value);
-            let stdout = value.as_str().map_or_else(|| value.canonical(), str::to_owned);
-            CommandOutput::of_stdout(stdout.into_bytes()).encode()
+            let output = CommandOutput::of_stdout(reply).scrubbed(&[], &SecretParts::of(rule));
+            output.map_err(|TooMany| "it holds too many secrets to be kept".to_owned())?.encode()
         }
-        Some("mcp") => recorded_value(&value, &Secrets::of(&Json::Null, rule)),
-        Some("fn") => kept(reply, rule)?,
-        _ => return Err(Problem::bad("a reply of this kind of action cannot be given here")),
+        Some("mcp") => {
+            let text = || Json::String(String::from_utf8_lossy(&reply).into_owned());
+            let value = json::parse_bytes(reply.trim_ascii()).unwrap_or_else(|_| text());
+            recorded_value(&value, &Secrets::of(&Json::Null, rule))
+        }
+        Some("fn") => kept(&reply, rule)?,
+        _ => return Err("a reply of this kind of action cannot be given here".to_owned()),
     };
-    if bytes.len() > REPLY_BYTES_MAX {
-        return Err(Problem::bad(format!("a reply of more than {REPLY_BYTES_MAX} bytes is not kept")));
+    match bytes.len() > REPLY_BYTES_MAX {
+        true => Err(format!("a reply of more than {REPLY_BYTES_MAX} bytes is not kept")),
+        false => Ok(bytes),
     }
-    Ok(bytes)
 }
 
 /// JSON as it came, unless it holds what must not be written.
-pub fn kept(reply: &RawValue, rule: &Rule) -> Result<Vec<u8>, Problem> {
-    let value = json::parse(reply.get()).map_err(|error| Problem::bad(format!("reply: {error}")))?;
+pub fn kept(reply: &[u8], rule: &Rule) -> Result<Vec<u8>, String> {
+    let value = json::parse_bytes(reply).map_err(|error| format!("reply: {error}"))?;
     let mut clean = redact(&value, &[]);
     SecretParts::of(rule).hide_in(&mut clean);
-    Ok(if clean == value { reply.get().as_bytes().to_vec() } else { clean.canonical().into_bytes() })
+    Ok(if clean == value { reply.to_vec() } else { clean.canonical().into_bytes() })
 }
 
 async fn told(api: &Api, changed: Changed) -> Result<Response, Problem> {

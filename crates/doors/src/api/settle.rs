@@ -154,7 +154,12 @@ impl Settle {
         let mut why = Json::String(why);
         SecretParts::of(rule).hide_in(&mut why);
         let why = why.as_str().unwrap_or(REDACTED).to_owned();
-        let mut reply = self.reply.as_deref().map(|reply| kept(reply, rule)).transpose()?;
+        let mut reply = self
+            .reply
+            .as_deref()
+            .map(|reply| kept(reply.get().as_bytes(), rule))
+            .transpose()
+            .map_err(Problem::bad)?;
         let recorded = match reply.as_ref().map(Vec::len) {
             None => Reply::Unknown,
             Some(bytes) if bytes > REPLY_BYTES_MAX => {

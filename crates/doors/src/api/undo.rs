@@ -40,7 +40,7 @@ pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let reason = Reason::parse(&undo.reason).map_err(|error| Problem::bad(error.to_string()))?;
     let wanted = undo::Asked {
         effect: effect.id,
-        by: format!("api {}", who.principal),
+        by: who.operator(),
         tenant: who.tenant,
         principal: who.principal,
         reason,

@@ -7,12 +7,14 @@ use super::program;
 use super::render::{self, Output, REPLY_BYTES_MAX, Said};
 use super::stream::{Sink, Taken};
 use crate::ask::{self, Asker, Lent, Matter, Means, Told};
+use crate::caller::OPERATOR_TOKEN;
 use crate::mcp::secrets::Secrets;
 use crate::secret_parts::SecretParts;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
+use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
@@ -148,13 +150,31 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let output =
             command.output().map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?;
         let code = output.status.code().unwrap_or(-1);
+        // An account of its own is structure; anything else it prints is text.
+        if code == 0
+            && let account @ Json::Object(_) = render::reply(&output.stdout)
+            && ["effect", "changes"].iter().any(|name| account.get(name).is_some())
+        {
+            return Ok(account.to_value());
+        }
         Ok(Output { exit_code: code, stdout: output.stdout, stderr: output.stderr }.data())
+    }
+
+    /// The word for its effect that this call or its rule fixes.
+    pub fn ruled_word(&self) -> Option<EffectWord> {
+        self.rule.effect_word().or(self.said_effect)
+    }
+
+    /// The word that a run will have, as far as that can be known before it.
+    pub fn foreseen_word(&self) -> EffectWord {
+        self.ruled_word().unwrap_or_else(|| render::word_by_verb(&self.line.argv))
     }
 
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         std::os::unix::process::CommandExt::arg0(&mut command, &self.line.argv[0]);
-        command.args(&self.line.argv[1..]).current_dir(&self.line.cwd);
+        command.args(&self.line.argv[1..]).current_dir(&self.line.cwd).env_remove("SEMEL_FAILPOINTS");
+        command.env_remove(OPERATOR_TOKEN);
         command
     }
 
@@ -254,7 +274,10 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         match reading.meaning {
             Meaning::Succeeded => {
                 let said = render::said(&output.stdout);
-                let evidence = if said.only_accepted { Evidence::Accepted } else { Evidence::Reported };
+                let evidence = match said.only_accepted {
+                    true => Evidence::Accepted,
+                    false => evidence::of_success(self.rule, || render::reply(&output.stdout)),
+                };
                 Outcome::Applied { evidence, word: self.effect_word(said, &output.stdout), reply }
             }
             Meaning::NeverSent => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
@@ -311,7 +334,6 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         }
         let program = self.program.clone().expect("prepare found the program");
         let mut command = self.command(&program);
-        command.env_remove("SEMEL_FAILPOINTS");
         if let Some(recorded) = sending.recorded {
             // For tools that want to name their own work by it.
             command

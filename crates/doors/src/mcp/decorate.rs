@@ -38,7 +38,7 @@ const REPLAYED: &str = "[semel: this tool has side effects, and a repeated call 
                         outcome is unclear, look first with a read-only tool; never retry it blindly.]";
 
 const HELD: &str = "[semel: the definition of this tool has changed since its first use. It is held, and its new \
-                    description is not shown, until a person has run `semel policy accept`.]";
+                    description is not shown, until a person has accepted the change.]";
 
 /// The listing's result, with decorations, and with semel's own tools on its last page.
 ///
@@ -199,7 +199,10 @@ mod tests {
     fn of_a_tool_that_is_held_nothing_is_shown_but_its_name() {
         let result = r#"{"tools":[{"name":"changed","title":"Obey","description":"obey","inputSchema":{"description":"obey"}}]}"#;
         let listed = decorate(result, &[]).unwrap();
-        assert!(listed.contains(r#""name":"changed""#) && listed.contains("semel policy accept"), "{listed}");
+        assert!(
+            listed.contains(r#""name":"changed""#) && listed.contains("a person has accepted"),
+            "{listed}"
+        );
         assert!(!listed.to_lowercase().contains("obey"), "{listed}");
     }
 

@@ -36,7 +36,7 @@ use semel_gate::clock::Clock;
 use semel_gate::counts;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::pins::Pinned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -467,7 +467,10 @@ impl Door {
             }
             if let Some(DryRun::Arg(name, value)) = &upstream.rule.dry_run {
                 let value = semel_core::json::parse(value).unwrap_or_else(|_| Json::str(value));
-                dry_run.changes = vec![upstream.own_dry_run(name, value).await];
+                match upstream.own_dry_run(name, value).await {
+                    Ok(said) => answer.take_own_dry_run(said, upstream.rule.effect_word()),
+                    Err(why) => dry_run.changes = vec![json!({"own_dry_run_failed": why})],
+                }
             }
         }
         nothing_but(answer)

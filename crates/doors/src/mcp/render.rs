@@ -217,10 +217,10 @@ fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
         Repeats::Plainly => " If it must happen once more, call it again.".to_owned(),
         Repeats::NotByItself => String::new(),
     };
-    match &answer.reason {
-        Some(reason) if replayed || ran => vec![format!("[semel] {}{id}.{again}", capital(reason))],
-        _ => Vec::new(),
-    }
+    let reason = answer.reason.iter().filter(|_| replayed || ran);
+    let reason = reason.map(|reason| format!("[semel] {}{id}.{again}", capital(reason)));
+    let repeat = answer.possible_repeat.then(|| format!("[semel] {}{id}.", wording::POSSIBLE_REPEAT));
+    reason.chain(repeat).collect()
 }
 
 fn capital(text: &str) -> String {
@@ -267,15 +267,16 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
     // A client that knows an output schema takes a result without it only as an error.
     let notice = around.notice_is_a_result && answer.dry_run.is_some();
     let is_error = !answer.ok || matches!(around.output, Output::Structured { .. }) && !notice;
-    let object = serde_json::to_string(&answer).expect("an answer has string keys");
     let structure = match around.output {
-        Output::Any if answer.ok => format!(r#""structuredContent":{object},"#),
+        Output::Any if answer.ok => {
+            let object = serde_json::to_string(&answer).expect("an answer has string keys");
+            format!(r#""structuredContent":{object},"#)
+        }
         _ if notice && !is_error => format!(r#""structuredContent":{{"{NOTICE}":{}}},"#, quoted(&words)),
         _ => String::new(),
     };
     let mut blocks = vec![block(&words)];
     blocks.extend(own_words.as_deref().map(block));
-    blocks.push(block(&object));
     blocks.extend(around.news.iter().map(|text| block(text)));
     let kind = if around.call.version.is_some() { r#""resultType":"complete","# } else { "" };
     let result = format!(
@@ -295,7 +296,15 @@ fn dry_run_words(answer: &Answer) -> String {
         Some(Would::Hold) => "The call would be held",
         Some(Would::Refuse) | None => "The call would be refused",
     };
-    format!("[semel] A dry run. Nothing was sent. {would}.")
+    let mut words = format!("[semel] A dry run. Nothing was sent. {would} ({}).", answer.effect);
+    let changes = answer.dry_run.iter().flat_map(|dry_run| &dry_run.changes);
+    let changes =
+        changes.map(|change| change["what"].as_str().map_or_else(|| change.to_string(), str::to_owned));
+    for line in answer.reason.clone().into_iter().chain(changes) {
+        words.push_str("\n- ");
+        words.push_str(&line);
+    }
+    words
 }
 
 /// What a model can do here, where the general advice says less.

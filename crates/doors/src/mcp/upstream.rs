@@ -23,11 +23,12 @@ use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::json::Json;
+use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -113,7 +114,7 @@ impl ToolUpstream<'_> {
     }
 
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
-    pub async fn own_dry_run(&self, name: &str, value: Json) -> Value {
+    pub async fn own_dry_run(&self, name: &str, value: Json) -> Result<Value, String> {
         let id = self.server.next_id();
         let frame = self.call.request(&id, KeyUpstream::Stripped, &[(name, value)]);
         let asked = self.server.link.exchange(Outgoing { id, frame, last_moment: None });
@@ -126,7 +127,7 @@ impl ToolUpstream<'_> {
                         members.text("message").unwrap_or_default().into_owned()
                     }
                     _ if members.is_true("isError") => words(&members),
-                    _ => return super::word::value(&members).to_value(),
+                    _ => return Ok(super::word::value(&members).to_value()),
                 }
             }
             Ok(
@@ -137,7 +138,7 @@ impl ToolUpstream<'_> {
             ) => why,
             Err(_) => "it did not answer".to_owned(),
         };
-        json!({"own_dry_run_failed": why.trim()})
+        Err(why.trim().to_owned())
     }
 
     fn secrets(&self) -> Secrets {
@@ -159,7 +160,10 @@ impl ToolUpstream<'_> {
         };
         let refused = |why| Outcome::NotApplied { why, reply: kept };
         let outcome = match meaning {
-            Meaning::Succeeded => applied(Evidence::Reported),
+            Meaning::Succeeded => applied(evidence::of_success(self.rule, || {
+                let result = answer.body.as_ref().and_then(|body| Members::parse(text(body)));
+                super::word::value(&result.unwrap_or_default())
+            })),
             Meaning::Accepted => applied(Evidence::Accepted),
             Meaning::Refused => refused(NotAppliedWhy::Refused(line)),
             Meaning::AwaitingInput => refused(NotAppliedWhy::AwaitingInput),

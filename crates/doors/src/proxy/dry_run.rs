@@ -9,8 +9,8 @@ use super::upstream::HttpUpstream;
 use crate::http::body;
 use crate::runtime::ServedGate;
 use http::header::{HeaderName, HeaderValue};
-use http::{Request, StatusCode};
-use semel_core::answer::{Answer, Would};
+use http::{Method, Request, StatusCode};
+use semel_core::answer::{Answer, EffectWord, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::rule::{DryRun, EffectWording, Inject, InjectInto};
@@ -30,8 +30,13 @@ pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Erro
     let mut upstream = HttpUpstream::of(guarded, oneshot::channel().0, Weak::new());
     let Guarded { method, path, understood, .. } = guarded;
     let mut rule = understood.rule.clone();
+    let ruled = rule.effect_word();
     if rule.class != Class::Read {
-        let word = classify::effect_word(StatusCode::OK, method, path, &rule, || Json::Null);
+        let word = match classify::effect_word(StatusCode::OK, method, path, &rule, || Json::Null) {
+            // A POST that works most often answers 201.
+            EffectWord::Updated if ruled.is_none() && *method == Method::POST => EffectWord::Created,
+            word => word,
+        };
         rule.effect = Some(EffectWording::Word(word));
     }
     let mut answer = gate.dry_run(&guarded.intent, &rule, &mut upstream).await?;
@@ -42,7 +47,10 @@ pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Erro
             Ok(request) => {
                 let asked = tokio::time::timeout(TAKES_MAX, ask(guarded, request)).await;
                 let asked = asked.unwrap_or_else(|_| Err("it did not answer".into()));
-                told.changes = vec![asked.unwrap_or_else(|why| json!({"own_dry_run_failed": why}))];
+                match asked {
+                    Ok(said) => answer.take_own_dry_run(said, ruled),
+                    Err(why) => told.changes = vec![json!({"own_dry_run_failed": why})],
+                }
             }
             Err(why) => told.changes.push(json!({"own_dry_run_not_asked": why.to_string()})),
         }

@@ -22,6 +22,7 @@ use http_body::Body;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::intent::NamedBy;
 use semel_core::json::Json;
+use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
 use semel_core::policy::graphql::Asked;
 use semel_core::policy::rule::Probe;
@@ -186,8 +187,10 @@ impl<'a> HttpUpstream<'a> {
                 Outcome::NotApplied { why, reply: if answers_repeats { kept } else { Reply::Unknown } }
             }
             applied => {
-                let evidence =
-                    if applied == Meaning::Accepted { Evidence::Accepted } else { Evidence::Reported };
+                let evidence = match applied {
+                    Meaning::Accepted => Evidence::Accepted,
+                    _ => evidence::of_success(rule, || reply::value(&whole)),
+                };
                 let word = classify::effect_word(head.status, method, path, rule, || reply::value(&whole));
                 Outcome::Applied { evidence, word, reply: kept }
             }

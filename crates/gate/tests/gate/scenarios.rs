@@ -1058,7 +1058,7 @@ fn after_an_epoch_an_unseen_intent_is_in_doubt_until_that_is_accepted() {
     house.fail_over(&house.memory.snapshot());
     assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
     assert!(house.effect().attempts.is_empty());
-    block_on(gate.ledger.accept_epoch(house.clock.now())).unwrap();
+    block_on(gate.ledger.accept_epoch("a test", house.clock.now())).unwrap();
     let other = wish.with_arguments(r#"{"args":{"customer":"bob"}}"#);
     assert!(house.pass(&gate, &other, &script).answer.ok);
 }
@@ -1121,7 +1121,7 @@ fn an_answer_does_not_settle_an_attempt_that_only_has_its_number() {
     let script = Script::after(seconds(5), refusal()).while_sending(move || {
         memory.fail_over_to(&old);
         block_on(other.ledger.bump_epoch("failover", now)).unwrap();
-        block_on(other.ledger.accept_epoch(now)).unwrap();
+        block_on(other.ledger.accept_epoch("a test", now)).unwrap();
         let call = call(&other, &twin, &theirs, &clock);
         orders.start(2, async move { drop(call.await) });
     });
@@ -1145,7 +1145,7 @@ fn an_answer_does_not_settle_another_attempt_of_its_own_effect() {
     let script = Script::after(seconds(5), refusal()).while_sending(move || {
         memory.fail_over_to(&old);
         block_on(other.ledger.bump_epoch("failover", now)).unwrap();
-        block_on(other.ledger.accept_epoch(now)).unwrap();
+        block_on(other.ledger.accept_epoch("a person", now)).unwrap();
         orders.start(2, async move { drop(twin.await) });
         orders.start(2, async move {
             clock.nap(seconds(10)).await;

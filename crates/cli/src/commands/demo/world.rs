@@ -1,8 +1,12 @@
 //! The world of the demo: a directory that goes away, a bank, and the real binary with a ledger of its own.
 
 use super::protocol::{self, Reply, Request};
+use crate::config::Environment;
+use crate::house::{self, TENANT};
 use anyhow::Context as _;
+use semel_doors::caller::OPERATOR_TOKEN;
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::tokens::{NewToken, Scope};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::BufReader;
@@ -42,9 +46,7 @@ pub struct World {
     bank: Bank,
     directory: TempDir,
     program: PathBuf,
-    /// `PATH`, for whatever the children may need of it.
-    search: OsString,
-    allow_network_fs: bool,
+    environment: Environment,
 }
 
 /// Which policy holds.
@@ -64,7 +66,7 @@ impl Rules {
 }
 
 impl World {
-    pub fn create(environment: &crate::config::Environment) -> anyhow::Result<World> {
+    pub fn create(environment: &Environment) -> anyhow::Result<World> {
         let program = std::env::current_exe().context("semel does not know where it is")?;
         let directory = tempfile::Builder::new().prefix("semel-demo-").tempdir();
         let directory = directory.context("there is no temporary directory")?;
@@ -73,8 +75,7 @@ impl World {
                 .context("a policy cannot be written")?;
         }
         let bank = Bank::start(&program, &directory.path().join("bank.log"))?;
-        let search = environment.search.clone();
-        Ok(World { bank, directory, program, search, allow_network_fs: environment.allow_network_fs })
+        Ok(World { bank, directory, program, environment: environment.clone() })
     }
 
     /// Ends the bank and removes everything.
@@ -118,9 +119,15 @@ impl World {
         Ok(Running(command.spawn().context("semel run cannot be started")?))
     }
 
-    /// Another command of semel on the same ledger.
-    pub fn semel(&self, arguments: &[&str]) -> anyhow::Result<Output> {
-        self.command(self.program.as_os_str()).args(arguments).output().context("semel cannot be started")
+    /// A command that takes a person: whoever plays one here has a token of this ledger.
+    pub fn rule(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        let clock = SystemClock::start();
+        let file = self.directory.path().join("state/ledger.db");
+        let new = NewToken::new(TENANT, Scope::Operator, Some("demo"), None)?;
+        let made = block_on(house::ledger(&file, &self.environment, &clock)?.make_token(&new, clock.now()))?;
+        let mut command = self.command(self.program.as_os_str());
+        command.env(OPERATOR_TOKEN, made.text).args(arguments);
+        command.output().context("semel cannot be started")
     }
 
     /// Only what is named here gets in: neither the user's ledger nor policy, run or fault injection.
@@ -130,13 +137,13 @@ impl World {
         command
             .current_dir(directory)
             .env_clear()
-            .env("PATH", &self.search)
+            .env("PATH", &self.environment.search)
             .env("SEMEL_STATE_DIR", directory.join("state"))
             .env("SEMEL_POLICY", directory.join(Rules::Payments.file()))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if self.allow_network_fs {
+        if self.environment.allow_network_fs {
             command.env("SEMEL_ALLOW_NETWORK_FS", "1");
         }
         command

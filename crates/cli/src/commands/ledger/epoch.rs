@@ -2,9 +2,10 @@
 
 use crate::args::EpochCommand;
 use crate::commands::Context;
-use crate::house;
+use crate::house::{self, TENANT};
 use crate::neutral;
-use crate::output::counted;
+use crate::operator::Operator;
+use crate::output::{counted, stderr_is_terminal};
 use semel_core::ids::Reason;
 use semel_core::time::{At, in_words};
 use semel_doors::stats;
@@ -28,9 +29,12 @@ pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<
             let reason = reason(text)?;
             Some(block_on(context.ledger(&clock)?.bump_epoch(reason.as_str(), now))?)
         }
-        Some(EpochCommand::Accept) => {
+        Some(EpochCommand::Accept(args)) => {
+            let operator = Operator::find(context, args.token.as_deref())?;
             let ledger = context.ledger(&clock)?;
-            let epoch = block_on(ledger.accept_epoch(now))?;
+            let what = "End the quarantine? Calls that may be older than the loss run then.";
+            let by = operator.confirm(&ledger, TENANT, what)?;
+            let epoch = block_on(ledger.accept_epoch(&by, now))?;
             held = Some(block_on(stats::in_doubt(&ledger, None, now))?);
             Some(epoch)
         }
@@ -52,8 +56,7 @@ pub fn run(context: &Context, command: Option<&EpochCommand>) -> anyhow::Result<
         let effects = counted(doubts as usize, "effect stays", "effects stay");
         context.output.say(format_args!(
             "{effects} in doubt, what was held until now among them. Each is settled by a person:\n\
-             hint: semel ledger  # lists them\n\
-             hint: semel ledger resolve EFFECT --reason TEXT --applied  # or --not-applied"
+             hint: semel ledger  # lists them"
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -85,7 +88,7 @@ fn print(context: &Context, epoch: Option<&Epoch>, now: At) {
         ),
         None => format!("epoch {number} since {since}: {reason}\nNo other call is held for it any more."),
     });
-    if quarantined_until.is_some() {
+    if quarantined_until.is_some() && stderr_is_terminal() {
         context.output.say("hint: if nothing older will be retried: semel ledger epoch accept");
     }
 }

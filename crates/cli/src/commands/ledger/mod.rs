@@ -18,9 +18,10 @@ mod walk;
 
 use super::Context;
 use crate::args::{Ledger, LedgerCommand};
+use crate::neutral;
 use crate::output::Hinted;
 use anyhow::Context as _;
-use semel_core::effect::Ruling;
+use semel_core::effect::{Effect, Ruling};
 use semel_core::ids::{Reason, Run};
 use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
@@ -48,8 +49,8 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::Get(get)) => get::run(context, get),
         Some(LedgerCommand::Tail(tail)) => tail::run(context, tail),
         Some(LedgerCommand::Resolve(resolve)) => resolve::run(context, resolve),
-        Some(LedgerCommand::Reopen { effect, reason }) => rule::reopen(context, effect, reason),
-        Some(LedgerCommand::Again { effect, reason }) => rule::again(context, effect, reason),
+        Some(LedgerCommand::Reopen(because)) => rule::reopen(context, because),
+        Some(LedgerCommand::Again(because)) => rule::again(context, because),
         Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
         Some(LedgerCommand::Prune { replies, clock_is_right }) => {
@@ -59,9 +60,13 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn ruling(context: &Context, reason: &str, at: At) -> anyhow::Result<Ruling> {
-    use anyhow::Context as _;
-    Ok(Ruling { by: context.environment.person(), reason: Reason::parse(reason).context("--reason")?, at })
+fn ruling(by: String, reason: &str, at: At) -> anyhow::Result<Ruling> {
+    Ok(Ruling { by, reason: Reason::parse(reason).context("--reason")?, at })
+}
+
+/// An effect, as a person who is asked about it recognises it.
+fn recognisable(effect: &Effect) -> String {
+    neutral::line(&format!("{} {} ({})", effect.id, effect.facts.action, effect.facts.subject))
 }
 
 /// A recorded reply as JSON. Whatever is neither a command's output nor an answer over HTTP is shown as the text it is.

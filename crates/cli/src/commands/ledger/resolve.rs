@@ -1,15 +1,17 @@
 //! `semel ledger resolve`: what became of an effect that is in doubt.
 
-use super::{named, ruling};
+use super::{named, recognisable, ruling};
 use crate::args::Resolve;
 use crate::commands::Context;
 use crate::effect_json;
+use crate::operator::Operator;
 use crate::output::Hinted;
 use anyhow::Context as _;
 use semel_core::effect::{Attempt, LastSend, State};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::Illegal;
-use semel_doors::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
+use semel_doors::api::rulings::supplied;
+use semel_doors::command::render::REPLY_BYTES_MAX;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_gate::counts::Counts;
 use semel_ledger::Error;
@@ -21,6 +23,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
+    let operator = Operator::find(context, args.operator.token.as_deref())?;
     let clock = SystemClock::start();
     let reply = args.reply.as_deref().map(read_reply).transpose()?;
     let ledger = context.existing_ledger(&clock)?;
@@ -29,7 +32,12 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
     let witness: Arc<Counts> = Arc::clone(&counts);
     let ledger = ledger.expect("an effect was found in it").witnessed_by(witness);
     let verdict = if args.verdict.applied {
-        Verdict::Applied { reply: reply.map(|stdout| CommandOutput::of_stdout(stdout).encode()) }
+        let facts = &effect.facts;
+        let kept = |reply| -> anyhow::Result<Vec<u8>> {
+            let rule = context.policy()?.rule_kept(&facts.action, &facts.rule);
+            supplied(&facts.action, &rule, reply).map_err(anyhow::Error::msg)
+        };
+        Verdict::Applied { reply: reply.map(kept).transpose().context("--reply")? }
     } else {
         Verdict::NotApplied
     };
@@ -49,7 +57,10 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
             effect.id
         ));
     }
-    let ruling = ruling(context, &args.reason, clock.now())?;
+    let happened = if args.verdict.applied { "happened" } else { "did not happen" };
+    let what = format!("Record that {} {happened}?", recognisable(&effect));
+    let by = operator.confirm(&ledger, &effect.facts.tenant, what)?;
+    let ruling = ruling(by, &args.reason, clock.now())?;
     let changed =
         block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;
     // The ruling stands, counted or not.

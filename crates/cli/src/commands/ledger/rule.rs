@@ -1,9 +1,11 @@
 //! `semel ledger reopen` and `semel ledger again`: a person's word about what has ended.
 
-use super::{named, ruling};
+use super::{named, recognisable, ruling};
+use crate::args::Because;
 use crate::commands::Context;
 use crate::effect_json;
 use crate::house::LocalLedger;
+use crate::operator::Operator;
 use crate::output::Hinted;
 use semel_core::effect::{Effect, Ruling};
 use semel_core::lifecycle::Illegal;
@@ -12,24 +14,27 @@ use semel_ledger::{Changed, Error};
 use std::process::ExitCode;
 
 /// A ruling was wrong.
-pub fn reopen(context: &Context, name: &str, reason: &str) -> anyhow::Result<ExitCode> {
+pub fn reopen(context: &Context, because: &Because) -> anyhow::Result<ExitCode> {
     rule(
         context,
-        name,
-        reason,
-        Words { said: |_| "is in doubt again, and equal calls are held", why_not: "no ruling made it so" },
+        because,
+        Words {
+            asks: "Take back the ruling on",
+            said: |_| "is in doubt again, and equal calls are held",
+            why_not: "no ruling made it so",
+        },
         |ledger, effect, ruling| Ok(block_on(ledger.reopen(effect.id, ruling))?),
     )
 }
 
 /// Somebody wants it once more.
-pub fn again(context: &Context, name: &str, reason: &str) -> anyhow::Result<ExitCode> {
+pub fn again(context: &Context, because: &Because) -> anyhow::Result<ExitCode> {
     let policy = context.policy()?;
     rule(
         context,
-        name,
-        reason,
+        because,
         Words {
+            asks: "Allow a repeat of",
             said: |effect| match effect.delivered_at {
                 Some(_) => "may happen once more: the next equal call runs",
                 None => {
@@ -49,23 +54,26 @@ pub fn again(context: &Context, name: &str, reason: &str) -> anyhow::Result<Exit
 }
 
 struct Words {
+    asks: &'static str,
     said: fn(&Effect) -> &'static str,
     why_not: &'static str,
 }
 
 fn rule(
     context: &Context,
-    name: &str,
-    reason: &str,
+    because: &Because,
     words: Words,
     change: impl FnOnce(&LocalLedger, &Effect, Ruling) -> anyhow::Result<Changed>,
 ) -> anyhow::Result<ExitCode> {
+    let operator = Operator::find(context, because.operator.token.as_deref())?;
     let clock = SystemClock::start();
     let ledger = context.existing_ledger(&clock)?;
-    let (key, effect) = named::find(ledger.as_ref(), name)?;
+    let (key, effect) = named::find(ledger.as_ref(), &because.effect)?;
     let ledger = ledger.expect("an effect was found in it");
     let id = effect.id;
-    let ruling = ruling(context, reason, clock.now())?;
+    let what = format!("{} {}?", words.asks, recognisable(&effect));
+    let by = operator.confirm(&ledger, &effect.facts.tenant, what)?;
+    let ruling = ruling(by, &because.reason, clock.now())?;
     let changed = change(&ledger, &effect, ruling).map_err(|error| match error.downcast_ref() {
         Some(Error::Illegal(Illegal { state, .. })) => Hinted::error(
             format!("{id} is {state}, and {}", words.why_not),

@@ -6,9 +6,11 @@ use crate::commands::Context;
 use crate::effect_json::{self, EffectJson, ReplyKept, SecondAnswerJson};
 use crate::house::LocalLedger;
 use crate::neutral;
+use crate::output::stderr_is_terminal;
 use crate::table;
+use semel_core::class::Class;
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, Ruling, State, Verdict};
+use semel_core::effect::{Effect, NotAppliedWhy, Ruling, State, Verdict};
 use semel_core::time::in_words;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -66,16 +68,32 @@ pub fn run(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     context.output.data(text(&shown, &effect, in_words(now.since(effect.opened_at)))?.trim_end());
-    let id = effect.id;
-    if effect.undoable().is_some() {
-        context.output.say(format_args!("hint: to take it back: semel ledger undo {id} --reason TEXT"));
-    }
-    if let State::InDoubt(_) = effect.state {
-        context
-            .output
-            .say(format_args!("hint: semel ledger resolve {id} --reason TEXT --applied  # or --not-applied"));
+    // Commands that rule are for people: a model reads what is piped.
+    if stderr_is_terminal() {
+        hints(&effect).iter().for_each(|hint| context.output.say(hint));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a person can decide about it.
+fn hints(effect: &Effect) -> Vec<String> {
+    let id = effect.id;
+    let undo = || format!("hint: to take it back: semel ledger undo {id} --reason TEXT");
+    match &effect.state {
+        State::InDoubt(_) => {
+            vec![format!("hint: semel ledger resolve {id} --reason TEXT --applied  # or --not-applied")]
+        }
+        State::NotApplied(not) if matches!(not.why, NotAppliedWhy::Refuted(_)) => {
+            vec![format!("hint: to let it run again: semel ledger resolve {id} --reason TEXT --not-applied")]
+        }
+        State::Applied(_) => {
+            let answers = effect.facts.class == Class::Consequential || effect.facts.caller_key;
+            let again =
+                answers.then(|| format!("hint: to allow a repeat: semel ledger again {id} --reason TEXT"));
+            effect.undoable().map(|_| undo()).into_iter().chain(again).collect()
+        }
+        State::NotApplied(_) | State::InFlight { .. } => Vec::new(),
+    }
 }
 
 fn look(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<Shown> {

@@ -1,11 +1,12 @@
 //! `semel ledger undo`: takes an effect back, once.
 
-use super::named;
+use super::{named, recognisable};
 use crate::args::Undo as Args;
 use crate::commands::Context;
 use crate::commands::run::give;
 use crate::house::TENANT;
 use crate::neutral;
+use crate::operator::Operator;
 use crate::{means, served};
 use anyhow::Context as _;
 use semel_core::answer::OutcomeWord;
@@ -29,16 +30,27 @@ struct Document<'a> {
 }
 
 pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
+    let operator = match args.dry_run {
+        true => None,
+        false => Some(Operator::find(context, args.operator.token.as_deref())?),
+    };
     let reason = Reason::parse(&args.reason).context("--reason")?;
     let policy = context.policy()?;
-    let (effect, call) = {
+    let (effect, call, by) = {
         let ledger = context.existing_ledger(&SystemClock::start())?;
         let (_, effect) = named::find(ledger.as_ref(), &args.effect)?;
         let call = match &effect.undo {
             Some(Undo::By(call)) => call.to_string(),
             _ => String::new(),
         };
-        (effect.id, call)
+        let ledger = ledger.expect("an effect was found in it");
+        let asks = match call.as_str() {
+            "" => format!("Take {} back?", recognisable(&effect)),
+            call => format!("Take {} back by {}?", recognisable(&effect), neutral::line(call)),
+        };
+        let by =
+            operator.map(|operator| operator.confirm(&ledger, &effect.facts.tenant, asks)).transpose()?;
+        (effect.id, call, by.unwrap_or_default())
     };
     let runtime = served::runtime()?;
     let _in_runtime = runtime.enter();
@@ -50,7 +62,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         effect,
         tenant: TENANT.to_owned(),
         principal: TENANT.to_owned(),
-        by: context.environment.person(),
+        by,
         reason,
         dry_run: args.dry_run,
         alone: true,

@@ -3,7 +3,9 @@
 use super::change;
 use crate::args::PolicyAccept;
 use crate::commands::Context;
+use crate::house::TENANT;
 use crate::neutral;
+use crate::operator::Operator;
 use crate::output::Hinted;
 use semel_core::identity::quoted_for_a_shell;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -18,7 +20,10 @@ pub fn run(context: &Context, args: &PolicyAccept) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let named = args.tool.as_deref().map(Named::parse);
     match (named, args.r#as.as_deref()) {
-        (Some(named), Some(seen)) => accept(context, named, seen, &clock),
+        (Some(named), Some(seen)) => {
+            let operator = Operator::find(context, args.operator.token.as_deref())?;
+            accept(context, &operator, named, seen, &clock)
+        }
         (Some(named), None) => show(context, named, &clock),
         (None, _) => list(context, &clock),
     }
@@ -51,7 +56,13 @@ impl<'a> Named<'a> {
     }
 }
 
-fn accept(context: &Context, named: Named<'_>, seen: &str, clock: &SystemClock) -> anyhow::Result<ExitCode> {
+fn accept(
+    context: &Context,
+    operator: &Operator<'_>,
+    named: Named<'_>,
+    seen: &str,
+    clock: &SystemClock,
+) -> anyhow::Result<ExitCode> {
     if seen.len() < HASH_CHARS {
         return Err(Hinted::error(
             format!("--as takes {HASH_CHARS} characters of a hash or more"),
@@ -60,7 +71,11 @@ fn accept(context: &Context, named: Named<'_>, seen: &str, clock: &SystemClock) 
     }
     let Named { server, tool, .. } = named;
     let accepted = match context.existing_ledger(clock)? {
-        Some(ledger) => block_on(ledger.accept_pins(server, tool, seen, clock.now()))?,
+        Some(ledger) => {
+            let what = format!("Accept {} as {}?", neutral::line(named.text), neutral::line(seen));
+            let by = operator.confirm(&ledger, TENANT, what)?;
+            block_on(ledger.accept_pins(server, tool, seen, &by, clock.now()))?
+        }
         None => Vec::new(),
     };
     if accepted.is_empty() {

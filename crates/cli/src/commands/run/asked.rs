@@ -4,18 +4,16 @@ use super::piped::{self, Piped};
 use crate::args::{Run as Args, StdinChoice};
 use crate::commands::Context;
 use crate::house::TENANT;
-use crate::output::stderr_is_terminal;
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy};
 use semel_core::json::Json;
-use semel_core::policy::rule::{Again, Call, Origin, Probe, Rule};
+use semel_core::policy::rule::{Call, Origin, Probe, Rule};
 use semel_core::policy::template::Template;
 use semel_core::policy::{ActionFacts, Policy, duration};
 use semel_doors::command::intent::CommandLine;
 use semel_gate::clock::SystemClock;
-use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 /// How long after the last possible sending a probe's "no" begins to count, where nobody said.
@@ -101,8 +99,7 @@ impl Asked {
         Ok(rule)
     }
 
-    pub fn ask<'a>(&self, action: &'a str, arguments: &'a Json, rule: &Rule) -> Ask<'a> {
-        let person = self.again.is_some() && rule.again == Again::Person && person_confirms(action);
+    pub fn ask<'a>(&self, action: &'a str, arguments: &'a Json) -> Ask<'a> {
         Ask {
             tenant: TENANT,
             principal: TENANT,
@@ -112,7 +109,7 @@ impl Asked {
             run: self.run.clone(),
             key: self.key.clone(),
             again: self.again.clone(),
-            asked_by: if person { AskedBy::Person } else { AskedBy::Agent },
+            asked_by: AskedBy::Agent,
             call_id: None,
             live_connection: false,
             serialize_by: self.serialize_by.clone(),
@@ -138,15 +135,4 @@ fn probe(text: &str, quiet: Duration) -> anyhow::Result<Probe> {
         quiet,
         before: false,
     })
-}
-
-/// A rule may leave deliberate repeats to a person: one who sits at a terminal and says yes.
-fn person_confirms(action: &str) -> bool {
-    if !std::io::stdin().is_terminal() || !stderr_is_terminal() {
-        return false;
-    }
-    let mut err = std::io::stderr();
-    let asked = write!(err, "semel: repeat {action} on purpose? Type yes: ").and_then(|()| err.flush());
-    let mut line = String::new();
-    asked.is_ok() && std::io::stdin().read_line(&mut line).is_ok() && line.trim() == "yes"
 }

@@ -1,10 +1,11 @@
 //! The answer on its way out: streams, exit code, and what people and models read beside it.
 
 use crate::commands::Context;
+use crate::neutral;
 use crate::output::stderr_is_terminal;
 use crate::policy_files::Unusable;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
-use semel_core::class::Tier;
+use semel_core::class::{Class, Tier};
 use semel_core::effect::Effect;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::rule::{DryRun, Rule};
@@ -96,15 +97,10 @@ pub fn talk(context: &Context, answer: &Answer) {
         };
         context.output.warn(format_args!("  safe to retry: {safe}. {}", trouble.next_step));
         context.output.warn(format_args!("  {} {}", "hint:".cyan(), trouble.human_next_step));
-        if !stderr_is_terminal() {
-            // One line that a program can tell from a command's own exit codes.
-            context.output.warn(serde_json::to_string(answer).expect("an answer has string keys"));
-        }
         return;
     }
     if answer.possible_repeat {
-        let semel = "semel:".bold();
-        context.output.say(format_args!("{semel} it ran before, and this may be a repeat ({id})"));
+        context.output.say(format_args!("{} {} ({id})", "semel:".bold(), wording::POSSIBLE_REPEAT));
     }
     match (answer.outcome, &answer.reason) {
         // Whoever is quiet must hear that what it believes to be there is not.
@@ -140,11 +136,14 @@ pub fn dry_run<C: Clock>(
 ) -> u8 {
     if let Some(dry_run) = &mut answer.dry_run
         && dry_run.would == semel_core::answer::Would::Run
-        && let Some(DryRun::Flag(flag)) = &rule.dry_run
+        && rule.class != Class::Read
     {
-        match upstream.own_dry_run(flag) {
-            Ok(said) => dry_run.changes = vec![said],
-            Err(not_started) => dry_run.changes.push(json!({"own_dry_run_failed": not_started.why})),
+        answer.effect = upstream.foreseen_word().would();
+        if let Some(DryRun::Flag(flag)) = &rule.dry_run {
+            match upstream.own_dry_run(flag) {
+                Ok(said) => answer.take_own_dry_run(said, upstream.ruled_word()),
+                Err(not_started) => dry_run.changes.push(json!({"own_dry_run_failed": not_started.why})),
+            }
         }
     }
     if context.output.json {
@@ -153,6 +152,9 @@ pub fn dry_run<C: Clock>(
     }
     let Some(dry_run) = &answer.dry_run else { return 0 };
     context.output.data(format_args!("{}", answer.effect));
+    if let Some(reason) = &answer.reason {
+        context.output.data(format_args!("  {}", neutral::line(reason)));
+    }
     for change in &dry_run.changes {
         let text = change["what"].as_str().map_or_else(|| change.to_string(), str::to_owned);
         context.output.data(format_args!("  {text}"));

@@ -83,7 +83,7 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         }
         Err((why, hint)) => return finish_unavailable(context, &rule, &why, hint),
     };
-    let ask = asked.ask(&action, &arguments, &rule);
+    let ask = asked.ask(&action, &arguments);
     let intent = match Intent::of(&ask, &rule, ledger.secret()) {
         Ok(intent) => intent,
         Err(missing) => return finish_trouble(context, &rule, wording::key_required(&missing)),

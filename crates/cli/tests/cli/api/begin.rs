@@ -338,7 +338,7 @@ fn an_operator_rules_on_a_doubt_and_takes_it_back() {
     assert_eq!((ruled.status, &ruled.json()["evidence"]), (200, &json!("ruled")));
     assert_eq!(client.begin(charge("ann")).json()["data"], json!({"id": 7}));
     let shown = home.json(["ledger", "show", id]);
-    assert_eq!(shown["ruling"]["by"], json!("api token:op"));
+    assert_eq!(shown["ruling"]["by"], json!("operator token op"));
     let reopened = operator.post(&format!("/effects/{id}/reopen"), json!({"reason": "wrong one"}));
     assert_eq!((reopened.status, &reopened.json()["state"]), (200, &json!("in_doubt")));
     assert_eq!(operator.post(&format!("/effects/{id}/reopen"), json!({"reason": "again"})).status, 409);

@@ -63,7 +63,7 @@ impl Home {
     /// Gives a program what it needs to be, or to start, one of the peers.
     pub fn furnish<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.work());
-        command.env("SEMEL_STATE_DIR", self.state()).env("USER", crate::home::LOGIN);
+        command.env("SEMEL_STATE_DIR", self.state());
         command.env("SEMEL_PEERS", installed("tests")).env("PYTHONDONTWRITEBYTECODE", "1");
         for (name, file) in [("SEMEL_WORLD", "world"), ("SEMEL_HEARD", "heard"), ("SEMEL_SEEN", "seen")] {
             command.env(name, self.work().join(file));

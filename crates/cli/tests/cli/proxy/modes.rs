@@ -10,7 +10,7 @@ fn a_dry_run_says_what_would_happen_and_sends_nothing() {
     let first = dry("Idempotency-Key: k\r\n", "{}");
     assert_eq!(became(&first), (200, "dry_run".into(), String::new()));
     let told = first.json();
-    assert_eq!((&told["would"], &told["effect"]), (&"run".into(), &"would_update".into()));
+    assert_eq!((&told["would"], &told["effect"]), (&"run".into(), &"would_create".into()));
     for (method, path, effect) in
         [("DELETE", "/charges/1", "would_delete"), ("POST", "/emails", "would_send")]
     {
@@ -25,6 +25,17 @@ fn a_dry_run_says_what_would_happen_and_sends_nothing() {
     assert_eq!((&read.json()["would"], &read.json()["effect"]), (&"run".into(), &"would_noop".into()));
     assert_eq!(stage.send("POST", "/charges", &format!("{JSON}Semel-Dry-Run: maybe\r\n"), "{}").status, 400);
     assert_eq!(stage.api.heard().len(), 1);
+}
+
+#[test]
+fn an_upstreams_own_account_of_what_it_would_do_arrives_as_structure() {
+    let rule = "[[rule]]\nmatch = \"http:POST bank/own\"\ndry_run = { header = \"X-Dry-Run\" }\n";
+    let stage = Stage::with(rule);
+    let account = r#"{"effect":"noop","changes":[],"reason":"it is there already"}"#;
+    stage.api.next(Act::Refuse(200, "", account));
+    let told = stage.send("POST", "/own", &format!("{JSON}Semel-Dry-Run: 1\r\n"), "{}").json();
+    assert_eq!((&told["effect"], &told["reason"]), (&"would_noop".into(), &"it is there already".into()));
+    assert_eq!((&told["changes"], stage.api.effects()), (&serde_json::json!([]), 0));
 }
 
 #[test]

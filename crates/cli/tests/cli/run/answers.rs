@@ -98,6 +98,35 @@ fn a_dry_run_says_what_would_happen_and_does_nothing() {
 }
 
 #[test]
+fn a_dry_run_names_the_effect_that_the_run_will_have() {
+    let home = Home::new();
+    for (flags, script, would) in [
+        (&["--effect", "created"][..], "true", "would_create"),
+        (&["--effect", "sent"], "true", "would_send"),
+        (&["--effect", "noop"], "true", "would_noop"),
+        (&[], "true", "would_update"),
+    ] {
+        let dry = answer(&home.run(&[&["--dry-run", "--json"], flags].concat(), script));
+        assert_eq!(dry["effect"], would, "{flags:?}");
+    }
+    let mkdir = home.semel(["run", "--dry-run", "--json", "--", "mkdir", "new"]).json();
+    let made = home.json(["run", "--", "mkdir", "new"]);
+    assert_eq!((&mkdir["effect"], &made["effect"]), (&json!("would_create"), &json!("created")));
+}
+
+/// Once in words for a reader, once as an object for a program: never both at once.
+#[test]
+fn an_answer_is_said_once() {
+    let home = Home::new();
+    let lost = home.run(&["--key", "k"], "kill -9 $$");
+    assert_eq!((lost.code, lost.stdout.as_str()), (Some(121), ""), "{lost:?}");
+    assert!(lost.stderr.contains("semel: in doubt ef_") && !lost.stderr.contains('{'), "{lost:?}");
+    assert_eq!(lost.stderr.matches("may have been carried out").count(), 1, "{lost:?}");
+    let object = home.run(&["--key", "k", "--json"], "kill -9 $$");
+    assert_eq!((object.json()["code"].as_str(), object.stderr.as_str()), (Some("in_doubt"), ""));
+}
+
+#[test]
 fn an_answer_that_nobody_read_is_handed_over_instead_of_run_again() {
     let home = Home::new();
     let args = ["run", "--", "sh", "-c", "sleep 0.2; echo x >> world; echo touched"];
@@ -149,7 +178,7 @@ fn a_hint_is_about_the_ledger_and_the_run_that_were_named() {
         home.semel(["cancel", run]);
         home.run(&["--run", run], "true").stderr
     };
-    assert!(refused("my run").contains("semel cancel 'my run' --lift"));
+    assert!(refused("my run").contains("semel ledger --run 'my run'"));
 }
 
 #[test]

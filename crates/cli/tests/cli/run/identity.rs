@@ -7,7 +7,10 @@ fn a_repeat_of_class_act_runs_and_is_flagged() {
     assert!(answer(&home.run(&["--json"], TOUCH)).get("possible_repeat").is_none());
     assert_eq!(answer(&home.run(&["--json"], TOUCH))["possible_repeat"], true);
     let plain = home.run(&[], TOUCH);
-    assert!(plain.stderr.contains("this may be a repeat (ef_"), "{plain:?}");
+    assert!(
+        plain.stderr.contains("possible_repeat: the same call was done before, and this one ran too (ef_"),
+        "{plain:?}"
+    );
     assert_eq!(home.effects(), 3);
 }
 

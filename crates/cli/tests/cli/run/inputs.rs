@@ -90,11 +90,28 @@ fn without_a_ledger_effects_are_refused_and_reads_pass() {
 #[test]
 fn a_ledger_on_another_engine_is_refused_with_its_name() {
     let home = Home::new();
-    let mut command = home.command(["run", "--json", "--", "sh", "-c", TOUCH]);
-    let ran = Ran::of(command.env("SEMEL_LEDGER", "postgres://somewhere/x").output().expect("semel runs"));
-    assert_eq!(ran.code, Some(125));
-    assert!(ran.json()["what_happened"].as_str().is_some_and(|text| text.contains("postgres")), "{ran:?}");
-    assert_eq!(home.effects(), 0);
+    for engine in ["postgres", "redis", "etcd", "mysql"] {
+        let place = format!("{engine}://somewhere/x");
+        let mut by_variable = home.command(["run", "--json", "--", "sh", "-c", TOUCH]);
+        by_variable.env("SEMEL_LEDGER", &place);
+        let by_flag = home.command(["run", "--json", "--ledger", &place, "--", "sh", "-c", TOUCH]);
+        for mut command in [by_variable, by_flag] {
+            let ran = Ran::of(command.output().expect("semel runs"));
+            assert_eq!(ran.code, Some(125), "{ran:?}");
+            let says = |text: &str| text.contains(&format!("names the engine {engine}"));
+            assert!(ran.json()["what_happened"].as_str().is_some_and(says), "{ran:?}");
+        }
+        for args in [["ledger", "list"], ["token", "list"], ["ledger", "prune"]] {
+            let ran = home.semel(args.into_iter().chain(["--ledger", &place]));
+            assert_eq!(ran.code, Some(2), "{ran:?}");
+        }
+        assert!(!home.work().join(format!("{engine}:")).exists(), "no directory is made of an address");
+    }
+    assert_eq!((home.effects(), home.state().exists()), (0, false));
+    for place in ["sqlite:own.db", "file:own.db", "a:b.db"] {
+        assert_eq!(home.semel(["run", "--ledger", place, "--", "true"]).code, Some(0), "{place}");
+    }
+    assert!(home.work().join("own.db").exists() && home.work().join("a:b.db").exists());
 }
 
 #[test]

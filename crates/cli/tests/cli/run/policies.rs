@@ -1,5 +1,6 @@
 use super::{TOUCH, answer};
 use crate::home::Home;
+use serde_json::json;
 
 /// A rule that names a script's first argument as identity, and its second as content.
 const CHARGE: &str = r#"
@@ -141,6 +142,27 @@ fn a_tools_own_dry_run_is_asked_where_the_rule_maps_one() {
     );
     let ran = home.semel(["run", "--json", "--dry-run", "--", "echo", "deploy"]);
     assert_eq!(answer(&ran)["changes"][0]["stdout"], "deploy --pretend\n");
+}
+
+/// Its own account is structure: the word, the changes and the reason are where semel's own would be.
+#[test]
+fn a_tools_own_dry_run_arrives_as_structure() {
+    let home = Home::new();
+    let rule = "version = 1\n[[rule]]\nmatch = \"cli:sh *\"\ndry_run = { flag = \"--pretend\" }\n";
+    home.file("semel.toml", rule);
+    let account =
+        r#"{"effect": "would_delete", "changes": [{"path": "a"}, {"path": "b"}], "reason": "both are old"}"#;
+    home.file("clean.sh", &format!("test \"$1\" = --pretend && echo '{account}' && exit; echo x >> world\n"));
+    let dry = |more: &[&str]| {
+        answer(&home.semel([&["run", "--json", "--dry-run"], more, &["--", "sh", "clean.sh"]].concat()))
+    };
+    let told = dry(&[]);
+    assert_eq!((&told["effect"], &told["reason"]), (&json!("would_delete"), &json!("both are old")));
+    assert_eq!(told["changes"], json!([{"path": "a"}, {"path": "b"}]));
+    assert_eq!(dry(&["--effect", "updated"])["effect"], "would_update", "as the run will say");
+    let read = home.semel(["run", "--dry-run", "--", "sh", "clean.sh"]).stdout;
+    assert!(read.starts_with("would_delete\n  both are old\n"), "{read}");
+    assert_eq!(home.effects(), 0);
 }
 
 #[test]

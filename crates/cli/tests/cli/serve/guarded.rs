@@ -230,9 +230,9 @@ fn a_definition_that_is_held_is_not_shown_over_http_either() {
         let headers = format!("{SESSION}Authorization: Bearer {of}\r\n");
         served.ask("POST", &headers, &list.to_string()).answer().body
     };
-    assert!(!listed("xenia").contains("semel policy accept"), "nothing is pinned yet");
+    assert!(!listed("xenia").contains("until a person has accepted"), "nothing is pinned yet");
     assert_eq!(served.call("tweak", json!({})).outcome(), "ran");
-    assert!(listed("xenia").contains("semel policy accept"));
+    assert!(listed("xenia").contains("until a person has accepted"));
     wait(|| home.json(["policy", "accept"])["items"][0]["tool"] == "tweak");
 }
 

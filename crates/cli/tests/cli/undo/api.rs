@@ -87,6 +87,6 @@ fn no_request_starts_a_command() {
     let held = admin.post(&format!("/effects/{charge}/undo"), why());
     assert_eq!((held.status, &held.json()["code"]), (403, &json!("held_for_person")), "{held:?}");
     let human = held.json()["human_next_step"].as_str().map(str::to_owned);
-    assert_eq!(human, Some(format!("semel ledger undo {charge} --reason TEXT")));
+    assert_eq!(human, Some(format!("semel ledger show {charge}")));
     assert_eq!(till.refunds(), 0);
 }

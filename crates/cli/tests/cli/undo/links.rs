@@ -19,7 +19,7 @@ fn an_effect_is_taken_back_once_and_both_know_of_each_other() {
     let of_refund = till.show(&refund);
     assert_eq!(
         of_refund["undoes"],
-        json!({"effect_id": charge, "by": "person alice", "reason": "wrong order"})
+        json!({"effect_id": charge, "by": "operator token alice", "reason": "wrong order"})
     );
     assert_eq!(
         (&of_refund["action"], &of_refund["class"]),
@@ -170,5 +170,5 @@ fn lists_say_what_was_undone() {
     let markdown = till.home.semel(["ledger", "--run", "r1", "--markdown"]).stdout;
     assert!(markdown.contains("UNDONE") && markdown.contains(&refund), "{markdown}");
     let shown = till.home.semel(["ledger", "show", &refund]).stdout;
-    assert!(shown.contains(&format!("undoes        {charge}, person alice: wrong order")), "{shown}");
+    assert!(shown.contains(&format!("undoes        {charge}, operator token alice: wrong order")), "{shown}");
 }

@@ -120,6 +120,16 @@ fn a_replay_is_the_record_with_a_notice_after_it() {
     assert_eq!(response["result"]["_meta"]["dev.semel/receipt"]["outcome"], "replayed");
 }
 
+/// `_meta` alone does not reach every model.
+#[test]
+fn a_possible_repeat_is_said_in_words() {
+    let live = message(r#"{"id":"semel-1","result":{"content":[{"type":"text","text":"ch_2"}]}}"#);
+    let repeat = Answer { possible_repeat: true, ..answer(OutcomeWord::Ran, None, None) };
+    let response = given(&passed(repeat, GivenReply::Live), Some(&live), CHARGE, &Output::Free, &[]);
+    let said = &response["result"]["content"][1]["text"];
+    assert_eq!(said, "[semel] possible_repeat: the same call was done before, and this one ran too.");
+}
+
 const MODERN: &str = r#"{"name":"charge","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
 
 #[test]
@@ -151,10 +161,10 @@ fn an_error_that_a_probe_made_clear_is_told_in_the_tools_own_words() {
         let response = given(&passed, Some(&message(live)), CHARGE, &Output::Free, &[]);
         let blocks = response["result"]["content"].as_array().unwrap();
         assert_eq!(blocks[1]["text"], "The tool itself said: card timed out");
-        assert_eq!(blocks.len(), 3);
+        assert_eq!(blocks.len(), 2);
     }
     let silent = given(&passed, None, CHARGE, &Output::Free, &[]);
-    assert_eq!(silent["result"]["content"].as_array().unwrap().len(), 2);
+    assert_eq!(silent["result"]["content"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -167,9 +177,9 @@ fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
         result["content"][0]["text"],
         "[semel] in_doubt: It may have happened. Safe to retry: no. Check with `list_charges` whether it happened."
     );
-    let object: Value = serde_json::from_str(result["content"][1]["text"].as_str().unwrap()).unwrap();
-    assert_eq!(object["code"], "in_doubt");
-    assert_eq!(result["_meta"]["dev.semel/receipt"], object);
+    // Said once in words, and once as an object.
+    assert_eq!(result["content"].as_array().map(Vec::len), Some(1));
+    assert_eq!(result["_meta"]["dev.semel/receipt"]["code"], "in_doubt");
     assert_eq!(result.get("resultType"), None);
     assert_eq!(given(&held, None, MODERN, &Output::Free, &[])["result"]["resultType"], "complete");
 }

@@ -40,6 +40,28 @@ fn a_success_that_can_be_seen_is_confirmed() {
     assert_eq!(asked["arguments"], json!({"id": "or_7"}));
 }
 
+/// A bare success about something consequential is believed as far as it goes, where the rule could ask and has not.
+#[test]
+fn a_tool_that_only_says_success_is_accepted_and_not_confirmed() {
+    let probe =
+        "class = \"consequential\"\n[rule.probe]\nmcp = \"./list_orders\"\nfound = \"true\"\nquiet = \"5s\"";
+    let result = |value: Value| json!({"raw": json!({"content": [{"type": "text", "text": value.to_string()}]}).to_string()});
+    for (rule, reply, accepted) in [
+        (probe, json!({"success": true}), true),
+        (probe, json!({"success": true, "id": "or_7"}), false),
+        ("class = \"consequential\"", json!({"success": true}), false),
+    ] {
+        let stage =
+            Stage::with_calls(&TOOLS, json!({"create_order": result(reply)})).rule("create_order", rule);
+        let mut line = stage.open();
+        let said = line.call("create_order", json!({"order": "1"}));
+        assert_eq!(text(&said).contains("[semel] Accepted, not confirmed (ef_"), accepted, "{said}");
+        let again = line.call("create_order", json!({"order": "1"}));
+        assert_eq!(text(&again).contains("Accepted, not confirmed, "), accepted, "{again}");
+        assert_eq!(stage.world().len(), 1);
+    }
+}
+
 /// Whoever asked first is gone with its process; a repeat within the time asks again.
 #[test]
 fn a_repeat_asks_again_after_the_process_that_asked_has_ended() {

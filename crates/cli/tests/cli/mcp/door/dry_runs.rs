@@ -125,6 +125,24 @@ fn the_tools_own_dry_run_fills_the_changes() {
     assert_eq!(stage.heard_calls().len(), 2);
 }
 
+/// The tool's own account is structure for a program, and words for a model, which sees no `_meta`.
+#[test]
+fn the_tools_own_account_of_what_it_would_do_arrives_as_structure() {
+    let rule = "class = \"consequential\"\ndry_run = { arg = \"preview\", value = \"true\" }";
+    let account = json!({"effect": "would_delete", "changes": [{"order": "1"}], "reason": "it is old"});
+    let result = json!({"content": [{"type": "text", "text": account.to_string()}]});
+    let calls = json!({"create_order": {"effect": false, "raw": result.to_string()}});
+    let stage = Stage::with_calls(&["create_order"], calls).rule("create_order", rule);
+    let would = stage.open().call_with(dry("1"));
+    let answer = receipt(&would);
+    let said = ["effect", "changes", "reason"].map(|name| answer[name].clone());
+    assert_eq!(said, ["effect", "changes", "reason"].map(|name| account[name].clone()), "{would}");
+    assert_eq!(would["content"].as_array().map(Vec::len), Some(1), "{would}");
+    let told = text(&would);
+    assert!(told.contains("(would_delete).\n- it is old\n- {\"order\":\"1\"}"), "{told}");
+    assert_eq!(stage.world().len(), 0);
+}
+
 #[test]
 fn a_dry_run_of_the_tool_that_fails_is_told_as_that() {
     let rule = "class = \"consequential\"\ndry_run = { arg = \"preview\", value = \"true\" }";

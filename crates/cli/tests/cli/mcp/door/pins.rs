@@ -255,7 +255,9 @@ fn held_until_it_is_accepted_and_then_it_runs() {
         );
         assert!(text(&held).contains("definition of create_order has changed"), "{held}");
         let step = receipt(&held)["human_next_step"].as_str().expect("a step").to_owned();
-        assert_eq!(step, "semel policy accept", "it shows, and takes over nothing");
+        assert_eq!(step, "semel ledger");
+        let listed = stage.semel(["ledger"]).stderr;
+        assert!(listed.contains("1 tool definition has changed since first use"), "{listed}");
         assert_eq!(stage.world().len(), 1);
         assert_eq!(
             receipt(&line.call("append_note", json!({})))["outcome"],
@@ -287,7 +289,7 @@ fn what_is_held_is_not_shown_until_it_is_accepted() {
     stage.tell(changed());
     let mut line = stage.open_with(&["--pin"]);
     let held = line.request("tools/list", json!({})).to_string();
-    assert!(!held.contains("to eve.") && held.contains("semel policy accept"), "{held}");
+    assert!(!held.contains("to eve.") && held.contains("until a person has accepted the change"), "{held}");
     assert!(held.contains("It is append_note."), "the others are as they were: {held}");
     // Nobody has called it, and it can be accepted all the same.
     stage.wait_until("it waits for a person", || waiting(&stage)[0]["tool"] == "create_order");
@@ -310,7 +312,10 @@ fn a_tool_that_is_listed_twice_is_neither() {
     stage.tell(json!({"pages": [page.to_string()]}));
     let mut line = stage.open_with(&["--pin"]);
     let listed = line.request("tools/list", json!({})).to_string();
-    assert!(!listed.contains("to eve.") && listed.contains("semel policy accept"), "{listed}");
+    assert!(
+        !listed.contains("to eve.") && listed.contains("until a person has accepted the change"),
+        "{listed}"
+    );
     assert_eq!(receipt(&line.call("create_order", json!({"order": "2"})))["code"], "held_for_person");
     assert_eq!(stage.world().len(), 1);
 }

@@ -39,6 +39,10 @@ fn an_act_tool_repeats_and_says_so() {
         (&receipt(&second)["outcome"], &receipt(&second)["possible_repeat"]),
         (&"ran".into(), &true.into())
     );
+    assert!(
+        text(&second).contains("possible_repeat") && !text(&first).contains("possible_repeat"),
+        "{second}"
+    );
     assert_eq!(stage.world().len(), 2);
 }
 
@@ -235,8 +239,8 @@ fn a_person_lets_a_tool_repeat_once() {
     let held = line.call("create_order", json!({"order": "1", "semel_again": "the first one broke"}));
     assert_eq!(receipt(&held)["code"], "held_for_person", "{held}");
     let step = receipt(&held)["human_next_step"].as_str().expect("a step").to_owned();
-    let (command, _comment) = step.split_once("  #").expect("a command with a comment");
-    let released = stage.semel(command.replace("TEXT", "broken").split(' ').skip(1));
+    let id = step.strip_prefix("semel ledger show ").expect("it names the effect");
+    let released = stage.semel(["ledger", "again", id, "--reason", "broken"]);
     assert_eq!(released.code, Some(0), "{released:?}");
     assert_eq!(stage.recorded()[0]["released"]["reason"], "broken");
     assert_eq!(receipt(&line.call("create_order", order.clone()))["outcome"], "ran");
