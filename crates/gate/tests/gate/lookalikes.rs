@@ -108,8 +108,8 @@ fn a_held_call_names_a_way_out_that_works() {
         let again = other.again("it is another one");
         let (word, sent) = second(&house, &gate, &again);
         assert_eq!(sent, agent_may, "{first:?}: {word}");
-        let by_person = Wish { asked_by: AskedBy::Person, ..other.again("a person says so") };
-        assert!(second(&house, &gate, &by_person).1, "{first:?}");
+        let by_person = Wish { asked_by: AskedBy::Person, ..again };
+        assert!(sent || second(&house, &gate, &by_person).1, "{first:?}");
     }
 }
 
