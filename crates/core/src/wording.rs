@@ -179,6 +179,19 @@ fn way_out(effect: &Effect, until: Again) -> String {
     }
 }
 
+/// How it is done once more, behind the reason of a replay. An MCP tool has room for a reason or not, which its door
+/// knows. `by_itself`: the same call again runs.
+pub fn to_do_it_again(effect: &Effect, again: Again, by_itself: bool) -> String {
+    let action = &effect.facts.action;
+    match again {
+        _ if action.starts_with("mcp:") => String::new(),
+        _ if by_itself => "; to do it once more, call it again".to_owned(),
+        Again::Agent => format!("; to do it once more, call it with {}", to_repeat(action)),
+        Again::Person => format!("; a person may do it once more ({}, semel ledger)", effect.id),
+        Again::Never => "; its rule lets nobody do it once more".to_owned(),
+    }
+}
+
 /// A call that may be another effect's repeat in other words. `until`: who may start it all the same.
 pub fn lookalike(effect: &Effect, differing: Vec<String>, until: Again) -> Trouble {
     let what = if differing.is_empty() { "its key or its spelling".to_owned() } else { differing.join(", ") };

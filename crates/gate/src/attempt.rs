@@ -242,7 +242,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (None, Some(State::Applied(applied)))
                 if call.rule.class == Class::Generate && applied.by.is_some_and(|by| by != attempt) =>
             {
-                Ok(Some(answer_of_record(changed.found, call.intent, OutcomeWord::Joined, now)))
+                Ok(Some(answer_of_record(changed.found, call.intent, call.rule, OutcomeWord::Joined, now)))
             }
             _ => Ok(Some(answer_ran(changed.found, sent, now))),
         }

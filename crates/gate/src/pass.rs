@@ -319,7 +319,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             // What this call has sent did not happen, or it happened and somebody else has the answer. It is not made
             // again here: the caller decides.
             Decision::Claim(_) if has_sent && found.effect().is_some() => {
-                Ok(Some(self.sent_before(found, call.intent, now)))
+                Ok(Some(self.sent_before(found, call.intent, call.rule, now)))
             }
             Decision::Claim(claiming) => {
                 Box::pin(self.claim(call, &found, How::Claim(claiming), fences)).await
@@ -387,7 +387,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     }
                     _ => found,
                 };
-                Ok(Some(answer_of_record(found, call.intent, OutcomeWord::Replayed, now)))
+                Ok(Some(answer_of_record(found, call.intent, call.rule, OutcomeWord::Replayed, now)))
             }
             Decision::ReplayRefusal => Ok(Some(answer_of_refused(found, OutcomeWord::Replayed))),
             Decision::ReplayEarlier(number, replay) => {
@@ -428,7 +428,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             // Retention has dropped its fact; that it is among what came before says enough. Of the newest effect
             // nothing is told, and its answer is not delivered by this.
             let newest = Found { reply: None, ..found };
-            let Passed { answer, reply, .. } = answer_of_record(newest, intent, OutcomeWord::Replayed, now);
+            let Passed { answer, reply, .. } =
+                answer_of_record(newest, intent, rule, OutcomeWord::Replayed, now);
             let reason = Some("done before; its record is no longer kept".into());
             let (effect_id, attempt, evidence) = (None, None, None);
             let answer = Answer { effect_id, attempt, evidence, reason, undone_by: None, ..answer };
@@ -444,15 +445,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
         Ok(match disproved {
             true => answer_of_refusal(&earlier, Refusal::Refuted, intent, rule),
-            false => answer_of_record(earlier, intent, OutcomeWord::Replayed, now),
+            false => answer_of_record(earlier, intent, rule, OutcomeWord::Replayed, now),
         })
     }
 
     /// What became of something that this call sent when it last looked.
-    fn sent_before(&self, found: Found, intent: &Intent, now: At) -> Passed {
+    fn sent_before(&self, found: Found, intent: &Intent, rule: &Rule, now: At) -> Passed {
         match found.effect() {
             Some(effect) if matches!(effect.state, State::NotApplied(_)) => self.did_not_happen(effect),
-            _ => joined_answer(found, intent, now),
+            _ => joined_answer(found, intent, rule, now),
         }
     }
 
@@ -507,7 +508,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let older = Found { newest, reply, ..found.clone() };
             let passed = match call.own.take() {
                 Some(own) => answer_ran(older, own.sent, now),
-                None => joined_answer(older, call.intent, now),
+                None => joined_answer(older, call.intent, call.rule, now),
             };
             return Ok(Some(Passed { delivery: None, ..passed }));
         }
@@ -521,7 +522,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             (State::NotApplied(_), Some(own)) => Some(self.own_attempt_failed(own.sent, effect)),
             // A repeat for a reason of its own waits for its turn to be one; it is not the effect that it waited for.
             (State::Applied(_), None) if call.wants_another(effect) => None,
-            (State::Applied(_), None) => Some(joined_answer(found.clone(), call.intent, now)),
+            (State::Applied(_), None) => Some(joined_answer(found.clone(), call.intent, call.rule, now)),
             // The upstream's own refusal is everybody's; what a probe or a person found lets this call run.
             (State::NotApplied(NotApplied { why, reply, .. }), None)
                 if joined(effect)
@@ -530,7 +531,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_))
                     && wants_something_else(effect, call.intent, call.rule, situation).is_none() =>
             {
-                Some(joined_answer(found.clone(), call.intent, now))
+                Some(joined_answer(found.clone(), call.intent, call.rule, now))
             }
             (_, own) => {
                 call.own = own;

@@ -5,7 +5,7 @@ use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Trouble};
 use semel_core::class::{Class, Tier};
 use semel_core::decide::Refusal;
 use semel_core::effect::{Effect, Evidence, Reply, State};
-use semel_core::intent::Intent;
+use semel_core::intent::{Intent, NamedBy};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
@@ -194,11 +194,11 @@ pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
 }
 
 /// The answer of the attempt that this call waited for.
-pub(crate) fn joined_answer(found: Found, intent: &Intent, now: At) -> Passed {
+pub(crate) fn joined_answer(found: Found, intent: &Intent, rule: &Rule, now: At) -> Passed {
     let effect = found.effect().expect("an attempt was joined");
     match &effect.state {
         State::NotApplied(_) => answer_of_refused(found, OutcomeWord::Joined),
-        _ => answer_of_record(found, intent, OutcomeWord::Joined, now),
+        _ => answer_of_record(found, intent, rule, OutcomeWord::Joined, now),
     }
 }
 
@@ -212,7 +212,13 @@ pub(crate) fn answer_of_refused(mut found: Found, outcome: OutcomeWord) -> Passe
 }
 
 /// Answers a success from the record, without acting.
-pub(crate) fn answer_of_record(mut found: Found, intent: &Intent, outcome: OutcomeWord, now: At) -> Passed {
+pub(crate) fn answer_of_record(
+    mut found: Found,
+    intent: &Intent,
+    rule: &Rule,
+    outcome: OutcomeWord,
+    now: At,
+) -> Passed {
     let effect = found.effect().expect("only a known effect answers from the record");
     let mut reason = wording::done_before(effect, now);
     if outcome == OutcomeWord::Replayed {
@@ -231,6 +237,11 @@ pub(crate) fn answer_of_record(mut found: Found, intent: &Intent, outcome: Outco
             (Reply::Kept, None) => reason.push_str("; its reply is no longer kept"),
             _ => {}
         }
+    }
+    if outcome == OutcomeWord::Replayed {
+        let by_itself = intent.named_by != NamedBy::CallerKey
+            && !matches!(rule.class, Class::Consequential | Class::Read);
+        reason.push_str(&wording::to_do_it_again(effect, rule.again, by_itself));
     }
     let answer = answer(effect, true, EffectWord::Noop, outcome, Some(reason));
     Passed { answer, reply: take_reply(&mut found), delivery: Some(found) }

@@ -215,7 +215,9 @@ fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
         Repeats::WithReason if used => format!(" Another repetition needs a reason of its own in {AGAIN}."),
         Repeats::WithReason => format!(" If it must happen once more, say why in {AGAIN}."),
         Repeats::Plainly => " If it must happen once more, call it again.".to_owned(),
-        Repeats::NotByItself => String::new(),
+        Repeats::NotByItself => {
+            " If it must happen once more, a person decides that (semel ledger).".to_owned()
+        }
     };
     let reason = answer.reason.iter().filter(|_| replayed || ran);
     let reason = reason.map(|reason| format!("[semel] {}{id}.{again}", capital(reason)));

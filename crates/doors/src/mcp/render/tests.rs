@@ -413,7 +413,9 @@ fn a_replay_says_how_this_tool_is_repeated() {
     );
     let again = says(r#"{"name":"charge","arguments":{"semel_again":"they asked"}}"#, Repeats::WithReason);
     assert!(again.ends_with(" Another repetition needs a reason of its own in semel_again."), "{again}");
-    assert_eq!(says(CHARGE, Repeats::NotByItself), "[semel] Done 3 s ago.");
+    let by_person =
+        "[semel] Done 3 s ago. If it must happen once more, a person decides that (semel ledger).";
+    assert_eq!(says(CHARGE, Repeats::NotByItself), by_person);
     let joined = passed(
         answer(OutcomeWord::Joined, None, Some("done 1 s ago")),
         GivenReply::Recorded(br#"{"result":{"content":[]}}"#.to_vec()),
