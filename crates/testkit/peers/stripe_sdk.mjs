@@ -1,9 +1,11 @@
 // The official Stripe client, doing what a plan says: the same steps as stripe_sdk.py.
 //
-// This SDK knows a host and a port, and no path before its own; whoever puts something between gives it a client of its
-// own that adds one, as here.
+// This SDK knows a host and a port, and no path before its own: a base URL with one needs a client that adds it, as here,
+// and one with a host name of its own does not.
 
 import { createHash } from "node:crypto";
+import { lookup } from "node:dns";
+import { Agent } from "node:http";
 import { digest, drive, load } from "./steps.mjs";
 
 const { default: Stripe } = await load("stripe");
@@ -41,6 +43,11 @@ class Recording {
   }
 }
 
+// Not every system knows that such a name is this machine.
+const agent = new Agent({
+  lookup: (host, options, done) => lookup(host.endsWith(".localhost") ? "localhost" : host, options, done),
+});
+
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
 async function call(plan, step, attempts) {
@@ -53,7 +60,7 @@ async function call(plan, step, attempts) {
     protocol: protocol.replace(":", ""),
     timeout: (plan.timeout_s ?? 30) * 1000,
     ...(plan.retries != null ? { maxNetworkRetries: plan.retries } : {}),
-    httpClient: new Recording(Stripe.createNodeHttpClient(), base, more, attempts),
+    httpClient: new Recording(Stripe.createNodeHttpClient(agent), base, more, attempts),
   });
   const [service, method] = step.do.split(".");
   const first = step.id ? [step.id] : [];

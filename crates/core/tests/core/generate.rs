@@ -136,6 +136,6 @@ fn a_lost_answer_may_be_asked_for_again() {
     assert_eq!(lost.is_it_safe_to_retry, Retry::Yes);
     assert!(lost.what_happened.contains("HTTP 503") && lost.next_step.starts_with("Ask again"), "{lost:?}");
     let spent = wording::budget_spent(&doubtful(3));
-    assert_eq!(spent.is_it_safe_to_retry, Retry::No);
+    assert_eq!(spent.is_it_safe_to_retry, Retry::Wait);
     assert!(spent.next_step.contains("After a minute"), "{spent:?}");
 }

@@ -494,4 +494,20 @@ mod tests {
         held.pop();
         assert!(lives.enter().is_some());
     }
+
+    #[test]
+    fn the_event_that_ends_a_stream_is_told_from_what_comes_behind_it() {
+        let live = lives().unrecorded();
+        let mut reader = live.reader();
+        live.begin(head(Form::Events));
+        live.push(Bytes::from_static(b"a"), true);
+        live.push(Bytes::from_static(b"[DONE]"), false);
+        live.push(Bytes::from_static(b": bye"), false);
+        assert!(matches!(next(&mut reader), Some(Next::Piece(_))));
+        assert!(next(&mut reader).is_none(), "it waits for the settlement");
+        live.finish(Ended::Answer { delivery: None, cost: None });
+        assert!(matches!(next(&mut reader), Some(Next::Terminal { piece, .. }) if piece == "[DONE]"));
+        assert!(matches!(next(&mut reader), Some(Next::Piece(_))));
+        assert!(matches!(next(&mut reader), Some(Next::End(Ended::Answer { .. }))));
+    }
 }

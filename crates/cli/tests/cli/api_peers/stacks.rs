@@ -48,6 +48,32 @@ fn three_by_three_tries_of_a_prompt_are_one_call_upstream() {
     with_each([OPENAI_PYTHON, OPENAI_NODE, ANTHROPIC_PYTHON, ANTHROPIC_NODE], nine_tries);
 }
 
+/// Under the name of the upstream as a host, which is all that the SDK for Node can be told.
+#[test]
+fn one_key_for_two_charges_is_the_sdks_own_idempotency_error() {
+    let stage = Stage::new();
+    stage.world.tell(&json!({"keys": "honour"}));
+    let port = stage.semel.address.rsplit(':').next().expect("a port");
+    let by_host = format!("http://stripe.localhost:{port}");
+    let by_path = Api::Stripe.guarded(&stage.semel.address);
+    for (sdk, base, class) in
+        [(STRIPE_PYTHON, by_path, "IdempotencyError"), (STRIPE_NODE, by_host, "StripeIdempotencyError")]
+    {
+        let case = sdk.to_string();
+        let charge = |amount: u32| {
+            let mut step = charge(&case);
+            step["key"] = case.replace(' ', "-").into();
+            step["args"]["amount"] = amount.into();
+            step
+        };
+        let calls = sdk.in_turn(&stage.home, &base, &[charge(100), charge(200)], &token());
+        assert!(calls[0].ok(), "{sdk}: {}", calls[0]);
+        let error = &calls[1].0["error"];
+        assert_eq!((error["class"].as_str(), calls[1].attempts().len()), (Some(class), 1), "{sdk}: {error}");
+        assert_eq!(stage.world.of(&case).effects, 1, "{sdk}");
+    }
+}
+
 /// A model that is down stays down, and is not asked nine times by each of many callers.
 #[test]
 fn a_storm_of_retries_ends_at_the_budget() {

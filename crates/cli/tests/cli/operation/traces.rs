@@ -142,7 +142,7 @@ fn a_retry_that_its_budget_refuses_has_a_span_that_points_to_what_failed() {
     let statuses = parents
         .each_ref()
         .map(|parent| llm::stage::ask(&stage.served, Api::Chat, &traced(parent), &body).answer().status);
-    assert_eq!((statuses, stage.model.asked()), ([500, 500, 500, 403], 3));
+    assert_eq!((statuses, stage.model.asked()), ([500, 500, 500, 503], 3));
     assert!(stage.served.stop().success());
     let spans = spans(&home);
     let (last, refused) = (below(&spans, &parents[2]), below(&spans, &parents[3]));
