@@ -72,7 +72,7 @@ impl Home {
     pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.directory.path());
-        command.env("SEMEL_STATE_DIR", self.state());
+        command.env("SEMEL_STATE_DIR", self.state()).env("USER", "alice");
         command.current_dir(self.work()).args(args).stdin(Stdio::null());
         let own: Vec<&OsStr> = command.get_args().take_while(|arg| *arg != "--").collect();
         let founds = own.iter().any(|arg| *arg == "create");

@@ -162,9 +162,11 @@ fn at_a_terminal(command: &mut Command, typed: &str) -> (Option<i32>, String) {
     let mut terminal = std::fs::File::from(terminal);
     terminal.write_all(typed.as_bytes()).expect("typed");
     let ran = command.spawn().and_then(|child| child.wait_with_output()).expect("it runs");
-    let mut shown = vec![0; 4096];
-    let count = terminal.read(&mut shown).expect("something is shown");
-    (ran.status.code(), String::from_utf8_lossy(&shown[..count]).into_owned())
+    // Once nobody has its other end any more, reading ends, with an error.
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut shown = Vec::new();
+    let _the_end = terminal.read_to_end(&mut shown);
+    (ran.status.code(), String::from_utf8_lossy(&shown).into_owned())
 }
 
 #[test]

@@ -133,6 +133,9 @@ fn every_trouble() -> Vec<Trouble> {
         wording::not_started("no such program"),
         wording::key_required(&missing),
         wording::ledger_unavailable("disk full"),
+        wording::undo_by_hand(&done),
+        wording::undo_needs_ruling(&doubt),
+        wording::definition_changed("charge"),
     ]
 }
 
@@ -165,7 +168,9 @@ fn nobody_is_sent_to_an_error_that_nobody_wrote() {
 fn no_sentence_names_the_command_that_rules() {
     for trouble in every_trouble() {
         let text = format!("{} {} {}", trouble.what_happened, trouble.next_step, trouble.human_next_step);
-        for ruling in ["ledger resolve", "ledger reopen", "ledger again", "ledger undo", "accept", "--lift"] {
+        for ruling in
+            ["ledger resolve", "ledger reopen", "ledger again", "ledger undo", "policy accept", "--lift"]
+        {
             assert!(!text.contains(ruling), "{text}");
         }
     }
