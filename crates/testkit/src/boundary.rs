@@ -57,11 +57,17 @@ impl Boundary {
         command
     }
 
-    fn semel_run(&self, ask: &Ask<'_>) -> Command {
+    /// The program on this ledger, without arguments.
+    pub fn semel(&self) -> Command {
         let mut command = Command::new(&self.semel);
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("SEMEL_STATE_DIR", &self.state);
         command.env("HOME", &self.state).current_dir("/");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn semel_run(&self, ask: &Ask<'_>) -> Command {
+        let mut command = self.semel();
         if let Some(failpoints) = ask.failpoints {
             command.env("SEMEL_FAILPOINTS", failpoints);
         }

@@ -290,8 +290,7 @@ pub enum ServerError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Decisions go to the journal only: no claims, nothing blocked. Repeats are
-    /// seen across the processes of one ledger.
+    /// Decisions go to the journal only: no claims, nothing blocked. Repeats are seen in all processes of a ledger.
     Observe,
     /// Each action as its rule says.
     #[default]

@@ -6,6 +6,9 @@
 //!
 //! `semel-touch --world SOCKET --find K` is the probe: 0 and the same line, 1 if it never happened, 2 if unknown.
 //!
+//! `semel-touch --world SOCKET --speak mcp` is an MCP server with one tool, `create_order`: it changes the world under
+//! the key that its argument `order` names.
+//!
 //! Options: `--mode answer|lose|refuse|lie`, `--delay-ms N`, `--linger-ms N` (before and after the change),
 //! `--nap-ms N` (in this process, before connecting), `--life-ms N`, `--output-bytes N` (printed before the change),
 //! `--moods SEED` (draws mode and spans from seed, key and attempt).
@@ -30,6 +33,7 @@ struct Asked {
     world: String,
     key: Option<String>,
     find: Option<String>,
+    speak: Option<String>,
     mode: String,
     delay_ms: u64,
     linger_ms: u64,
@@ -41,10 +45,11 @@ struct Asked {
 
 fn main() -> ExitCode {
     let Some(asked) = understand(std::env::args().skip(1)) else {
-        say("usage: semel-touch --world SOCKET (--key K | --find K) [options]");
+        say("usage: semel-touch --world SOCKET (--key K | --find K | --speak mcp) [options]");
         return ExitCode::from(UNKNOWN);
     };
     ExitCode::from(match (&asked.key, &asked.find) {
+        _ if asked.speak.is_some() => speak(&asked),
         (_, Some(key)) => find(&asked.world, key),
         (Some(key), None) => touch(&asked, key),
         (None, None) => UNKNOWN,
@@ -56,6 +61,7 @@ fn understand(mut words: impl Iterator<Item = String>) -> Option<Asked> {
         world: String::new(),
         key: None,
         find: None,
+        speak: None,
         mode: "answer".into(),
         delay_ms: 0,
         linger_ms: 0,
@@ -70,6 +76,7 @@ fn understand(mut words: impl Iterator<Item = String>) -> Option<Asked> {
             "--world" => asked.world = value,
             "--key" => asked.key = Some(value),
             "--find" => asked.find = Some(value),
+            "--speak" => asked.speak = Some(value),
             "--mode" => asked.mode = value,
             "--delay-ms" => asked.delay_ms = value.parse().ok()?,
             "--linger-ms" => asked.linger_ms = value.parse().ok()?,
@@ -130,6 +137,50 @@ fn touch(asked: &Asked, key: &str) -> u8 {
                 REFUSED
             }
         },
+    }
+}
+
+/// Each call has a thread of its own, so that several are under way at once.
+fn speak(asked: &Asked) -> u8 {
+    std::thread::scope(|scope| {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            let request: Value = serde_json::from_str(&line).unwrap_or_default();
+            if !request["id"].is_null() {
+                scope.spawn(move || {
+                    let answer =
+                        json!({"jsonrpc": "2.0", "id": request["id"], "result": answer(asked, &request)});
+                    let _nobody_listens = writeln!(std::io::stdout(), "{answer}");
+                });
+            }
+        }
+    });
+    0
+}
+
+fn answer(asked: &Asked, request: &Value) -> Value {
+    match request["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": request["params"]["protocolVersion"],
+            "capabilities": {"tools": {}}, "serverInfo": {"name": "touch", "version": "1"},
+        }),
+        Some("tools/list") => json!({
+            "tools": [{"name": "create_order", "inputSchema": {"type": "object"}}],
+        }),
+        Some("tools/call") => {
+            let key = request["params"]["arguments"]["order"].as_str().unwrap_or_default();
+            let asking = json!({
+                "mode": asked.mode, "delay_ms": asked.delay_ms, "linger_ms": asked.linger_ms,
+                "do": {
+                    "key": key, "id": fresh_id(), "attempt": 1, "life_ms": asked.life_ms, "sent_at_ms": now_ms(),
+                },
+            });
+            let answer = ask(&asked.world, &asking).ok().flatten().unwrap_or_default();
+            json!({
+                "content": [{"type": "text", "text": answer.to_string()}],
+                "isError": answer["done"].is_null(),
+            })
+        }
+        _ => json!({}),
     }
 }
 

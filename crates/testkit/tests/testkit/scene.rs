@@ -73,14 +73,9 @@ pub fn semel() -> &'static Path {
     })
 }
 
-/// Straight to stderr: counts and skips must be seen without `--nocapture`.
+/// Straight to stderr: counts must be seen without `--nocapture`.
 pub fn say(text: impl std::fmt::Display) {
     let _nobody_listens = writeln!(std::io::stderr(), "{text}");
-}
-
-/// A test that proves nothing must say so.
-pub fn skip(test: &str, why: &str) {
-    say(format_args!("SKIPPED {test}: {why}"));
 }
 
 /// Real processes have no clock of ours.

@@ -1,4 +1,4 @@
-//! The real agents, with a scripted model, behind `SEMEL_REAL_AGENTS`: their own re-send, not our replay of it.
+//! The real agents, with a scripted model, for `cargo xtask test --long`: their own re-send, not our replay of it.
 
 use super::Way;
 use super::peers::{NAME, Server, installed, python, script};
@@ -10,11 +10,6 @@ use std::process::{Command, Stdio};
 enum Agent {
     ClaudeCode,
     Codex,
-}
-
-#[allow(clippy::disallowed_methods, reason = "the long tests are asked for by the environment")]
-fn asked_for() -> bool {
-    std::env::var_os("SEMEL_REAL_AGENTS").is_some()
 }
 
 /// One task of the agent: the scripted model makes it charge a customer, and the session is gone after the effect.
@@ -66,9 +61,6 @@ fn codex(home: &Home, model: &str, url: &str) -> Command {
 }
 
 fn charges(agent: Agent, way: Way, effects: usize) {
-    if !asked_for() {
-        return;
-    }
     let home = Home::new();
     let served = home.http(way, Server::Rogue);
     let ran = charge(&home, agent, served.url());
@@ -80,12 +72,14 @@ fn charges(agent: Agent, way: Way, effects: usize) {
 }
 
 #[test]
+#[ignore = "needs real agents: cargo xtask test --long"]
 fn claude_code_charges_twice_without_semel_and_once_with_it() {
     charges(Agent::ClaudeCode, Way::Direct, 2);
     charges(Agent::ClaudeCode, Way::Guarded, 1);
 }
 
 #[test]
+#[ignore = "needs real agents: cargo xtask test --long"]
 fn codex_charges_twice_without_semel_and_once_with_it() {
     charges(Agent::Codex, Way::Direct, 2);
     charges(Agent::Codex, Way::Guarded, 1);
