@@ -57,7 +57,8 @@ const BROKEN: &str = "\
     unexpected token, unexpected end, has no attribute, is not a function, is not iterable, cannot read, could not \
     convert, out of range, out of bounds, output validation, output schema, structured content, json response, parse \
     response, parsing response, read response, reading response, decode response, decoding response, response body, \
-    after sending, after creating, after posting, while waiting, while polling, while reading";
+    after sending, after creating, after posting, while waiting, while polling, while reading, validation error for, \
+    validation errors for";
 
 /// Phrases of a refusal.
 const REFUSED: &str = "\

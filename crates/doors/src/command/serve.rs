@@ -241,12 +241,12 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let settings = || classify::has_settings(argv, &self.means.shell.curl_settings);
         let reading = classify::read(argv, exit, self.rule, must_happen_once, settings);
         // What goes on in the background may still do what the command said it could not.
-        let reading = match reading.meaning {
-            Meaning::Refused | Meaning::Reported | Meaning::NeverSent if ended.left_running => Reading {
+        let reading = match ended.left_running {
+            true => Reading {
                 meaning: Meaning::Ambiguous,
                 line: format!("{}, and something that it started is still running", reading.line),
             },
-            _ => reading,
+            false => reading,
         };
         let too_large = ended.stdout.kept.len() + ended.stderr.kept.len() > REPLY_BYTES_MAX;
         let output = Output {

@@ -97,7 +97,8 @@ fn error(body: &str, by: By<'_>) -> Reading {
         return reading(Meaning::AwaitingInput, "the server wants an address to be visited first");
     }
     let turned_away = code.filter(|code| TURNED_AWAY.contains(code));
-    let data = members.get("data").filter(|data| data.len() <= READ_BYTES_MAX);
+    // The protocol has details of its own there.
+    let data = members.get("data").filter(|data| turned_away.is_none() && data.len() <= READ_BYTES_MAX);
     let data = data.and_then(|data| json::parse(data).ok()).as_ref().map(error_text::read_value);
     let says = error_text::read(&message).and(data.unwrap_or(Says::Nothing));
     failed(&message, says, turned_away, by)
@@ -500,8 +501,12 @@ mod tests {
         ] {
             assert_eq!(of(&plain), Meaning::Refused, "{plain}");
         }
-        let data = r#""error":{"code":-32602,"message":"Label not found","data":{"created":[12]}}"#;
-        assert_eq!(meaning(data, Class::Act), Meaning::Ambiguous);
+        let error = |code: i64| {
+            let error =
+                format!(r#""error":{{"code":{code},"message":"not found","data":{{"created":[12]}}}}"#);
+            meaning(&error, Class::Act)
+        };
+        assert_eq!((error(-32603), error(-32602)), (Meaning::Ambiguous, Meaning::Refused));
     }
 
     #[test]
