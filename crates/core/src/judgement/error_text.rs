@@ -31,7 +31,7 @@ impl Says {
 
 /// Phrases of a lost answer. The output of a command is read for these alone.
 const LOST: &str = "\
-    timed out, timeout, time out, timedout, deadline exceeded, connection reset, connection closed, connection lost, \
+    timed out, timeout, timedout, gateway time out, deadline exceeded, connection reset, connection closed, connection lost, \
     connection aborted, connection terminated, connection error, connection unexpectedly, terminating connection, \
     lost connection, closed the connection, server disconnected, server closed, hung up, hang up, broken pipe, \
     econnreset, econnaborted, epipe, bad gateway, service unavailable, server error, unexpected eof, eof occurred, \
@@ -175,7 +175,7 @@ fn read_words(text: &str) -> Says {
         return Says::Lost((*status).to_owned());
     }
     let spaced = words.replace('_', " ");
-    match entries(REFUSED).any(|phrase| spaced.contains(phrase)) || status(&REFUSED_STATUS).is_some() {
+    match entries(REFUSED).any(|phrase| self::has(&spaced, phrase)) || status(&REFUSED_STATUS).is_some() {
         true => Says::Refused,
         false => Says::Nothing,
     }
@@ -187,11 +187,12 @@ fn has_status(text: &str, status: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.iter().enumerate().any(|(at, word)| {
         let before = at.checked_sub(1).map_or("", |before| words[before]).to_lowercase();
-        let before = before.trim_matches(|c: char| !c.is_alphanumeric());
-        let is_named = ["http", "status", "statuscode", "code", "error"].contains(&before);
+        let name = before.trim_matches(|c: char| !c.is_alphanumeric());
+        // `Error: 404 rows` counts.
+        let is_named = ["http", "status", "statuscode", "code"].contains(&name) || before == "error";
         let has_words = words.get(at + 1).is_some_and(|next| next.starts_with(|c: char| c.is_uppercase()));
         word.trim_matches(|c: char| !c.is_ascii_alphanumeric()) == status
-            && (is_named || has_words || word.starts_with('('))
+            && (is_named || has_words || word.starts_with('(') && word.contains(')'))
     })
 }
 
