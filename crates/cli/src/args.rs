@@ -151,6 +151,21 @@ fn listen(text: &str) -> Result<std::net::SocketAddr, String> {
     text.parse().ok().or_else(local).ok_or_else(|| "such as 127.0.0.1:7777".to_owned())
 }
 
+/// One entry of `--refused-exit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusedExit {
+    Any,
+    Code(u8),
+}
+
+fn refused_exit(text: &str) -> Result<RefusedExit, String> {
+    match (text, text.parse()) {
+        ("any", _) => Ok(RefusedExit::Any),
+        (_, Ok(code @ 1..)) => Ok(RefusedExit::Code(code)),
+        _ => Err("exit codes from 1 to 255, or any".to_owned()),
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     semel run --key deploy-web-1.8.2 -- ./deploy.sh web 1.8.2\n  \
@@ -174,6 +189,10 @@ pub struct Run {
     /// read, convergent, act, generate or consequential.
     #[arg(long, value_name = "CLASS")]
     pub class: Option<String>,
+    /// Exit codes after which it certainly did not happen, beside those of its rule: numbers, or `any` for a command
+    /// whose failure leaves nothing behind, such as a build. With a key every other failure is in doubt.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = refused_exit)]
+    pub refused_exit: Vec<RefusedExit>,
     /// What it does when it works: created, updated, deleted, sent, noop or none.
     #[arg(long, value_name = "EFFECT")]
     pub effect: Option<String>,

@@ -152,6 +152,13 @@ pub struct Facts {
     pub authority: u64,
 }
 
+impl Facts {
+    /// A caller named it with a key, or its class says so. Then a failure that proves nothing is a doubt.
+    pub fn must_happen_once(&self) -> bool {
+        self.caller_key || self.by_joining_key || self.class == Class::Consequential
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub number: AttemptNo,
@@ -277,6 +284,9 @@ impl Evidence {
 pub enum NotAppliedWhy {
     /// The upstream refused, in the words given.
     Refused(String),
+    /// The upstream said that it failed, in the words given. Whether it changed anything is not known; its word is taken
+    /// where nothing says that the effect must happen only once.
+    Reported(String),
     /// Zero bytes left, or a protocol-level refusal.
     NeverSent(String),
     AwaitingInput,

@@ -5,7 +5,6 @@
 pub mod address;
 pub mod answer;
 pub mod beside;
-pub mod breakdown;
 pub mod class;
 pub mod decide;
 pub mod digest;

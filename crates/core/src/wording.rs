@@ -3,7 +3,9 @@
 
 use crate::answer::{Code, Retry, Trouble};
 use crate::class::{Class, Tier};
-use crate::effect::{Applied, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotAppliedWhy, State};
+use crate::effect::{
+    Applied, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotApplied, NotAppliedWhy, State,
+};
 use crate::identity::quoted_for_a_shell;
 use crate::ids::EffectId;
 use crate::policy::rule::Again;
@@ -91,6 +93,7 @@ pub fn why_in_doubt(doubt: &Doubt) -> String {
 pub fn why_not_applied(why: &NotAppliedWhy) -> String {
     match why {
         NotAppliedWhy::Refused(what) => format!("refused: {what}"),
+        NotAppliedWhy::Reported(what) => format!("reported as failed: {what}"),
         NotAppliedWhy::NeverSent(what) => format!("never sent: {what}"),
         NotAppliedWhy::AwaitingInput => "awaiting input".into(),
         NotAppliedWhy::Cancelled => "cancelled before it was sent".into(),
@@ -422,6 +425,7 @@ pub fn upstream_refused(effect: &Effect) -> Trouble {
             "It has not happened yet: the tool waits for input.".to_owned(),
             "Call it again with the input that it asks for, and the same arguments; then it runs.",
         ),
+        Some(NotAppliedWhy::Reported(what)) => return reported(effect, what),
         Some(why @ (NotAppliedWhy::Probed | NotAppliedWhy::Ruled)) => (
             format!("It did not happen: {}.", why_not_applied(why)),
             "It is safe to call it again, unchanged, if it is still wanted.",
@@ -441,12 +445,36 @@ pub fn upstream_refused(effect: &Effect) -> Trouble {
     }
 }
 
+/// Where a failure was only reported: safe in the sense that nothing forbids it.
+pub const MAY_RUN_AGAIN: &str = "It may run again, because nothing says that it must happen only once";
+
+/// The tool's own word that it failed, which proves nothing.
+fn reported(effect: &Effect, what: &str) -> Trouble {
+    let what = what.trim_end_matches('.');
+    let (failed, key) = match effect.facts.action.split(':').next().unwrap_or_default() {
+        "cli" => (format!("The command failed ({what})."), "give it a `--key`"),
+        "mcp" => (format!("The tool failed: {what}."), "a rule with `class = \"consequential\"` is there"),
+        _ => (format!("It failed: {what}."), "send an `Idempotency-Key`"),
+    };
+    Trouble {
+        code: Code::UpstreamRefused,
+        what_happened: format!("{failed} Whether it changed anything is not known."),
+        is_it_safe_to_retry: Code::UpstreamRefused.retry(),
+        next_step: format!("{MAY_RUN_AGAIN}; {key} to change that."),
+        human_next_step: format!("semel ledger show {}", effect.id),
+        differing: Vec::new(),
+    }
+}
+
 /// An effect that cannot be taken back.
 pub fn cannot_undo(effect: &Effect) -> Trouble {
     let named = named(effect);
     let id = effect.id;
     let show = format!("semel ledger show {id}");
     let (why, human) = match (&effect.state, &effect.undo) {
+        (State::NotApplied(NotApplied { why: NotAppliedWhy::Reported(what), .. }), _) => {
+            (format!("it failed ({what}), and whether it changed anything is not known"), show)
+        }
         (State::NotApplied(not), _) => (
             format!("it did not happen ({}), so there is nothing to take back", why_not_applied(&not.why)),
             show,

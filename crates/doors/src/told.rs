@@ -31,6 +31,7 @@ pub struct Sorted {
     in_flight: Vec<(Digest, Effect)>,
     refuted: Vec<(Digest, Effect)>,
     unanswered: Vec<(Digest, Effect)>,
+    reported: Vec<(Digest, Effect)>,
     not_applied: Vec<(Digest, Effect)>,
 }
 
@@ -49,6 +50,7 @@ impl Sorted {
             {
                 &mut self.unanswered
             }
+            State::NotApplied(NotApplied { why: NotAppliedWhy::Reported(_), .. }) => &mut self.reported,
             State::NotApplied(_) => &mut self.not_applied,
         };
         group.push((key, effect));
@@ -105,6 +107,11 @@ pub async fn markdown<S: Store, H: Holders, E: Entropy>(
             &sorted.unanswered,
             "Without a whole answer",
             "These generations were refused or ended early, and may have used tokens. They may be asked again.",
+        ),
+        (
+            &sorted.reported,
+            "Failed",
+            "Whether these changed anything is not known. They may be tried again if still wanted.",
         ),
         (
             &sorted.not_applied,

@@ -523,12 +523,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             // A repeat for a reason of its own waits for its turn to be one; it is not the effect that it waited for.
             (State::Applied(_), None) if call.wants_another(effect) => None,
             (State::Applied(_), None) => Some(joined_answer(found.clone(), call.intent, call.rule, now)),
-            // The upstream's own refusal is everybody's; what a probe or a person found lets this call run.
+            // The upstream's own answer is everybody's; what a probe or a person found lets this call run.
             (State::NotApplied(NotApplied { why, reply, .. }), None)
                 if joined(effect)
                     && !ended
                     && !(*reply != Reply::Kept && call.upstream.says_more_than_its_twin())
-                    && matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::NeverSent(_))
+                    && matches!(
+                        why,
+                        NotAppliedWhy::Refused(_) | NotAppliedWhy::Reported(_) | NotAppliedWhy::NeverSent(_)
+                    )
                     && wants_something_else(effect, call.intent, call.rule, situation).is_none() =>
             {
                 Some(joined_answer(found.clone(), call.intent, call.rule, now))

@@ -1,6 +1,7 @@
 //! The real tool behind, as the gate sees it.
 
 use semel_core::answer::EffectWord;
+use semel_core::class::Class;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::Effect;
 use semel_core::ids::AttemptNo;
@@ -102,6 +103,13 @@ pub struct Sending<'a> {
     /// `None` for what is not recorded, such as a read.
     pub recorded: Option<Recorded<'a>>,
     pub timeout: Option<Duration>,
+}
+
+impl Sending<'_> {
+    /// Whether a failure that proves nothing is a doubt. What is not recorded has no key.
+    pub fn must_happen_once(&self, rule: &Rule) -> bool {
+        self.recorded.map_or(rule.class == Class::Consequential, |sent| sent.effect.facts.must_happen_once())
+    }
 }
 
 /// The attempt that is sent.

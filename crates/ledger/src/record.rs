@@ -210,6 +210,7 @@ mod tests {
             not_applied(NotAppliedWhy::Probed),
             not_applied(NotAppliedWhy::Ruled),
             not_applied(NotAppliedWhy::Refuted("x".repeat(300))),
+            not_applied(NotAppliedWhy::Reported("exit 1".into())),
             doubt(Doubt::HolderDied),
             doubt(Doubt::DeadlinePassed),
             doubt(Doubt::Ambiguous("502".into())),

@@ -17,7 +17,7 @@ struct Scene {
 impl Scene {
     fn new() -> Scene {
         let home = Home::new();
-        for name in ["charge.sh", "charged.sh", "ship.sh", "deploy.sh"] {
+        for name in ["charge.sh", "charged.sh", "ship.sh", "deploy.sh", "build.sh"] {
             let path = home.file(name, "#!/bin/sh\necho \"$0 $*\"\n");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a script is executable");
         }

@@ -162,9 +162,16 @@ fn markdown_tells_a_model_what_not_to_repeat() {
     home.semel(["run", "--run", "r1", "--", "sh", "-c", "echo; echo '`issue` 812'; echo more"]);
     home.semel(["run", "--run", "r1", "--", "sh", "-c", "kill -9 $$"]);
     home.semel(["run", "--run", "r1", "--", "sh", "-c", "exit 3"]);
+    home.semel(["run", "--run", "r1", "--refused-exit", "4", "--", "sh", "-c", "exit 4"]);
     home.semel(["run", "--run", "r2", "--", "echo", "elsewhere"]);
     let text = home.semel(["ledger", "--run", "r1", "--markdown"]).stdout;
-    for expected in ["# What was done in run `r1`", "## Done (1)", "## In doubt (1)", "## Not applied (1)"] {
+    for expected in [
+        "# What was done in run `r1`",
+        "## Done (1)",
+        "## In doubt (1)",
+        "## Failed (1)\n\nWhether these changed anything is not known.",
+        "## Not applied (1)",
+    ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert!(text.contains("Do not repeat these"), "{text}");

@@ -1,8 +1,8 @@
 //! Whether the answer to a GraphQL mutation refuses. It comes with status 200 whatever became of it, and an error alone
 //! says little: a mutation that was carried out answers `null` too, if a field of what it made cannot be shown.
 
-use crate::breakdown;
 use crate::json::{Json, Object};
+use crate::judgement::error_text;
 
 /// Nobody can say from such an answer what was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -309,9 +309,12 @@ impl Error<'_> {
             return true;
         }
         let message = without_names(&self.message().to_lowercase());
+        if has(&message, OPEN_WORDS) || error_text::lost(&message).is_some() {
+            return true;
+        }
         // Before a field begins, the document is spoken of, where a list of things is a connection.
-        let lost = if self.path.is_empty() { breakdown::surely_lost } else { breakdown::lost };
-        has(&message, OPEN_WORDS) || lost(&message).or_else(|| breakdown::exception(&message)).is_some()
+        let name = if self.path.is_empty() { "connection" } else { "" };
+        error_text::broke(&message.replace(name, "")).is_some()
     }
 }
 

@@ -106,6 +106,7 @@ fn every_trouble() -> Vec<Trouble> {
     let doubt = in_doubt();
     let running = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
     let refused = effect(not_applied(NotAppliedWhy::Refused("declined".into())), &[Verdict::NotApplied]);
+    let reported = effect(not_applied(NotAppliedWhy::Reported("exit 1".into())), &[Verdict::NotApplied]);
     let awaiting = effect(not_applied(NotAppliedWhy::AwaitingInput), &[Verdict::NotApplied]);
     let probed = effect(not_applied(NotAppliedWhy::Probed), &[Verdict::NotApplied]);
     let refuted = effect(not_applied(NotAppliedWhy::Refuted("404".into())), &[Verdict::NotApplied]);
@@ -128,6 +129,7 @@ fn every_trouble() -> Vec<Trouble> {
         wording::again_not_allowed(&done, Again::Person),
         wording::again_not_allowed(&done, Again::Never),
         wording::upstream_refused(&refused),
+        wording::upstream_refused(&reported),
         wording::upstream_refused(&awaiting),
         wording::upstream_refused(&probed),
         wording::not_started("no such program"),
@@ -146,6 +148,29 @@ fn every_trouble_answers_all_three_questions() {
         assert!(!trouble.next_step.is_empty(), "{:?}", trouble.code);
         assert!(!trouble.human_next_step.is_empty(), "{:?}", trouble.code);
         assert_eq!(trouble.is_it_safe_to_retry, trouble.code.retry());
+    }
+}
+
+#[test]
+fn only_what_is_proven_is_said_not_to_have_happened() {
+    let told = |why, action: &str| {
+        let mut effect = effect(not_applied(why), &[Verdict::NotApplied]);
+        Arc::make_mut(&mut effect.facts).action = action.into();
+        let trouble = wording::upstream_refused(&effect);
+        assert_eq!((trouble.code, trouble.is_it_safe_to_retry), (Code::UpstreamRefused, Retry::Yes));
+        format!("{} {}", trouble.what_happened, trouble.next_step)
+    };
+    let reported = || NotAppliedWhy::Reported("exit 1".into());
+    assert_eq!(
+        told(reported(), "cli:sh"),
+        "The command failed (exit 1). Whether it changed anything is not known. It may run again, because nothing \
+         says that it must happen only once; give it a `--key` to change that."
+    );
+    for action in ["cli:sh", "mcp:a/b", "http:POST a/b"] {
+        assert!(!told(reported(), action).contains("not happen"), "{action}");
+    }
+    for why in [NotAppliedWhy::Refused("no".into()), NotAppliedWhy::Probed, NotAppliedWhy::Ruled] {
+        assert!(told(why, "cli:sh").starts_with("It did not happen"));
     }
 }
 

@@ -25,6 +25,7 @@ fn columns() -> Vec<(&'static str, Vec<Effect>)> {
     let refused = NotAppliedWhy::Refused("declined".into());
     let not_applied_ones = [
         refused,
+        NotAppliedWhy::Reported("exit 1".into()),
         NotAppliedWhy::NeverSent("no route".into()),
         NotAppliedWhy::AwaitingInput,
         NotAppliedWhy::Cancelled,
@@ -190,7 +191,7 @@ const EVENT_WORDS: [&str; 19] = [
     "adopted",
 ];
 
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 20] = [
     "in flight",
     "accepted",
     "reported",
@@ -198,6 +199,7 @@ const KINDS: [&str; 19] = [
     "ruled",
     "confirmed",
     "not applied: refused",
+    "not applied: reported",
     "not applied: never sent",
     "not applied: awaiting input",
     "not applied: cancelled",
@@ -219,6 +221,7 @@ fn kind(state: &State) -> &'static str {
         State::Applied(applied) => applied.evidence.word(),
         State::NotApplied(not_applied) => match not_applied.why {
             NotAppliedWhy::Refused(_) => "not applied: refused",
+            NotAppliedWhy::Reported(_) => "not applied: reported",
             NotAppliedWhy::NeverSent(_) => "not applied: never sent",
             NotAppliedWhy::AwaitingInput => "not applied: awaiting input",
             NotAppliedWhy::Cancelled => "not applied: cancelled",

@@ -2,6 +2,7 @@
 
 mod answer;
 mod decide;
+mod error_text;
 mod generate;
 mod lifecycle;
 mod lifecycle_properties;

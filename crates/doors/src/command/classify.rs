@@ -1,6 +1,7 @@
 //! What a command's end means: one table, and which line of it applied.
 
-use semel_core::class::Class;
+use semel_core::judgement::error_text::{self, Says};
+use semel_core::judgement::failure::{FailureMeaning, weigh};
 use semel_core::policy::rule::{Failure, Rule};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub enum Meaning {
     /// The program itself proves that nothing was sent.
     NeverSent,
     Refused,
+    /// It says that it failed, and nothing says that it must happen only once.
+    Reported,
     Ambiguous,
 }
 
@@ -46,30 +49,6 @@ const PROGRAMS: &[(&[&str], &[i32], Meaning, &str)] = &[
     (&["git"], &[128], Meaning::Ambiguous, "git failed, perhaps after the remote took it"),
     (&["psql", "mysql", "mariadb"], &[2], Meaning::Ambiguous, "the connection to the database was lost"),
     (&["timeout"], &[124, 137], Meaning::Ambiguous, "the command timed out"),
-];
-
-/// Phrases on stderr that speak of a lost answer, in lower case.
-const LOST_ANSWER: &[&str] = &[
-    "timed out",
-    "timeout",
-    "deadline exceeded",
-    "connection reset",
-    "connection closed",
-    "connection aborted",
-    "connection lost",
-    "broken pipe",
-    "bad gateway",
-    "gateway time-out",
-    "service unavailable",
-    "unexpected eof",
-    "empty reply",
-    "server disconnected",
-    "server closed",
-    "remote end hung up",
-    "socket hang up",
-    "econnreset",
-    "etimedout",
-    "eof occurred",
 ];
 
 /// Programs that run another one and pass its end on.
@@ -190,25 +169,44 @@ pub fn has_settings(argv: &[String], places: &[PathBuf]) -> bool {
     reads && places.iter().any(|file| file.exists())
 }
 
+/// Standard output is data and may have any word in it; why a command gave up it says last.
+const STDOUT_READ_MAX: usize = 16 * 1024;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Exit<'a> {
+    pub status: ExitStatus,
+    pub timed_out: bool,
+    pub stdout: &'a [u8],
+    pub stderr: &'a [u8],
+}
+
 /// `settings`: what else it may go by is not known.
 pub fn read(
     argv: &[String],
-    status: ExitStatus,
-    timed_out: bool,
-    stderr: &[u8],
+    exit: Exit<'_>,
     rule: &Rule,
+    must_happen_once: bool,
     settings: impl FnOnce() -> bool,
 ) -> Reading {
-    let reading = |meaning, line: &str| Reading { meaning, line: line.to_owned() };
-    if timed_out {
-        return reading(Meaning::Ambiguous, "it outlived its timeout and was ended");
+    let reading = |meaning, line: String| Reading { meaning, line };
+    let ambiguous = |line: String| reading(Meaning::Ambiguous, line);
+    if exit.timed_out {
+        return ambiguous("it outlived its timeout and was ended".to_owned());
     }
-    let Some(code) = status.code() else {
-        let signal = status.signal().unwrap_or_default();
-        return reading(Meaning::Ambiguous, &format!("it died by signal {signal}"));
+    let Some(code) = exit.status.code() else {
+        let signal = exit.status.signal().unwrap_or_default();
+        return ambiguous(format!("it died by signal {signal}"));
     };
     if code == 0 {
-        return reading(Meaning::Succeeded, "exit 0");
+        return reading(Meaning::Succeeded, "exit 0".to_owned());
+    }
+    // A nested semel: a part of it is in doubt or still in flight, whatever became of the rest.
+    if matches!(code, 121 | 122) {
+        return ambiguous(format!("exit {code}: something in it is in doubt or in flight"));
+    }
+    if rule.failure == Failure::InDoubt {
+        return ambiguous(format!("exit {code}, and the rule reads every failure as ambiguous"));
     }
     let (program, directly) = known_program(argv);
     let in_table = PROGRAMS
@@ -218,45 +216,37 @@ pub fn read(
             Meaning::NeverSent if !directly || !asks_once(argv) || settings() => (Meaning::Ambiguous, *line),
             meaning => (*meaning, *line),
         });
-    if rule.failure == Failure::InDoubt {
-        return reading(
-            Meaning::Ambiguous,
-            &format!("exit {code}, and the rule reads every failure as ambiguous"),
-        );
-    }
-    if let Some((Meaning::NeverSent, line)) = in_table {
-        return reading(Meaning::NeverSent, &format!("exit {code}: {line}"));
-    }
-    if rule.refused_exit.contains(&code) {
-        return reading(Meaning::Refused, &format!("exit {code}, which the rule lists as a refusal"));
-    }
-    if let Some((meaning, line)) = in_table {
-        return reading(meaning, &format!("exit {code}: {line}"));
-    }
-    // A nested semel: a part of it is in doubt or still in flight, whatever became of the rest.
-    if matches!(code, 121 | 122) {
-        return reading(
-            Meaning::Ambiguous,
-            &format!("exit {code}: something in it is in doubt or in flight"),
-        );
+    match in_table {
+        Some((Meaning::NeverSent, line)) => {
+            return reading(Meaning::NeverSent, format!("exit {code}: {line}"));
+        }
+        _ if rule.refused_exit.contains(&code) => {
+            return reading(Meaning::Refused, format!("exit {code}, which is listed as a refusal"));
+        }
+        Some((meaning, line)) => return reading(meaning, format!("exit {code}: {line}")),
+        None => {}
     }
     if code == 124 {
-        return reading(Meaning::Ambiguous, "exit 124: it timed out");
+        return ambiguous("exit 124: it timed out".to_owned());
     }
     // Shells report a child's death by signal as 128 + the signal's number.
     if (129..=159).contains(&code) {
-        return reading(
-            Meaning::Ambiguous,
-            &format!("exit {code}: something in it died by signal {}", code - 128),
-        );
+        return ambiguous(format!("exit {code}: something in it died by signal {}", code - 128));
     }
-    let text = String::from_utf8_lossy(stderr).to_lowercase();
-    if let Some(phrase) = LOST_ANSWER.iter().find(|phrase| text.contains(*phrase)) {
-        return reading(Meaning::Ambiguous, &format!("exit {code}, and its stderr says \"{phrase}\""));
+    let lost = |output: &[u8]| error_text::lost(&String::from_utf8_lossy(output));
+    let end = &exit.stdout[exit.stdout.len().saturating_sub(STDOUT_READ_MAX)..];
+    let says = match lost(exit.stderr).or_else(|| lost(end)) {
+        Some(phrase) => Says::Lost(phrase.to_owned()),
+        None => Says::Nothing,
+    };
+    match (weigh(&says, must_happen_once), says) {
+        (FailureMeaning::InDoubt, Says::Lost(phrase)) => {
+            ambiguous(format!("exit {code}, and its output says \"{phrase}\""))
+        }
+        (FailureMeaning::InDoubt, _) => ambiguous(format!(
+            "exit {code} does not prove that nothing was done; where it does, `--refused-exit {code}` or the rule's \
+             `refused_exit` says so"
+        )),
+        _ => reading(Meaning::Reported, format!("exit {code}")),
     }
-    if rule.class == Class::Consequential {
-        let line = format!("exit {code} of a consequential action, which no `refused_exit` of a rule lists");
-        return reading(Meaning::Ambiguous, &line);
-    }
-    reading(Meaning::Refused, &format!("exit {code}"))
 }

@@ -1,7 +1,7 @@
 //! The command behind the door: found, started, watched, read.
 
 use super::child::{self, Ended, Plan, Signals};
-use super::classify::{self, Meaning, Reading};
+use super::classify::{self, Exit, Meaning, Reading};
 use super::intent::CommandLine;
 use super::program;
 use super::render::{self, Output, REPLY_BYTES_MAX, Said};
@@ -233,18 +233,20 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         by_rule.or(self.said_effect).or(said.effect).unwrap_or_else(|| render::word_by_verb(&self.line.argv))
     }
 
-    fn read(&self, ended: &Ended) -> Sent {
-        let stderr = ended.stderr.both_ends();
+    fn read(&self, ended: &Ended, must_happen_once: bool) -> Sent {
+        let (stdout, stderr) = (ended.stdout.both_ends(), ended.stderr.both_ends());
+        let exit =
+            Exit { status: ended.status, timed_out: ended.timed_out, stdout: &stdout, stderr: &stderr };
         let argv = &self.line.argv;
         let settings = || classify::has_settings(argv, &self.means.shell.curl_settings);
-        let reading = classify::read(argv, ended.status, ended.timed_out, &stderr, self.rule, settings);
+        let reading = classify::read(argv, exit, self.rule, must_happen_once, settings);
         // What goes on in the background may still do what the command said it could not.
-        let reading = match reading.meaning {
-            Meaning::Refused | Meaning::NeverSent if ended.left_running => Reading {
+        let reading = match ended.left_running {
+            true => Reading {
                 meaning: Meaning::Ambiguous,
                 line: format!("{}, and something that it started is still running", reading.line),
             },
-            _ => reading,
+            false => reading,
         };
         let too_large = ended.stdout.kept.len() + ended.stderr.kept.len() > REPLY_BYTES_MAX;
         let output = Output {
@@ -282,6 +284,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             }
             Meaning::NeverSent => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
             Meaning::Refused => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
+            Meaning::Reported => Outcome::NotApplied { why: NotAppliedWhy::Reported(reading.line), reply },
             // Whether its tree is gone is found out when somebody looks.
             Meaning::Ambiguous => Outcome::InDoubt { why: reading.line, sender_gone: false },
         }
@@ -349,7 +352,8 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         }
         match self.run(command, sending.timeout) {
             Ok(ended) => {
-                let sent = self.read(&ended);
+                let once = sending.must_happen_once(self.rule);
+                let sent = self.read(&ended, once);
                 self.ended = Some(ended);
                 sent
             }

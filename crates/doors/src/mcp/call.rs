@@ -3,7 +3,6 @@
 use super::frame::Frame;
 use super::members::{Members, NotMembers, quoted};
 use super::message::{Id, Message, like_one_of, text};
-use super::said_done::Asked;
 use super::tools::Definition;
 use crate::wishes::{Wishes, means_dry_run};
 use semel_core::beside::TraceParent;
@@ -120,11 +119,6 @@ pub enum KeyUpstream<'a> {
 }
 
 impl ToolCall {
-    /// What of it says how its answer is to be understood.
-    pub fn asked(&self) -> Asked<'_> {
-        Asked { tool: &self.tool, arguments: &self.arguments }
-    }
-
     /// `definition`, so that an argument of the tool's own is not taken for one of semel's.
     pub fn read(
         id: &Id,

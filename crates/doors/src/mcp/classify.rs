@@ -1,15 +1,14 @@
 //! What a server's answer to `tools/call` means: one table, and which line of it applied.
 
-use super::afterwards;
 use super::members::{Members, NotMembers};
 use super::message::{Message, text};
-use super::said_done::Asked;
-use super::spoken::Spoken;
-use super::unmarked::{self, Told};
-use semel_core::breakdown;
-use semel_core::class::Class;
+use super::word::structure;
+use semel_core::json::{self, Json};
+use semel_core::judgement::error_text::{self, Says};
+use semel_core::judgement::failure::{FailureMeaning, weigh};
 use semel_core::policy::graphql;
 use semel_core::policy::rule::{Failure, Rule, Unmarked};
+use serde_json::value::RawValue;
 
 /// The reading of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +24,8 @@ pub enum Meaning {
     /// The server took it, and has not done it yet.
     Accepted,
     Refused,
+    /// The tool says that it failed, and nothing says that it must happen only once.
+    Reported,
     Ambiguous,
     /// The server asks the client something first (2026-07-28).
     AwaitingInput,
@@ -50,100 +51,6 @@ pub enum TaskEra {
     Inline,
 }
 
-/// How tools tell of an answer that was lost on the way, beside what everybody says: without colons and brackets.
-const LOST_BY_A_TOOL: &[&str] = &[
-    // The reference server for GitHub, of an answer that has no message: a gateway's page.
-    "github api error  github api error",
-    // Go, of a request: `Post "https://…": EOF`.
-    "\"  eof",
-];
-
-/// Codes of HTTP by which a server says that it failed.
-const SERVER_FAILED: &[&str] = &["500", "502", "503", "504"];
-
-/// Words of refusal: whoever says them has looked at the request and not carried it out.
-const REFUSED: &[&str] = &[
-    "invalid",
-    "not found",
-    "no permission",
-    "have permission",
-    "insufficient permission",
-    "missing permission",
-    "is required",
-    "are required",
-    "field required",
-    "required field",
-    "required parameter",
-    "required argument",
-    "required property",
-    "missing required",
-    "missing parameter",
-    "missing argument",
-    "missing field",
-    "is missing",
-    "unknown tool",
-    "unknown argument",
-    "unknown parameter",
-    "unknown field",
-    "unknown option",
-    "unknown property",
-    "unknown method",
-    "unknown action",
-    "unknown recipient",
-    "unknown customer",
-    "unknown account",
-    "unknown user",
-    "unknown channel",
-    "expected a",
-    "expected type",
-    "has expired",
-    "is expired",
-    "is disabled",
-    "denied",
-    "declined",
-    "rate limit",
-    "ratelimit",
-    "too many requests",
-    "unauthorized",
-    "unauthorised",
-    "not authenticated",
-    "authentication required",
-    "authentication failed",
-    "bad credentials",
-    "forbidden",
-    "not allowed",
-    "not permitted",
-    "must be",
-    "must not",
-    "does not exist",
-    "doesn't exist",
-    "no such",
-    "unsupported",
-    "not supported",
-    "bad request",
-    "validation",
-    "already exists",
-    "insufficient",
-    "malformed",
-    "quota",
-    "not a valid",
-    "cannot be empty",
-    "out of range",
-    "unprocessable",
-    "refused to",
-    "rejected",
-    "enoent",
-    "eacces",
-    "eperm",
-    " 400",
-    " 401",
-    " 403",
-    " 404",
-    " 422",
-    " 429",
-    "unrecognized",
-];
-
 /// Words by which a status says that the work is still to be done.
 const ACCEPTED: &[&str] = &["queued", "accepted", "pending", "processing", "scheduled", "in_progress"];
 
@@ -162,12 +69,19 @@ const BLOCKS_MAX: usize = 8;
 /// Errors are words; nobody needs more of them, of either end, to read one.
 const WORDS_BYTES_MAX: usize = 16 * 1024;
 
-/// `asked` is the call that it answers.
-pub fn read(answer: &Message, rule: &Rule, asked_for_task: bool, asked: Asked<'_>) -> Reading {
+/// How an answer is read.
+#[derive(Debug, Clone, Copy)]
+pub struct By<'a> {
+    pub rule: &'a Rule,
+    pub must_happen_once: bool,
+    pub asked_for_task: bool,
+}
+
+pub fn read(answer: &Message, by: By<'_>) -> Reading {
     let body = answer.body.as_ref().map_or("null", text);
     match &answer.kind {
-        super::message::Kind::Response { failed: true, .. } => error(body, rule, asked),
-        _ => result(body, rule, asked_for_task, asked),
+        super::message::Kind::Response { failed: true, .. } => error(body, by),
+        _ => result(body, by),
     }
 }
 
@@ -175,29 +89,23 @@ fn reading(meaning: Meaning, line: impl Into<String>) -> Reading {
     Reading { meaning, line: line.into() }
 }
 
-fn error(body: &str, rule: &Rule, asked: Asked<'_>) -> Reading {
+fn error(body: &str, by: By<'_>) -> Reading {
     let members = Members::parse(body).unwrap_or_default();
     let code: Option<i64> = members.get("code").and_then(|code| code.parse().ok());
     let message = ends(members.text("message").unwrap_or_default().into_owned());
     if code == Some(URL_ELICITATION) {
         return reading(Meaning::AwaitingInput, "the server wants an address to be visited first");
     }
-    if rule.failure == Failure::InDoubt {
-        return ambiguous_by_rule(&message);
-    }
-    let lower = message.to_lowercase();
-    let lost = || breakdown::surely_lost(&lower).is_some();
-    let spoken = Spoken::by_error(message.clone(), members.get("data"));
-    let after = || afterwards::said(&spoken, asked).is_some();
-    let belies = !afterwards::is_about_arguments(&lower) && (after() || lost());
-    if !belies && code.is_some_and(|code| TURNED_AWAY.contains(&code)) {
-        let line = format!("error {}: {message}", code.unwrap_or_default());
-        return reading(Meaning::Refused, line);
-    }
-    by_words("an error", &spoken, rule, asked)
+    let turned_away = code.filter(|code| TURNED_AWAY.contains(code));
+    // The protocol has details of its own there.
+    let data = members.get("data").filter(|data| turned_away.is_none() && data.len() <= READ_BYTES_MAX);
+    let data = data.and_then(|data| json::parse(data).ok()).as_ref().map(error_text::read_value);
+    let says = error_text::read(&message).and(data.unwrap_or(Says::Nothing));
+    failed(&message, says, turned_away, by)
 }
 
-fn result(body: &str, rule: &Rule, asked_for_task: bool, asked: Asked<'_>) -> Reading {
+fn result(body: &str, by: By<'_>) -> Reading {
+    let rule = by.rule;
     let members = match Members::read(body) {
         Ok(members) => members,
         Err(NotMembers::NotAnObject) => {
@@ -221,15 +129,13 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool, asked: Asked<'_>) -> Re
             return reading(Meaning::Ambiguous, format!("the result is of an unknown type, {other}"));
         }
     }
-    if asked_for_task && let Some(handle) = handle(&members.object("task"), TaskEra::Result) {
+    if by.asked_for_task
+        && let Some(handle) = handle(&members.object("task"), TaskEra::Result)
+    {
         return reading(Meaning::Task(handle), "the server works on it as a task");
     }
     if members.is_true("isError") {
-        let spoken = Spoken::by_result(&members);
-        return match rule.failure {
-            Failure::InDoubt => ambiguous_by_rule(&spoken.words),
-            Failure::Table => by_words("a tool error", &spoken, rule, asked),
-        };
+        return failed(&words(&members), said(&members), None, by);
     }
     if members.get("content").is_none() && members.get("structuredContent").is_none() {
         return reading(Meaning::Ambiguous, "the result has no content");
@@ -244,20 +150,8 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool, asked: Asked<'_>) -> Re
             return reading(Meaning::Ambiguous, line);
         }
     }
-    if rule.unmarked == Unmarked::Read
-        && let Some(told) = unmarked::failure(&members, asked.arguments)
-    {
-        return match (told, rule.failure) {
-            (Told::Failure(words) | Told::Both(words), Failure::InDoubt) => ambiguous_by_rule(&words),
-            (Told::Failure(words), Failure::Table) => {
-                by_words("a result that only tells of an error", &Spoken::by_text(words), rule, asked)
-            }
-            (Told::Both(words), Failure::Table) => {
-                let line =
-                    format!("a result that tells of an error and of something else: {}", short(&words));
-                reading(Meaning::Ambiguous, line)
-            }
-        };
+    if rule.unmarked == Unmarked::Read && is_unmarked_failure(&members) {
+        return failed(&words(&members), said(&members), None, by);
     }
     match status(&members) {
         Some(status) if ACCEPTED.contains(&status.as_str()) => {
@@ -267,60 +161,91 @@ fn result(body: &str, rule: &Rule, asked_for_task: bool, asked: Asked<'_>) -> Re
     }
 }
 
+/// Whether a result that is not marked is nothing but an error: one block that begins with `Error:`, or an object that
+/// only tells of a failure. A success may quote the word, and what has anything else in it is one.
+fn is_unmarked_failure(result: &Members<'_>) -> bool {
+    let structure = structure(result);
+    match (&structure, texts(result).as_slice()) {
+        (Some(structure), _) if wrapped(structure).is_none() => error_text::is_failure(structure),
+        (_, [Some(text)]) => {
+            let begins = text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("error:"));
+            begins || json::parse(text.trim()).is_ok_and(|value| error_text::is_failure(&value))
+        }
+        (Some(structure), _) => wrapped(structure).is_some_and(error_text::is_failure),
+        (None, _) => false,
+    }
+}
+
+/// The SDK of Python wraps what is no object.
+fn wrapped(structure: &Json) -> Option<&Json> {
+    structure.as_object().filter(|members| members.len() == 1)?.get("result")
+}
+
+fn of_structure(structure: &Json) -> Says {
+    let of_block = |block: &Json| match block.get("text").and_then(Json::as_str) {
+        Some(text) => error_text::read(text),
+        None => error_text::read_value(block),
+    };
+    match wrapped(structure) {
+        Some(Json::String(text)) => error_text::read(text),
+        Some(Json::Array(blocks)) => blocks.iter().map(of_block).fold(Says::Nothing, Says::and),
+        inner => error_text::read_value(inner.unwrap_or(structure)),
+    }
+}
+
+/// An error: the rule decides, then its form, then its words and what stands beside them, then the class.
+fn failed(words: &str, says: Says, turned_away: Option<i64>, by: By<'_>) -> Reading {
+    if by.rule.failure == Failure::InDoubt {
+        return ambiguous_by_rule(words);
+    }
+    if error_text::is_about_arguments(words) {
+        return reading(Meaning::Refused, short(words));
+    }
+    match (weigh(&says, by.must_happen_once), says, turned_away) {
+        (_, Says::Lost(phrase) | Says::Done(phrase), _) => {
+            let line = format!("an error that says \"{}\": {}", short(&phrase), short(words));
+            reading(Meaning::Ambiguous, line)
+        }
+        (_, _, Some(code)) => reading(Meaning::Refused, format!("error {code}: {}", short(words))),
+        (FailureMeaning::Refused, ..) => reading(Meaning::Refused, short(words)),
+        (FailureMeaning::Reported, ..) => reading(Meaning::Reported, short(words)),
+        (FailureMeaning::InDoubt, ..) => {
+            let line = format!("an error that does not say whether it ran: {}", short(words));
+            reading(Meaning::Ambiguous, line)
+        }
+    }
+}
+
+/// What all parts of an error say together: its texts, resources that it shows or links to, and its structure.
+fn said(result: &Members<'_>) -> Says {
+    #[derive(serde::Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Option<&'a RawValue>,
+        #[serde(borrow)]
+        resource: Option<&'a RawValue>,
+    }
+    let blocks: Vec<Block<'_>> =
+        serde_json::from_str(result.get("content").unwrap_or("[]")).unwrap_or_default();
+    let of_block = |block: &Block<'_>| match block.kind.map(RawValue::get) {
+        Some("\"resource_link\"") => Some(Says::Done("a link".to_owned())),
+        Some("\"resource\"") => {
+            let resource = Members::parse(block.resource?.get())?;
+            Some(error_text::read(&ends(resource.text("text")?.into_owned())))
+        }
+        _ => None,
+    };
+    let structure = match result.get("structuredContent") {
+        Some(large) if large.len() > READ_BYTES_MAX => Some(Says::Done("too large to be read".to_owned())),
+        _ => structure(result).as_ref().map(of_structure),
+    };
+    let texts = texts(result).into_iter().flatten().map(|text| error_text::read(&ends(text)));
+    texts.chain(blocks.iter().filter_map(of_block)).chain(structure).fold(Says::Nothing, Says::and)
+}
+
 fn ambiguous_by_rule(words: &str) -> Reading {
     let line = format!("an error, and the rule reads every failure as ambiguous: {}", short(words));
     reading(Meaning::Ambiguous, line)
-}
-
-fn by_words(what: &str, spoken: &Spoken, rule: &Rule, asked: Asked<'_>) -> Reading {
-    let words = &spoken.words;
-    let lower = words.to_lowercase();
-    if afterwards::is_about_arguments(&lower) {
-        return reading(Meaning::Refused, short(words));
-    }
-    let after = afterwards::said(spoken, asked);
-    // A code stands after a space, a bracket or at the front alike.
-    let lower: String =
-        format!(" {lower}").chars().map(|c| if c == '(' || c == ':' { ' ' } else { c }).collect();
-    let by_a_tool = || LOST_BY_A_TOOL.iter().find(|phrase| lower.contains(*phrase)).copied();
-    let lost =
-        || breakdown::lost(&lower).or_else(by_a_tool).or_else(|| server_failed(&lower)).map(str::to_owned);
-    if let Some(phrase) = after.or_else(lost) {
-        return reading(Meaning::Ambiguous, format!("{what} that says \"{}\"", short(&phrase)));
-    }
-    // Neither says that anybody looked at the request.
-    let lower = lower.replace("unexpected", "").replace("unknown error", "");
-    if REFUSED.iter().any(|phrase| lower.contains(phrase)) {
-        return reading(Meaning::Refused, short(words));
-    }
-    match rule.class {
-        Class::Consequential => {
-            let line = format!(
-                "{what} of a consequential action that does not say whether it ran: {}",
-                short(words)
-            );
-            reading(Meaning::Ambiguous, line)
-        }
-        _ => reading(Meaning::Refused, short(words)),
-    }
-}
-
-/// The code of a server that failed: not `500 emails`, which are counted.
-fn server_failed(lower: &str) -> Option<&'static str> {
-    let is_part = |c: char| c.is_alphanumeric();
-    let mut words = lower.split_whitespace().peekable();
-    while let Some(word) = words.next() {
-        let code = SERVER_FAILED
-            .iter()
-            .find(|code| word.strip_prefix(**code).is_some_and(|end| !end.starts_with(is_part)));
-        let counts = |next: &str| {
-            word.ends_with(is_part) && next.ends_with('s') && !matches!(next, "errors" | "status")
-        };
-        if let Some(code) = code.filter(|_| !words.peek().is_some_and(|next| counts(next))) {
-            return Some(code);
-        }
-    }
-    None
 }
 
 /// One line for people.
@@ -367,17 +292,12 @@ pub fn all_words(result: &Members<'_>) -> Option<String> {
 }
 
 fn of_blocks(result: &Members<'_>) -> String {
-    joined(&texts(result).into_iter().flatten().collect::<Vec<_>>())
-}
-
-/// Where one block ends, so does a sentence.
-pub fn joined(texts: &[String]) -> String {
-    texts.iter().flat_map(|text| [text, "\n"]).collect()
+    texts(result).into_iter().flatten().flat_map(|text| [text, "\n".to_owned()]).collect()
 }
 
 /// The text of each block of a result, of those that have one. Some servers write JSON where a text belongs. Of a large
 /// result only the outer blocks count as texts, and of those only the ends are read.
-pub fn texts(result: &Members<'_>) -> Vec<Option<String>> {
+fn texts(result: &Members<'_>) -> Vec<Option<String>> {
     #[derive(serde::Deserialize)]
     struct Block<'a> {
         #[serde(borrow)]
@@ -415,7 +335,7 @@ fn ends_of_json(json: &str) -> String {
 }
 
 /// The beginning and the end of a long text: what went wrong is often said last.
-pub fn ends(words: String) -> String {
+fn ends(words: String) -> String {
     if words.len() <= 2 * WORDS_BYTES_MAX {
         return words;
     }
@@ -441,23 +361,29 @@ fn status(result: &Members<'_>) -> Option<String> {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use semel_core::json::Json;
+    use semel_core::class::Class;
     use semel_core::policy::{ActionFacts, Policy};
-
-    const NOBODY: Asked<'static> = Asked { tool: "", arguments: &Json::Null };
 
     fn rule(class: Class) -> Rule {
         let facts = ActionFacts { class_override: Some(class), ..ActionFacts::new("mcp:s/t", &Json::Null) };
         Policy::default().rule_for(&facts)
     }
 
+    fn by(rule: &Rule) -> By<'_> {
+        By { rule, must_happen_once: rule.class == Class::Consequential, asked_for_task: true }
+    }
+
     fn meaning(body: &str, class: Class) -> Meaning {
         let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
-        read(&message, &rule(class), true, NOBODY).meaning
+        read(&message, by(&rule(class))).meaning
     }
 
     fn tool_error(words: &str) -> String {
         format!(r#""result":{{"isError":true,"content":[{{"type":"text","text":"{words}"}}]}}"#)
+    }
+
+    fn rpc_error(code: i64, message: &str) -> String {
+        format!(r#""error":{{"code":{code},"message":"{message}"}}"#)
     }
 
     /// Wherever the cuts fall.
@@ -513,7 +439,7 @@ mod tests {
             let rule = Policy::load(vec![file]).unwrap().rule_for(&ActionFacts::new("mcp:s/t", &Json::Null));
             let body = format!(r#""result":{{"content":[{{"type":"text","text":{words:?}}}]}}"#);
             let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
-            read(&message, &rule, false, NOBODY).meaning
+            read(&message, by(&rule)).meaning
         };
         assert_eq!(of("table", r#"{"ok": true}"#), Meaning::Succeeded);
         assert_eq!(of("table", r#"{"ok": false, "error": "channel_not_found"}"#), Meaning::Refused);
@@ -523,71 +449,94 @@ mod tests {
         assert_eq!(of("in_doubt", r#"{"ok": true}"#), Meaning::Succeeded);
     }
 
+    /// What the words say is the matter of `error_text`; here, that they are asked, and the class after them.
     #[test]
-    fn errors_are_read_by_their_words() {
-        for class in [Class::Act, Class::Consequential] {
-            for refused in [
-                "Invalid amount",
-                "card_declined: card declined",
-                "HTTP 404",
-                "Daily quota exceeded. You have sent 500 emails",
-                "Rate limit is 5000 per hour",
-                "Error (422): x",
-                "ENOENT: no such file",
-                "Issue was not created: invalid title",
-                "Error executing tool charge: 1 validation error for chargeArguments: timeout is required",
-            ] {
-                assert_eq!(meaning(&tool_error(refused), class), Meaning::Refused, "{refused}");
+    fn an_error_is_read_by_its_words_and_then_by_what_is_at_stake() {
+        for (words, act, consequential) in [
+            ("Invalid amount", Meaning::Refused, Meaning::Refused),
+            ("Label invalid; issue created", Meaning::Ambiguous, Meaning::Ambiguous),
+            ("Request timed out", Meaning::Ambiguous, Meaning::Ambiguous),
+            ("oops", Meaning::Reported, Meaning::Ambiguous),
+            ("An unexpected error occurred", Meaning::Reported, Meaning::Ambiguous),
+            ("Input validation error: 'Invoice sent' is too long", Meaning::Refused, Meaning::Refused),
+        ] {
+            for error in [tool_error(words), rpc_error(-32603, words)] {
+                assert_eq!(meaning(&error, Class::Act), act, "{words}");
+                assert_eq!(meaning(&error, Class::Consequential), consequential, "{words}");
             }
-            for after in [
-                "Output validation error: 'id' is a required property",
-                "KeyError: missing field x",
-                "Payment captured but receipt address is invalid",
-                "Error executing tool charge: 1 validation error for Charge: Input should be a valid integer",
-                "invalid literal for int() with base 10: 'T-17'",
-                "invalid json response body at https://api.x/charges",
-                "list index out of range",
-                "Expecting value: line 1 column 1 (char 0), invalid",
-                "Email was sent, but its folder was not found",
-            ] {
-                assert_eq!(meaning(&tool_error(after), class), Meaning::Ambiguous, "{after}");
-                let error = format!(r#""error":{{"code":-32602,"message":"{after}"}}"#);
-                assert_eq!(meaning(&error, class), Meaning::Ambiguous, "{after}");
-            }
-            for lost in [
-                "Request timed out",
-                "connection reset while not found",
-                "502 Bad Gateway",
-                "status 503",
-                "not found (500)",
-                "quota, 500: errors",
-            ] {
-                assert_eq!(meaning(&tool_error(lost), class), Meaning::Ambiguous, "{lost}");
-            }
-            for (says, expected) in [
-                ("Request timed out while charging", Meaning::Ambiguous),
-                ("fetch failed", Meaning::Ambiguous),
-                ("Invalid arguments: timeout must be a number", Meaning::Refused),
-                ("connection is a required property", Meaning::Refused),
-            ] {
-                let error = format!(r#""error":{{"code":-32602,"message":"{says}"}}"#);
-                assert_eq!(meaning(&error, class), expected, "{says}");
-            }
-            let long = |says: &str| tool_error(&format!("not found {} {says}", "x ".repeat(100_000)));
-            assert_eq!(meaning(&long("and then it timed out"), class), Meaning::Ambiguous);
-            assert_eq!(meaning(&long("in the end"), class), Meaning::Refused);
-            assert_eq!(meaning(r#""error":{"code":-32602,"message":"oops"}"#, class), Meaning::Refused);
-            assert_eq!(
-                meaning(r#""error":{"code":-32001,"message":"Request timed out"}"#, class),
-                Meaning::Ambiguous
-            );
         }
-        assert_eq!(meaning(&tool_error("oops"), Class::Act), Meaning::Refused);
-        assert_eq!(meaning(&tool_error("oops"), Class::Consequential), Meaning::Ambiguous);
-        assert_eq!(
-            meaning(r#""error":{"code":-32603,"message":"oops"}"#, Class::Consequential),
-            Meaning::Ambiguous
-        );
+    }
+
+    #[test]
+    fn a_code_turns_away_unless_the_words_say_that_something_was_done() {
+        for class in [Class::Act, Class::Consequential] {
+            for (message, means) in [
+                ("oops", Meaning::Refused),
+                ("Tool not found", Meaning::Refused),
+                ("Email was sent, but its folder was not found", Meaning::Ambiguous),
+                ("Request timed out", Meaning::Ambiguous),
+            ] {
+                assert_eq!(meaning(&rpc_error(-32602, message), class), means, "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_the_text_is_read_too() {
+        let of = |rest: &str| meaning(&format!(r#""result":{{"isError":true,{rest}}}"#), Class::Act);
+        let refused = r#"{"type":"text","text":"Label not found"}"#;
+        for doubtful in [
+            format!(r#""content":[{{"type":"text","text":"Issue created"}},{refused}]"#),
+            format!(r#""content":[{refused},{{"type":"text","text":"{{\"id\":12}}"}}]"#),
+            format!(r#""content":[{refused}],"structuredContent":{{"issue":{{"id":12}}}}"#),
+            format!(r#""content":[{refused},{{"type":"resource","resource":{{"text":"Issue created"}}}}]"#),
+            format!(r#""content":[{refused},{{"type":"resource_link","uri":"https://x/12"}}]"#),
+        ] {
+            assert_eq!(of(&doubtful), Meaning::Ambiguous, "{doubtful}");
+        }
+        for plain in [
+            format!(r#""content":[{refused}],"structuredContent":{{"error":"label not found"}}"#),
+            format!(r#""content":[{refused}],"structuredContent":{{"created":false,"id":null}}"#),
+            format!(r#""content":[{refused},{{"type":"image","data":""}}],"structuredContent":null"#),
+        ] {
+            assert_eq!(of(&plain), Meaning::Refused, "{plain}");
+        }
+        let error = |code: i64| {
+            let error =
+                format!(r#""error":{{"code":{code},"message":"not found","data":{{"created":[12]}}}}"#);
+            meaning(&error, Class::Act)
+        };
+        assert_eq!((error(-32603), error(-32602)), (Meaning::Ambiguous, Meaning::Refused));
+    }
+
+    #[test]
+    fn a_result_that_is_nothing_but_an_error_is_one() {
+        let of = |rest: &str| meaning(&format!(r#""result":{{{rest}}}"#), Class::Consequential);
+        let text =
+            |text: &str| format!(r#""content":[{{"type":"text","text":{}}}]"#, Json::str(text).canonical());
+        for (words, means) in [
+            ("Error: connection lost", Meaning::Ambiguous),
+            ("error: invalid title", Meaning::Refused),
+            (r#"{"error": "label not found"}"#, Meaning::Refused),
+            (r#"{"error": "oops"}"#, Meaning::Ambiguous),
+            (r#"{"message": "Issue created", "errors": ["label not found"]}"#, Meaning::Ambiguous),
+            ("Done. Error: none", Meaning::Succeeded),
+            ("Error handling was added", Meaning::Succeeded),
+            (r#"{"id": "t1", "error": "no avatar"}"#, Meaning::Succeeded),
+            (r#"{"success": true, "errors": ["invalid cc"]}"#, Meaning::Succeeded),
+        ] {
+            assert_eq!(of(&text(words)), means, "{words}");
+        }
+        let error = text("Error: not found");
+        let wrapped = |inner: &str| format!(r#"{error},"structuredContent":{{"result":{inner}}}"#);
+        assert_eq!(of(&wrapped(r#"[{"type":"text","text":"Error: not found"}]"#)), Meaning::Refused);
+        assert_eq!(of(&wrapped(r#"[{"type":"text","text":"created"}]"#)), Meaning::Ambiguous);
+        assert_eq!(of(&wrapped(r#""Error: not found""#)), Meaning::Refused);
+        assert_eq!(of(&format!(r#"{error},"structuredContent":{{"id":1}}"#)), Meaning::Succeeded);
+        assert_eq!(of(r#""content":[],"structuredContent":{"error":"not found"}"#), Meaning::Refused);
+        let created = text("Created issue 1");
+        let both = format!(r#"{created},"structuredContent":{{"error":"label not found"}}"#);
+        assert_eq!(of(&both), Meaning::Ambiguous);
     }
 
     #[test]
@@ -595,7 +544,7 @@ mod tests {
         let strict = Rule { failure: Failure::InDoubt, ..rule(Class::Act) };
         let message =
             Message::parse(Bytes::from(format!(r#"{{"id":1,{}}}"#, tool_error("invalid")))).unwrap();
-        assert_eq!(read(&message, &strict, false, NOBODY).meaning, Meaning::Ambiguous);
+        assert_eq!(read(&message, by(&strict)).meaning, Meaning::Ambiguous);
     }
 
     #[test]

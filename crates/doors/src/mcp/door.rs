@@ -451,6 +451,7 @@ impl Door {
             asker: None,
             task: None,
             effect: None,
+            must_happen_once: true,
             has_handle: false,
             live: None,
             found: None,

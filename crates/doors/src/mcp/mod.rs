@@ -3,13 +3,11 @@
 //! In the order in which data flows: `serve` reads a client's messages; `door` routes them; `intent` says what a tool
 //! call means; `upstream` carries it out over a `link`; `classify` reads the answer; `render` writes the response.
 //! Whatever is not a guarded call passes as the bytes that came.
-mod afterwards;
 pub mod call;
 pub mod classify;
 pub mod confirm;
 pub mod connection;
 pub mod decorate;
-mod done_words;
 pub mod door;
 pub mod era;
 pub mod frame;
@@ -33,21 +31,15 @@ mod pack_answers;
 pub mod pins;
 pub mod probe;
 pub mod render;
-mod said_beside;
-pub mod said_done;
-#[cfg(test)]
-mod said_texts;
 mod second_answer;
 pub mod secrets;
 pub mod serve;
 pub mod server;
 mod sibling;
-mod spoken;
 pub mod task;
 pub mod tasks;
 mod tool_name;
 pub mod tools;
-mod unmarked;
 pub mod upstream;
 pub mod waiter;
 pub mod word;

@@ -10,7 +10,7 @@ use super::tools::Tools;
 use crate::caller::Caller;
 use crate::neutral;
 use semel_core::digest::Secret;
-use semel_core::effect::{Effect, Ruling, State};
+use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, Ruling, State};
 use semel_core::ids::{EffectId, Reason};
 use semel_core::intent::{principal_mark, run_key};
 use semel_core::json::Json;
@@ -203,6 +203,9 @@ pub fn told(effect: &Effect) -> String {
             let undone =
                 effect.undone.map(|undone| format!(", then undone by {} at {}", undone.by, undone.at));
             format!("{}{}", wording::how_applied(effect, applied), undone.unwrap_or_default())
+        }
+        State::NotApplied(NotApplied { why: NotAppliedWhy::Reported(what), .. }) => {
+            format!("failed: {what}; whether it changed anything is not known")
         }
         State::NotApplied(not) => format!("did not happen: {}", wording::why_not_applied(&not.why)),
         State::InFlight { .. } => "still running".into(),

@@ -1,9 +1,8 @@
 //! What the servers that the packs are written for answer when all goes well, when they are refused, and when nobody
 //! can say, each as the real package writes it, and what it counts as under the pack's rule.
 
-use super::classify::{Meaning, read};
+use super::classify::{By, Meaning, read};
 use super::message::Message;
-use super::said_done::Asked;
 use bytes::Bytes;
 use semel_core::json::parse;
 use semel_core::policy::{ActionFacts, Policy, PolicyFile};
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 use Meaning::{Ambiguous, Refused, Succeeded};
 
-/// Asserts what each answer to the call counts as.
+/// Asserts what each answer to the call counts as, where it must happen once.
 fn counts(pack: &str, tool: &str, arguments: Value, answers: &[(Value, Meaning)]) {
     let text = format!("include = [\"pack:{pack}\"]\n");
     let policy = Policy::load(vec![PolicyFile { path: "semel.toml".into(), text }]).expect("the pack loads");
@@ -23,7 +22,8 @@ fn counts(pack: &str, tool: &str, arguments: Value, answers: &[(Value, Meaning)]
             response[member] = value.clone();
         }
         let message = Message::parse(Bytes::from(response.to_string())).expect("a message");
-        let reading = read(&message, &rule, false, Asked { tool, arguments: &arguments });
+        let by = By { rule: &rule, must_happen_once: true, asked_for_task: false };
+        let reading = read(&message, by);
         assert_eq!(reading.meaning, *expected, "{pack}/{tool}: {answer}: {}", reading.line);
     }
 }
@@ -202,7 +202,7 @@ fn postgres() {
     let answers = [
         (says("[\n  {\n    \"nextval\": \"1\"\n  }\n]"), Succeeded),
         (says("[]"), Succeeded),
-        (thrown(-32603, "cannot execute INSERT in a read-only transaction"), Refused),
+        (thrown(-32603, "cannot execute INSERT in a read-only transaction"), Ambiguous),
         (thrown(-32603, "Connection terminated unexpectedly"), Ambiguous),
     ];
     counts("postgres", "query", json!({"sql": "INSERT INTO t VALUES (1)"}), &answers);

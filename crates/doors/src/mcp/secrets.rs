@@ -109,6 +109,9 @@ impl Secrets {
             Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply } => {
                 Outcome::NotApplied { why: NotAppliedWhy::Refused(self.out_of_words(&why)), reply }
             }
+            Outcome::NotApplied { why: NotAppliedWhy::Reported(why), reply } => {
+                Outcome::NotApplied { why: NotAppliedWhy::Reported(self.out_of_words(&why)), reply }
+            }
             Outcome::InDoubt { why, sender_gone } => {
                 Outcome::InDoubt { why: self.out_of_words(&why), sender_gone }
             }

@@ -1,13 +1,12 @@
 //! A tool that answers with a task: its effect is in flight until the task has ended, and semel asks for that itself.
 
 use super::call::ToolCall;
-use super::classify::{Handle, Meaning, Reading, TaskEra, read};
+use super::classify::{By, Handle, Meaning, Reading, TaskEra, read};
 use super::members::{Members, quoted};
 use super::message::{Kind, Message, text};
 use super::server::Server;
 use crate::runtime::RuntimeClock;
 use bytes::Bytes;
-use semel_core::policy::Rule;
 use semel_gate::clock::Clock;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -26,7 +25,8 @@ const FAILURES_MAX: usize = 5;
 pub struct Followed<'a> {
     pub server: &'a Server,
     pub call: &'a ToolCall,
-    pub rule: &'a Rule,
+    /// How its end is read.
+    pub by: By<'a>,
     pub handle: &'a Handle,
 }
 
@@ -107,7 +107,7 @@ impl Followed<'_> {
     }
 
     fn read(self, response: &Message) -> Reading {
-        read(response, self.rule, false, self.call.asked())
+        read(response, self.by)
     }
 
     async fn ask(self, method: &str) -> Option<String> {

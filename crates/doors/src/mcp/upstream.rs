@@ -2,7 +2,7 @@
 //! tool.
 
 use super::call::{KeyUpstream, ToolCall};
-use super::classify::{Handle, Meaning, Reading, read, words};
+use super::classify::{By, Handle, Meaning, Reading, read, words};
 use super::connection::Connection;
 use super::kept_task;
 use super::link::{Exchanged, Outgoing};
@@ -19,7 +19,6 @@ use super::word::effect_word;
 use crate::ask::{Lent, Matter, Means};
 use crate::http::server::{Revocable, lets_send};
 use crate::runtime::RuntimeClock;
-use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::json::Json;
@@ -57,6 +56,8 @@ pub struct ToolUpstream<'a> {
     pub task: Option<tasks::Name>,
     /// The effect that is sent.
     pub effect: Option<EffectId>,
+    /// Whether a failure of it that proves nothing is a doubt.
+    pub must_happen_once: bool,
     /// Its caller has the handle of a task that somebody else's attempt began.
     pub has_handle: bool,
     /// The newest answer of the server.
@@ -141,12 +142,21 @@ impl ToolUpstream<'_> {
         Err(why.trim().to_owned())
     }
 
+    fn by(&self, asked_for_task: bool) -> By<'_> {
+        By { rule: self.rule, must_happen_once: self.must_happen_once, asked_for_task }
+    }
+
+    fn succeeds(&self, answer: &Message) -> bool {
+        let reading = read(answer, self.by(self.call.wants_task));
+        matches!(reading.meaning, Meaning::Succeeded | Meaning::Accepted)
+    }
+
     fn secrets(&self) -> Secrets {
         Secrets::of(&self.call.arguments, self.rule)
     }
 
     async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
-        let reading = read(&answer, self.rule, self.call.wants_task, self.call.asked());
+        let reading = read(&answer, self.by(self.call.wants_task));
         let Reading { meaning, line } = self.told(reading, Some(&answer));
         let recorded = render::recorded(&answer, &self.secrets());
         let kept = match (&recorded, &answer.body) {
@@ -166,6 +176,7 @@ impl ToolUpstream<'_> {
             })),
             Meaning::Accepted => applied(Evidence::Accepted),
             Meaning::Refused => refused(NotAppliedWhy::Refused(line)),
+            Meaning::Reported => refused(NotAppliedWhy::Reported(line)),
             Meaning::AwaitingInput => refused(NotAppliedWhy::AwaitingInput),
             // It was sent whole, and once; what the server still does with it is what `quiet` is for.
             Meaning::Ambiguous => Outcome::InDoubt { why: line, sender_gone: true },
@@ -184,7 +195,7 @@ impl ToolUpstream<'_> {
         let Reading { meaning, line } = reading;
         let Some(answer) = answer else { return Reading { meaning, line: secrets.out_of_page(line) } };
         let kept = render::recorded(answer, &secrets).and_then(|kept| Message::parse(kept.into()).ok());
-        let again = kept.map(|kept| read(&kept, self.rule, self.call.wants_task, self.call.asked()));
+        let again = kept.map(|kept| read(&kept, self.by(self.call.wants_task)));
         let line = again.filter(|again| again.meaning == meaning).map(|again| again.line);
         Reading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
     }
@@ -198,7 +209,7 @@ impl ToolUpstream<'_> {
     ) -> (Outcome, Option<Vec<u8>>) {
         let Some(mut answer) = self.server.link.answers_again(id) else { return refused };
         match answer.try_recv() {
-            Ok(second) if succeeds(&second, self.call, self.rule) => return self.outcome(second).await,
+            Ok(second) if self.succeeds(&second) => return self.outcome(second).await,
             // The stream has ended.
             Ok(_) | Err(TryRecvError::Closed) => return refused,
             Err(TryRecvError::Empty) => {}
@@ -213,7 +224,7 @@ impl ToolUpstream<'_> {
 
     /// What the server said to its request after all, where that is a success.
     pub async fn after_all(&mut self, second: Message) -> Option<Sent> {
-        if !succeeds(&second, self.call, self.rule) {
+        if !self.succeeds(&second) {
             return None;
         }
         let (outcome, reply) = self.outcome(second).await;
@@ -236,7 +247,7 @@ impl ToolUpstream<'_> {
             learnt = self.server.tasks().begun(task.clone());
             self.task = tell.send(answer.clone()).is_ok().then_some(task);
         }
-        let followed = Followed { server: self.server, call: self.call, rule: self.rule, handle: &handle };
+        let followed = Followed { server: self.server, call: self.call, by: self.by(false), handle: &handle };
         let End { reading, response } = followed.to_its_end(self.clock, &learnt).await;
         let ended = self.told(reading, response.as_ref());
         let end = response.and_then(|response| render::recorded(&response, &self.secrets()));
@@ -254,15 +265,13 @@ impl ToolUpstream<'_> {
             Meaning::Refused | Meaning::AwaitingInput => {
                 Outcome::NotApplied { why: NotAppliedWhy::Refused(ended.line), reply: kept }
             }
+            Meaning::Reported => {
+                Outcome::NotApplied { why: NotAppliedWhy::Reported(ended.line), reply: kept }
+            }
             Meaning::Ambiguous | Meaning::Task(_) => Outcome::InDoubt { why: ended.line, sender_gone: true },
         };
         (outcome, recorded)
     }
-}
-
-fn succeeds(answer: &Message, call: &ToolCall, rule: &Rule) -> bool {
-    let reading = read(answer, rule, call.wants_task, call.asked());
-    matches!(reading.meaning, Meaning::Succeeded | Meaning::Accepted)
 }
 
 impl Upstream for ToolUpstream<'_> {
@@ -308,6 +317,7 @@ impl Upstream for ToolUpstream<'_> {
         let request = self.request(&sending);
         self.sent.store(true, Ordering::Relaxed);
         self.effect = sending.recorded.map(|recorded| recorded.effect.id);
+        self.must_happen_once = sending.must_happen_once(self.rule);
         let id = request.id.clone();
         let page = |why| self.secrets().out_of_page(why);
         let exchanged = match self.server.link.exchange(request).await {
@@ -322,12 +332,14 @@ impl Upstream for ToolUpstream<'_> {
                 other => other,
             },
             // Whoever lost its session sends the call again: one that can be known by that is not sent twice.
-            Exchanged::Unclear(why)
-                if self.rule.class == Class::Consequential || self.call.is_known_again() =>
-            {
+            Exchanged::Unclear(why) if self.must_happen_once || self.call.is_known_again() => {
                 (Outcome::InDoubt { why, sender_gone: false }, None)
             }
-            Exchanged::Refused(why) | Exchanged::Unclear(why) => {
+            Exchanged::Unclear(why) => {
+                let why = NotAppliedWhy::Reported(why);
+                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
+            }
+            Exchanged::Refused(why) => {
                 let why = NotAppliedWhy::Refused(why);
                 (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
             }

@@ -69,7 +69,7 @@ pub fn whole(result: &Members<'_>) -> Option<Json> {
     structure(result).or_else(|| all_words(result).map(|words| of_words(&words)))
 }
 
-fn structure(result: &Members<'_>) -> Option<Json> {
+pub fn structure(result: &Members<'_>) -> Option<Json> {
     let structured = result.get("structuredContent").filter(|value| value.len() <= READ_BYTES_MAX);
     structured.and_then(|value| json::parse(value).ok()).filter(|value| *value != Json::Null)
 }

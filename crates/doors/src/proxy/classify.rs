@@ -5,10 +5,12 @@ use crate::command::render;
 use http::{Method, StatusCode};
 use semel_core::answer::EffectWord;
 use semel_core::json::Json;
+use semel_core::judgement::error_text;
+use semel_core::judgement::failure::{FailureMeaning, weigh};
 use semel_core::policy::expression::EvalError;
 use semel_core::policy::file::{ServerError, Stores};
 use semel_core::policy::graphql::{self, Asked};
-use semel_core::policy::rule::{EffectWording, Failure, Rule, Unclear};
+use semel_core::policy::rule::{EffectWording, Failure, Rule, Unclear, Unmarked};
 use semel_core::policy::upstreams::Keys;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub enum Meaning {
     Refused {
         answers_repeats: bool,
     },
+    /// The upstream says that it failed, and nothing says that it must happen only once.
+    Reported,
     /// It may have been carried out.
     Ambiguous,
 }
@@ -52,10 +56,16 @@ pub fn is_gone(method: &str, status: StatusCode) -> bool {
 }
 
 /// The same once the body was read: some APIs answer 200 to everything, and refuse in the body. `Err`: nobody can say.
-pub fn within(meaning: Meaning, rule: &Rule, asked: &Asked, body: &[u8]) -> Result<Meaning, String> {
+pub fn within(
+    meaning: Meaning,
+    rule: &Rule,
+    asked: &Asked,
+    must_happen_once: bool,
+    body: &[u8],
+) -> Result<Meaning, String> {
     let reply = || reply::value(body);
     match meaning {
-        Meaning::Ambiguous => return Ok(meaning),
+        Meaning::Ambiguous | Meaning::Reported => return Ok(meaning),
         _ if rule.failure == Failure::Table && graphql::wants_the_text(asked, reply) => {
             return Ok(Meaning::Refused { answers_repeats: false });
         }
@@ -66,6 +76,9 @@ pub fn within(meaning: Meaning, rule: &Rule, asked: &Asked, body: &[u8]) -> Resu
         Meaning::Refused { .. } => return Ok(meaning),
     }
     match (rule.refuses(asked, reply), rule.failure) {
+        (Ok(false), _) if rule.refused.is_none() && rule.unmarked == Unmarked::Read => {
+            unmarked(meaning, rule, must_happen_once, body)
+        }
         (Ok(false), _) => Ok(meaning),
         (Ok(true), Failure::Table) => Ok(Meaning::Refused { answers_repeats: true }),
         (Ok(true), Failure::InDoubt) => Err("it refuses, which its rule takes for a doubt".into()),
@@ -74,6 +87,24 @@ pub fn within(meaning: Meaning, rule: &Rule, asked: &Asked, body: &[u8]) -> Resu
             Ok(meaning)
         }
         (Err(error), _) => Err(error.to_string()),
+    }
+}
+
+/// A success by its status that is nothing but an error in its body.
+fn unmarked(meaning: Meaning, rule: &Rule, must_happen_once: bool, body: &[u8]) -> Result<Meaning, String> {
+    /// Nobody tells of an error at greater length.
+    const BYTES_MAX: usize = 64 * 1024;
+    let may_be = body.len() <= BYTES_MAX && body.trim_ascii_start().starts_with(b"{");
+    let value = may_be.then(|| reply::value(body)).filter(error_text::is_failure);
+    let Some(value) = value else { return Ok(meaning) };
+    let says = error_text::read_value(&value);
+    match weigh(&says, must_happen_once) {
+        FailureMeaning::InDoubt => Err(format!("its body only tells of an error: {}", said(body))),
+        _ if rule.failure == Failure::InDoubt => {
+            Err("its body only tells of an error, which its rule takes for a doubt".into())
+        }
+        FailureMeaning::Refused => Ok(Meaning::Refused { answers_repeats: false }),
+        FailureMeaning::Reported => Ok(Meaning::Reported),
     }
 }
 

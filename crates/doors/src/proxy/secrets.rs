@@ -106,6 +106,10 @@ impl Secrets {
                 why: NotAppliedWhy::Refused(self.out_of_line(&why).into_owned()),
                 reply,
             },
+            Outcome::NotApplied { why: NotAppliedWhy::Reported(why), reply } => Outcome::NotApplied {
+                why: NotAppliedWhy::Reported(self.out_of_line(&why).into_owned()),
+                reply,
+            },
             Outcome::InDoubt { why, sender_gone } => {
                 Outcome::InDoubt { why: self.out_of_line(&why).into_owned(), sender_gone }
             }

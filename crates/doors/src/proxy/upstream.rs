@@ -129,6 +129,7 @@ impl<'a> HttpUpstream<'a> {
         let Guarded { understood, offer, method, path, .. } = self.guarded;
         let rule = &understood.rule;
         let keyed = rule.inject.is_some() || understood.key_in_place;
+        let once = Sending { recorded: recorded.copied(), timeout: None }.must_happen_once(rule);
         let meaning = classify::meaning(head.status, rule, &offer.keys, keyed);
         if meaning == Meaning::Ambiguous {
             // Its end would not make it any clearer.
@@ -153,14 +154,14 @@ impl<'a> HttpUpstream<'a> {
             Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
         };
         let said = match giving {
-            None => classify::within(meaning, rule, &understood.arguments.asked, &whole),
+            None => classify::within(meaning, rule, &understood.arguments.asked, once, &whole),
             Some(_) => Ok(meaning),
         };
         let meaning = match said {
             Ok(Meaning::Applied) if classify::is_only_accepted(&whole) => Meaning::Accepted,
             Ok(meaning) => meaning,
             Err(why) => {
-                let why = format!("the answer does not say: {}", self.told(meaning, &whole, why));
+                let why = format!("the answer does not say: {}", self.told(meaning, &whole, once, why));
                 let shown =
                     if whole.len() > REPLY_BYTES_MAX { &whole[..SHOWN_BYTES_MAX] } else { &whole[..] };
                 return self.unclear(why, shown_as(head.status, shown));
@@ -169,7 +170,7 @@ impl<'a> HttpUpstream<'a> {
         let secrets = self.secrets();
         let keeps =
             giving.is_none() && whole.len() <= REPLY_BYTES_MAX && headers::is_read_as_it_is(&head.headers);
-        let refused = matches!(meaning, Meaning::Refused { .. });
+        let refused = matches!(meaning, Meaning::Refused { .. } | Meaning::Reported);
         let kept_body = (keeps || refused).then(|| secrets.out_of_body(&whole).ok()).flatten();
         let reply = kept_body.as_ref().filter(|_| keeps).map(|body| recordable(&head, body, &secrets));
         let kept = if reply.is_some() { Reply::Kept } else { Reply::TooLarge(length) };
@@ -185,6 +186,11 @@ impl<'a> HttpUpstream<'a> {
                 let why = NotAppliedWhy::Refused(classify::line(head.status, said));
                 // Without a reply on record it answers nobody else.
                 Outcome::NotApplied { why, reply: if answers_repeats { kept } else { Reply::Unknown } }
+            }
+            Meaning::Reported => {
+                let said = kept_body.as_deref().unwrap_or_default();
+                let why = NotAppliedWhy::Reported(classify::line(head.status, said));
+                Outcome::NotApplied { why, reply: Reply::Unknown }
             }
             applied => {
                 let evidence = match applied {
@@ -207,14 +213,15 @@ impl<'a> HttpUpstream<'a> {
     }
 
     /// Why nobody can say what an answer means, as it may be written. An expression that fails tells what it failed at.
-    fn told(&self, meaning: Meaning, whole: &Bytes, why: String) -> String {
+    fn told(&self, meaning: Meaning, whole: &Bytes, once: bool, why: String) -> String {
         let Guarded { understood, .. } = self.guarded;
         let rule = &understood.rule;
         if SecretParts::of(rule).is_empty() {
             return why;
         }
         let kept = self.secrets().out_of_body(whole).ok();
-        let of_kept = kept.map(|kept| classify::within(meaning, rule, &understood.arguments.asked, &kept));
+        let asked = &understood.arguments.asked;
+        let of_kept = kept.map(|kept| classify::within(meaning, rule, asked, once, &kept));
         of_kept.and_then(Result::err).unwrap_or_else(|| "it may hold what its rule calls secret".into())
     }
 

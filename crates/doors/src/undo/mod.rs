@@ -201,6 +201,7 @@ impl Undoing<'_> {
             asker: None,
             task: None,
             effect: None,
+            must_happen_once: true,
             has_handle: false,
             live: None,
             found: None,

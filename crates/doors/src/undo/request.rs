@@ -8,7 +8,7 @@ use crate::http::body::{self, Unreadable};
 use crate::http::client::{Client, Failed, Prepared};
 use crate::http::target::Target;
 use crate::mcp::secrets::Secrets;
-use crate::proxy::classify::is_gone;
+use crate::proxy::classify::{self, Meaning, is_gone};
 use crate::proxy::graphql;
 use crate::secret_parts::SecretParts;
 use bytes::Bytes;
@@ -20,8 +20,8 @@ use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::graphql::Asked;
-use semel_core::policy::rule::{EffectWording, Failure, Form, InjectInto, Probe, Rule};
-use semel_core::policy::upstreams::KEY_HEADER;
+use semel_core::policy::rule::{EffectWording, Form, InjectInto, Probe, Rule};
+use semel_core::policy::upstreams::{KEY_HEADER, Keys};
 use semel_core::undo::UndoBody;
 use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
 use serde_json::{Value, json};
@@ -100,53 +100,40 @@ impl<'a> RequestUpstream<'a> {
         Ok((head.status, read))
     }
 
+    /// As the HTTP door reads it. An undo happens once for each effect, so what proves nothing is a doubt.
     fn outcome(&self, status: StatusCode, read: &Result<Json, u64>) -> Outcome {
         let reply = match read {
             Ok(_) => Reply::Kept,
             Err(bytes) => Reply::TooLarge(*bytes),
         };
-        let body = read.as_ref().unwrap_or(&Json::Null);
         let line = format!("HTTP {}", status.as_u16());
-        match status {
-            status if status.is_success() => {
-                // Some APIs answer 200 to everything, and refuse in the body.
-                let refuses = match read {
-                    Ok(body) => self.rule.refuses(&self.asked, || body.clone()),
-                    // Nobody refuses at such length.
-                    Err(_) => Ok(false),
-                };
-                match (refuses, self.rule.failure) {
-                    (Ok(false), _) => {}
-                    (Ok(true), Failure::Table) => {
-                        let why = NotAppliedWhy::Refused(format!("{line}, which refuses it"));
-                        return Outcome::NotApplied { why, reply };
-                    }
-                    (Ok(true), Failure::InDoubt) => {
-                        let why = format!("it answered {line} and refuses, which its rule takes for a doubt");
-                        return Outcome::InDoubt { why, sender_gone: true };
-                    }
-                    (Err(_), _) => {
-                        // An expression that fails tells what it failed at.
-                        let of_kept = self.rule.refuses(&self.asked, || self.kept(body));
-                        let error = of_kept.map_or_else(|error| error.to_string(), |_| "it fails".into());
-                        let why =
-                            format!("it answered {line}, and nobody can say whether it refuses: {error}");
-                        return Outcome::InDoubt { why, sender_gone: true };
-                    }
-                }
-                let queued = said(body.canonical().as_bytes()).only_accepted;
-                let accepted = status == StatusCode::ACCEPTED || queued;
+        let meaning = classify::meaning(status, self.rule, &Keys::default(), true);
+        let within = |body: &Json| {
+            classify::within(meaning, self.rule, &self.asked, true, body.canonical().as_bytes())
+        };
+        // Nobody refuses at such length.
+        let told = read.as_ref().map_or(Ok(meaning), within);
+        match told {
+            Ok(Meaning::Applied | Meaning::Accepted) => {
+                let body = read.as_ref().unwrap_or(&Json::Null);
+                let accepted =
+                    status == StatusCode::ACCEPTED || said(body.canonical().as_bytes()).only_accepted;
                 let evidence = if accepted { Evidence::Accepted } else { Evidence::Reported };
                 Outcome::Applied { evidence, word: self.word(status, body), reply }
             }
-            status if refuses(status) && self.rule.contradicts_refusal(&self.asked, || body.clone()) => {
-                let why = format!("it answered {line}, and its body shows that something may have been done");
-                Outcome::InDoubt { why, sender_gone: true }
+            Ok(Meaning::Refused { .. } | Meaning::Reported) => {
+                let why = if status.is_success() { format!("{line}, which refuses it") } else { line };
+                Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply }
             }
-            status if refuses(status) && self.rule.failure != Failure::InDoubt => {
-                Outcome::NotApplied { why: NotAppliedWhy::Refused(line), reply }
+            Ok(Meaning::Ambiguous) => {
+                Outcome::InDoubt { why: format!("it answered {line}"), sender_gone: true }
             }
-            _ => Outcome::InDoubt { why: format!("it answered {line}"), sender_gone: true },
+            Err(_) => {
+                // An expression that fails tells what it failed at, and must not tell what is secret.
+                let of_kept = read.as_ref().ok().map(|body| within(&self.kept(body)));
+                let why = of_kept.and_then(Result::err).unwrap_or_else(|| "it does not say".to_owned());
+                Outcome::InDoubt { why: format!("it answered {line}: {why}"), sender_gone: true }
+            }
         }
     }
 
@@ -183,13 +170,6 @@ impl<'a> RequestUpstream<'a> {
 enum Lost {
     NeverSent(String),
     Unanswered(String),
-}
-
-/// What certainly was turned away: 4xx but the three that leave it open, 307 and 308.
-fn refuses(status: StatusCode) -> bool {
-    let open = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_EARLY];
-    let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
-    status.is_client_error() && !open.contains(&status) || moved.contains(&status)
 }
 
 impl Upstream for RequestUpstream<'_> {
@@ -343,15 +323,5 @@ mod tests {
             action("DELETE", "https://api.example.com/v1/x/1?a=b", &policy),
             "http:DELETE api.example.com/v1/x/1"
         );
-    }
-
-    #[test]
-    fn what_leaves_it_open_is_no_refusal() {
-        for status in [408, 409, 425, 500, 502, 503, 504, 301, 302] {
-            assert!(!refuses(StatusCode::from_u16(status).unwrap()), "{status}");
-        }
-        for status in [400, 401, 403, 404, 422, 429, 307, 308] {
-            assert!(refuses(StatusCode::from_u16(status).unwrap()), "{status}");
-        }
     }
 }

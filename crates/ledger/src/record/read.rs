@@ -455,6 +455,7 @@ fn why_not_applied(value: Value<'_>) -> Read<NotAppliedWhy> {
         (5, _) => Ok(NotAppliedWhy::Probed),
         (6, _) => Ok(NotAppliedWhy::Ruled),
         (7, value) => value.text().map(NotAppliedWhy::Refuted),
+        (8, value) => value.text().map(NotAppliedWhy::Reported),
         _ => Err(Unread::Unknown),
     }
 }

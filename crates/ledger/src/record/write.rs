@@ -265,6 +265,7 @@ fn state(out: &mut Out, state: &State) {
                 NotAppliedWhy::Probed => out.flag(5, true),
                 NotAppliedWhy::Ruled => out.flag(6, true),
                 NotAppliedWhy::Refuted(what) => out.text(7, what),
+                NotAppliedWhy::Reported(what) => out.text(8, what),
             });
             reply(out, 3, not_applied.reply);
             ruling(out, 4, not_applied.ruling.as_ref());

@@ -1,7 +1,7 @@
 //! What a call of `semel run` says, understood and checked before anything is opened.
 
 use super::piped::{self, Piped};
-use crate::args::{Run as Args, StdinChoice};
+use crate::args::{RefusedExit, Run as Args, StdinChoice};
 use crate::commands::Context;
 use crate::house::TENANT;
 use semel_core::answer::EffectWord;
@@ -28,6 +28,7 @@ pub struct Asked {
     pub run: Option<Run>,
     pub again: Option<Reason>,
     pub class: Option<Class>,
+    pub refused_exit: Vec<i32>,
     pub effect: Option<EffectWord>,
     pub timeout: Option<Duration>,
     pub wait: Option<Duration>,
@@ -75,7 +76,25 @@ impl Asked {
         }
         let line = CommandLine::new(&args.command, &context.environment.cwd, input.bytes())?;
         let serialize_by = args.serialize_by.clone();
-        Ok(Asked { line, pass_input, key, run, again, class, effect, timeout, wait, probe, serialize_by })
+        let codes = |entry: &RefusedExit| match entry {
+            RefusedExit::Any => 1..=255,
+            RefusedExit::Code(code) => i32::from(*code)..=i32::from(*code),
+        };
+        let refused_exit = args.refused_exit.iter().flat_map(codes).collect();
+        Ok(Asked {
+            line,
+            pass_input,
+            key,
+            run,
+            again,
+            class,
+            refused_exit,
+            effect,
+            timeout,
+            wait,
+            probe,
+            serialize_by,
+        })
     }
 
     /// The policy's rule, with what this one call says about itself.
@@ -92,6 +111,7 @@ impl Asked {
         let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
         let mut rule = policy.rule_for(&facts);
         self.line.set_surroundings_aside(&mut rule.sorting, self.key.is_some());
+        rule.refused_exit.extend(&self.refused_exit);
         rule.timeout = self.timeout.or(rule.timeout);
         rule.wait = self.wait.unwrap_or(rule.wait);
         // The operator's question stands: a call must not bring one that answers as it likes.

@@ -76,11 +76,12 @@ pub fn talk(context: &Context, answer: &Answer) {
     let id = answer.effect_id.map(|id| id.to_string()).unwrap_or_default();
     if let Some(trouble) = &answer.trouble {
         if trouble.code == Code::UpstreamRefused {
-            context.output.say(format_args!(
-                "{} {} Safe to retry: yes. ({id})",
-                "semel:".bold(),
-                trouble.what_happened
-            ));
+            let retry = match trouble.next_step.starts_with(wording::MAY_RUN_AGAIN) {
+                true => trouble.next_step.as_str(),
+                false => "Safe to retry: yes.",
+            };
+            let semel = "semel:".bold();
+            context.output.say(format_args!("{semel} {} {retry} ({id})", trouble.what_happened));
             return;
         }
         let code = trouble.code.word().replace('_', " ");

@@ -51,13 +51,14 @@ fn the_answer_of_a_first_run_has_every_field() {
 #[test]
 fn a_refusal_passes_the_commands_own_code_and_the_next_call_may_run() {
     let home = Home::new();
-    let refused = home.run(&["--key", "k", "--json"], "echo x >> tries; exit 3");
+    let flags = ["--key", "k", "--json", "--refused-exit", "3"];
+    let refused = home.run(&flags, "echo x >> tries; exit 3");
     let first = answer(&refused);
     assert_eq!(refused.code, Some(3));
     assert_eq!(first["code"], "upstream_refused");
     assert_eq!(first["is_it_safe_to_retry"], "yes");
-    assert_eq!(first["data"]["exit_reading"], "exit 3");
-    assert_eq!(home.run(&["--key", "k"], "echo x >> tries; exit 3").code, Some(3));
+    assert_eq!(first["data"]["exit_reading"], "exit 3, which is listed as a refusal");
+    assert_eq!(home.run(&flags, "echo x >> tries; exit 3").code, Some(3));
     assert_eq!(home.lines("tries"), 2);
 }
 

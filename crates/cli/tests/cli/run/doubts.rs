@@ -203,7 +203,8 @@ fn a_failure_is_no_proof_while_what_the_command_started_goes_on() {
     assert_eq!(home.run(&["--key", "k"], script).code, Some(121));
     assert_eq!(home.effects(), 1);
     // What ends a moment after its leader is no reason for a doubt.
-    assert_eq!(home.run(&["--key", "other"], "(sleep 0.1) >/dev/null 2>&1 & exit 3").code, Some(3));
+    let short = "(sleep 0.1) >/dev/null 2>&1 & exit 3";
+    assert_eq!(home.run(&["--key", "other", "--refused-exit", "3"], short).code, Some(3));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod answers;
 mod attacks;
 mod doubts;
+mod failures;
 mod identity;
 mod inputs;
 mod lost;

@@ -20,14 +20,17 @@ fn twelve_processes_at_once_change_the_world_once_and_all_get_the_answer() {
 fn a_twin_of_a_refused_call_gets_the_same_refusal() {
     let home = Home::new();
     let script = "echo x >> tries; sleep 0.5; echo no >&2; exit 4";
-    let first = home.start(&["--key", "k"], script);
-    while home.lines("tries") == 0 {
-        std::thread::yield_now();
+    // By a refusal that is proven, and by one that is only reported.
+    for (tries, flags) in [(1, &["--key", "k", "--refused-exit", "4"][..]), (2, &[])] {
+        let first = home.start(flags, script);
+        while home.lines("tries") < tries {
+            std::thread::yield_now();
+        }
+        let twin = end(home.start(flags, script));
+        assert_eq!((twin.code, end(first).code), (Some(4), Some(4)));
+        assert!(twin.stderr.contains("no\n"), "{twin:?}");
+        assert_eq!(home.lines("tries"), tries);
     }
-    let twin = end(home.start(&["--key", "k"], script));
-    assert_eq!((twin.code, end(first).code), (Some(4), Some(4)));
-    assert!(twin.stderr.contains("no\n"), "{twin:?}");
-    assert_eq!(home.lines("tries"), 1);
 }
 
 #[test]

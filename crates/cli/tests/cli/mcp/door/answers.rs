@@ -84,7 +84,7 @@ fn an_error_that_says_that_something_was_done_is_not_run_again() {
         }
         assert_eq!(stage.world().len(), 1, "{words}");
     }
-    let refusal = tool_error("Order not created: label invalid");
+    let refusal = tool_error("label invalid");
     let refuses = json!({"update_order": {"raw": refusal, "effect": false}});
     let stage = Stage::with_calls(&["update_order"], refuses);
     let mut line = stage.open();

@@ -71,7 +71,7 @@ fn the_same_key_replays_a_success_whatever_the_class() {
 
 #[test]
 fn the_same_key_replays_an_error_too() {
-    let no = r#"{"content": [{"type": "text", "text": "invalid order, not <made>"}], "isError": true}"#;
+    let no = r#"{"content": [{"type": "text", "text": "invalid order, not <there>"}], "isError": true}"#;
     let stage = Stage::with_calls(&["append_note"], json!({"append_note": {"raw": no}}));
     let mut line = stage.open();
     let first = line.call_with(call("k-1", "1"));

@@ -1,5 +1,4 @@
-//! Errors that refuse one thing and have done another: what a model repeats happens once. And refusals that speak of
-//! what was done before: they are run again at once.
+//! Errors that refuse one thing and have done another, and errors that say nothing: what a model repeats happens once.
 
 use super::stage::{Stage, listing};
 use crate::mcp::{assert_in_doubt, receipt};
@@ -55,24 +54,47 @@ fn an_error_that_says_that_it_was_done_happens_once() {
     }
 }
 
+/// Denials and other times are not understood: a doubt is looked at, and a refusal is run again.
 #[test]
-fn a_refusal_that_speaks_of_what_was_done_before_is_run_again() {
+fn an_error_with_a_word_of_something_done_happens_once_whatever_it_says_of_it() {
     for (tool, text) in [
-        ("void_invoice", "Invalid state: invoice has been paid"),
+        ("create_issue", "Label invalid; no issue was created"),
         ("charge", "Refund denied: charge has been refunded"),
-        ("cancel_shipment", "Cannot cancel: order has been shipped; not allowed"),
-        ("comment", "Not allowed. This pull request has been merged"),
         ("send_email", "Daily quota exceeded. You have sent 500 emails"),
-        ("create_user", "Username already exists: account created on 2020-01-01"),
-        ("create_issue", "Label not found. Has it been created?"),
-        ("create_order", "Invalid request. See https://x.com/docs/orders/created for details"),
     ] {
         let stage = Stage::telling(told(tool, &marked(&[block(text)])));
         let mut line = stage.open();
         for _ in 0..2 {
-            let refused = line.call(tool, json!({"order": "1001"}));
-            assert_eq!(receipt(&refused)["code"], "upstream_refused", "{tool}: {refused}");
+            assert_in_doubt(&line.call(tool, json!({"order": "1001"})));
         }
-        assert_eq!(stage.world().len(), 2, "{tool}: {text}");
+        assert_eq!(stage.world().len(), 1, "{tool}: {text}");
     }
+}
+
+/// It did its work and says only that it failed.
+#[test]
+fn an_error_that_says_nothing_happens_once_where_it_must() {
+    let mute = || marked(&[block("An unexpected error occurred")]);
+    let stage = Stage::telling(told("create_order", &mute()));
+    let mut line = stage.open();
+    for _ in 0..2 {
+        assert_in_doubt(&line.call("create_order", json!({"order": "1001"})));
+    }
+    assert_eq!(stage.world().len(), 1);
+    // Without a key, and of a class that may be repeated, the tool's word is taken, and called that.
+    let stage = Stage::telling(told("set_title", &mute()));
+    let mut line = stage.open();
+    let failed = line.call("set_title", json!({"title": "x"}));
+    let receipt = receipt(&failed);
+    assert_eq!(
+        (&receipt["code"], &receipt["is_it_safe_to_retry"]),
+        (&"upstream_refused".into(), &"yes".into())
+    );
+    let said = receipt["what_happened"].as_str().expect("a sentence");
+    assert_eq!(
+        said,
+        "The tool failed: An unexpected error occurred. Whether it changed anything is not known."
+    );
+    line.call("set_title", json!({"title": "x"}));
+    assert_eq!(stage.world().len(), 2);
 }

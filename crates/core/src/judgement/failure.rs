@@ -1,0 +1,22 @@
+//! What a failed attempt means. `spec/judgement.md`, section 2, is the normative page.
+
+use super::error_text::Says;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureMeaning {
+    /// It did not happen.
+    Refused,
+    /// The tool says that it failed. Whether it changed anything is not known.
+    Reported,
+    InDoubt,
+}
+
+/// Where the structure of an answer has not decided: its words do, and else whether the effect must happen only once.
+pub fn weigh(says: &Says, must_happen_once: bool) -> FailureMeaning {
+    match says {
+        Says::Lost(_) | Says::Done(_) => FailureMeaning::InDoubt,
+        Says::Refused => FailureMeaning::Refused,
+        Says::Nothing if must_happen_once => FailureMeaning::InDoubt,
+        Says::Nothing => FailureMeaning::Reported,
+    }
+}
