@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub const RULER: &str = "operator token alice";
 
 /// The words of commands that take a person.
-const RULING: [&str; 7] = ["resolve", "reopen", "again", "undo", "accept", "create", "--lift"];
+const RULING: [&str; 8] = ["resolve", "reopen", "again", "undo", "accept", "--lift", "operator", "admin"];
 
 #[derive(Debug)]
 pub struct Home {
@@ -75,7 +75,8 @@ impl Home {
         command.env("SEMEL_STATE_DIR", self.state()).env("USER", "alice");
         command.current_dir(self.work()).args(args).stdin(Stdio::null());
         let own: Vec<&OsStr> = command.get_args().take_while(|arg| *arg != "--").collect();
-        let founds = own.iter().any(|arg| *arg == "create");
+        // Making a token that rules founds a ledger.
+        let founds = own.iter().any(|arg| *arg == "operator" || *arg == "admin");
         if own.iter().any(|arg| RULING.iter().any(|word| *arg == *word)) {
             let token = if founds || self.has_ledger() { self.operator_token() } else { "none" };
             command.env("SEMEL_OPERATOR_TOKEN", token);
