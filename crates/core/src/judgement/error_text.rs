@@ -46,8 +46,8 @@ const DONE: &str = "\
     invited, is live, issued, launched, made, merged, moved, notified, ok, opened, ordered, paid, partial, \
     partially, pending, placed, posted, processed, processing, published, purchased, pushed, queued, refunded, \
     registered, removed, resent, reserved, saved, scheduled, sent, shared, shipped, skipped, started, stored, \
-    submitted, succeeded, success, successful, successfully, transferred, triggered, updated, uploaded, went, wired, \
-    written";
+    submitted, succeeded, success, successful, successfully, transferred, triggered, updated, uploaded, went out, \
+    went through, wired, written";
 
 /// Words of a lost answer that are too common in the output of a command, and of code that broke: it breaks over an
 /// answer as well as over arguments.

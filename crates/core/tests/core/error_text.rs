@@ -85,8 +85,15 @@ fn a_lost_answer_a_server_that_failed_and_code_that_broke_are_doubts() {
 
 #[test]
 fn an_error_that_says_nothing_of_these_is_left_to_what_is_at_stake() {
-    for text in ["", "failed", "An unexpected error occurred", "oops", "7", "could not invalidate the cache"]
-    {
+    for text in [
+        "",
+        "failed",
+        "An unexpected error occurred",
+        "Something went wrong",
+        "oops",
+        "7",
+        "could not invalidate the cache",
+    ] {
         assert_eq!(read(text), Says::Nothing, "{text}");
     }
     for text in ["Import stopped after 400 rows", "Error: 404 rows failed", "gave up (404 rows)"] {
