@@ -8,7 +8,7 @@ use crate::effect::{
 use crate::ids::{AttemptNo, Reason};
 use crate::intent::{AskedBy, Intent, NamedBy};
 use crate::policy::rule::{Again, Rule};
-use crate::time::{At, Uptime};
+use crate::time::{At, Clocks, Uptime};
 use std::time::Duration;
 
 /// What else bears on the decision.
@@ -39,11 +39,8 @@ impl Situation {
         since.max(self.uptime_since(first.uptime).unwrap_or_default())
     }
 
-    /// The age of a delivery, for a window.
     fn shortest_since(&self, delivered: At, claimed: Option<Uptime>) -> Duration {
-        // It was delivered after its claim, so it is younger.
-        let since = self.now.since(delivered);
-        self.uptime_since(claimed).map_or(since, |claim| since.min(claim))
+        Clocks { now: self.now, uptime: self.uptime }.shortest_since(delivered, claimed)
     }
 
     fn uptime_since(&self, earlier: Option<Uptime>) -> Option<Duration> {

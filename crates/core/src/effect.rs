@@ -212,6 +212,8 @@ pub enum Verdict {
     Unproven,
     Applied,
     NotApplied,
+    /// The tool said that it failed, and its word was taken.
+    Reported,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -377,7 +379,8 @@ impl Occurrence {
 impl Effect {
     /// The model's ids of the calls that it was made for. One that was refused has had its answer, and is none of them.
     pub fn calls(&self) -> impl Iterator<Item = &str> {
-        let meant = self.attempts.iter().filter(|attempt| attempt.verdict != Verdict::NotApplied);
+        let failed = |verdict| matches!(verdict, Verdict::NotApplied | Verdict::Reported);
+        let meant = self.attempts.iter().filter(move |attempt| !failed(attempt.verdict));
         meant.filter_map(|attempt| attempt.call_id.as_deref())
     }
 

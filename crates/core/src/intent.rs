@@ -207,12 +207,12 @@ impl Intent {
         };
         let removals = |server| identity::removals_key(secret, &parts, server);
         let alike = match superseded::server(ask.action) {
+            Some(server) if superseded::removes(ask.action) => Alike::Removal(removals(server)),
             server if rule.class == Class::Consequential => {
                 let Outline { text, is_specific, is_answer } = Outline::of(&sorted.fingerprinted);
                 let key = identity::outline_key(secret, &parts, ask.action, &text);
                 Alike::Outline { key, is_specific, is_answer, removals: server.map(removals) }
             }
-            Some(server) if superseded::removes(ask.action) => Alike::Removal(removals(server)),
             _ => Alike::Nothing,
         };
         Ok(Intent {

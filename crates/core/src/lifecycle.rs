@@ -283,7 +283,8 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
 
         (State::Applied(Applied { ruling: Some(_), by: None, .. }), Event::Reopened { ruling })
         | (State::NotApplied(NotApplied { ruling: Some(_), .. }), Event::Reopened { ruling }) => {
-            for attempt in next.attempts.iter_mut().filter(|a| a.verdict == Verdict::NotApplied) {
+            let is_failed = |a: &&mut Attempt| matches!(a.verdict, Verdict::NotApplied | Verdict::Reported);
+            for attempt in next.attempts.iter_mut().filter(is_failed) {
                 // Which of them the ruling had covered is not kept apart; doubt is the safe reading for all.
                 attempt.verdict = Verdict::Unproven;
             }
@@ -408,8 +409,11 @@ fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
     let number = AttemptNo(effect.newest_attempt().map_or(1, |attempt| attempt.number.0 + 1));
     // What an old attempt came to of something that may be sent at any time is nobody's concern once its storm is over.
     let is_repeatable = matches!(effect.facts.class, Class::Generate | Class::Convergent);
+    let reported = effect.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Reported).count();
     let droppable = |attempt: &Attempt| match attempt.verdict {
         Verdict::NotApplied => true,
+        // That one of them may have been carried out has to stay known.
+        Verdict::Reported => reported > 1,
         Verdict::Unproven => is_repeatable && new.at.since(attempt.claimed_at) >= STORM,
         Verdict::Open | Verdict::Applied => false,
     };
@@ -458,6 +462,11 @@ fn note(effect: &mut Effect, number: AttemptNo, outcome: &Outcome, at: At) {
     let Some(attempt) = effect.attempts.iter_mut().find(|attempt| attempt.number == number) else { return };
     match outcome {
         Outcome::Applied { .. } => attempt.verdict = Verdict::Applied,
+        Outcome::NotApplied { why: NotAppliedWhy::Reported(_), .. }
+            if attempt.verdict != Verdict::Applied =>
+        {
+            attempt.verdict = Verdict::Reported
+        }
         Outcome::NotApplied { .. } if attempt.verdict != Verdict::Applied => {
             attempt.verdict = Verdict::NotApplied
         }
@@ -485,7 +494,15 @@ fn joined(effect: &Effect, settled: AttemptNo, outcome: &Outcome, at: At) -> Sta
     }
     match outcome {
         Outcome::NotApplied { why, reply } if !effect.has_unproven() => {
-            State::NotApplied(NotApplied { at, why: why.clone(), reply: *reply, ruling: None })
+            let was_reported = effect.attempts.iter().any(|attempt| attempt.verdict == Verdict::Reported);
+            // A refusal of this attempt proves nothing of one that only reported its failure.
+            let why = match why {
+                NotAppliedWhy::Refused(what) | NotAppliedWhy::NeverSent(what) if was_reported => {
+                    NotAppliedWhy::Reported(what.clone())
+                }
+                why => why.clone(),
+            };
+            State::NotApplied(NotApplied { at, why, reply: *reply, ruling: None })
         }
         Outcome::NotApplied { .. } => State::InDoubt(InDoubt {
             since: at,

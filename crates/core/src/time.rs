@@ -71,6 +71,22 @@ pub fn in_words(span: Duration) -> String {
     }
 }
 
+/// The wall clock and the uptime of one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Clocks {
+    pub now: At,
+    pub uptime: Option<Uptime>,
+}
+
+impl Clocks {
+    /// The age of a delivery, for a window. It was delivered after its claim, so it is younger than that.
+    pub fn shortest_since(&self, delivered: At, claimed: Option<Uptime>) -> Duration {
+        let since = self.now.since(delivered);
+        let claim = self.uptime.zip(claimed).and_then(|(now, claimed)| now.since(claimed));
+        claim.map_or(since, |claim| since.min(claim))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

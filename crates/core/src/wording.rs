@@ -206,7 +206,7 @@ pub fn lookalike(effect: &Effect, differing: Vec<String>, until: Again) -> Troub
     Trouble {
         code,
         what_happened: format!(
-            "Not run: it looks like {}, which {how} ({}). Only {what} differs.",
+            "Not run: it looks like {}, which {how} ({}). It differs only in {what}.",
             named(effect),
             effect.id
         ),
@@ -218,19 +218,17 @@ pub fn lookalike(effect: &Effect, differing: Vec<String>, until: Again) -> Troub
 }
 
 /// A success that a later effect has removed.
-pub fn superseded(effect: &Effect, by: &Effect, until: Again) -> Trouble {
+pub fn superseded(effect: &Effect, by: EffectId, action: &str, until: Again) -> Trouble {
     Trouble {
         code: Code::Superseded,
         what_happened: format!(
-            "Not run: {} was done ({}), and {} ({}) has removed it since.",
+            "Not run: {} was done ({}), and {action} ({by}) has removed it since.",
             named(effect),
-            effect.id,
-            by.facts.action,
-            by.id
+            effect.id
         ),
         is_it_safe_to_retry: Code::Superseded.retry(),
         next_step: way_out(effect, until),
-        human_next_step: format!("semel ledger show {}", by.id),
+        human_next_step: to_show(by),
         differing: Vec::new(),
     }
 }

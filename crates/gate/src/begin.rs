@@ -194,11 +194,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 return Ok(Settled::Otherwise(Box::new(claim.effect().clone())));
             }
             (Some(Verdict::Applied), _)
-            | (Some(Verdict::NotApplied), Outcome::NotApplied { .. } | Outcome::InDoubt { .. })
+            | (
+                Some(Verdict::NotApplied | Verdict::Reported),
+                Outcome::NotApplied { .. } | Outcome::InDoubt { .. },
+            )
             | (Some(Verdict::Unproven), Outcome::InDoubt { .. }) => {
                 return Ok(Settled::Recorded(Box::new(self.told(known, sent))));
             }
-            (Some(Verdict::Open | Verdict::Unproven | Verdict::NotApplied) | None, _) => {}
+            (Some(Verdict::Open | Verdict::Unproven | Verdict::NotApplied | Verdict::Reported) | None, _) => {
+            }
         }
         if let Some(undo) = undo {
             claim.keep_undo(undo);

@@ -12,7 +12,7 @@ use semel_core::intent::{Alike, Intent, NamedBy};
 use semel_core::judgement::lookalike::{COMPARED_MAX, Lookalike, compare};
 use semel_core::judgement::superseded::{REMOVALS_MAX, supersedes};
 use semel_core::policy::rule::{Again, Rule};
-use semel_core::time::At;
+use semel_core::time::{At, Clocks};
 use semel_core::wording;
 use semel_ledger::Found;
 use semel_ledger::entropy::Entropy;
@@ -68,22 +68,25 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         own: Digest,
     ) -> Result<(Option<Cursor>, Option<InTheWay>), Error> {
         let now = self.clock.now();
+        let clocks = Clocks { now, uptime: self.clock.uptime() };
         let alike = self.ledger.alike(outline, COMPARED_MAX).await?;
         let newest = alike.first().map(|(cursor, ..)| *cursor);
         let mut last_begun: Option<At> = None;
         for (_, key, known) in &alike {
-            let begun = last_begun.max(Some(known.effect.opened_at));
             let effect = &known.effect;
+            // A permission that came to nothing is not spent.
+            let did_nothing = matches!(effect.state, State::NotApplied(_));
+            let begun = if did_nothing { last_begun } else { last_begun.max(Some(effect.opened_at)) };
             let spent = effect.released.as_ref().is_some_and(|released| last_begun > Some(released.at));
             last_begun = begun;
-            if *key == own || compare(intent, rule, effect, spent, now) == Lookalike::Different {
+            if *key == own || compare(intent, rule, effect, spent, &clocks) == Lookalike::MayRun {
                 continue;
             }
             // It may have lapsed, or come to its end, since it was written.
             let other = self.ledger.observe(*key, now).await?;
             let current = other.effect().filter(|current| current.id == effect.id);
-            let held = match current.map(|current| compare(intent, rule, current, spent, now)) {
-                None | Some(Lookalike::Different) => continue,
+            let held = match current.map(|current| compare(intent, rule, current, spent, &clocks)) {
+                None | Some(Lookalike::MayRun) => continue,
                 Some(Lookalike::Wait) => None,
                 Some(Lookalike::Held { paths, until }) => Some((paths, until)),
             };
@@ -92,22 +95,30 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok((newest, None))
     }
 
-    /// The later effect by which the success of a record is no longer so, if its repeat is not to be answered with it.
-    pub(crate) async fn superseded_by(
+    /// The answer to a repeat whose success is no longer so, because a later effect removed it or took it back.
+    pub(crate) async fn superseded(
         &self,
         intent: &Intent,
+        rule: &Rule,
         found: &Found,
-    ) -> Result<Option<Effect>, Error> {
+    ) -> Result<Option<Passed>, Error> {
         let Alike::Outline { removals: Some(removals), .. } = intent.alike else { return Ok(None) };
         let Some(success) = found.effect().filter(|_| intent.named_by != NamedBy::CallerKey) else {
             return Ok(None);
         };
-        if let Some(undone) = success.undone {
-            return Ok(self.ledger.by_id(undone.by).await.ok().map(|(_, known)| known.effect));
-        }
-        let later = self.ledger.alike(removals, REMOVALS_MAX).await?;
-        let secret = self.ledger.secret();
-        let removes = |later: &Effect| supersedes(secret, later, success, found.reply.as_deref());
-        Ok(later.into_iter().map(|(_, _, known)| known.effect).find(removes))
+        let by = match success.undone {
+            Some(undone) => Some((undone.by, "its undo".to_owned())),
+            None => {
+                let later = self.ledger.alike(removals, REMOVALS_MAX).await?;
+                let secret = self.ledger.secret();
+                let removes = |later: &Effect| supersedes(secret, later, success, found.reply.as_deref());
+                let mut later = later.into_iter().map(|(_, _, known)| known.effect);
+                later.find(removes).map(|later| (later.id, later.facts.action.clone()))
+            }
+        };
+        Ok(by.map(|(id, action)| {
+            let trouble = wording::superseded(success, id, &action, rule.again);
+            held(success, trouble, OutcomeWord::Held)
+        }))
     }
 }

@@ -368,11 +368,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     return Ok(None);
                 }
                 if replay == Replay::Repeat
-                    && let Some(later) = Box::pin(self.superseded_by(call.intent, &found)).await?
+                    && let Some(held) = Box::pin(self.superseded(call.intent, call.rule, &found)).await?
                 {
-                    let effect = found.effect().expect("only a known effect is replayed");
-                    let trouble = wording::superseded(effect, &later, call.rule.again);
-                    return Ok(Some(held(effect, trouble, OutcomeWord::Held)));
+                    return Ok(Some(held));
                 }
                 call.reissued = replay == Replay::Reissue;
                 let found = match (replay, &call.intent.again) {
@@ -393,7 +391,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::ReplayEarlier(number, replay) => {
                 call.reissued = replay == Replay::Reissue;
                 call.earlier = Some(number);
-                Box::pin(self.answer_of_earlier(call.intent, call.rule, found, number)).await.map(Some)
+                Box::pin(self.answer_of_earlier(call.intent, call.rule, found, number, replay))
+                    .await
+                    .map(Some)
             }
             // It was sent and is in doubt; that it may not be sent again is the smaller news.
             Decision::Refuse(_) if call.own.is_some() => Ok(Some(in_doubt(call, &found, None))),
@@ -421,6 +421,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         rule: &Rule,
         found: Found,
         number: u32,
+        replay: Replay,
     ) -> Result<Passed, Error> {
         let now = self.clock.now();
         let reply = self.ledger.reply(found.key, number).await?;
@@ -443,6 +444,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         known.effect = self.ledger.as_known_since(known.effect).await?;
         let disproved = !matches!(known.effect.state, State::Applied(_));
         let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
+        if replay == Replay::Repeat
+            && let Some(held) = self.superseded(intent, rule, &earlier).await?
+        {
+            return Ok(held);
+        }
         Ok(match disproved {
             true => answer_of_refusal(&earlier, Refusal::Refuted, intent, rule),
             false => answer_of_record(earlier, intent, rule, OutcomeWord::Replayed, now),
@@ -474,7 +480,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if !in_doubt || rule.inject.as_ref().is_none_or(|inject| inject.valid_for.is_none()) {
             return Ok(None);
         }
-        Ok(self.ledger.newest_line().await?.map(|(_, line)| line.at))
+        Ok(self.ledger.newest_instant().await?)
     }
 
     /// The answer of the attempt that this call made or waited for, once it is known. What the class says about

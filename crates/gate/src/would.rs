@@ -84,7 +84,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::ReplayRefusal => {
                 (Would::Replay, "answer with the refusal on record; nothing changes".into())
             }
-            Decision::Replay(Replay::Repeat) if self.superseded_by(intent, &found).await?.is_some() => {
+            Decision::Replay(Replay::Repeat) if self.superseded(intent, rule, &found).await?.is_some() => {
                 (Would::Hold, "hold it: a later call has removed it".into())
             }
             Decision::Replay(_) | Decision::ReplayEarlier(..) => {

@@ -103,7 +103,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Whatever became of its effect, an attempt without an answer may still be carried out while its sender can send.
     fn may_send(&self, attempt: &Attempt, now: At) -> Result<bool, Error> {
-        let answered = matches!(attempt.verdict, Verdict::Applied | Verdict::NotApplied);
+        let answered = matches!(attempt.verdict, Verdict::Applied | Verdict::NotApplied | Verdict::Reported);
         let gone = match attempt.last_send {
             // Wall clocks jump; a sender counts its own time. Its whole time again is the margin.
             LastSend::By(last) => now > last.plus(SEND_WITHIN),

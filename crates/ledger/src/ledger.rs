@@ -356,6 +356,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// The newest line of the journal, with its place.
+    /// The newest instant on record. A clock that was set back writes older ones behind it, so more than the last line
+    /// is looked at.
+    pub async fn newest_instant(&self) -> Result<Option<At>, Error> {
+        const LINES_LOOKED_AT: u64 = 256;
+        let Some((Cursor(last), line)) = self.newest_line().await? else { return Ok(None) };
+        let from = last.checked_sub(LINES_LOOKED_AT).map(Cursor);
+        let page = self.journal(from, LINES_LOOKED_AT as usize).await?;
+        Ok(page.items.iter().map(|(_, line)| line.at).chain([line.at]).max())
+    }
+
     pub async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
         self.store.newest_line().await
     }

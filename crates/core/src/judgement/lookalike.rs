@@ -3,7 +3,7 @@
 use crate::effect::{Effect, State};
 use crate::intent::{Alike, AskedBy, Intent, NamedBy};
 use crate::policy::rule::{Again, Rule};
-use crate::time::At;
+use crate::time::Clocks;
 
 /// A call is compared with so many of the newest effects of its outline.
 pub const COMPARED_MAX: usize = 64;
@@ -11,26 +11,26 @@ pub const COMPARED_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookalike {
     /// Both may happen.
-    Different,
+    MayRun,
     /// The other one is running, and its end tells.
     Wait,
     /// It may be the same thing again.
     Held {
         /// The arguments that differ.
         paths: Vec<String>,
-        /// Whoever may start it all the same.
+        /// Says who may start it all the same.
         until: Again,
     },
 }
 
 /// `spent`: another effect with this outline was begun after a person had let `other` happen once more.
-pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, now: At) -> Lookalike {
-    let Alike::Outline { is_specific, is_answer, .. } = intent.alike else { return Lookalike::Different };
+pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, clocks: &Clocks) -> Lookalike {
+    let Alike::Outline { is_specific, is_answer, .. } = intent.alike else { return Lookalike::MayRun };
     // A caller's key and a rule's fields say what is the same. But SDKs make up a key for each call, so the very same
     // arguments under another key wait as long as nobody knows about the first.
     let by_arguments = intent.named_by == NamedBy::Arguments;
     if !by_arguments && other.marks.fingerprint != intent.marks.fingerprint {
-        return Lookalike::Different;
+        return Lookalike::MayRun;
     }
     let difference = other.marks.difference(&intent.marks);
     let until = match &other.state {
@@ -39,17 +39,17 @@ pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, now: A
             rule.again.max(if is_specific { Again::Person } else { Again::Agent })
         }
         State::Applied(_) if by_arguments && other.undone.is_none() => {
-            let is_over = other
-                .delivered_at
-                .is_some_and(|delivered| intent.window.is_some_and(|window| now >= delivered.plus(window)));
+            let claimed = other.newest_attempt().and_then(|newest| newest.uptime);
+            let age = other.delivered_at.map(|delivered| clocks.shortest_since(delivered, claimed));
+            let is_over = age.is_some_and(|age| intent.window.is_some_and(|window| age >= window));
             let is_likely =
                 other.delivered_at.is_none() || difference.stamps_alone || (is_specific && !is_answer);
             if is_over || !is_likely {
-                return Lookalike::Different;
+                return Lookalike::MayRun;
             }
             rule.again
         }
-        _ => return Lookalike::Different,
+        _ => return Lookalike::MayRun,
     };
     let is_permitted = match until {
         Again::Agent => intent.again.is_some(),
@@ -60,7 +60,7 @@ pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, now: A
         Again::Never => false,
     };
     match other.state {
-        _ if is_permitted => Lookalike::Different,
+        _ if is_permitted => Lookalike::MayRun,
         State::InFlight { .. } => Lookalike::Wait,
         _ => Lookalike::Held { paths: difference.paths, until },
     }

@@ -20,7 +20,7 @@ impl Outline {
         let mut outline = Outline { text: String::new(), is_specific: false, is_answer: false };
         each_leaf(arguments, &mut |leaf| {
             let left_out = matches!(leaf.kind, Kind::Content | Kind::Stamp | Kind::Volatile);
-            if !left_out && !(names_nothing(leaf.value) && leaf.value.as_bool().is_none()) {
+            if !left_out && (!names_nothing(leaf.value) || leaf.value.as_bool().is_some()) {
                 outline.is_specific |= matches!(leaf.kind, Kind::Title | Kind::Amount);
                 outline.is_answer |= leaf.kind == Kind::Thread;
                 leaf.write_path(&mut outline.text);

@@ -1,7 +1,8 @@
 //! Whether a success is still so. A later effect of the same server that removed what it made supersedes it: its repeat
 //! is neither answered with the old success nor run.
 
-use super::recognise::words;
+use super::recognise::{Annotations, class, words};
+use crate::class::Class;
 use crate::digest::Secret;
 use crate::effect::{Effect, State};
 use crate::identity::{PathKind, value_mark};
@@ -37,7 +38,9 @@ pub fn removes(action: &str) -> bool {
         Some((_, name)) => name.rsplit('/').next().unwrap_or_default(),
         None => action,
     };
-    words(name).iter().any(|word| REMOVE.contains(&word.as_str()))
+    // `send_close_notice` sends.
+    let does_more = class(action, Annotations::default(), false).0 == Class::Consequential;
+    !does_more && words(name).iter().any(|word| REMOVE.contains(&word.as_str()))
 }
 
 /// Whether `later`, which removes something, removed what `success` made: each of its arguments but content stands in
@@ -105,7 +108,12 @@ mod tests {
         ] {
             assert!(removes(action), "{action}");
         }
-        for action in ["mcp:gh/create_issue", "http:POST api.example.com/closures", "mcp:delete/list_all"] {
+        for action in [
+            "mcp:gh/create_issue",
+            "http:POST api.example.com/closures",
+            "mcp:delete/list_all",
+            "mcp:x/send_close_notice",
+        ] {
             assert!(!removes(action), "{action}");
         }
         assert_eq!(server("mcp:gh/delete_issue"), Some("mcp:gh"));

@@ -290,10 +290,8 @@ impl Door {
                 && own_tools::agents_decide(self, &server.action(&call.tool)),
             repeats: match rule.class {
                 Class::Act | Class::Convergent if call.key.is_none() => Repeats::Plainly,
-                _ if server.settings.decorate && rule.again == Again::Agent && call.offers_again() => {
-                    Repeats::WithReason
-                }
-                _ => Repeats::NotByItself,
+                _ if rule.again == Again::Agent && call.offers_again() => Repeats::WithReason,
+                _ => Repeats::NotByItself(rule.again),
             },
             look_with: match passed.answer.trouble {
                 Some(_) => self.to_check(server, tools, call, rule),

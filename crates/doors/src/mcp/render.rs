@@ -14,6 +14,7 @@ use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
 use semel_core::effect::{Effect, Evidence};
 use semel_core::identity::REDACTED;
 use semel_core::json::{self, Json};
+use semel_core::policy::rule::Again;
 use semel_core::wording;
 use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
@@ -73,7 +74,8 @@ pub enum Repeats {
     /// The same call again runs: only an answer that may not have arrived is given from the record.
     Plainly,
     WithReason,
-    NotByItself,
+    /// Its rule, or its schema, leaves it to this one.
+    NotByItself(Again),
 }
 
 pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) -> Frame {
@@ -215,7 +217,8 @@ fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
         Repeats::WithReason if used => format!(" Another repetition needs a reason of its own in {AGAIN}."),
         Repeats::WithReason => format!(" If it must happen once more, say why in {AGAIN}."),
         Repeats::Plainly => " If it must happen once more, call it again.".to_owned(),
-        Repeats::NotByItself => {
+        Repeats::NotByItself(Again::Never) => " Its rule lets nobody do it once more.".to_owned(),
+        Repeats::NotByItself(_) => {
             " If it must happen once more, a person decides that (semel ledger).".to_owned()
         }
     };

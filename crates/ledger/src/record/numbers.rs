@@ -36,7 +36,7 @@ macro_rules! numbered {
 numbered!(Class { Read = 1, Convergent = 2, Act = 3, Generate = 4, Consequential = 5 });
 numbered!(Tier { Opaque = 1, Probed = 2, Keyed = 3, Transactional = 4, Convergent = 5 });
 numbered!(PathKind { Key = 1, Content = 2, Stamp = 3 });
-numbered!(Verdict { Open = 1, Unproven = 2, Applied = 3, NotApplied = 4 });
+numbered!(Verdict { Open = 1, Unproven = 2, Applied = 3, NotApplied = 4, Reported = 5 });
 numbered!(Evidence { Accepted = 1, Reported = 2, Ruled = 3, Probed = 4, Confirmed = 5 });
 numbered!(EffectWord {
     Created = 1,

@@ -214,6 +214,7 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
             Verdict::Unproven => "unproven",
             Verdict::Applied => "applied",
             Verdict::NotApplied => "not applied",
+            Verdict::Reported => "reported as failed",
         };
         let resend = if attempt.resend { ", sent again by semel" } else { "" };
         let gone = attempt.gone_at.map(|at| format!(", its sender gone since {at}")).unwrap_or_default();

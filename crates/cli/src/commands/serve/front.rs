@@ -5,6 +5,7 @@ use semel_core::policy::file::MetricsFor;
 use semel_core::policy::servers::Serve;
 use semel_doors::hall::Hall;
 use semel_doors::http::server::{Front, Keyring, ReadTokens, Token};
+use semel_doors::proxy::nothing_here;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Fro
         passing: passing.map(|(name, _)| format!("/p/{name}/")).collect(),
         open: open.then(|| "/metrics".to_owned()).into_iter().collect(),
         rooms,
+        nothing_here: nothing_here(upstreams.keys()),
         by_host: upstreams.keys().map(|name| (format!("{name}.localhost"), format!("/p/{name}"))).collect(),
     }
 }

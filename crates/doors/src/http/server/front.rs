@@ -38,9 +38,11 @@ pub struct Front {
     pub passing: Vec<String>,
     /// More paths that anyone may ask.
     pub open: Vec<String>,
-    /// Beginnings of the paths at which there is something. Elsewhere there is nothing to guard: whoever asks is let in
-    /// without a credential, to be told so.
+    /// Beginnings of the paths at which there is something. A request for another path is told so before a credential
+    /// is asked for, and goes no further.
     pub rooms: Vec<String>,
+    /// The words for that.
+    pub nothing_here: String,
     /// Host names that stand for the beginning of a path: some clients take a host and no path.
     pub by_host: Vec<(String, String)>,
 }
@@ -54,9 +56,12 @@ impl Front {
         self.check_host(parts)?;
         self.check_origin(&parts.headers)?;
         let path = parts.uri.path();
-        let is_nowhere = !self.rooms.iter().any(|room| path.starts_with(room.as_str()));
+        let is_health = HEALTH.contains(&path);
+        if !is_health && !self.rooms.iter().any(|room| path.starts_with(room.as_str())) {
+            refuse(StatusCode::NOT_FOUND, &self.nothing_here)?;
+        }
         let asks_permission = parts.method == Method::OPTIONS && parts.headers.contains_key(header::ORIGIN);
-        let open = is_nowhere || HEALTH.contains(&path) || self.open.iter().any(|open| open == path);
+        let open = is_health || self.open.iter().any(|open| open == path);
         check_single(&parts.headers)?;
         let admitted = self.credential(parts, open || asks_permission).await?;
         for own in [OWN_TOKEN].into_iter().chain(admitted.own) {

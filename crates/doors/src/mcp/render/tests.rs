@@ -4,6 +4,7 @@ use super::*;
 use semel_core::answer::{EffectWord, Trouble};
 use semel_core::class::Tier;
 use semel_core::effect::Evidence;
+use semel_core::policy::rule::Again;
 use semel_core::policy::{ActionFacts, Policy};
 
 fn message(text: &str) -> Message {
@@ -54,7 +55,7 @@ fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output,
         notice_is_a_result: false,
         look_with: LookWith::Tool("list_charges"),
         may_report: false,
-        repeats: Repeats::NotByItself,
+        repeats: Repeats::NotByItself(Again::Person),
         server_has_ended: false,
         news,
     };
@@ -82,7 +83,7 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
         notice_is_a_result: false,
         look_with: LookWith::NotKnown,
         may_report: false,
-        repeats: Repeats::NotByItself,
+        repeats: Repeats::NotByItself(Again::Person),
         server_has_ended: false,
         news: &[],
     };
@@ -355,7 +356,7 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
         notice_is_a_result: false,
         look_with: LookWith::NotKnown,
         may_report: open,
-        repeats: if open { Repeats::WithReason } else { Repeats::NotByItself },
+        repeats: if open { Repeats::WithReason } else { Repeats::NotByItself(Again::Person) },
         server_has_ended: false,
         news: &[],
     };
@@ -415,7 +416,7 @@ fn a_replay_says_how_this_tool_is_repeated() {
     assert!(again.ends_with(" Another repetition needs a reason of its own in semel_again."), "{again}");
     let by_person =
         "[semel] Done 3 s ago. If it must happen once more, a person decides that (semel ledger).";
-    assert_eq!(says(CHARGE, Repeats::NotByItself), by_person);
+    assert_eq!(says(CHARGE, Repeats::NotByItself(Again::Person)), by_person);
     let joined = passed(
         answer(OutcomeWord::Joined, None, Some("done 1 s ago")),
         GivenReply::Recorded(br#"{"result":{"content":[]}}"#.to_vec()),
@@ -435,7 +436,7 @@ fn drift_names_the_way_to_mean_both() {
     };
     let over = format!("If you meant the earlier call, use its result. {}", wording::OR_TELL);
     assert!(next(&over, Repeats::WithReason).ends_with("call it as it is and say why in `semel_again`."));
-    assert_eq!(next(&over, Repeats::NotByItself), over);
+    assert_eq!(next(&over, Repeats::NotByItself(Again::Person)), over);
     assert_eq!(next("It is still open.", Repeats::WithReason), "It is still open.");
 }
 

@@ -43,6 +43,7 @@ fn front(ledger: &Arc<TestLedger>) -> Front {
         required: true,
         passing: vec!["/p/open/".into()],
         open: vec![],
+        nothing_here: "nothing is here".to_owned(),
         rooms: ["/p/open/", "/p/closed/", "/mcp", "/api", "/metrics"].map(str::to_owned).into(),
         by_host: vec![("open.localhost".into(), "/p/open".into())],
     }
@@ -187,17 +188,15 @@ fn an_upstreams_own_credential_opens_that_upstream_and_nothing_else() {
     }
 }
 
-/// To be told so: no token helps where nothing is.
 #[test]
-fn where_nothing_is_nobody_needs_a_token_and_nobody_is_anybody() {
+fn where_nothing_is_everybody_is_told_so_and_goes_no_further() {
     let front = front(&ledger());
     for path in ["/", "/v1/charges", "/p/open", "/p/openx/v1", "//p/open/v1", "/p/"] {
-        for headers in [&[HOST][..], &[HOST, ("authorization", "Bearer sk-1")]] {
-            let admitted = ask(&front, path, headers).unwrap();
-            assert_eq!((admitted.credential, admitted.scope), (Credential::None, None), "{path}");
+        for headers in
+            [&[HOST][..], &[HOST, ("authorization", "Bearer sk-1")], &[HOST, ("semel-token", "wrong")]]
+        {
+            assert_eq!(ask(&front, path, headers).unwrap_err(), StatusCode::NOT_FOUND, "{path}");
         }
-        let asked = ask(&front, path, &[HOST, ("semel-token", "wrong")]);
-        assert_eq!(asked.unwrap_err(), StatusCode::UNAUTHORIZED, "{path}");
         assert_eq!(ask(&front, path, &[("host", "evil.example")]).unwrap_err(), StatusCode::FORBIDDEN);
     }
     let remote = Front { rooms: vec!["/".into()], ..front };
