@@ -842,7 +842,7 @@ window = "90m"
             "tier": "opaque",
             "identity": {
                 "key": ["args.title", "args.repo"], "key_required": false, "missing": ["args.repo"],
-                "content": [], "volatile": [], "secret": [],
+                "content": [], "volatile": [], "secret": [], "by_name": {},
             },
             "scope": null,
             "caller_key": "decides",

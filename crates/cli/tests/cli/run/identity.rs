@@ -91,12 +91,13 @@ fn the_run_comes_from_the_environment_too() {
 fn a_reworded_text_is_held_while_its_like_is_in_doubt_and_another_invoice_is_not() {
     let home = Home::new();
     let send = |to: &str, text: &str, script: &str| {
-        home.semel(["run", "--json", "--class", "consequential", "--", "sh", "-c", script, "send", to, text])
+        let run = ["run", "--json", "--class", "consequential", "--"];
+        home.semel([&run[..], &["sh", "-c", script, "send", to, "--text", text]].concat())
     };
     assert_eq!(send("bob", "please pay the bill", "kill -9 $$").code, Some(121));
     let reworded = send("bob", "kindly pay your bill", "kill -9 $$");
     assert_eq!(reworded.code, Some(121));
-    assert_eq!(reworded.json()["differing"], serde_json::json!(["argv[5]"]));
+    assert_eq!(reworded.json()["differing"], serde_json::json!(["argv[6]"]));
     assert_eq!(reworded.json()["outcome"], "held");
     let another =
         home.semel(["run", "--class", "consequential", "--", "sh", "-c", TOUCH, "send", "eve", "please pay"]);

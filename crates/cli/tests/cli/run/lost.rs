@@ -25,6 +25,7 @@ fn a_wal_that_was_deleted_or_cut_is_noticed() {
         with_a_past(&home);
         let wal = home.state().join("ledger.db-wal");
         // Whether the last commits lie in the WAL alone depends on when it was folded back last; soon they do.
+        let mut damaged = false;
         let noticed = (0..12).any(|n| {
             let key = format!("new-{n}");
             assert_eq!(home.run(&["--key", &key], TOUCH).code, Some(0));
@@ -38,11 +39,16 @@ fn a_wal_that_was_deleted_or_cut_is_noticed() {
                     .expect("cut"),
             }
             let retried = home.run(&["--key", &key], TOUCH);
-            assert!(matches!(retried.code, Some(0 | 121)), "{retried:?}");
+            assert!(matches!(retried.code, Some(0 | 121 | 125)), "{retried:?}");
             assert_eq!(home.effects(), n + 2, "each key has happened once");
-            retried.code == Some(121)
+            damaged = retried.code == Some(125);
+            retried.code != Some(0)
         });
         assert!(noticed);
+        if damaged {
+            // The pages that were cut off belong together with those that are left: nothing is sent.
+            continue;
+        }
         // It is said once, and what is asked for the first time afterwards can be let through by a person.
         assert_eq!(home.semel(["ledger", "epoch", "accept"]).code, Some(0));
         assert_eq!(home.run(&["--key", "afterwards"], "true").code, Some(0));
