@@ -191,7 +191,7 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
         Error::Damaged { .. } => RESTORE.into(),
         Error::TooNew { .. } => "use the newer semel that wrote it".into(),
         Error::TooOld { .. } => {
-            "use another ledger (`--ledger FILE`), or the semel that wrote this one".into()
+            "use the semel that wrote it; or move ledger.db, -wal and -shm away and leave ledger.secret: what was in it is then held as in doubt for a day".into()
         }
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
         Error::Open { .. } => "semel doctor".into(),

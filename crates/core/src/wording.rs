@@ -451,7 +451,8 @@ fn reported(effect: &Effect, what: &str) -> Trouble {
     let what = what.trim_end_matches('.');
     let (failed, key) = match effect.facts.action.split(':').next().unwrap_or_default() {
         "cli" => (format!("The command failed ({what})."), "give it a `--key`"),
-        "mcp" => (format!("The tool failed: {what}."), "a rule with `class = \"consequential\"` is there"),
+        "mcp" => (format!("The tool failed: {what}."), "write a rule with `class = \"consequential\"`"),
+        "fn" => (format!("It failed: {what}."), "give it a `key`"),
         _ => (format!("It failed: {what}."), "send an `Idempotency-Key`"),
     };
     Trouble {

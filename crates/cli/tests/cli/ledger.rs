@@ -212,7 +212,7 @@ fn a_ledger_of_an_older_format_is_refused_with_a_way_on() {
     let refused = run();
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
     assert!(refused.stderr.contains("format 1 of an older build"), "{refused:?}");
-    assert!(refused.stderr.contains("--ledger FILE"), "{refused:?}");
+    assert!(refused.stderr.contains("leave ledger.secret"), "{refused:?}");
 }
 
 #[test]

@@ -514,7 +514,7 @@ pub struct ConfirmTable {
     pub within: Option<Spot<String>>,
 }
 
-/// How long what is kept, counted from settlement.
+/// How long what is kept, counted from settlement. Nothing is dropped while the clock is a week past the newest line.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct Retention {

@@ -116,7 +116,9 @@ fn a_replay_is_the_record_with_a_notice_after_it() {
         .iter()
         .map(|b| b["text"].as_str().unwrap())
         .collect();
-    assert_eq!(texts, ["ch_1", "[semel] Done 3 s ago; it was not run again.", "Your earlier call ended."]);
+    let notice = "[semel] Done 3 s ago; it was not run again. If it must happen once more, a person decides that \
+                  (semel ledger).";
+    assert_eq!(texts, ["ch_1", notice, "Your earlier call ended."]);
     assert_eq!(response["result"]["_meta"]["own"], 1);
     assert_eq!(response["result"]["_meta"]["dev.semel/receipt"]["outcome"], "replayed");
 }
@@ -471,7 +473,8 @@ fn a_structure_of_any_kind_comes_back_and_the_notice_stands_beside_it() {
         let result = &given["result"];
         assert_eq!(result["structuredContent"].to_string(), structure);
         assert_eq!(result.get("isError"), None);
-        assert_eq!(result["content"][0]["text"], "[semel] Done 3 s ago.");
+        let notice = result["content"][0]["text"].as_str().unwrap();
+        assert!(notice.starts_with("[semel] Done 3 s ago."), "{notice}");
     }
     let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
     for output in [of("array"), Output::Any] {
