@@ -60,10 +60,11 @@ pub fn state(state: &State) -> String {
     word(state).style(style(state)).to_string()
 }
 
-/// What was disproved waits for a person, unlike everything else that did not happen.
+/// A disproved success waits for a person, and a reported failure proves nothing.
 fn word(state: &State) -> &'static str {
     match state {
         State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. }) => "refuted",
+        State::NotApplied(NotApplied { why: NotAppliedWhy::Reported(_), .. }) => "failed",
         state => state.word(),
     }
 }

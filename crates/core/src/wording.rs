@@ -218,16 +218,21 @@ pub fn lookalike(effect: &Effect, differing: Vec<String>, until: Again) -> Troub
 }
 
 /// A success that a later effect has removed.
-pub fn superseded(effect: &Effect, by: EffectId, action: &str, until: Again) -> Trouble {
+/// `used`: the call gives the reason that the removed one was made for.
+pub fn superseded(effect: &Effect, by: EffectId, action: &str, until: Again, used: bool) -> Trouble {
+    let way_out = match used {
+        true => "If it must exist once more, call it again with another reason.".to_owned(),
+        false => way_out(effect, until),
+    };
     Trouble {
         code: Code::Superseded,
         what_happened: format!(
-            "Not run: {} was done ({}), and {action} ({by}) has removed it since.",
+            "Not run: {} was done ({}), and {action} ({by}) seems to have removed it since.",
             named(effect),
             effect.id
         ),
         is_it_safe_to_retry: Code::Superseded.retry(),
-        next_step: way_out(effect, until),
+        next_step: way_out,
         human_next_step: to_show(by),
         differing: Vec::new(),
     }

@@ -52,6 +52,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if (reason.is_none() || is_leaving) && self.wait(call, other.key, other.revision).await {
             return Ok(Compared::Waited);
         }
+        if matches!(effect.state, State::Applied(_))
+            && let Some(held) = self.superseded(call.intent, call.rule, &other).await?
+        {
+            return Ok(Compared::Held(Box::new(held)));
+        }
         let trouble = match reason {
             None => wording::in_flight(effect, now),
             Some((paths, until)) => wording::lookalike(effect, paths, until),
@@ -117,7 +122,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
         };
         Ok(by.map(|(id, action)| {
-            let trouble = wording::superseded(success, id, &action, rule.again);
+            let trouble = wording::superseded(success, id, &action, rule.again, intent.again.is_some());
             held(success, trouble, OutcomeWord::Held)
         }))
     }

@@ -367,7 +367,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     self.ledger.store().changed(found.key, found.revision, left).await;
                     return Ok(None);
                 }
-                if replay == Replay::Repeat
+                // The same reason again stands for what it made, which may be gone as well.
+                let delivered = found.effect().is_some_and(|effect| effect.delivered_at.is_some());
+                if delivered
+                    && matches!(replay, Replay::Repeat | Replay::SameOccurrence)
                     && let Some(held) = Box::pin(self.superseded(call.intent, call.rule, &found)).await?
                 {
                     return Ok(Some(held));

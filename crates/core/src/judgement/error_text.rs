@@ -35,8 +35,7 @@ const LOST: &str = "\
     connection aborted, connection terminated, connection error, connection unexpectedly, terminating connection, \
     lost connection, closed the connection, server disconnected, server closed, hung up, hang up, broken pipe, \
     econnreset, econnaborted, epipe, bad gateway, service unavailable, server error, unexpected eof, eof occurred, \
-    eof detected, empty reply, network error, fetch failed, unable to fetch, premature close, other side closed, \
-    http 50, http 1 1 50, http 2 50, http error 50, returned error 50, status 50, status code 50";
+    eof detected, empty reply, network error, fetch failed, unable to fetch, premature close, other side closed";
 
 /// Words of something done.
 const DONE: &str = "\
@@ -100,7 +99,8 @@ pub fn read_value(value: &Json) -> Says {
 /// What the output of a command says of a lost answer. It may hold anything else, so nothing else in it counts.
 pub fn lost(text: &str) -> Option<&'static str> {
     let words = words_of(text).replace('_', " ");
-    entries(LOST).find(|phrase| words.contains(phrase))
+    let status = || LOST_STATUS.into_iter().find(|status| has_status(text, status));
+    entries(LOST).find(|phrase| words.contains(phrase)).or_else(status)
 }
 
 /// Whether a framework says that it looked at the arguments and did not run the tool. It quotes them, and they may say
@@ -188,8 +188,10 @@ fn has_status(text: &str, status: &str) -> bool {
     words.iter().enumerate().any(|(at, word)| {
         let before = at.checked_sub(1).map_or("", |before| words[before]).to_lowercase();
         let name = before.trim_matches(|c: char| !c.is_alphanumeric());
-        // `Error: 404 rows` counts.
-        let is_named = ["http", "status", "statuscode", "code"].contains(&name) || before == "error";
+        // `Error: 404 rows` counts rows; `returned error: 503` ends with its status.
+        let names = ["http", "http/1.1", "http/2", "status", "statuscode", "code"];
+        let is_last = at + 1 == words.len();
+        let is_named = names.contains(&name) || before == "error" || (name == "error" && is_last);
         let has_words = words.get(at + 1).is_some_and(|next| next.starts_with(|c: char| c.is_uppercase()));
         word.trim_matches(|c: char| !c.is_ascii_alphanumeric()) == status
             && (is_named || has_words || word.starts_with('(') && word.contains(')'))

@@ -116,7 +116,7 @@ fn every_trouble() -> Vec<Trouble> {
         wording::in_doubt(&doubt),
         wording::lookalike(&doubt, vec!["args.body".into()], Again::Person),
         wording::lookalike(&done, vec!["args.request_id".into()], Again::Agent),
-        wording::superseded(&done, done.id, "mcp:x/delete", Again::Agent),
+        wording::superseded(&done, done.id, "mcp:x/delete", Again::Agent, false),
         wording::in_flight(&running, late()),
         wording::turn_taken(Some(&running)),
         wording::turn_taken(None),

@@ -179,6 +179,13 @@ fn a_success_that_was_removed_since_is_neither_answered_nor_run() {
             let again = create().again("it is needed after all");
             assert_eq!(second(&house, &gate, &again), ("ran".to_owned(), true), "{action}");
             assert_eq!(second(&house, &gate, &again), ("replayed".to_owned(), false), "the same reason");
+            house.wait(seconds(1));
+            house.pass_heard(&gate, &again, &Script::succeeds());
+            house.pass_delivered(&gate, &remove(action, members), &Script::succeeds());
+            assert_eq!(second(&house, &gate, &again).0, "superseded", "the same reason, and removed again");
+            let reworded =
+                Wish { action: "mcp:tracker/create_issue", ..with(r#""repo":"r","title":"Bug","body":"b""#) };
+            assert_eq!(second(&house, &gate, &reworded).0, "superseded", "in other words");
         }
     }
 }

@@ -337,6 +337,7 @@ pub(super) const CHANGE: &[&str] = &[
     "upload",
     "upsert",
     "vacuum",
+    "void",
     "wipe",
     "write",
 ];
