@@ -1,7 +1,7 @@
 //! The environment, read once. Flag over environment over project file over user file.
 
 use anyhow::{Context, bail};
-use semel_doors::caller::OPERATOR_TOKEN;
+use semel_doors::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ impl Environment {
             effect_id: text("SEMEL_EFFECT_ID")?,
             baggage: text("BAGGAGE")?,
             failpoints: text("SEMEL_FAILPOINTS")?,
-            serve_token: text("SEMEL_SERVE_TOKEN")?,
+            serve_token: text(SERVE_TOKEN)?,
             operator_token: text(OPERATOR_TOKEN)?,
             otel: Otel {
                 disabled: text("OTEL_SDK_DISABLED")?.is_some_and(|value| value.eq_ignore_ascii_case("true"))

@@ -6,6 +6,9 @@ use semel_core::ids::Run;
 /// Holds the token of whoever rules without a terminal. Nothing that semel starts gets to see it.
 pub const OPERATOR_TOKEN: &str = "SEMEL_OPERATOR_TOKEN";
 
+/// Holds the token that `semel serve` is asked with. Nothing that semel starts gets to see it either.
+pub const SERVE_TOKEN: &str = "SEMEL_SERVE_TOKEN";
+
 /// From the credential and the surroundings; never from what a message says.
 #[derive(Debug, Clone)]
 pub struct Caller {

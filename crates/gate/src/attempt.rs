@@ -56,10 +56,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         fences: Vec<(Digest, Revision)>,
     ) -> Result<Option<Passed>, Error> {
         // What most calls do not need is boxed: it would have its room in all of them.
-        let newest_alike = match how {
+        let alike = match how {
             How::Resend => None,
             How::Claim(_) => match Box::pin(self.compare(call, found.key)).await? {
-                Compared::Clear(newest) => newest,
+                Compared::Clear(seen) => seen,
                 Compared::Waited => return Ok(None),
                 Compared::Held(passed) => return Ok(Some(*passed)),
             },
@@ -117,7 +117,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             fences,
             turn,
             alias: call.claims_key,
-            newest_alike,
+            alike,
             sender: call.away.map_or(Sender::Here, Sender::Away),
         };
         self.point("gate.before_claim")?;

@@ -9,20 +9,20 @@ use semel_core::answer::OutcomeWord;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
 use semel_core::intent::{Alike, Intent, NamedBy};
-use semel_core::judgement::lookalike::{COMPARED_MAX, Lookalike, compare};
-use semel_core::judgement::superseded::{REMOVALS_MAX, supersedes};
+use semel_core::judgement::lookalike::{Lookalike, compare};
+use semel_core::judgement::superseded::supersedes;
 use semel_core::policy::rule::{Again, Rule};
 use semel_core::time::{At, Clocks};
 use semel_core::wording;
 use semel_ledger::Found;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::store::{Cursor, Store};
+use semel_ledger::store::{SeenAlike, Store};
 
 /// What a call may do as far as other effects with its outline go.
 pub(crate) enum Compared {
-    /// It may be claimed, as long as this is the newest effect of its outline.
-    Clear(Option<(Digest, Option<Cursor>)>),
+    /// It may be claimed, as long as the effects of its outline are as they were seen.
+    Clear(Option<(Digest, SeenAlike)>),
     /// It waited for another one: look again.
     Waited,
     Held(Box<Passed>),
@@ -39,9 +39,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Compares a call with the newest effects of its outline, before it is claimed.
     pub(crate) async fn compare<U>(&self, call: &mut Call<'_, U>, own: Digest) -> Result<Compared, Error> {
         let Alike::Outline { key, .. } = call.intent.alike else { return Ok(Compared::Clear(None)) };
-        let (newest, in_the_way) = self.lookalike(call.intent, call.rule, key, own).await?;
+        let (seen, in_the_way) = self.lookalike(call.intent, call.rule, key, own).await?;
         let Some(InTheWay { other, held: reason }) = in_the_way else {
-            return Ok(Compared::Clear(Some((key, newest))));
+            return Ok(Compared::Clear(Some((key, seen))));
         };
         let now = self.clock.now();
         let effect = other.effect().expect("only a known effect is in the way");
@@ -64,20 +64,19 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(Compared::Held(Box::new(held(effect, trouble, OutcomeWord::Held))))
     }
 
-    /// The newest effect of an outline, and the first one that is in the way of a call.
+    /// The effects of an outline as they were seen, and the first one that is in the way of a call.
     pub(crate) async fn lookalike(
         &self,
         intent: &Intent,
         rule: &Rule,
         outline: Digest,
         own: Digest,
-    ) -> Result<(Option<Cursor>, Option<InTheWay>), Error> {
+    ) -> Result<(SeenAlike, Option<InTheWay>), Error> {
         let now = self.clock.now();
         let clocks = Clocks { now, uptime: self.clock.uptime() };
-        let alike = self.ledger.alike(outline, COMPARED_MAX).await?;
-        let newest = alike.first().map(|(cursor, ..)| *cursor);
+        let (seen, alike) = self.ledger.alike(outline).await?;
         let mut last_begun: Option<At> = None;
-        for (_, key, known) in &alike {
+        for (key, known) in &alike {
             let effect = &known.effect;
             // A permission that came to nothing is not spent.
             let did_nothing = matches!(effect.state, State::NotApplied(_));
@@ -95,9 +94,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Some(Lookalike::Wait) => None,
                 Some(Lookalike::Held { paths, until }) => Some((paths, until)),
             };
-            return Ok((newest, Some(InTheWay { other, held })));
+            return Ok((seen, Some(InTheWay { other, held })));
         }
-        Ok((newest, None))
+        Ok((seen, None))
     }
 
     /// The answer to a repeat whose success is no longer so, because a later effect removed it or took it back.
@@ -114,10 +113,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let by = match success.undone {
             Some(undone) => Some((undone.by, "its undo".to_owned())),
             None => {
-                let later = self.ledger.alike(removals, REMOVALS_MAX).await?;
+                let (_, later) = self.ledger.alike(removals).await?;
                 let secret = self.ledger.secret();
                 let removes = |later: &Effect| supersedes(secret, later, success, found.reply.as_deref());
-                let mut later = later.into_iter().map(|(_, _, known)| known.effect);
+                let mut later = later.into_iter().map(|(_, known)| known.effect);
                 later.find(removes).map(|later| (later.id, later.facts.action.clone()))
             }
         };

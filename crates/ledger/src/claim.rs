@@ -7,7 +7,8 @@ use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, un
 use crate::record::{Known, encode, index_after, index_of_first};
 use crate::second_answer::SecondAnswer;
 use crate::store::{
-    Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, Store,
+    Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
+    Store,
 };
 use crate::{Error, journal};
 use semel_core::class::Class;
@@ -87,8 +88,8 @@ pub struct Wanted<'a> {
     /// The caller's own key, which is to point to this intent, at the revision at which it was seen to point to none,
     /// or to one of which nothing happened.
     pub alias: Option<(Digest, Revision)>,
-    /// The newest effect that it was compared with, for a call that has an outline.
-    pub newest_alike: Option<(Digest, Option<Cursor>)>,
+    /// The effects that it was compared with, for a call that has an outline.
+    pub alike: Option<(Digest, SeenAlike)>,
     pub sender: Sender,
 }
 
@@ -175,7 +176,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         };
         // A later attempt may come from another run; the row stays with the run that the effect began in, and
         // cancelling looks at the attempts too.
-        let index = crate::store::Index { run: self.run_of(&effect), ..index };
+        // A corrected call under the same key looks like other calls than the first one.
+        let alike = wanted.intent.alike.key();
+        let index = crate::store::Index { run: self.run_of(&effect), alike, ..index };
         let attempt = effect.newest_attempt().expect("a claimed effect has an attempt").number;
         let key = wanted.found.key;
         let mut puts = vec![Put::Record {
@@ -201,7 +204,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let commit = Commit {
             nonce: event.nonce(),
             puts,
-            require: Require { cells, family_quiet, newest_alike: wanted.newest_alike, room: true },
+            require: Require { cells, family_quiet, alike: wanted.alike, room: true },
             journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
             durability: promised(&effect),
         };

@@ -5,8 +5,8 @@ use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{Known, decode, encode, index_after, run_digest};
 use crate::store::{
-    By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Latest, PAGE_ROWS_MAX, Page, Put,
-    ReplyChange, Require, Revision, Row, Store,
+    ALIKE_MAX, By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Latest, PAGE_ROWS_MAX,
+    Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
 };
 use crate::undo::may_be_undone;
 use crate::witness::{Noteworthy, Witness};
@@ -341,10 +341,18 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
     }
 
-    /// The newest effects that a call is compared with, newest first, each with its place in the ledger.
-    pub async fn alike(&self, alike: Digest, limit: usize) -> Result<Vec<(Cursor, Digest, Known)>, Error> {
-        let page = self.store.latest(Latest::Alike(alike), None, limit).await?;
-        page.items.into_iter().map(|(cursor, row)| Ok((cursor, row.key, decode(row)?))).collect()
+    /// The newest effects that a call is compared with, newest first; with them older ones that are open. The claim
+    /// requires that they are as they were seen.
+    pub async fn alike(&self, alike: Digest) -> Result<(SeenAlike, Vec<(Digest, Known)>), Error> {
+        let mut rows = self.store.latest(Latest::Alike(alike), None, ALIKE_MAX).await?.items;
+        let open = self.store.latest(Latest::OpenAlike(alike), None, PAGE_ROWS_MAX).await?.items;
+        let newest = rows.first().map(|(cursor, _)| *cursor);
+        let revisions = rows.iter().map(|(_, row)| row.revision.0).sum();
+        let seen = SeenAlike { newest, revisions, open: open.iter().map(|(Cursor(id), _)| id).sum() };
+        let oldest = rows.last().map(|(cursor, _)| *cursor);
+        rows.extend(open.into_iter().filter(|(cursor, _)| oldest.is_none_or(|oldest| *cursor < oldest)));
+        let known = rows.into_iter().map(|(_, row)| Ok((row.key, decode(row)?)));
+        Ok((seen, known.collect::<Result<_, Error>>()?))
     }
 
     pub async fn journal(

@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::precondition::{Finding, Head, View, examine, moved};
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, Durability, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX, JournalLine,
-    Latest, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, Store, Versioned,
+    ALIKE_MAX, By, Cell, Commit, Committed, Cursor, Durability, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX,
+    JournalLine, Latest, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, SeenAlike, Store, Versioned,
 };
 use semel_core::digest::Digest;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -257,9 +257,12 @@ impl View for Tables {
         Ok(self.rows.values().find(relative).map(|row| row.key))
     }
 
-    fn newest_alike(&mut self, alike: Digest) -> Result<Option<u64>, Infallible> {
-        let mut newest_first = self.rows.iter().rev();
-        Ok(newest_first.find(|(_, row)| row.index.alike == Some(alike)).map(|(id, _)| *id))
+    fn alike(&mut self, alike: Digest) -> Result<SeenAlike, Infallible> {
+        let rows = || self.rows.iter().filter(|(_, row)| row.index.alike == Some(alike));
+        let newest = rows().next_back().map(|(id, _)| Cursor(*id));
+        let revisions = rows().rev().take(ALIKE_MAX).map(|(_, row)| row.revision.0).sum();
+        let open = rows().filter(|(_, row)| row.index.open).map(|(id, _)| id).sum();
+        Ok(SeenAlike { newest, revisions, open })
     }
 }
 
@@ -329,6 +332,7 @@ impl Store for MemoryStore {
             Latest::Open => row.index.open,
             Latest::Run(run) => row.index.run == Some(run),
             Latest::Alike(alike) => row.index.alike == Some(alike),
+            Latest::OpenAlike(alike) => row.index.open && row.index.alike == Some(alike),
         };
         let end = before.map_or(u64::MAX, |Cursor(id)| id);
         let found = state.tables.rows.range(..end).rev().filter(|(_, row)| wanted(row));

@@ -1,6 +1,6 @@
 //! What must hold for a commit to land. Every engine asks this one function, so that none can differ.
 
-use crate::store::{Commit, Conflict, Cursor, Index, Put, Revision};
+use crate::store::{Commit, Conflict, Index, Put, Revision, SeenAlike};
 use semel_core::digest::Digest;
 
 /// What a row looks like to whoever wants to overwrite it.
@@ -32,8 +32,8 @@ pub(crate) trait View {
         except: Option<Digest>,
     ) -> Result<Option<Digest>, Self::Error>;
 
-    /// The newest row that calls of this kind are compared with, by the engine's own number.
-    fn newest_alike(&mut self, alike: Digest) -> Result<Option<u64>, Self::Error>;
+    /// The rows that calls of this kind are compared with, by the engine's own numbers.
+    fn alike(&mut self, alike: Digest) -> Result<SeenAlike, Self::Error>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,8 +99,8 @@ pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding,
     {
         return Ok(Finding::Conflict(Conflict::Family(other)));
     }
-    if let Some((alike, seen)) = commit.require.newest_alike
-        && view.newest_alike(alike)? != seen.map(|Cursor(id)| id)
+    if let Some((alike, seen)) = commit.require.alike
+        && view.alike(alike)? != seen
     {
         return Ok(Finding::Conflict(Conflict::Alike));
     }

@@ -113,12 +113,26 @@ pub struct Require {
     pub cells: Vec<(Digest, Revision)>,
     /// No *open* row with this family may exist under another intent key than this commit's record.
     pub family_quiet: Option<Digest>,
-    /// The newest row with this [`Index::alike`] must be the one that was seen; `None` = there was none.
-    pub newest_alike: Option<(Digest, Option<Cursor>)>,
+    /// The rows with this [`Index::alike`] must be as they were seen.
+    pub alike: Option<(Digest, SeenAlike)>,
     /// There must be room for it: it begins something, and may be refused at once where too many such wait. What ends
     /// something never is.
     pub room: bool,
 }
+
+/// The rows that a call was compared with, as far as one more of them would show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SeenAlike {
+    /// The newest one.
+    pub newest: Option<Cursor>,
+    /// The revisions of the newest [`ALIKE_MAX`], added up: an older one may be tried again.
+    pub revisions: u64,
+    /// The numbers of all open ones, added up.
+    pub open: u64,
+}
+
+/// A call is compared with so many of the newest rows that are like it, and with all open ones.
+pub const ALIKE_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -203,6 +217,8 @@ pub enum Latest {
     Run(Digest),
     /// By [`Index::alike`].
     Alike(Digest),
+    /// The open ones of these.
+    OpenAlike(Digest),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -224,8 +224,14 @@ pub fn volatile(arguments: &Json) -> Vec<Path> {
         match leaf.kind {
             Kind::Volatile => volatile.push(leaf.path()),
             _ => {
-                let counts =
-                    matches!(leaf.trail.first(), Some(Turn::Member(root)) if ARGUMENT_ROOTS.contains(root));
+                let counts = match leaf.trail {
+                    // The program and its flags say what is done, not to what.
+                    [Turn::Member("argv"), Turn::Element(at)] => {
+                        *at > 0 && !leaf.value.as_str().is_some_and(|word| word.starts_with('-'))
+                    }
+                    [Turn::Member(root), ..] => ARGUMENT_ROOTS.contains(root),
+                    _ => false,
+                };
                 is_left |= counts && !names_nothing(leaf.value);
             }
         }

@@ -71,6 +71,7 @@ const REFUSED: &str = "\
 const DONE_STATUS: [&str; 4] = ["200", "201", "202", "204"];
 const REFUSED_STATUS: [&str; 6] = ["400", "401", "403", "404", "422", "429"];
 const LOST_STATUS: [&str; 4] = ["500", "502", "503", "504"];
+const AMBIGUOUS_STATUS: [&str; 3] = ["408", "409", "425"];
 
 /// Members that describe a failure, in lower case and without `_` and `-`. One of another name may be a result.
 const FAILURE_MEMBERS: &str = "\
@@ -171,8 +172,9 @@ fn read_words(text: &str) -> Says {
     if let Some(done) = entries(DONE).find(|word| has(word)).or_else(|| status(&DONE_STATUS)) {
         return Says::Done(done.to_owned());
     }
-    if let Some(status) = LOST_STATUS.iter().find(|status| has(status)) {
-        return Says::Lost((*status).to_owned());
+    let lost = LOST_STATUS.iter().find(|status| has(status)).copied();
+    if let Some(status) = lost.or_else(|| status(&AMBIGUOUS_STATUS)) {
+        return Says::Lost(status.to_owned());
     }
     let spaced = words.replace('_', " ");
     match entries(REFUSED).any(|phrase| self::has(&spaced, phrase)) || status(&REFUSED_STATUS).is_some() {

@@ -5,9 +5,6 @@ use crate::intent::{Alike, AskedBy, Intent, NamedBy};
 use crate::policy::rule::{Again, Rule};
 use crate::time::Clocks;
 
-/// A call is compared with so many of the newest effects of its outline.
-pub const COMPARED_MAX: usize = 64;
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookalike {
     /// Both may happen.
@@ -29,10 +26,16 @@ pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, clocks
     // A caller's key and a rule's fields say what is the same. But SDKs make up a key for each call, so the very same
     // arguments under another key wait as long as nobody knows about the first.
     let by_arguments = intent.named_by == NamedBy::Arguments;
-    if !by_arguments && other.marks.fingerprint != intent.marks.fingerprint {
+    let difference = other.marks.difference(&intent.marks);
+    // Under a key a command is the same wherever it is run.
+    let is_place = |path: &String| path == "cwd" || path == "argv[0]";
+    let differs = match by_arguments {
+        true => !other.facts.caller_key && difference.paths.iter().any(is_place),
+        false => !difference.paths.iter().all(is_place),
+    };
+    if differs {
         return Lookalike::MayRun;
     }
-    let difference = other.marks.difference(&intent.marks);
     let until = match &other.state {
         // One lost message must not block a channel; two payments are seldom meant.
         State::InFlight { .. } | State::InDoubt(_) => {

@@ -1,7 +1,7 @@
 //! The outline of a call: its action and arguments without content, stamps and volatile ones, amounts by value. Two
 //! calls with one outline may mean the same thing, so the second may be held. They are never merged.
 
-use super::arguments::{Kind, each_leaf, names_nothing};
+use super::arguments::{Kind, Turn, each_leaf, names_nothing};
 use crate::json::{Json, Number};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,10 @@ impl Outline {
     pub fn of(arguments: &Json) -> Outline {
         let mut outline = Outline { text: String::new(), is_specific: false, is_answer: false };
         each_leaf(arguments, &mut |leaf| {
-            let left_out = matches!(leaf.kind, Kind::Content | Kind::Stamp | Kind::Volatile);
+            // A key leaves the place of a command out, and a call without one has to be found by it.
+            let is_place =
+                matches!(leaf.trail, [Turn::Member("cwd")] | [Turn::Member("argv"), Turn::Element(0)]);
+            let left_out = is_place || matches!(leaf.kind, Kind::Content | Kind::Stamp | Kind::Volatile);
             if !left_out && (!names_nothing(leaf.value) || leaf.value.as_bool().is_some()) {
                 outline.is_specific |= matches!(leaf.kind, Kind::Title | Kind::Amount);
                 outline.is_answer |= leaf.kind == Kind::Thread;

@@ -12,9 +12,6 @@ use std::collections::HashSet;
 /// Verbs of a call that removes something.
 const REMOVE: &[&str] = &["delete", "remove", "cancel", "void", "revoke", "archive", "close"];
 
-/// So many of a server's newest removals are compared with.
-pub const REMOVALS_MAX: usize = 64;
-
 /// So much of a kept reply is read for the names of what was removed.
 const REPLY_BYTES_READ: usize = 64 * 1024;
 const NAMES_READ: usize = 4_096;
@@ -38,16 +35,23 @@ pub fn removes(action: &str) -> bool {
         Some((_, name)) => name.rsplit('/').next().unwrap_or_default(),
         None => action,
     };
-    // `send_close_notice` sends.
-    let does_more = class(action, Annotations::default(), false).0 == Class::Consequential;
-    !does_more && words(name).iter().any(|word| REMOVE.contains(&word.as_str()))
+    let words = words(name);
+    let removes = |word: &String| REMOVE.contains(&word.as_str());
+    // `order_cancel` cancels, and `send_close_notice` sends.
+    let does_more = || class(action, Annotations::default(), false).0 == Class::Consequential;
+    words.first().is_some_and(removes)
+        || words.last().is_some_and(removes)
+        || (words.iter().any(removes) && !does_more())
 }
 
 /// Whether `later`, which removes something, removed what `success` made: each of its arguments but content stands in
 /// the arguments or in the kept reply of the success.
 pub fn supersedes(secret: &Secret, later: &Effect, success: &Effect, reply: Option<&[u8]>) -> bool {
     let State::Applied(made) = &success.state else { return false };
-    if !matches!(later.state, State::Applied(_)) || later.opened_at < made.at {
+    // A removal whose outcome is not known may have removed it.
+    let may_be_done = matches!(later.state, State::Applied(_) | State::InDoubt(_));
+    let begun = later.newest_attempt().map_or(later.opened_at, |attempt| attempt.claimed_at);
+    if !may_be_done || begun < made.at {
         return false;
     }
     let mark = |json: &Json| value_mark(secret, &json.canonical());
@@ -87,8 +91,8 @@ fn names_in(text: &str) -> impl Iterator<Item = &str> {
     let quoted = text.split('"').map(|part| part.trim_end_matches('\\'));
     // A line end inside a JSON text is a backslash and a letter.
     let lines = text.split("\\n").flat_map(move |line| line.split(move |c: char| !part_of_id(c)));
-    let parts = lines.clone().flat_map(|run| run.split(['/', ':', '#']));
-    let trimmed = lines.chain(parts).map(|run| run.trim_end_matches(['.', ':']));
+    let parts = lines.clone().flat_map(|run| run.split(['/', '#']));
+    let trimmed = lines.chain(parts).map(|run| run.trim_matches(['.', ':']));
     quoted.chain(trimmed).filter(|name| !name.is_empty())
 }
 

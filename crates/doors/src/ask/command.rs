@@ -4,7 +4,7 @@ use super::heard::{Heard, Kind};
 use super::means::Shell;
 use super::pages::goes_on;
 use super::{ANSWER_BYTES_MAX, Asker, TAKES_MAX};
-use crate::caller::OPERATOR_TOKEN;
+use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use crate::command::child::{self, Plan, Signals};
 use crate::command::program;
 use crate::command::stream::Sink;
@@ -37,7 +37,7 @@ fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<Heard, Stri
     let program = program::find(first, &shell.search, &shell.cwd).map_err(|not_started| not_started.why)?;
     let mut command = Command::new(program);
     command.args(&words[1..]).current_dir(&shell.cwd).stdin(Stdio::null()).env_remove("SEMEL_FAILPOINTS");
-    command.env_remove(OPERATOR_TOKEN);
+    command.env_remove(OPERATOR_TOKEN).env_remove(SERVE_TOKEN);
     let plan = Plan {
         command,
         input: None,

@@ -7,7 +7,7 @@ use super::program;
 use super::render::{self, Output, REPLY_BYTES_MAX, Said};
 use super::stream::{Sink, Taken};
 use crate::ask::{self, Asker, Lent, Matter, Means, Told};
-use crate::caller::OPERATOR_TOKEN;
+use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use crate::mcp::secrets::Secrets;
 use crate::secret_parts::SecretParts;
 use semel_core::answer::EffectWord;
@@ -174,7 +174,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let mut command = Command::new(program);
         std::os::unix::process::CommandExt::arg0(&mut command, &self.line.argv[0]);
         command.args(&self.line.argv[1..]).current_dir(&self.line.cwd).env_remove("SEMEL_FAILPOINTS");
-        command.env_remove(OPERATOR_TOKEN);
+        command.env_remove(OPERATOR_TOKEN).env_remove(SERVE_TOKEN);
         command
     }
 

@@ -1,6 +1,6 @@
 //! Calls that look like another effect, and successes that are no longer so (`spec/judgement.md`, sections 5 and 6).
 
-use crate::house::{House, Script, TestGate, Wish, call, code, seconds, success, unclear};
+use crate::house::{House, Script, TestGate, Wish, call, code, refusal, seconds, success, unclear};
 use semel_core::answer::{Code, OutcomeWord};
 use semel_core::class::Class;
 use semel_core::effect::Ruling;
@@ -157,6 +157,58 @@ fn two_reworded_calls_at_once_are_sent_one_after_the_other() {
 }
 
 #[test]
+fn a_call_that_is_tried_again_after_a_refusal_is_met_by_its_reworded_twin() {
+    let charge = |note: &str| with(&format!(r#""to":"ann","amount":5,"note":"{note}""#));
+    let house = House::new();
+    let (gate, other) = (house.gate(), house.gate());
+    house.pass(&gate, &charge("one"), &Script::answers([refusal()]));
+    let (sneaks, twin, clock) = (Script::succeeds(), charge("one"), house.clock.clone());
+    let hears = sneaks.clone();
+    // The refused one is tried again after this one has looked around, and before its claim.
+    let script = Script::succeeds().before_the_claim(move || {
+        block_on(call(&other, &twin, &sneaks, &clock)).expect("the ledger is well");
+    });
+    let passed = house.pass(&gate, &charge("two"), &script);
+    assert_eq!((code(&passed), hears.sent(), script.sent()), (Some(Code::Lookalike), 1, 0));
+}
+
+#[test]
+fn a_doubt_is_found_by_the_arguments_of_its_newest_attempt_and_however_old_it_is() {
+    let keyed = |key, to: &str| Wish { key: Some(key), ..with(&format!(r#""to":"{to}""#)) };
+    let house = House::new();
+    let gate = house.gate();
+    house.pass(&gate, &keyed("k1", "typo"), &Script::answers([refusal()]));
+    house.pass(&gate, &keyed("k1", "ann"), &Script::answers([unclear()]));
+    assert_eq!(second(&house, &gate, &keyed("k2", "ann")), ("in_doubt".to_owned(), false));
+
+    let chat = |text: &str| with(&format!(r#""channel":"C1","text":"{text}""#));
+    let house = House::new();
+    let gate = house.gate();
+    house.pass(&gate, &chat("hello ann"), &Script::answers([refusal()]));
+    for n in 0..70 {
+        house.pass_delivered(&gate, &chat(&format!("message {n}")), &Script::succeeds());
+    }
+    house.pass(&gate, &chat("hello ann"), &Script::answers([unclear()]));
+    assert_eq!(second(&house, &gate, &chat("hello, Ann")), ("in_doubt".to_owned(), false));
+}
+
+#[test]
+fn a_command_with_a_key_and_the_same_without_one_know_of_each_others_doubts() {
+    let arguments = |cwd: &str| format!(r#"{{"argv":["./pay.sh","ann"]{cwd}}}"#);
+    let plain =
+        Wish { action: "cli:pay.sh", ..Wish::consequential().with_arguments(&arguments(r#","cwd":"/a""#)) };
+    let keyed =
+        Wish { action: "cli:pay.sh", key: Some("k"), ..Wish::consequential().with_arguments(&arguments("")) };
+    for (first, other) in [(&plain, &keyed), (&keyed, &plain)] {
+        let (house, gate) = after(InDoubt, first);
+        assert_eq!(second(&house, &gate, other), ("in_doubt".to_owned(), false));
+    }
+    let (house, gate) = after(InDoubt, &plain);
+    let elsewhere = plain.with_arguments(&arguments(r#","cwd":"/b""#));
+    assert!(second(&house, &gate, &elsewhere).1, "in another directory it is another");
+}
+
+#[test]
 fn a_success_that_was_removed_since_is_neither_answered_nor_run() {
     let create = || Wish { action: "mcp:tracker/create_issue", ..with(r#""repo":"r","title":"Bug""#) };
     let remove = |action, members: &str| {
@@ -191,7 +243,7 @@ fn a_success_that_was_removed_since_is_neither_answered_nor_run() {
 }
 
 #[test]
-fn a_removal_that_came_before_or_did_not_happen_supersedes_nothing() {
+fn a_removal_counts_from_its_newest_attempt_on_and_if_it_may_have_happened() {
     let create = || Wish { action: "mcp:tracker/create_issue", ..with(r#""repo":"r","title":"Bug""#) };
     let remove = Wish {
         action: "mcp:tracker/delete_issue",
@@ -203,9 +255,17 @@ fn a_removal_that_came_before_or_did_not_happen_supersedes_nothing() {
     house.wait(seconds(1));
     house.pass_delivered(&gate, &create(), &Script::succeeds());
     assert_eq!(second(&house, &gate, &create()).0, "replayed");
+    let house = House::new();
+    let gate = house.gate();
+    house.pass(&gate, &remove, &Script::answers([refusal()]));
+    house.wait(seconds(1));
+    house.pass_delivered(&gate, &create(), &Script::succeeds());
+    house.wait(seconds(1));
+    house.pass_delivered(&gate, &remove, &Script::succeeds());
+    assert_eq!(second(&house, &gate, &create()).0, "superseded", "it was tried again");
     let (house, gate) = after(Delivered, &create());
     house.pass(&gate, &remove, &Script::answers([unclear()]));
-    assert_eq!(second(&house, &gate, &create()).0, "replayed", "nobody knows of the removal");
+    assert_eq!(second(&house, &gate, &create()).0, "superseded", "nobody knows whether it is still there");
     let (house, gate) = after(Undelivered, &create());
     house.pass_delivered(&gate, &remove, &Script::succeeds());
     assert_eq!(second(&house, &gate, &create()).0, "replayed", "the first caller never had the answer");

@@ -3,7 +3,9 @@
 use super::remembered::Remembered;
 use super::statements::{Sql, Statements};
 use crate::precondition::{Finding, Head, View, examine};
-use crate::store::{Commit, Index, JournalLine, OwnerId, Put, ReplyChange, Revision};
+use crate::store::{
+    ALIKE_MAX, Commit, Cursor, Index, JournalLine, OwnerId, Put, ReplyChange, Revision, SeenAlike,
+};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use semel_core::digest::Digest;
@@ -186,7 +188,8 @@ impl<'c> Batch<'c> {
 
     /// Files a row among the open ones.
     fn list_open(&mut self, id: i64, index: &Index) -> rusqlite::Result<()> {
-        self.statements.get(Sql::ListOpen)?.execute([tag(index.family), id])?;
+        let values = params![tag(index.family), id, index.alike.map(tag)];
+        self.statements.get(Sql::ListOpen)?.execute(values)?;
         Ok(())
     }
 
@@ -236,10 +239,15 @@ impl View for Batch<'_> {
         statement.query_row(values, |row| digest(row, 0)).optional()
     }
 
-    fn newest_alike(&mut self, alike: Digest) -> rusqlite::Result<Option<u64>> {
+    fn alike(&mut self, alike: Digest) -> rusqlite::Result<SeenAlike> {
         let statement = self.statements.get(Sql::NewestAlike)?;
-        let found = statement.query_row(params![prefix(&alike), alike.0], |row| row.get::<_, i64>(0));
-        Ok(found.optional()?.map(|id| id as u64))
+        let values = params![prefix(&alike), alike.0, ALIKE_MAX as i64];
+        let (newest, revisions) =
+            statement.query_row(values, |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?)))?;
+        let newest = newest.map(|id| Cursor(id as u64));
+        let open =
+            self.statements.get(Sql::OpenAlike)?.query_row([tag(alike)], |row| row.get::<_, i64>(0))?;
+        Ok(SeenAlike { newest, revisions: revisions as u64, open: open as u64 })
     }
 }
 

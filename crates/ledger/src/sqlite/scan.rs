@@ -1,6 +1,6 @@
 //! Scans: rows in order of insertion, a page at a time, each page a snapshot of its own.
 
-use super::apply::prefix;
+use super::apply::{prefix, tag};
 use super::read::{ROW_COLUMNS, before, from, page, row};
 use crate::store::{By, Cursor, Latest, PAGE_ROWS_MAX, Page, Row};
 use rusqlite::{Connection, Params, params};
@@ -64,6 +64,12 @@ pub(super) fn latest(
             let which = "substr(run, 1, 8) = ?1 AND run = ?2 AND id < ?3";
             let mut query = connection.prepare_cached(&(select(which) + " LIMIT ?4"))?;
             query.query_map(params![prefix(&run), run.0, id, more], row)?.collect()
+        }
+        Latest::OpenAlike(alike) => {
+            let which =
+                "id IN (SELECT id FROM open WHERE alike = ?1 AND id < ?2) AND effect.open AND alike = ?3";
+            let mut query = connection.prepare_cached(&(select(which) + " LIMIT ?4"))?;
+            query.query_map(params![tag(alike), id, alike.0, more], row)?.collect()
         }
         Latest::Alike(alike) => {
             let which = "substr(alike, 1, 8) = ?1 AND alike = ?2 AND id < ?3";

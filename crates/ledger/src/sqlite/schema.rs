@@ -35,7 +35,8 @@ CREATE UNIQUE INDEX effect_id ON effect(effect);
 CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;
 CREATE INDEX effect_alike ON effect(substr(alike, 1, 8)) WHERE alike IS NOT NULL;
 CREATE TABLE open(
-  family INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(family, id)) STRICT, WITHOUT ROWID;
+  family INTEGER NOT NULL, id INTEGER NOT NULL, alike INTEGER, PRIMARY KEY(family, id)) STRICT, WITHOUT ROWID;
+CREATE INDEX open_alike ON open(alike, id) WHERE alike IS NOT NULL;
 CREATE TABLE reply(id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE journal(
   id INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, effect BLOB, run BLOB, data TEXT NOT NULL) STRICT;

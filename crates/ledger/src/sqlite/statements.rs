@@ -17,6 +17,7 @@ pub(super) enum Sql {
     CellRevision,
     OpenRelative,
     NewestAlike,
+    OpenAlike,
     Insert,
     Overwrite,
     OverwriteWithReply,
@@ -56,8 +57,11 @@ impl Sql {
                  WHERE open.family = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1"
             }
             Sql::NewestAlike => {
-                "SELECT id FROM effect WHERE substr(alike, 1, 8) = ?1 AND alike = ?2 ORDER BY id DESC LIMIT 1"
+                "SELECT max(id), coalesce(sum(revision), 0) FROM (SELECT id, revision FROM effect \
+                 WHERE substr(alike, 1, 8) = ?1 AND alike = ?2 ORDER BY id DESC LIMIT ?3)"
             }
+            // Of two outlines that are filed under one tag, either may be meant: then a call looks once more.
+            Sql::OpenAlike => "SELECT coalesce(sum(id), 0) FROM open WHERE alike = ?1",
             Sql::Insert => {
                 "INSERT INTO effect(key, ordinal, revision, effect, run, family, alike, open, owner, \
                  opened_at, changed_at, body, reply) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
@@ -75,7 +79,7 @@ impl Sql {
                  WHERE id = ?1"
             }
             Sql::Forget => "DELETE FROM effect WHERE id = ?1",
-            Sql::ListOpen => "INSERT INTO open(family, id) VALUES(?1, ?2)",
+            Sql::ListOpen => "INSERT INTO open(family, id, alike) VALUES(?1, ?2, ?3)",
             Sql::StrikeOpen => "DELETE FROM open WHERE family = ?1 AND id = ?2",
             Sql::StoreApart => "INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)",
             Sql::DropApart => "DELETE FROM reply WHERE id = ?1",

@@ -3,7 +3,7 @@
 
 use super::again::{AGAIN_BYTES_MAX, is_success, push_bounded};
 use super::{Exchanged, Listener, Outgoing};
-use crate::caller::OPERATOR_TOKEN;
+use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use crate::mcp::frame::Frame;
 use crate::mcp::inlet::{Hearer, Inlet};
 use crate::mcp::lines::Line;
@@ -33,7 +33,7 @@ impl ChildLink {
     /// Starts the server in a process group of its own, with semel's environment, directory and standard error.
     pub fn start(command: &mut Command, clock: RuntimeClock) -> io::Result<(ChildLink, ChildOutput)> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
-        let mut child = command.env_remove(OPERATOR_TOKEN).spawn()?;
+        let mut child = command.env_remove(OPERATOR_TOKEN).env_remove(SERVE_TOKEN).spawn()?;
         let input = child.stdin.take().expect("it was asked to be a pipe");
         let output = child.stdout.take().expect("it was asked to be a pipe");
         let group = Pid::from_child(&child);
