@@ -19,7 +19,7 @@ use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{SeenAlike, Store};
 
-/// What a call may do as far as other effects with its outline go.
+/// The result of comparing a call with other effects of its outline.
 pub(crate) enum Compared {
     /// It may be claimed, as long as the effects of its outline are as they were seen.
     Clear(Option<(Digest, SeenAlike)>),

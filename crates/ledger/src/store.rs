@@ -46,8 +46,8 @@ pub struct Index {
     pub run: Option<Digest>,
     /// Same tenant, principal, authority, action and identity, whatever the scope.
     pub family: Digest,
-    /// What other calls compare themselves with it by: the outline of a consequential effect, or the server at which a
-    /// removing one removed something.
+    /// Other calls find it by this, to compare themselves with it: the outline of a consequential effect, or the server
+    /// at which a removing one removed something.
     pub alike: Option<Digest>,
     /// In flight or in doubt.
     pub open: bool,

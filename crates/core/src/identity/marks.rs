@@ -247,7 +247,7 @@ impl<'s> Leaves<'s> {
     }
 }
 
-/// What a record keeps of one value, by its canonical text. Equal values have equal marks wherever they stand.
+/// The mark of one value, by its canonical text. Equal values have equal marks wherever they stand.
 pub fn value_mark(secret: &Secret, canonical: &str) -> u64 {
     secret.mac("value", &[canonical.as_bytes()]).short()
 }

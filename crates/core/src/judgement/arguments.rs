@@ -14,7 +14,7 @@ pub enum Kind {
     Stamp,
     /// A model may word it otherwise. In the key, not in the outline.
     Content,
-    /// What the thing is called.
+    /// The name of the thing.
     Title,
     /// How much.
     Amount,

@@ -1,4 +1,4 @@
-//! What an error says about whether its work was done. `spec/judgement.md`, section 3, is the normative page.
+//! Reads an error for whether its work was done. `spec/judgement.md`, section 3, is the normative page.
 //!
 //! Short tables of words and no grammar: the reading prefers doubt, because a doubt is looked at and a refusal is run
 //! again. Rules and packs say what the words of a known server mean.
@@ -6,7 +6,7 @@
 use crate::json::{self, Json, Number, Object};
 use std::ops::RangeInclusive;
 
-/// What an error says.
+/// The reading of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Says {
     /// That its answer was lost, that a server failed, or that code broke.
@@ -20,7 +20,7 @@ pub enum Says {
 }
 
 impl Says {
-    /// What two parts of one error say together: a doubt in either is one.
+    /// The reading of two parts of one error: a doubt in either is one.
     pub fn and(self, other: Says) -> Says {
         match (&self, &other) {
             (Says::Lost(_) | Says::Done(_), _) | (Says::Refused, Says::Refused | Says::Nothing) => self,
@@ -80,7 +80,7 @@ const FAILURE_MEMBERS: &str = "\
     param, path, reason, requestid, retryable, retryafter, stack, status, statuscode, statustext, success, \
     suggestion, timestamp, traceback, traceid, type";
 
-/// What an error says, in words or as JSON.
+/// Reads an error, in words or as JSON.
 pub fn read(text: &str) -> Says {
     match json::parse(text.trim()) {
         Ok(value @ (Json::Object(_) | Json::Array(_))) => read_value(&value),
@@ -97,7 +97,7 @@ pub fn read_value(value: &Json) -> Says {
     }
 }
 
-/// What the output of a command says of a lost answer. It may hold anything else, so nothing else in it counts.
+/// Reads the output of a command for a lost answer. It may hold anything else, so nothing else in it counts.
 pub fn lost(text: &str) -> Option<&'static str> {
     let words = words_of(text).replace('_', " ");
     let status = || LOST_STATUS.into_iter().find(|status| has_status(text, status));
@@ -149,7 +149,7 @@ pub fn is_failure(value: &Json) -> bool {
             || any(members, &["status", "statuscode", "object"], is_error))
 }
 
-/// What an error says of a lost answer, or of code that broke.
+/// Finds words of a lost answer, or of code that broke.
 pub fn broke(text: &str) -> Option<String> {
     let words = words_of(text);
     let phrase = || entries(BROKEN).find(|phrase| has(&words, phrase));

@@ -1,4 +1,4 @@
-//! What a failed attempt means. `spec/judgement.md`, section 2, is the normative page.
+//! Weighs a failed attempt. `spec/judgement.md`, section 2, is the normative page.
 
 use super::error_text::Says;
 

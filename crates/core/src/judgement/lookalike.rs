@@ -1,4 +1,4 @@
-//! What a consequential call does about another effect with its outline: nothing, wait for its end, or be held.
+//! Compares a consequential call with another effect of its outline: it may run, waits for its end, or is held.
 
 use crate::effect::{Effect, State};
 use crate::intent::{Alike, AskedBy, Intent, NamedBy};

@@ -147,6 +147,15 @@ impl Asked {
         Ok((self.who, self.run, self.came, parsed(&bytes)?))
     }
 
+    /// The same for a ruling, which never comes out of a run: its agent would rule on its own doubts.
+    pub async fn json_outside_a_run<T: DeserializeOwned>(self) -> Result<(Who, Duration, T), Problem> {
+        let (who, run, came, said) = self.json::<T>().await?;
+        let Some(run) = run else { return Ok((who, came, said)) };
+        let detail =
+            format!("nothing was changed: the request belongs to the run {}, and no run rules", run.id);
+        Err(Problem::new(StatusCode::FORBIDDEN, detail))
+    }
+
     /// The same where a request may say nothing at all.
     pub async fn json_if_any<T: DeserializeOwned + Default>(self) -> Result<(Who, T), Problem> {
         let is_json = self.is_plain_json();

@@ -59,7 +59,7 @@ pub struct Because {
 
 pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let id = asked.param("id").to_owned();
-    let (who, _, _, resolve) = asked.json::<Resolve>().await?;
+    let (who, _, resolve) = asked.json_outside_a_run::<Resolve>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
     let (_, effect) = named::effect(&api, &who, &id, now).await?;
@@ -82,7 +82,7 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
 
 pub async fn reopen(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let id = asked.param("id").to_owned();
-    let (who, _, _, reopen) = asked.json::<Because>().await?;
+    let (who, _, reopen) = asked.json_outside_a_run::<Because>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
     let (_, effect) = named::effect(&api, &who, &id, now).await?;
@@ -93,7 +93,7 @@ pub async fn reopen(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
 
 pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let id = asked.param("id").to_owned();
-    let (who, _, _, again) = asked.json::<Because>().await?;
+    let (who, _, again) = asked.json_outside_a_run::<Because>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
     let (_, effect) = named::effect(&api, &who, &id, now).await?;

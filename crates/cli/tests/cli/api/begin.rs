@@ -333,6 +333,9 @@ fn an_operator_rules_on_a_doubt_and_takes_it_back() {
     let unclear = client.settle(&claim, "in_doubt", Value::Null);
     assert_eq!((unclear.status, &unclear.json()["code"]), (200, &json!("in_doubt")));
     assert_eq!(resolve(json!({"verdict": "not_applied", "reason": "x", "reply": 1})).status, 422);
+    let headers = "Content-Type: application/json\r\nSemel-Run-Id: r1\r\n";
+    let in_a_run = operator.ask("POST", &format!("/effects/{id}/resolve"), headers, &applied.to_string());
+    assert_eq!(in_a_run.status, 403, "a run does not rule on its own doubts: {in_a_run:?}");
     assert_eq!(resolve(json!({"verdict": "applied", "reason": " "})).status, 400);
     let ruled = resolve(applied);
     assert_eq!((ruled.status, &ruled.json()["evidence"]), (200, &json!("ruled")));
