@@ -261,7 +261,8 @@ impl View for Tables {
         let rows = || self.rows.iter().filter(|(_, row)| row.index.alike == Some(alike));
         let newest = rows().next_back().map(|(id, _)| Cursor(*id));
         let revisions = rows().rev().take(ALIKE_MAX).map(|(_, row)| row.revision.0).sum();
-        let open = rows().filter(|(_, row)| row.index.open).map(|(id, _)| id).sum();
+        let open = rows().rev().filter(|(_, row)| row.index.open).take(PAGE_ROWS_MAX);
+        let open = open.map(|(id, _)| id).sum();
         Ok(SeenAlike { newest, revisions, open })
     }
 }

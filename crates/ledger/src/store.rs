@@ -127,7 +127,7 @@ pub struct SeenAlike {
     pub newest: Option<Cursor>,
     /// The revisions of the newest [`ALIKE_MAX`], added up: an older one may be tried again.
     pub revisions: u64,
-    /// The numbers of all open ones, added up.
+    /// The numbers of the open ones, of [`PAGE_ROWS_MAX`] at most, added up.
     pub open: u64,
 }
 

@@ -4,7 +4,8 @@ use super::remembered::Remembered;
 use super::statements::{Sql, Statements};
 use crate::precondition::{Finding, Head, View, examine};
 use crate::store::{
-    ALIKE_MAX, Commit, Cursor, Index, JournalLine, OwnerId, Put, ReplyChange, Revision, SeenAlike,
+    ALIKE_MAX, Commit, Cursor, Index, JournalLine, OwnerId, PAGE_ROWS_MAX, Put, ReplyChange, Revision,
+    SeenAlike,
 };
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -245,8 +246,9 @@ impl View for Batch<'_> {
         let (newest, revisions) =
             statement.query_row(values, |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?)))?;
         let newest = newest.map(|id| Cursor(id as u64));
-        let open =
-            self.statements.get(Sql::OpenAlike)?.query_row([tag(alike)], |row| row.get::<_, i64>(0))?;
+        let most = PAGE_ROWS_MAX as i64;
+        let open = self.statements.get(Sql::OpenAlike)?;
+        let open = open.query_row([tag(alike), most], |row| row.get::<_, i64>(0))?;
         Ok(SeenAlike { newest, revisions: revisions as u64, open: open as u64 })
     }
 }

@@ -61,7 +61,9 @@ impl Sql {
                  WHERE substr(alike, 1, 8) = ?1 AND alike = ?2 ORDER BY id DESC LIMIT ?3)"
             }
             // Of two outlines that are filed under one tag, either may be meant: then a call looks once more.
-            Sql::OpenAlike => "SELECT coalesce(sum(id), 0) FROM open WHERE alike = ?1",
+            Sql::OpenAlike => {
+                "SELECT coalesce(sum(id), 0) FROM (SELECT id FROM open WHERE alike = ?1 ORDER BY id DESC LIMIT ?2)"
+            }
             Sql::Insert => {
                 "INSERT INTO effect(key, ordinal, revision, effect, run, family, alike, open, owner, \
                  opened_at, changed_at, body, reply) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
