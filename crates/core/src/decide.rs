@@ -11,9 +11,9 @@ use crate::policy::rule::{Again, Rule};
 use crate::time::{At, Clocks, Uptime};
 use std::time::Duration;
 
-/// What else bears on the decision.
+/// Everything else that bears on the decision.
 #[derive(Debug, Clone, Copy)]
-pub struct Situation {
+pub struct Situation<'a> {
     pub now: At,
     pub uptime: Option<Uptime>,
     /// The newest instant that the ledger has on record, where a key's life is asked for.
@@ -23,15 +23,52 @@ pub struct Situation {
     /// The store may have forgotten claims of this record made before this instant, and nobody has accepted that yet.
     /// A record that was claimed, or whose loss was recorded, in the epoch at hand is whole.
     pub forgotten_before: Option<At>,
-    /// This very call has sent it before.
-    pub has_sent: bool,
     /// The effect of the record that the caller's own key stands for: the one that it was claimed for, or that answered
     /// it.
     pub stands_for: Option<u32>,
+    /// The record is another than the intent's own: the caller's own key leads to it.
+    pub reached_by_key: bool,
+    pub past: Past<'a>,
+}
+
+/// What this very call has done before it looks now.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Past<'a> {
+    pub sent: SentBefore,
+    /// The attempt of this record that the call has waited for.
+    pub joined: Option<Joined>,
+    /// The effect that the call has sent or waited for, if its record has a newer one by now.
+    pub older: Option<&'a Effect>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SentBefore {
+    #[default]
+    No,
+    /// The caller looks again after a timeout. Its first look has sent the call, and may still wait for the answer.
+    ByEarlierLook,
+    /// The attempt had no clear answer.
+    Unresolved { occurrence: u32, caller_waits: bool },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Joined {
+    pub occurrence: u32,
+    pub attempt: AttemptNo,
+}
+
+impl Past<'_> {
+    fn has_sent(&self) -> bool {
+        self.sent != SentBefore::No
+    }
+
+    fn is_unresolved(&self) -> bool {
+        matches!(self.sent, SentBefore::Unresolved { .. })
+    }
 }
 
 /// Clocks may disagree, and then the age counts that sends less.
-impl Situation {
+impl Situation<'_> {
     /// The age of a key that this attempt was the first to send.
     fn longest_since(&self, first: &Attempt) -> Duration {
         let on_record = self.newest_on_record.unwrap_or(self.now);
@@ -58,6 +95,14 @@ pub enum Decision {
     Resend,
     /// Wait for the attempt in flight and give its answer.
     Join(AttemptNo),
+    /// The attempt that this call has sent has its answer now.
+    AnswerOwn,
+    /// The attempt that this call has waited for has its answer now.
+    AnswerJoined,
+    /// An earlier look of this call has sent it. The caller gets the outcome; nothing is sent again here.
+    AnswerSentEarlier,
+    /// This call has sent it, nobody knows the outcome, and nothing more is to be done about that here.
+    StayInDoubt,
     /// Look first: probe if there is a way to, else hold.
     Look,
     /// Nothing known stands against a claim, but the store may have forgotten one: record the doubt, then look.
@@ -95,7 +140,10 @@ pub enum Replay {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    Cancelled,
+    Cancelled {
+        /// The call would have been sent. Otherwise it would have been answered or held all the same.
+        prevents: bool,
+    },
     Drift {
         paths: Vec<String>,
     },
@@ -105,14 +153,120 @@ pub enum Refusal {
     AgainNotAllowed(Again),
 }
 
-/// In this order: fence; what the caller's own key stands for; a call that was an earlier effect; open state (join or
-/// look; drift is refused); re-issue; class says run; drift; replay.
-pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: &Situation) -> Decision {
+/// In this order: the answer to an attempt of this call itself; a caller's key that stands for something else; then as
+/// for any call, except that a call which has sent once is never sent again as if it were new.
+pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: &Situation<'_>) -> Decision {
     if rule.class == Class::Read {
         return Decision::Pass;
     }
+    if let Some(decision) = answer_to_own_attempt(newest, intent, rule, situation) {
+        return decision;
+    }
+    let past = situation.past;
+    match decide_as_new(newest, intent, rule, situation) {
+        Decision::Claim(_) | Decision::Refuse(_) if past.is_unresolved() => Decision::StayInDoubt,
+        Decision::Claim(_) if past.has_sent() && newest.is_some() => Decision::AnswerSentEarlier,
+        Decision::Resend if caller_resends(newest, rule, &past) => Decision::StayInDoubt,
+        // A probe changes nothing, even if the caller is gone.
+        Decision::Resend if nobody_waits_for_resend(rule, &past) => Decision::Look,
+        decision => decision,
+    }
+}
+
+/// The answer of the attempt that this call made or waited for, once it is known. The class says nothing here: this is
+/// the same call, not a repeat.
+fn answer_to_own_attempt(
+    newest: Option<&Effect>,
+    intent: &Intent,
+    rule: &Rule,
+    situation: &Situation<'_>,
+) -> Option<Decision> {
+    let Past { sent, joined, older } = situation.past;
+    let (occurrence, answer) = match (sent, joined) {
+        (SentBefore::Unresolved { occurrence, .. }, _) => (occurrence, Decision::AnswerOwn),
+        (_, Some(joined)) => (joined.occurrence, Decision::AnswerJoined),
+        (_, None) => return None,
+    };
+    let is_own = answer == Decision::AnswerOwn;
+    // A repeat for a reason of its own waits for its turn to be one; it is not the effect that it waited for.
+    let is_other = |effect: &Effect| !is_own && is_repeat_of(intent, effect);
+    let answers = match newest {
+        Some(effect) if effect.occurrence.number > occurrence => {
+            older.is_some_and(|older| matches!(older.state, State::Applied(_)) && !is_other(older))
+        }
+        Some(effect) if effect.occurrence.number == occurrence => match &effect.state {
+            State::Applied(_) => !is_other(effect),
+            State::NotApplied(_) if is_own => true,
+            State::NotApplied(not_applied) => {
+                let is_newest = |joined: Joined| {
+                    effect.newest_attempt().is_some_and(|newest| newest.number == joined.attempt)
+                };
+                // A generation of a cancelled run was ended from here; the upstream did not refuse it.
+                let ended = situation.fenced && rule.class == Class::Generate;
+                joined.is_some_and(is_newest)
+                    && !ended
+                    && refusal_is_shared(not_applied, intent)
+                    && wants_something_else(effect, intent, rule, situation).is_none()
+            }
+            State::InFlight { .. } | State::InDoubt(_) => false,
+        },
+        _ => false,
+    };
+    answers.then_some(answer)
+}
+
+/// Whether the upstream's own answer to one caller answers a twin too. The finding of a probe or a person lets the twin
+/// run, and so does a refusal of a call that only named what this one says in full.
+fn refusal_is_shared(not_applied: &NotApplied, intent: &Intent) -> bool {
+    let NotApplied { why, reply, .. } = not_applied;
+    let by_upstream =
+        matches!(why, NotAppliedWhy::Refused(_) | NotAppliedWhy::Reported(_) | NotAppliedWhy::NeverSent(_));
+    by_upstream && (*reply == Reply::Kept || !intent.says_in_full)
+}
+
+/// Whether a call is a deliberate repeat for another reason than this effect.
+pub fn is_repeat_of(intent: &Intent, effect: &Effect) -> bool {
+    intent.again.as_ref().is_some_and(|reason| effect.occurrence.reason.as_ref() != Some(reason))
+}
+
+/// Whether sending again is the caller's own matter. A generation that failed while this call waited for it is asked
+/// for again by its client, after a pause of its own, and a part of it may have been given on already. One whose holder
+/// died has no client left.
+fn caller_resends(newest: Option<&Effect>, rule: &Rule, past: &Past<'_>) -> bool {
+    let seen_failing = newest.is_some_and(|effect| {
+        let orphaned = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::HolderDied);
+        let waited_for = effect.newest_attempt().is_some_and(|attempt| {
+            let newest = Joined { occurrence: effect.occurrence.number, attempt: attempt.number };
+            past.joined == Some(newest)
+        });
+        waited_for && !orphaned
+    });
+    rule.class == Class::Generate && (past.is_unresolved() || seen_failing)
+}
+
+/// A convergent call converges as long as nothing else is written in between, and a caller that has gone may have
+/// written since. A key says to the upstream that it is the same as before.
+fn nobody_waits_for_resend(rule: &Rule, past: &Past<'_>) -> bool {
+    let gone = matches!(past.sent, SentBefore::Unresolved { caller_waits: false, .. });
+    rule.class == Class::Convergent && rule.inject.is_none() && gone
+}
+
+/// In this order: fence; the caller's own key stands for something else, or for an effect that was done; a call that was
+/// an earlier effect; open state (join or look; drift is refused); re-issue; class says run; drift; replay.
+fn decide_as_new(
+    newest: Option<&Effect>,
+    intent: &Intent,
+    rule: &Rule,
+    situation: &Situation<'_>,
+) -> Decision {
     if situation.fenced {
-        return Decision::Refuse(Refusal::Cancelled);
+        let unfenced = Situation { fenced: false, ..*situation };
+        let without = decide_as_new(newest, intent, rule, &unfenced);
+        let prevents = matches!(without, Decision::Claim(_) | Decision::Resend);
+        return Decision::Refuse(Refusal::Cancelled { prevents });
+    }
+    if let Some(drift) = key_stands_for_another(newest, intent, situation) {
+        return drift;
     }
     let Some(effect) = newest else {
         return match situation.forgotten_before {
@@ -153,9 +307,22 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
     }
 }
 
-/// What becomes of a call whose own key stands for an effect that was done: the same again, after the window too. A
-/// repeat for a reason is told by its reason, and a person may have let it happen once more, for whoever comes next.
-fn stands_for(effect: &Effect, intent: &Intent, situation: &Situation) -> Option<Decision> {
+/// A caller's key that came to stand for one effect cannot come with another intent, whatever a repeat of that gets. An
+/// effect before the newest one is compared where it answers.
+fn key_stands_for_another(
+    newest: Option<&Effect>,
+    intent: &Intent,
+    situation: &Situation<'_>,
+) -> Option<Decision> {
+    let effect = newest.filter(|_| situation.reached_by_key)?;
+    let drifted = effect.marks.fingerprint != intent.marks.fingerprint
+        && situation.stands_for.is_none_or(|number| number == effect.occurrence.number);
+    drifted.then(|| Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) }))
+}
+
+/// A call whose own key stands for an effect that was done gets the same again, after the window too. A repeat for a
+/// reason is known by its reason, and a person may have allowed one more, for the next caller.
+fn stands_for(effect: &Effect, intent: &Intent, situation: &Situation<'_>) -> Option<Decision> {
     let number = situation.stands_for?;
     let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
     // The leave is for what it was given for.
@@ -190,11 +357,11 @@ pub fn answers_with_refusal(effect: &Effect, intent: &Intent, now: At) -> bool {
 /// What becomes of a call that does not want the newest effect of its record: it was an effect before that one, or the
 /// newest did not happen and was asked for by somebody else, in another way. What did not happen is tried again by
 /// whoever wants it; the success before it answers those who want that, and another repeat needs its own leave.
-pub fn wants_something_else(
+fn wants_something_else(
     effect: &Effect,
     intent: &Intent,
     rule: &Rule,
-    situation: &Situation,
+    situation: &Situation<'_>,
 ) -> Option<Decision> {
     let Occurrence { number, reason, before, by_leave, .. } = &effect.occurrence;
     if let Some((known, replay)) =
@@ -264,16 +431,16 @@ pub fn answers_repeats(intent: &Intent, rule: &Rule, age: Duration) -> bool {
 }
 
 /// A lost claim of something that may run at any time again is no loss.
-fn next_may_be_lost(rule: &Rule, situation: &Situation) -> bool {
+fn next_may_be_lost(rule: &Rule, situation: &Situation<'_>) -> bool {
     situation.forgotten_before.is_some() && !matches!(rule.class, Class::Convergent | Class::Generate)
 }
 
-fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation) -> Decision {
+fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation<'_>) -> Decision {
     let now = situation.now;
     if !may_resend(effect, intent, rule, situation) {
         return Decision::Look;
     }
-    if rule.class == Class::Convergent && !situation.has_sent {
+    if rule.class == Class::Convergent && !situation.past.has_sent() {
         // Whoever wants it once more gets it, as after a success. Only what semel repeats by itself is counted.
         return Decision::Resend;
     }
@@ -291,7 +458,7 @@ fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation
 }
 
 /// Keyed (within the upstream key's life), convergent and generate only.
-fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation) -> bool {
+fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation<'_>) -> bool {
     let (sent, sends) = (effect.facts.upstream_key, intent.upstream_key);
     // Rule 7. Under another key it is another effect upstream, and in other words a key's second use is refused there.
     let (first, now_asked) = (&effect.marks, &intent.marks);
@@ -323,7 +490,7 @@ fn applied(
     effect: &Effect,
     intent: &Intent,
     rule: &Rule,
-    situation: &Situation,
+    situation: &Situation<'_>,
     drifted: bool,
 ) -> Result<Decision, Replay> {
     let now = situation.now;

@@ -1,6 +1,6 @@
 //! What a caller wants done: scope, action, arguments, occurrence; and the keys that make two of them the same.
 
-use crate::beside::Beside;
+use crate::call_metadata::CallMetadata;
 use crate::class::Class;
 use crate::digest::{Digest, Secret};
 use crate::effect::{Effect, Facts, Occurrence};
@@ -81,8 +81,10 @@ pub struct Intent {
     pub window: Option<Duration>,
     /// What the upstream refused is answered from the record, and not sent again.
     pub replay_refusals: bool,
-    /// What the door knows beside; nothing is decided by it.
-    pub beside: Beside,
+    pub metadata: CallMetadata,
+    /// It carries its document's full text, where a twin may have sent only a digest that the upstream did not know: the
+    /// twin's refusal is not this call's answer.
+    pub says_in_full: bool,
     /// It takes an effect back.
     pub undoes: Option<Undoes>,
     /// A mark of the key that goes upstream: where it stands and how it is written, or the caller's own. One effect has
@@ -239,7 +241,8 @@ impl Intent {
             born_at: caller_key.and_then(|key| uuid_v7_time(key.as_str())),
             window,
             replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,
-            beside: Beside::default(),
+            metadata: CallMetadata::default(),
+            says_in_full: false,
             undoes: None,
             upstream_key: rule.inject.as_ref().map_or(0, |inject| upstream_key(secret, &inject.written())),
         })

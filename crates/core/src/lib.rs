@@ -4,7 +4,7 @@
 //! names come in as arguments, and what must be done goes out as a value.
 pub mod address;
 pub mod answer;
-pub mod beside;
+pub mod call_metadata;
 pub mod class;
 pub mod decide;
 pub mod digest;
@@ -18,7 +18,7 @@ pub mod lifecycle;
 pub mod normalise;
 pub mod outcome;
 pub mod policy;
-pub mod repeat;
+pub mod retry_origin;
 pub mod time;
 pub mod undo;
 pub mod wording;

@@ -2,10 +2,10 @@
 
 use crate::hall::Hall;
 use crate::http::server::departure::Departure;
-use crate::leaving::Left;
 use crate::marks::Marks;
 use axum::response::Response;
 use semel_gate::clock::Clock;
+use semel_gate::pending_delivery::PendingDelivery;
 use semel_ledger::Found;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,8 +19,8 @@ struct Due {
     hall: Arc<Hall>,
     /// Without its reply, which a mark does not need.
     found: Found,
-    /// Whoever comes next waits for the mark as long as this is there.
-    left: Mutex<Option<Left>>,
+    /// The next call waits for the mark as long as this is there.
+    pending: Mutex<Option<PendingDelivery>>,
     late_from: Option<Duration>,
 }
 
@@ -30,9 +30,9 @@ impl Delivery {
     pub fn of(hall: &Arc<Hall>, found: Option<Found>, late_from: Option<Duration>) -> Option<Delivery> {
         let unmarked = |found: &Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
         let found = found.filter(unmarked)?;
-        let left = Mutex::new(Some(hall.leaving.begin(found.key)));
+        let pending = Mutex::new(hall.begin_delivery(found.key));
         let hall = Arc::clone(hall);
-        Some(Delivery(Arc::new(Due { hall, found: Found { reply: None, ..found }, left, late_from })))
+        Some(Delivery(Arc::new(Due { hall, found: Found { reply: None, ..found }, pending, late_from })))
     }
 
     /// Has it marked once the response has left.
@@ -65,13 +65,15 @@ impl Delivery {
 
     /// Somebody takes it, perhaps come back for it: whoever comes next waits for what becomes of it.
     pub fn is_taken(&self) {
-        let Due { hall, found, left, .. } = &*self.0;
-        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.get_or_insert_with(|| hall.leaving.begin(found.key));
+        let Due { hall, found, pending, .. } = &*self.0;
+        let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.is_none() {
+            *pending = hall.begin_delivery(found.key);
+        }
     }
 
     /// It is marked, or nobody takes it any more: whoever comes next need not wait for it.
     pub fn has_left(&self) {
-        drop(self.0.left.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.0.pending.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }

@@ -3,13 +3,13 @@
 use crate::ask::Means;
 use crate::ask::following::Following;
 use crate::busy::Busy;
-use crate::leaving::Leaving;
 use crate::llm::Lives;
 use crate::marks::Marks;
 use crate::runtime::{RuntimeClock, ServedGate};
-use semel_core::digest::Secret;
+use semel_core::digest::{Digest, Secret};
 use semel_core::policy::{Mode, Policy};
 use semel_gate::counts;
+use semel_gate::pending_delivery::PendingDelivery;
 use std::sync::Arc;
 
 /// Shared by all doors of one process.
@@ -20,7 +20,6 @@ pub struct Hall {
     pub policy: Policy,
     pub clock: RuntimeClock,
     pub busy: Busy,
-    pub leaving: Leaving,
     pub(crate) marks: Marks,
     /// What probes, confirms and undos reach.
     pub means: Arc<Means>,
@@ -37,7 +36,6 @@ impl Hall {
             policy,
             clock,
             busy: Busy::default(),
-            leaving: Leaving::default(),
             marks: Marks::default(),
             means: Arc::default(),
             following: Following::default(),
@@ -53,6 +51,11 @@ impl Hall {
     /// The ledger's secret, if there is a ledger.
     pub fn secret(&self) -> Option<&Secret> {
         self.gate.as_ref().ok().map(|gate| gate.ledger.secret())
+    }
+
+    /// An answer of this record is on its way out, as long as the value lives.
+    pub fn begin_delivery(&self, record: Digest) -> Option<PendingDelivery> {
+        self.gate.as_ref().ok().map(|gate| gate.pending_deliveries.begin(record))
     }
 
     /// A call that passes without asking the gate is counted all the same.

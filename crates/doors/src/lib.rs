@@ -15,7 +15,6 @@ mod errands;
 pub mod hall;
 pub mod http;
 pub mod known_run;
-pub mod leaving;
 pub mod llm;
 mod marks;
 pub mod mcp;

@@ -48,7 +48,9 @@ impl Marks {
 }
 
 async fn gather(hall: Arc<Hall>) {
-    let _in_time = tokio::time::timeout(GATHERED_FOR, hall.leaving.somebody_waits()).await;
+    if let Ok(gate) = &hall.gate {
+        let _in_time = tokio::time::timeout(GATHERED_FOR, gate.pending_deliveries.wanted()).await;
+    }
     let mut due = hall.marks.take();
     for _ in 0..TRIES_MAX {
         let marked = together(due.iter().map(|due| due.delivery.try_mark())).await;

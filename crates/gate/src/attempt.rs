@@ -1,16 +1,17 @@
 //! One attempt: its turn, its claim, sending, settling.
 
-use crate::begin::Handed;
+use crate::call::{Call, UnresolvedSend};
 use crate::clock::Clock;
-use crate::look::in_doubt_until_sent;
+use crate::events::{GateEvent, Settling};
 use crate::lookalike::Compared;
-use crate::observe::{Settling, Told};
-use crate::pass::{Call, Own};
+use crate::pass::{HandedClaim, Step};
+use crate::probe::in_doubt_until_sent;
 use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held};
-use crate::upstream::{Recorded, Seen, Sending, Sent, Upstream, upstream_key};
+use crate::survey::Survey;
+use crate::upstream::{CallView, Recorded, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
-use semel_core::beside::Beside;
+use semel_core::call_metadata::CallMetadata;
 use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
@@ -25,8 +26,8 @@ use semel_core::wording;
 use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::store::{Revision, Store};
-use semel_ledger::{Changed, Found, Late};
+use semel_ledger::store::Store;
+use semel_ledger::{Changed, Late};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,56 +45,48 @@ pub(crate) const DUPLICATE: &str =
 const SEND_MARGIN: Duration = Duration::from_secs(1);
 
 /// How long settling is tried when the ledger cannot be written. Longer would only hide the trouble from the caller.
-pub(crate) const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
-    /// Takes the claim and sends, unless something speaks against it. `None`: something moved, look again.
+    /// Takes the claim and sends, unless something speaks against it.
     pub(crate) async fn claim<U: Upstream>(
         &self,
         call: &mut Call<'_, U>,
-        found: &Found,
+        survey: Survey,
         how: How,
-        fences: Vec<(Digest, Revision)>,
-    ) -> Result<Option<Passed>, Error> {
-        // What most calls do not need is boxed: it would have its room in all of them.
+    ) -> Result<Step, Error> {
+        let Survey { found, fences, key, .. } = survey;
+        let found = &found;
+        // Rare parts are boxed: they would have their room in every call.
         let alike = match how {
             How::Resend => None,
             How::Claim(_) => match Box::pin(self.compare(call, found.key)).await? {
                 Compared::Clear(seen) => seen,
-                Compared::Waited => return Ok(None),
-                Compared::Held(passed) => return Ok(Some(*passed)),
+                Compared::Waited => return Ok(Step::LookAgain),
+                Compared::Held(passed) => return Ok(Step::Answer(passed)),
             },
         };
         if matches!(how, How::Claim(_))
             && let Some(passed) = Box::pin(self.already_there(call, found)).await
         {
-            return Ok(Some(passed));
+            return Ok(passed.into());
         }
         let turn = match call.intent.turn {
             None => None,
             Some(key) => match Box::pin(self.turn(call, key)).await? {
                 Turn::Free(free) => Some(free),
-                Turn::Waited => return Ok(None),
-                Turn::Taken(passed) => return Ok(Some(*passed)),
+                Turn::Waited => return Ok(Step::LookAgain),
+                Turn::Taken(passed) => return Ok(Step::Answer(passed)),
             },
         };
-        let mut ready = Ok(());
-        if !call.prepared {
-            ready = call.upstream.prepare().await;
-            call.prepared = ready.is_ok();
-        }
-        if ready.is_ok() {
-            ready = call.upstream.may_still_send().await;
-        }
-        if let Err(not_started) = ready {
-            // Nothing more is sent, and what was sent before is as unclear as it was.
+        if let Err(not_started) = call.upstream.prepare().await {
+            // Nothing more is sent, and the earlier attempt is as unclear as it was.
             if matches!(how, How::Resend) {
-                return Ok(Some(in_doubt_until_sent(call, found)));
+                return Ok(in_doubt_until_sent(call, found).into());
             }
-            return Ok(Some(Passed::not_started(found, not_started, call.rule)));
+            return Ok(Passed::not_started(found, not_started, call.rule).into());
         }
         let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
-        let resend = matches!(how, How::Resend);
         let now = self.clock.now();
         let claimed_from = self.clock.elapsed();
         let deadline = now.plus(call.rule.timeout.unwrap_or(match call.rule.class {
@@ -109,46 +102,45 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             uptime: self.clock.uptime(),
             deadline,
             last_send: match call.upstream.sends_while_alive() {
-                // What a client does with a claim that it took away, it does by the deadline.
-                _ if call.away.is_some() => LastSend::By(deadline),
+                // A client that took its claim away sends by the deadline.
+                _ if matches!(call.sender, Sender::Away(_)) => LastSend::By(deadline),
                 true => LastSend::WhileAlive,
                 false => LastSend::By(now.plus(SEND_WITHIN)),
             },
             fences,
             turn,
-            alias: call.claims_key,
+            alias: key.claimed_with(call.intent),
             alike,
-            sender: call.away.map_or(Sender::Here, Sender::Away),
+            sender: call.sender,
         };
         self.point("gate.before_claim")?;
         let claimed = self.ledger.claim(&wanted).await?;
         if let Claimed::Won(_) = &claimed {
-            self.tell(&Told::Claimed { took: self.clock.elapsed().saturating_sub(claimed_from) });
+            self.emit(&GateEvent::Claimed { took: self.clock.elapsed().saturating_sub(claimed_from) });
         }
         match claimed {
-            Claimed::Moved => Ok(None),
+            Claimed::Moved => Ok(Step::LookAgain),
             Claimed::Family(other) => Box::pin(self.family_open(call, other, now)).await,
-            Claimed::Won(claim) if call.away.is_some() => {
-                call.handed = Some(Box::new(Handed { claim, possible_repeat }));
-                Ok(None)
+            Claimed::Won(claim) if matches!(call.sender, Sender::Away(_)) => {
+                Ok(Step::Hand(Box::new(HandedClaim { claim, possible_repeat })))
             }
             Claimed::Won(claim) => {
-                let mut passed = self.attempt(call, claim, claimed_from).await?;
-                if let (Some(passed), true) = (&mut passed, possible_repeat && !resend) {
+                let mut step = self.attempt(call, claim, claimed_from).await?;
+                if let (Step::Answer(passed), true) = (&mut step, possible_repeat) {
                     passed.answer.possible_repeat = true;
                 }
-                Ok(passed)
+                Ok(step)
             }
         }
     }
 
-    /// Sends and settles. `None`: the outcome is in doubt, look again.
+    /// Sends and settles.
     async fn attempt<U: Upstream>(
         &self,
         call: &mut Call<'_, U>,
         mut claim: Claim,
         claimed_from: Duration,
-    ) -> Result<Option<Passed>, Error> {
+    ) -> Result<Step, Error> {
         self.point("gate.after_claim")?;
         let attempt = claim.attempt();
         let claimed = Arc::clone(claim.known());
@@ -162,8 +154,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let mut sent = if late {
             let why =
                 NotAppliedWhy::NeverSent("this process was paused past its last moment for sending".into());
-            let outcome = Outcome::NotApplied { why, reply: Reply::Unknown };
-            Sent { outcome, reply: None, data: serde_json::Value::Null }
+            Sent::of(Outcome::NotApplied { why, reply: Reply::Unknown })
         } else {
             let effect = claim.effect();
             let (number, refusals) = (effect.occurrence.number, effect.refusals);
@@ -171,98 +162,105 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let recorded = Recorded { effect, attempt, idempotency_key: &key };
             let sending = Sending { recorded: Some(recorded), timeout: call.rule.timeout };
             self.point("gate.before_send")?;
-            self.tell(&Told::Sent { intent: call.intent });
-            // Whether it can be reached once more is asked anew.
-            call.prepared = false;
+            self.emit(&GateEvent::Sent { intent: call.intent });
+            call.look.sends();
             call.upstream.send(sending).await
         };
         if let Err(error) = self.point("gate.after_send") {
-            return Ok(Some(Passed::unrecorded(claim.effect(), sent.data, &error)));
+            return Ok(Passed::unrecorded(claim.effect(), sent.data, &error).into());
         }
         let answered_at = self.clock.elapsed();
         if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, fill_in_undo(call)) {
             claim.keep_undo(undo);
         }
-        claim.describe(call.upstream.described());
-        let patience_ends = answered_at + SETTLE_PATIENCE;
-        let mut pause = Duration::from_millis(5);
-        let changed = loop {
-            let settled = match self.point("gate.before_settle") {
-                // Boxed, since it would have its room while the answer is waited for.
-                Ok(()) => {
-                    let (outcome, reply) = (&sent.outcome, sent.reply.as_deref());
-                    Box::pin(self.ledger.settle(claim, outcome, reply, self.clock.now())).await
-                }
-                Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
-            };
-            match settled {
-                Ok(changed) => break changed,
-                Err(unsettled) if self.clock.elapsed() >= patience_ends => {
-                    let Unsettled { claim, error } = unsettled;
-                    let passed = Passed::unrecorded(claim.effect(), sent.data, &error);
-                    self.owes(*claim, sent.outcome, sent.reply);
-                    return Ok(Some(passed));
-                }
-                Err(unsettled) => claim = *unsettled.claim,
+        claim.describe(std::mem::take(&mut sent.description));
+        // Boxed, since it would have its room while the answer is waited for.
+        let settled = Box::pin(self.settle_patiently(claim, &sent.outcome, sent.reply.as_deref())).await;
+        let changed = match settled {
+            Ok(changed) => changed,
+            Err(Unsettled { claim, error }) => {
+                let passed = Passed::unrecorded(claim.effect(), sent.data, &error);
+                self.keep_unsettled(*claim, sent.outcome, sent.reply);
+                return Ok(passed.into());
             }
-            self.clock.sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(500));
         };
         if let (Err(error), Some(effect)) = (self.point("gate.after_settle"), changed.found.effect()) {
-            return Ok(Some(Passed::unrecorded(effect, sent.data, &error)));
+            return Ok(Passed::unrecorded(effect, sent.data, &error).into());
         }
         let now = self.clock.now();
         let took = self.clock.elapsed().saturating_sub(answered_at);
-        let by = Some((&call.intent.beside, call.upstream.used()));
-        self.tell_settled(&changed, attempt, &sent.outcome, took, by);
+        let by = Some((&call.intent.metadata, sent.tokens));
+        self.emit_settled(&changed, attempt, &sent.outcome, took, by);
         if changed.alarm == Some(Alarm::DuplicateDetected) {
             let mut passed = answer_ran(changed.found, sent, now);
             passed.answer.reason = Some(DUPLICATE.into());
-            return Ok(Some(passed));
+            return Ok(passed.into());
         }
         match (changed.late, changed.found.effect().map(|effect| &effect.state)) {
             (Some(Late::MovedOn), Some(State::Applied(_))) => {
                 // An older effect of its record takes no more marks.
-                Ok(Some(Passed { delivery: None, ..answer_ran(changed.found, sent, now) }))
+                Ok(Passed { delivery: None, ..answer_ran(changed.found, sent, now) }.into())
             }
-            (Some(_), _) => Ok(Some(Passed::superseded(&claimed.effect, sent))),
+            (Some(_), _) => Ok(Passed::superseded(&claimed.effect, sent).into()),
             (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
-                call.own = changed.found.effect().cloned().map(|effect| Own {
-                    record: changed.found.key,
-                    effect,
-                    sent,
-                });
+                let record = changed.found.key;
+                let effect = changed.found.effect().cloned();
+                call.unresolved = effect.map(|effect| UnresolvedSend { record, effect, sent });
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
-                Ok(None)
+                Ok(Step::LookAgain)
             }
             // Another attempt was first with the answer, and that is the answer.
             (None, Some(State::Applied(applied)))
                 if call.rule.class == Class::Generate && applied.by.is_some_and(|by| by != attempt) =>
             {
-                Ok(Some(answer_of_record(changed.found, call.intent, call.rule, OutcomeWord::Joined, now)))
+                let joined = OutcomeWord::Joined;
+                Ok(answer_of_record(changed.found, call.intent, call.rule, joined, now).into())
             }
-            _ => Ok(Some(answer_ran(changed.found, sent, now))),
+            _ => Ok(answer_ran(changed.found, sent, now).into()),
         }
     }
 
-    pub(crate) fn tell_settled(
+    /// Records an answer, and tries again for a while if the ledger cannot be written.
+    pub(crate) async fn settle_patiently(
+        &self,
+        mut claim: Claim,
+        outcome: &Outcome,
+        reply: Option<&[u8]>,
+    ) -> Result<Changed, Unsettled> {
+        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let settled = match self.point("gate.before_settle") {
+                Ok(()) => self.ledger.settle(claim, outcome, reply, self.clock.now()).await,
+                Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
+            };
+            match settled {
+                Err(unsettled) if self.clock.elapsed() < patience_ends => claim = *unsettled.claim,
+                settled => return settled,
+            }
+            self.clock.sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(500));
+        }
+    }
+
+    pub(crate) fn emit_settled(
         &self,
         changed: &Changed,
         attempt: AttemptNo,
         outcome: &Outcome,
         took: Duration,
-        by: Option<(&Beside, Option<Tokens>)>,
+        by: Option<(&CallMetadata, Option<Tokens>)>,
     ) {
         let Some(effect) = changed.found.effect() else { return };
         let Some(attempt) = effect.attempt(attempt) else { return };
         let duplicate = changed.alarm == Some(Alarm::DuplicateDetected);
         let at = self.clock.now();
-        let (beside, used) = (by.map(|(beside, _)| beside), by.and_then(|(_, used)| used));
-        let settling = Settling { effect, attempt, outcome, at, duplicate, took, beside, used };
-        self.tell(&Told::Settled(&settling));
+        let (metadata, used) = (by.map(|(metadata, _)| metadata), by.and_then(|(_, used)| used));
+        let settling = Settling { effect, attempt, outcome, at, duplicate, took, metadata, used };
+        self.emit(&GateEvent::Settled(&settling));
     }
 
     /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.
@@ -284,16 +282,19 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call: &mut Call<'_, U>,
         other: Digest,
         now: At,
-    ) -> Result<Option<Passed>, Error> {
+    ) -> Result<Step, Error> {
         let found = self.ledger.observe(other, now).await?;
-        let Some(effect) = found.effect().filter(|effect| effect.is_open()) else { return Ok(None) };
-        match effect.state {
-            State::InFlight { .. } => {
-                let waited = self.wait(call, other, found.revision).await;
-                Ok((!waited).then(|| held(effect, wording::in_flight(effect, now), OutcomeWord::Held)))
+        let Some(effect) = found.effect().filter(|effect| effect.is_open()) else {
+            return Ok(Step::LookAgain);
+        };
+        let trouble = match effect.state {
+            State::InFlight { .. } if self.wait(call, other, found.revision).await => {
+                return Ok(Step::LookAgain);
             }
-            _ => Ok(Some(held(effect, wording::in_doubt(effect), OutcomeWord::Held))),
-        }
+            State::InFlight { .. } => wording::in_flight(effect, now),
+            _ => wording::in_doubt(effect),
+        };
+        Ok(held(effect, trouble, OutcomeWord::Held).into())
     }
 
     async fn turn<U: Upstream>(&self, call: &mut Call<'_, U>, key: Digest) -> Result<Turn, Error> {
@@ -325,12 +326,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 /// How an effect that has just been seen to be there can be taken back, where its rule says how.
 pub(crate) fn fill_in_undo<U: Upstream>(call: &Call<'_, U>) -> Option<Undo> {
     let undo = call.rule.undo.as_ref()?;
-    let Some(seen) = call.upstream.seen() else {
+    let Some(CallView { places, cwd }) = call.upstream.view() else {
         return Some(Undo::Not("what it answered is not known".into()));
     };
-    let Seen { places, cwd } = &seen;
     let (action, secret) = (&call.intent.action, &call.rule.sorting.secret);
-    Some(Undo::fill_in(undo, &Filling { action, places, secret, cwd }))
+    Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: &cwd }))
 }
 
 enum Turn {

@@ -1,14 +1,15 @@
 //! For code that sends by itself: the claim is handed out, and comes back with the answer.
 
-use crate::attempt::{DUPLICATE, SETTLE_PATIENCE};
+use crate::attempt::DUPLICATE;
+use crate::call::Call;
 use crate::clock::Clock;
-use crate::observe::Told;
-use crate::pass::{Call, ROUNDS_MAX};
+use crate::events::GateEvent;
+use crate::pass::{HandedClaim, STEPS_MAX, Step};
+use crate::patience::Look;
 use crate::reply::{Passed, answer_ran, held};
 use crate::upstream::{Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
-use semel_core::beside::Layer;
 use semel_core::class::{Class, Tier};
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, NotApplied, NotAppliedWhy, State, Verdict};
@@ -18,23 +19,14 @@ use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
-use semel_core::repeat::{Became, repeated_by};
+use semel_core::retry_origin::RetryOrigin;
 use semel_core::time::At;
 use semel_core::undo::Undo;
 use semel_core::wording;
-use semel_ledger::claim::{Claim, Unsettled};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
 use semel_ledger::{Changed, Found, Late};
-use std::time::Duration;
-
-/// A claim on its way to the client that will send.
-#[derive(Debug)]
-pub(crate) struct Handed {
-    pub(crate) claim: Claim,
-    pub(crate) possible_repeat: bool,
-}
 
 /// What became of a wish to send.
 #[derive(Debug)]
@@ -97,44 +89,48 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             if self.mode == Mode::Observe {
                 self.observed(intent, rule).await;
             }
-            self.tell(&Told::PassedThrough { intent });
+            self.emit(&GateEvent::PassedThrough { intent });
             return Ok(Begun::Unrecorded);
         }
+        // A client that has read the answer of its last call means another one now.
+        self.pending_deliveries.settled(intent.key, &self.clock).await;
         let came = self.clock.now();
-        let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
-        call.away = Some(nonce);
-        for _ in 0..ROUNDS_MAX {
+        let look = Look::default();
+        let mut call = Call::new(intent, rule, upstream, &look, self.clock.elapsed()).handed_to(nonce);
+        for _ in 0..STEPS_MAX {
             if let Some(taken) = self.taken_before(intent, rule, nonce).await? {
-                let layer = Some(Layer::Transport);
-                self.tell(&Told::Begun { intent, again: true, layer });
+                let repeated_by = Some(RetryOrigin::Transport);
+                self.emit(&GateEvent::Begun { intent, again: true, repeated_by });
                 return Ok(Begun::Run(Box::new(taken)));
             }
-            let passed = match self.round(&mut call).await {
-                Ok(passed) => passed,
+            match self.step(&mut call).await {
+                Ok(Step::LookAgain) => {}
+                Ok(Step::Hand(handed)) => {
+                    let HandedClaim { claim, possible_repeat } = *handed;
+                    let attempt = claim.effect().attempt(claim.attempt()).cloned();
+                    let attempt = attempt.expect("a claimed effect has its attempt");
+                    // The claim itself ends here: it lives on in the client's hands, and comes back by its nonce.
+                    let taken = self.taken(claim.key(), claim.effect(), &attempt, rule);
+                    let repeated_by = match (intent.metadata.retries, possible_repeat) {
+                        (0, false) => None,
+                        (0, true) => Some(RetryOrigin::Agent),
+                        _ => Some(RetryOrigin::Sdk),
+                    };
+                    self.emit(&GateEvent::Begun { intent, again: false, repeated_by });
+                    return Ok(Begun::Run(Box::new(Taken { possible_repeat, ..taken })));
+                }
+                Ok(Step::Answer(passed)) => {
+                    self.remember_answered(&call, &passed.answer).await;
+                    self.emit_answered(&call, &passed.answer, came, false);
+                    return Ok(Begun::Answered(passed));
+                }
                 Err(error) => {
-                    self.tell(&Told::Failed { intent });
+                    self.emit(&GateEvent::Failed { intent });
                     return Err(error);
                 }
-            };
-            if let Some(handed) = call.handed.take() {
-                let Handed { claim, possible_repeat } = *handed;
-                let attempt = claim.effect().attempt(claim.attempt()).cloned();
-                let attempt = attempt.expect("a claimed effect has its attempt");
-                // The claim itself ends here: it lives on in the client's hands, and comes back by its nonce.
-                let taken = self.taken(claim.key(), claim.effect(), &attempt, rule);
-                let became = Became { collapsed: possible_repeat, ..Became::default() };
-                let layer = repeated_by(&intent.beside, call.met, became);
-                self.tell(&Told::Begun { intent, again: false, layer });
-                return Ok(Begun::Run(Box::new(Taken { possible_repeat, ..taken })));
-            }
-            if let Some(passed) = passed {
-                self.remember_answered(&call, &passed.answer).await;
-                self.tell_answered(&call, &passed.answer, came);
-                return Ok(Begun::Answered(Box::new(passed)));
             }
         }
-        let what = format!("record {} does not come to rest", intent.key);
-        Err(Error::Ledger(semel_ledger::Error::NotWritten { what }))
+        Err(Error::spinning(intent))
     }
 
     /// The claim that this very wish has got before.
@@ -208,21 +204,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             claim.keep_undo(undo);
         }
         let brought_at = self.clock.elapsed();
-        let patience_ends = brought_at + SETTLE_PATIENCE;
-        let mut pause = Duration::from_millis(5);
-        let changed = loop {
-            match self.ledger.settle(claim, &sent.outcome, sent.reply.as_deref(), self.clock.now()).await {
-                Ok(changed) => break changed,
-                Err(Unsettled { error, .. }) if self.clock.elapsed() >= patience_ends => {
-                    return Err(Error::Ledger(error));
-                }
-                Err(unsettled) => claim = *unsettled.claim,
-            }
-            self.clock.sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(500));
-        };
+        let settled = self.settle_patiently(claim, &sent.outcome, sent.reply.as_deref()).await;
+        let changed = settled.map_err(|unsettled| Error::Ledger(unsettled.error))?;
         let took = self.clock.elapsed().saturating_sub(brought_at);
-        self.tell_settled(&changed, attempt, &sent.outcome, took, None);
+        self.emit_settled(&changed, attempt, &sent.outcome, took, None);
         let Changed { found, alarm, late } = changed;
         let mut passed = match late {
             Some(Late::Lost) => Passed::superseded(known.effect().expect("it was claimed"), sent),

@@ -1,10 +1,10 @@
 //! What was asked, sent, answered and saved, per tenant and door. Counting is an atomic addition.
 
-use crate::observe::{Answered, Observer, Settling, Told};
+use crate::events::{Answered, GateEvent, Observer, Settling};
 use semel_core::answer::OutcomeWord;
-use semel_core::beside::Layer;
 use semel_core::effect::{Effect, State};
 use semel_core::intent::Intent;
+use semel_core::retry_origin::RetryOrigin;
 use semel_ledger::counts::{Day, Tally, Under};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -262,7 +262,7 @@ impl Counts {
     }
 
     fn answered(&self, answered: &Answered<'_>) {
-        let Answered { intent, answer, layer, looked_again, .. } = answered;
+        let Answered { intent, answer, repeated_by, looked_again, .. } = answered;
         let outcome = match answer.outcome {
             // Whatever it found when it looked again, it has made an attempt.
             _ if *looked_again => Some(Counter::Ran),
@@ -273,7 +273,7 @@ impl Counts {
             OutcomeWord::Refused => Some(Counter::Refused),
             OutcomeWord::DryRun => None,
         };
-        let repeated_by = layer.filter(|_| outcome.is_some()).map(repeats);
+        let repeated_by = repeated_by.filter(|_| outcome.is_some()).map(repeats);
         self.count_all(intent, [Some(Counter::Asked), outcome, repeated_by].into_iter().flatten());
     }
 
@@ -287,12 +287,12 @@ impl Counts {
     }
 }
 
-fn repeats(by: Layer) -> Counter {
+fn repeats(by: RetryOrigin) -> Counter {
     match by {
-        Layer::Transport => Counter::Transport,
-        Layer::Sdk => Counter::Sdk,
-        Layer::Agent => Counter::Agent,
-        Layer::Process => Counter::Process,
+        RetryOrigin::Transport => Counter::Transport,
+        RetryOrigin::Sdk => Counter::Sdk,
+        RetryOrigin::Agent => Counter::Agent,
+        RetryOrigin::Process => Counter::Process,
     }
 }
 
@@ -337,21 +337,23 @@ impl Witness for Counts {
 }
 
 impl Observer for Counts {
-    fn tell(&self, told: &Told<'_>) {
-        match told {
-            Told::Claimed { took } => self.claims.add(*took),
-            Told::Sent { intent } => self.count(intent, Counter::Sent),
-            Told::Settled(settling) => self.settled(settling),
-            Told::Answered(answered) => self.answered(answered),
-            Told::Begun { intent, again, layer } => {
+    fn observe(&self, event: &GateEvent<'_>) {
+        match event {
+            GateEvent::Claimed { took } => self.claims.add(*took),
+            GateEvent::Sent { intent } => self.count(intent, Counter::Sent),
+            GateEvent::Settled(settling) => self.settled(settling),
+            GateEvent::Answered(answered) => self.answered(answered),
+            GateEvent::Begun { intent, again, repeated_by } => {
                 let became: &[Counter] =
                     if *again { &[Counter::Replayed] } else { &[Counter::Ran, Counter::Sent] };
-                let repeated_by = layer.map(repeats);
+                let repeated_by = repeated_by.map(repeats);
                 let counters = [Counter::Asked].into_iter().chain(became.iter().copied()).chain(repeated_by);
                 self.count_all(intent, counters);
             }
-            Told::Failed { intent } => self.count_all(intent, [Counter::Asked, Counter::Refused]),
-            Told::PassedThrough { intent } => self.passed_through(&intent.tenant, Door::of(&intent.action)),
+            GateEvent::Failed { intent } => self.count_all(intent, [Counter::Asked, Counter::Refused]),
+            GateEvent::PassedThrough { intent } => {
+                self.passed_through(&intent.tenant, Door::of(&intent.action))
+            }
         }
     }
 }

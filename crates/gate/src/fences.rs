@@ -1,6 +1,6 @@
 //! Which runs' fences stand before a sending.
 
-use crate::pass::Call;
+use crate::call::Call;
 use crate::{Error, Gate};
 use semel_core::class::Class;
 use semel_core::digest::Digest;

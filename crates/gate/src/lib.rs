@@ -5,22 +5,26 @@
 //! block, a server drives it on its own runtime.
 mod attempt;
 mod begin;
+mod call;
+mod caller_key;
 pub mod clock;
+mod clock_jump;
 pub mod confirm;
 pub mod counts;
+mod dry_run;
 mod error;
+pub mod events;
 mod fences;
-mod led;
-mod look;
 mod lookalike;
-pub mod observe;
-mod owed;
 mod pass;
+pub mod patience;
+pub mod pending_delivery;
+mod probe;
 mod reply;
-mod steady;
+mod survey;
 pub mod undo;
+mod unsettled;
 pub mod upstream;
-mod would;
 
 pub use begin::{Begun, Settled, Settlement, Taken};
 pub use error::Error;
@@ -28,9 +32,10 @@ pub use pass::unrecorded;
 pub use reply::{GivenReply, Passed};
 
 use clock::Clock;
+use clock_jump::ClockJumps;
 use counts::Counts;
-use observe::{Observer, Told};
-use owed::Debts;
+use events::{GateEvent, Observer};
+use pending_delivery::PendingDeliveries;
 use semel_core::policy::Mode;
 use semel_ledger::counts::Day;
 use semel_ledger::entropy::Entropy;
@@ -39,7 +44,7 @@ use semel_ledger::store::Store;
 use semel_ledger::{Found, Ledger, failpoint};
 use std::sync::Arc;
 use std::time::Duration;
-use steady::Steady;
+use unsettled::PendingSettlements;
 
 /// The engine: a ledger, a clock, and the one path between them.
 #[derive(Debug)]
@@ -48,19 +53,27 @@ pub struct Gate<S, H, E, C> {
     pub clock: C,
     pub mode: Mode,
     pub counts: Arc<Counts>,
-    /// Whoever else is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
-    debts: Debts,
-    steady: Steady,
+    pub pending_deliveries: PendingDeliveries,
+    pending_settlements: PendingSettlements,
+    clock_jumps: ClockJumps,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
-        let (counts, debts) = (Arc::<Counts>::default(), Debts::default());
+        let counts = Arc::<Counts>::default();
         let witness: Arc<Counts> = Arc::clone(&counts);
         let ledger = ledger.witnessed_by(witness);
-        let steady = Steady::from(clock.now(), clock.elapsed());
-        Gate { ledger, clock, mode, counts, observer: None, debts, steady }
+        Gate {
+            ledger,
+            mode,
+            counts,
+            observer: None,
+            pending_deliveries: PendingDeliveries::default(),
+            pending_settlements: PendingSettlements::default(),
+            clock_jumps: ClockJumps::watch_from(clock.now(), clock.elapsed()),
+            clock,
+        }
     }
 
     #[must_use]
@@ -75,13 +88,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// Whether a probe's "no" may count that does so after `quiet`: not as long as the clock has jumped (rule 2).
     pub fn may_count_no(&self, quiet: Duration) -> bool {
-        self.steady.has_been_for(quiet, self.clock.now(), self.clock.elapsed())
+        self.clock_jumps.none_for(quiet, self.clock.now(), self.clock.elapsed())
     }
 
-    pub(crate) fn tell(&self, told: &Told<'_>) {
-        self.counts.tell(told);
+    pub(crate) fn emit(&self, event: &GateEvent<'_>) {
+        self.counts.observe(event);
         if let Some(observer) = &self.observer {
-            observer.tell(told);
+            observer.observe(event);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Looks for other effects that a call may be a repeat of in other words, and for later ones that removed what its own
 //! record says was done.
 
+use crate::call::{Call, DELIVERY_TAKES};
 use crate::clock::Clock;
-use crate::pass::{Call, DELIVERY_TAKES};
 use crate::reply::{Passed, held};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;

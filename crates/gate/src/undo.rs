@@ -1,6 +1,7 @@
 //! Taking an effect back, as an effect of its own.
 
 use crate::clock::Clock;
+use crate::patience::Look;
 use crate::reply::{Passed, held};
 use crate::upstream::Upstream;
 use crate::{Error, Gate};
@@ -59,7 +60,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         rule: &Rule,
         upstream: &mut U,
     ) -> Result<Passed, Error> {
-        let passed = self.guarded(intent, rule, upstream).await?;
+        let passed = self.guard(&Look::default(), intent, rule, upstream).await?;
         // Reading the effect writes the link. If that fails now, the next reader does it.
         if passed.answer.ok && self.point("undo.before_link").is_ok() {
             let _next_reader = self.ledger.now_of(undoable.effect.id, self.clock.now()).await;

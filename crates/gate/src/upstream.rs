@@ -16,42 +16,12 @@ use std::time::Duration;
 
 /// A door brings one of these for every call. It carries out and reads answers; it never decides, retries or settles.
 pub trait Upstream: Send {
-    /// All that can fail without leaving a doubt: finding the program, resolving, connecting, TLS.
+    /// All that can fail without leaving a doubt: finding the program, resolving, connecting, TLS, and whether the
+    /// caller's token still holds. Called right before each claim, again if the claim was lost to a race.
     fn prepare(&mut self) -> impl Future<Output = Result<(), NotStarted>> + Send;
-
-    /// Whether somebody still waits for what this call comes to.
-    fn is_awaited(&self) -> bool {
-        true
-    }
-
-    /// Whether this very call has sent something before: a caller that looks again after its timeout is no new one.
-    fn has_sent(&self) -> bool {
-        false
-    }
-
-    /// Asked right before the claim, after all that was waited for: whether its caller may still have it sent.
-    fn may_still_send(&mut self) -> impl Future<Output = Result<(), NotStarted>> + Send {
-        std::future::ready(Ok(()))
-    }
-
-    /// Whether what this call comes to is the first answer for its caller. Whoever looks again after a timeout gets one
-    /// from that look, and the attempt that was left behind comes to another one later.
-    fn answers_first(&mut self) -> bool {
-        true
-    }
 
     /// Carries out one attempt and reads its answer.
     fn send(&mut self, sending: Sending<'_>) -> impl Future<Output = Sent> + Send;
-
-    /// What the newest attempt took, where it was a model that was asked and that is known.
-    fn used(&self) -> Option<Tokens> {
-        None
-    }
-
-    /// What is to be known of the newest attempt's answer where another one was first: then it is evidence alone.
-    fn described(&self) -> Value {
-        Value::Null
-    }
 
     /// Asks, read-only, whether it happened. `effect` is absent when asking before the first attempt.
     fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> impl Future<Output = ProbeAnswer> + Send;
@@ -59,31 +29,20 @@ pub trait Upstream: Send {
     /// Whether a sender can act as long as it lives (a child process), rather than only within the send window.
     fn sends_while_alive(&self) -> bool;
 
-    /// What rules see of the call and of what was last heard about it, for an undo to be filled in from. `None`:
-    /// nothing.
-    fn seen(&self) -> Option<Seen> {
-        None
-    }
+    /// The call and its last answer as rules see them, for filling in an undo. `None`: there is nothing to see.
+    fn view(&self) -> Option<CallView>;
 
     /// After an unclear answer: lets go of whatever keeps its senders from being seen as gone.
     fn let_go(&mut self);
 
-    /// The call waits for this attempt of somebody else's, whose answer is to be its own. A door that has the answer
-    /// while it comes may give it on from here.
-    fn joins(&mut self, effect: &Effect, attempt: AttemptNo) {
-        let _settled_is_soon_enough = (effect, attempt);
-    }
-
-    /// Whether an upstream may take this call though it has just refused the same call of somebody else, with a refusal
-    /// that answers nobody else: this one says in full what that one only named.
-    fn says_more_than_its_twin(&self) -> bool {
-        false
-    }
+    /// The call waits for this attempt of another call, whose answer is to be its own. A door that has the answer while
+    /// it comes may give it on from here.
+    fn join(&mut self, effect: &Effect, attempt: AttemptNo);
 }
 
 /// A call with its answer, as rules see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct CallView {
     /// One object: `args`, `argv`, `body`, …, and `reply`.
     pub places: Json,
     /// Where a command of the rule's would run.
@@ -127,8 +86,19 @@ pub struct Sent {
     pub outcome: Outcome,
     /// The reply to record. `None` when it is too large or there is none; the outcome says which.
     pub reply: Option<Vec<u8>>,
-    /// What the answer object shows as `data`.
+    /// Shown as `data` in the answer object.
     pub data: Value,
+    /// The tokens that a model used, where that is known.
+    pub tokens: Option<Tokens>,
+    /// Kept with the attempt where another one was first: then its answer is evidence alone.
+    pub description: Value,
+}
+
+impl Sent {
+    /// An attempt of which only the outcome is to be kept.
+    pub fn of(outcome: Outcome) -> Sent {
+        Sent { outcome, reply: None, data: Value::Null, tokens: None, description: Value::Null }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

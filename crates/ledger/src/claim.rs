@@ -166,7 +166,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             epoch: wanted.found.epoch.0,
             facts: wanted.intent.facts(wanted.rule),
             marks: Arc::clone(&wanted.intent.marks),
-            trace: wanted.intent.beside.trace.map(|parent| parent.trace),
+            trace: wanted.intent.metadata.trace.map(|parent| parent.trace),
             uptime: wanted.uptime,
         };
         let (effect, event) = self.effect_after(wanted, new)?;

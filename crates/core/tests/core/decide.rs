@@ -2,7 +2,7 @@
 
 use crate::scene::*;
 use semel_core::class::{Class, Tier};
-use semel_core::decide::{Claiming, Decision, Refusal, Replay, Situation, decide};
+use semel_core::decide::{Claiming, Decision, Past, Refusal, Replay, SentBefore, Situation, decide};
 use semel_core::effect::{
     Before, CallMark, Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, Reply, State, Verdict,
 };
@@ -213,14 +213,20 @@ impl Scene {
         };
         // Old keys are older than their life whether or not the window is over.
         let now = DELIVERED.plus(if case.window_over { WINDOW } else { WINDOW - Duration::from_secs(1) });
+        // Only re-sends of one caller are counted for convergent calls.
+        let sent = match case.newest {
+            Newest::InDoubt => SentBefore::ByEarlierLook,
+            _ => SentBefore::No,
+        };
         let situation = Situation {
             now,
             uptime: None,
             newest_on_record: None,
             fenced: case.fenced,
             forgotten_before: case.forgotten.then_some(late()),
-            has_sent: true,
             stands_for: None,
+            reached_by_key: false,
+            past: Past { sent, ..Past::default() },
         };
         let newest = (case.newest != Newest::Unseen).then_some(&*effect);
         decide(newest, intent, rule, &situation)
@@ -336,7 +342,7 @@ sentences! {
     a_read_always_passes_through: |case| case.class == Class::Read, |decision| *decision == Decision::Pass;
 
     a_cancelled_run_starts_nothing: |case| case.class != Class::Read && case.fenced,
-        |decision| *decision == Decision::Refuse(Refusal::Cancelled);
+        |decision| matches!(decision, Decision::Refuse(Refusal::Cancelled { .. }));
 
     an_unseen_intent_is_claimed: |case| case.acts() && case.newest == Newest::Unseen && !case.forgotten,
         |decision| *decision == Decision::Claim(Claiming::First);
@@ -491,7 +497,7 @@ fn every_case_is_spoken_of() {
     });
 }
 
-fn one(change: impl FnOnce(&mut Scene, &mut Situation) -> bool) -> Decision {
+fn one(change: impl FnOnce(&mut Scene, &mut Situation<'_>) -> bool) -> Decision {
     let mut scene = Scene::set();
     let mut situation = Situation {
         now: late(),
@@ -499,8 +505,9 @@ fn one(change: impl FnOnce(&mut Scene, &mut Situation) -> bool) -> Decision {
         newest_on_record: None,
         fenced: false,
         forgotten_before: None,
-        has_sent: true,
         stands_for: None,
+        reached_by_key: false,
+        past: Past::default(),
     };
     let known = change(&mut scene, &mut situation);
     decide(known.then_some(&scene.effect), &scene.intent, &scene.rule, &situation)
@@ -548,7 +555,7 @@ fn a_callers_key_that_is_a_version_7_uuid_tells_when_the_intent_was_born() {
 /// Class and window let everything else run: only what the key stands for keeps it.
 #[test]
 fn what_a_key_stands_for_answers_it_after_the_window_too() {
-    let with = |change: &dyn Fn(&mut Scene, &mut Situation)| {
+    let with = |change: &dyn Fn(&mut Scene, &mut Situation<'_>)| {
         one(|scene, situation| {
             scene.rule.class = Class::Act;
             scene.intent.window = Some(Duration::ZERO);
@@ -567,7 +574,10 @@ fn what_a_key_stands_for_answers_it_after_the_window_too() {
         with(&|_, situation| situation.stands_for = Some(1)),
         Decision::ReplayEarlier(1, Replay::Reissue)
     );
-    assert_eq!(with(&|_, situation| situation.fenced = true), Decision::Refuse(Refusal::Cancelled));
+    assert_eq!(
+        with(&|_, situation| situation.fenced = true),
+        Decision::Refuse(Refusal::Cancelled { prevents: false })
+    );
     assert!(runs(with(&|scene, _| {
         scene.rule.again = Again::Agent;
         scene.intent.again = Some(reason("new"));
@@ -695,7 +705,8 @@ fn a_key_protects_only_what_is_sent_under_it_as_before() {
 fn what_may_be_sent_at_any_time_is_capped_by_the_storm() {
     let with = |now: At, has_sent: bool| {
         one(|scene, situation| {
-            (situation.now, situation.has_sent) = (now, has_sent);
+            let sent = if has_sent { SentBefore::ByEarlierLook } else { SentBefore::No };
+            (situation.now, situation.past.sent) = (now, sent);
             scene.rule.class = Class::Convergent;
             scene.rule.budget = 1;
             scene.effect.state = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });

@@ -3,7 +3,7 @@
 use crate::scene::{CLAIMED, after, arguments, effect, new_attempt, refusal, secret, success, unclear};
 use semel_core::answer::Retry;
 use semel_core::class::Class;
-use semel_core::decide::{Decision, Refusal, Situation, decide};
+use semel_core::decide::{Decision, Past, Refusal, Situation, decide};
 use semel_core::effect::{ATTEMPTS_KEPT, Doubt, Effect, InDoubt, STORM, State, Verdict};
 use semel_core::ids::AttemptNo;
 use semel_core::intent::{Ask, AskedBy, Intent};
@@ -54,8 +54,9 @@ fn decided(effect: &Effect, after_claims: Duration) -> Decision {
         newest_on_record: None,
         fenced: false,
         forgotten_before: None,
-        has_sent: true,
         stands_for: None,
+        reached_by_key: false,
+        past: Past::default(),
     };
     decide(Some(effect), &intent, &rule(), &situation)
 }

@@ -3,7 +3,7 @@
 use super::problem::Problem;
 use super::routes::Route;
 use crate::hall::Hall;
-use crate::http::beside;
+use crate::http::call_metadata;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::server::{Revocable, caller};
 use crate::wishes::Wishes;
@@ -15,7 +15,7 @@ use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use http_body::Body as _;
-use semel_core::beside::Beside;
+use semel_core::call_metadata::CallMetadata;
 use semel_core::effect::Effect;
 use semel_core::ids::Run;
 use semel_core::intent::principal_mark;
@@ -35,7 +35,7 @@ pub struct Asked {
     pub wishes: Wishes,
     /// When it came, on the monotonic clock.
     pub came: Duration,
-    pub beside: Beside,
+    pub metadata: CallMetadata,
     /// What it showed, where that can be revoked.
     pub token: Option<Revocable>,
     params: Vec<(String, String)>,
@@ -99,9 +99,9 @@ impl Asked {
         let mark = hall.secret().map(|secret| principal_mark(secret, &tenant, &principal));
         let who = Who { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let beside = beside(&parts.headers, false);
+        let metadata = call_metadata(&parts.headers);
         let (run, token, came) = (caller.run, caller.token, hall.clock.elapsed());
-        Ok(Asked { who, run, wishes, came, beside, token, params, parts, body })
+        Ok(Asked { who, run, wishes, came, metadata, token, params, parts, body })
     }
 
     /// A part of the path. The table says that it is there.

@@ -11,7 +11,7 @@ use semel_core::effect::Effect;
 use semel_core::identity::redact;
 use semel_core::json::Json;
 use semel_core::policy::rule::{Probe, Rule};
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 
 #[derive(Debug)]
 pub struct Client<'a> {
@@ -42,10 +42,6 @@ impl<'a> Client<'a> {
 
 impl Upstream for Client<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        Ok(())
-    }
-
-    async fn may_still_send(&mut self) -> Result<(), NotStarted> {
         lets_send(self.token).await
     }
 
@@ -82,10 +78,12 @@ impl Upstream for Client<'_> {
         false
     }
 
-    fn seen(&self) -> Option<Seen> {
+    fn view(&self) -> Option<CallView> {
         self.found.as_ref()?;
-        Some(Seen { places: self.matter(None).places(), cwd: "/".into() })
+        Some(CallView { places: self.matter(None).places(), cwd: "/".into() })
     }
+
+    fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
     fn let_go(&mut self) {}
 }

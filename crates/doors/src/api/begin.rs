@@ -119,7 +119,7 @@ enum RunWord {
 pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let (who, bytes_max) = (asked.who.clone(), asked.bytes_max());
     let _until_it_is_answered = api.turn(&who, bytes_max).await?;
-    let (beside, token, wishes) = (asked.beside.clone(), asked.token.clone(), asked.wishes.clone());
+    let (metadata, token, wishes) = (asked.metadata.clone(), asked.token.clone(), asked.wishes.clone());
     let (who, header_run, came, wish) = asked.json::<Begin>().await?;
     let gate = api.gate()?;
     let wish = Wish::read(wish, header_run, wishes)?;
@@ -127,14 +127,12 @@ pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let ask = wish.ask(&who);
     let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
         .map_err(|missing| Problem::of_trouble(wording::key_required(&missing)))?;
-    intent.beside = beside;
+    intent.metadata = metadata;
     let client = Client::of(&api.hall, &wish.action, &wish.arguments, &rule);
     let mut client = client.showing(token.as_ref());
     if wish.dry_run {
         return respond::json(&gate.dry_run(&intent, &rule, &mut client).await?);
     }
-    // Whoever has read the answer of the call before means another one now.
-    api.hall.leaving.gone(intent.key).await;
     let nonce = wish.nonce(&who, gate.ledger.secret());
     match gate.begin(&intent, &rule, &mut client, nonce).await? {
         Begun::Run(taken) => respond::json(&ToRun::with(&taken)),

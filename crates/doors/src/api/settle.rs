@@ -182,7 +182,7 @@ impl Settle {
                 Outcome::InDoubt { why, sender_gone: true }
             }
         };
-        Ok(Sent { outcome, reply, data: Value::Null })
+        Ok(Sent { reply, ..Sent::of(outcome) })
     }
 }
 

@@ -19,7 +19,7 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
 use semel_gate::clock::Clock;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_ledger::holders::FileHolders;
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
@@ -269,7 +269,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             Some(_) => Reply::Kept,
             None => Reply::TooLarge(ended.stdout.total + ended.stderr.total),
         };
-        Sent { outcome: self.outcome(reading, reply, &output), reply: bytes, data }
+        Sent { reply: bytes, data, ..Sent::of(self.outcome(reading, reply, &output)) }
     }
 
     fn outcome(&self, reading: Reading, reply: Reply, output: &Output) -> Outcome {
@@ -366,14 +366,10 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                 };
                 never(format!("{}: {error}", self.line.argv[0]), code)
             }
-            Err(NotRun::LostSight(error)) => Sent {
-                outcome: Outcome::InDoubt {
-                    why: format!("semel lost sight of it: {error}"),
-                    sender_gone: false,
-                },
-                reply: None,
-                data: Value::Null,
-            },
+            Err(NotRun::LostSight(error)) => {
+                let why = format!("semel lost sight of it: {error}");
+                Sent::of(Outcome::InDoubt { why, sender_gone: false })
+            }
         }
     }
 
@@ -407,15 +403,15 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         }
     }
 
-    fn seen(&self) -> Option<Seen> {
+    fn view(&self) -> Option<CallView> {
         let whole = self.ended.as_ref().filter(|ended| ended.stdout.total <= REPLY_BYTES_MAX as u64);
         let reply = self.found.clone().or_else(|| whole.map(|ended| render::reply(&ended.stdout.kept)));
         let arguments = self.line.arguments();
         let places = self.asker(&arguments, None, reply.as_ref()).matter.places();
-        Some(Seen { places, cwd: self.line.cwd.clone() })
+        Some(CallView { places, cwd: self.line.cwd.clone() })
     }
 
-    fn joins(&mut self, effect: &Effect, _attempt: AttemptNo) {
+    fn join(&mut self, effect: &Effect, _attempt: AttemptNo) {
         if let Some(waits) = self.waits {
             waits(effect);
         }

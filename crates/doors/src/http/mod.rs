@@ -11,4 +11,4 @@ pub mod target;
 pub mod turns;
 mod wire;
 
-pub use beside::beside;
+pub use beside::call_metadata;

@@ -3,7 +3,7 @@
 use super::api::Api;
 use super::live::Form;
 use crate::caller::Caller;
-use crate::http::beside;
+use crate::http::call_metadata;
 use crate::http::body::unshared;
 use crate::http::headers::unshare;
 use crate::proxy::Offer;
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::header::ACCEPT_ENCODING;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use semel_core::beside::Beside;
+use semel_core::call_metadata::CallMetadata;
 use semel_core::digest::Digest;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json, Object};
@@ -72,7 +72,7 @@ pub struct Outgoing {
 pub struct Read {
     pub asked: Asked,
     pub arguments: Json,
-    pub beside: Beside,
+    pub metadata: CallMetadata,
     pub outgoing: Outgoing,
 }
 
@@ -118,8 +118,7 @@ pub fn read(
     let key = key(offer, run.as_ref(), &headers)?;
     // A step is the agent's own name for what it does.
     let names_step = headers.contains_key(&STEP);
-    let mints_key = key.is_some() && !names_step;
-    let beside = Beside { model, ..beside(&headers, mints_key) };
+    let metadata = CallMetadata { model, ..call_metadata(&headers) };
     let asked = Asked {
         api,
         form: if wants_events { Form::Events } else { Form::Document },
@@ -139,7 +138,7 @@ pub fn read(
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
     let uri = format!("{}{path}{query}", offer.base).parse().map_err(|_| BadRequest::Path)?;
     let body = unshared(body);
-    Ok(Read { asked, arguments, beside, outgoing: Outgoing { uri, headers, body } })
+    Ok(Read { asked, arguments, metadata, outgoing: Outgoing { uri, headers, body } })
 }
 
 /// As large as the largest request that these APIs take.

@@ -61,7 +61,7 @@ pub async fn answer(
         Ok(body) => body,
         Err(refused) => return *refused,
     };
-    let Read { asked, arguments, beside, outgoing } =
+    let Read { asked, arguments, metadata, outgoing } =
         match asked::read(offer, api, &path, &caller, parts, body) {
             Ok(read) => read,
             Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
@@ -72,12 +72,12 @@ pub async fn answer(
         intent::intent(&asked, &arguments, &rule, &authority, &caller, secret)
     });
     drop(arguments);
-    let meter = Meter { tenant: caller.tenant, model: beside.model.clone().unwrap_or_default() };
+    let meter = Meter { tenant: caller.tenant, model: metadata.model.clone().unwrap_or_default() };
     let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
     let call = Arc::new(Call { hall, offer, asked, rule, came, token: caller.token, meter });
     match intent.transpose() {
         Ok(intent) => {
-            let intent = intent.map(|intent| Box::new(Intent { beside, ..intent }));
+            let intent = intent.map(|intent| Box::new(Intent { metadata, ..intent }));
             call.answer(intent, outgoing).await
         }
         Err(missing) => render::response(&call, alone(&call.rule, wording::key_required(&missing)), None),
@@ -161,8 +161,6 @@ impl Call {
             let would = |answer| Passed { answer, reply: GivenReply::None, delivery: None };
             return answered.map_or_else(unavailable, would);
         }
-        // Whoever has read the answer of the request before means another one now.
-        Box::pin(hall.leaving.gone(intent.key)).await;
         let passed = gate.pass(&intent, rule, &mut model).await.unwrap_or_else(unavailable);
         finish(&self, model, passed)
     }

@@ -25,7 +25,7 @@ use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::clock::Clock;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_ledger::journal;
 use semel_ledger::store::Durability;
 use serde_json::{Value, json};
@@ -210,16 +210,11 @@ impl Model<'_> {
 
 impl Upstream for Model<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        if self.offer.client.is_at_hand(&mut self.prepared) {
-            return Ok(());
+        if !self.offer.client.is_at_hand(&mut self.prepared) {
+            let prepared = self.offer.client.prepare().await;
+            self.prepared =
+                Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);
         }
-        let prepared = self.offer.client.prepare().await;
-        self.prepared =
-            Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);
-        Ok(())
-    }
-
-    async fn may_still_send(&mut self) -> Result<(), NotStarted> {
         lets_send(self.token).await
     }
 
@@ -237,17 +232,12 @@ impl Upstream for Model<'_> {
             read = self.carry_out(&sending, &live) => read,
             stop = stops => (Box::pin(self.stopped(stop, &sending, &live)).await, None),
         };
-        Sent { outcome, reply, data: Value::Null }
-    }
-
-    fn used(&self) -> Option<Tokens> {
-        self.used
-    }
-
-    fn described(&self) -> Value {
         let status = self.own.as_ref().and_then(|own| own.status).map(|status| status.as_u16());
         let (input, output) = (self.used.and_then(|used| used.input), self.used.map(|used| used.output));
-        json!({"status": status, "model": self.meter.model, "input_tokens": input, "output_tokens": output})
+        let description = json!({
+            "status": status, "model": self.meter.model, "input_tokens": input, "output_tokens": output,
+        });
+        Sent { reply, tokens: self.used, description, ..Sent::of(outcome) }
     }
 
     async fn probe(&mut self, _: &Probe, _: Option<&Effect>) -> ProbeAnswer {
@@ -259,10 +249,14 @@ impl Upstream for Model<'_> {
         false
     }
 
+    fn view(&self) -> Option<CallView> {
+        None
+    }
+
     fn let_go(&mut self) {}
 
     /// Its caller follows the attempt in flight, if that is one of this process.
-    fn joins(&mut self, effect: &Effect, attempt: AttemptNo) {
+    fn join(&mut self, effect: &Effect, attempt: AttemptNo) {
         let live = self.hall.lives.of(effect.id, attempt);
         if live.is_kept() {
             self.tell.follow(Attached { reader: live.reader(), effect: Some(effect.id), joined: true });

@@ -5,7 +5,7 @@ use super::members::{Members, NotMembers, quoted};
 use super::message::{Id, Message, like_one_of, text};
 use super::tools::Definition;
 use crate::wishes::{Wishes, means_dry_run};
-use semel_core::beside::TraceParent;
+use semel_core::call_metadata::TraceParent;
 use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json};
 use std::sync::Arc;

@@ -72,10 +72,6 @@ pub struct Guarded {
     pub connection: Arc<Connection>,
     tools: Arc<Tools>,
     pub waiter: Arc<Waiter>,
-    /// Something went to the server on its behalf.
-    sent: AtomicBool,
-    /// It has come to an answer: there may be another one, of an attempt that its caller has left behind.
-    answered: AtomicBool,
     room: Option<Room>,
     /// What its caller showed, where that can be revoked.
     pub token: Option<Revocable>,
@@ -118,9 +114,6 @@ impl Given {
         self.telling.iter().for_each(Telling::is_given_up);
     }
 }
-
-/// How long after an attempt's deadline its caller looks again: the claim is a little younger than the call.
-const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Door {
     pub fn new(hall: Arc<Hall>) -> Door {
@@ -178,9 +171,8 @@ impl Door {
             return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
-        let (sent, answered) = (AtomicBool::new(false), AtomicBool::new(false));
         let token = None;
-        let guarded = Guarded { call, rule, server, connection, tools, waiter, sent, answered, room, token };
+        let guarded = Guarded { call, rule, server, connection, tools, waiter, room, token };
         Route::Guard(Box::new(guarded))
     }
 
@@ -342,36 +334,37 @@ impl Door {
         }
     }
 
-    /// Through the gate, in a task of its own. After the rule's timeout the caller looks again, while the first
-    /// attempt goes on: its late answer is evidence.
+    /// Through the gate, in a task of its own, as soon as one look has an answer or the handle of a task.
     async fn passes(self: &Arc<Self>, guarded: &Arc<Guarded>) -> Ended {
-        loop {
+        let gate = match &self.hall.gate {
+            Ok(gate) => gate,
+            Err(why) => {
+                let passed = trouble_alone(&guarded.rule, wording::ledger_unavailable(why));
+                return Ended { passed, live: None };
+            }
+        };
+        gate.look_until_answered(guarded.rule.timeout, |look| {
             let (tell, handle) = oneshot::channel();
             let left_behind = Arc::new(AtomicBool::new(false));
-            let pass = Arc::clone(self).pass_once(Arc::clone(guarded), tell, Arc::clone(&left_behind));
+            let pass = Arc::clone(self).pass_once(Arc::clone(guarded), look, tell, Arc::clone(&left_behind));
             let pass = errands::beside(pass, &Handle::current());
-            let patience = async {
-                match guarded.rule.timeout {
-                    Some(timeout) => self.hall.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                ended = pass => {
-                    return ended.unwrap_or_else(|_| {
+            async move {
+                tokio::select! {
+                    ended = pass => ended.unwrap_or_else(|_| {
                         Ended { passed: trouble_alone(&guarded.rule, wording::lost_sight()), live: None }
-                    });
+                    }),
+                    Ok(handle) = handle => Ended::with_handle(handle, &guarded.rule),
                 }
-                Ok(handle) = handle => return Ended::with_handle(handle, &guarded.rule),
-                () = patience => left_behind.store(true, Ordering::Relaxed),
             }
-        }
+        })
+        .await
     }
 
     /// `left_behind`: its caller has looked again meanwhile.
     async fn pass_once(
         self: Arc<Self>,
         guarded: Arc<Guarded>,
+        look: Look,
         handle: oneshot::Sender<Message>,
         left_behind: Arc<AtomicBool>,
     ) -> Ended {
@@ -393,8 +386,6 @@ impl Door {
         let (whose, connection_of_it) = (connection.caller.whose(), Arc::clone(connection));
         let asker = Asker { whose, connection: connection_of_it, waiter, handle };
         let mut upstream = ToolUpstream { asker: Some(asker), ..self.upstream(&guarded) };
-        // Whoever has read the answer of the call before means another one now.
-        self.hall.leaving.gone(intent.key).await;
         if call.dry_run {
             let answered = gate.dry_run(&intent, rule, &mut upstream).await;
             return match answered {
@@ -402,7 +393,7 @@ impl Door {
                 Err(error) => alone(wording::ledger_unavailable(&error.to_string())),
             };
         }
-        let passed = gate.pass(&intent, rule, &mut upstream).await;
+        let passed = gate.pass_in(&look, &intent, rule, &mut upstream).await;
         let ToolUpstream { live, task, second, .. } = upstream;
         // What is large is not kept for an answer that hardly ever comes.
         if let Some(second) = second.filter(|_| guarded.room.is_none()) {
@@ -434,7 +425,7 @@ impl Door {
 
     /// The tool behind a guarded call.
     pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
-        let Guarded { call, rule, server, sent, answered, token, .. } = guarded;
+        let Guarded { call, rule, server, token, .. } = guarded;
         let Hall { means, policy, clock, .. } = &*self.hall;
         ToolUpstream {
             server,
@@ -443,8 +434,6 @@ impl Door {
             call,
             rule,
             clock,
-            sent,
-            answered,
             token: token.as_ref(),
             asker: None,
             task: None,

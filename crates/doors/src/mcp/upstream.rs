@@ -26,10 +26,9 @@ use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -44,10 +43,6 @@ pub struct ToolUpstream<'a> {
     pub call: &'a ToolCall,
     pub rule: &'a Rule,
     pub clock: &'a RuntimeClock,
-    /// Told when something goes out.
-    pub sent: &'a AtomicBool,
-    /// Told when its call has come to an answer.
-    pub answered: &'a AtomicBool,
     /// What its caller showed, where that can be revoked.
     pub token: Option<&'a Revocable>,
     /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
@@ -228,7 +223,7 @@ impl ToolUpstream<'_> {
             return None;
         }
         let (outcome, reply) = self.outcome(second).await;
-        Some(Sent { outcome: self.secrets().out_of(outcome), reply, data: Value::Null })
+        Some(Sent { reply, ..Sent::of(self.secrets().out_of(outcome)) })
     }
 
     /// A task is followed to its end. What is recorded is its handle, which a repeat of the call must get, and its end,
@@ -285,11 +280,12 @@ impl Upstream for ToolUpstream<'_> {
             let why = "its caller has the handle of a task".to_owned();
             return Err(NotStarted { why, data: Value::Null });
         }
-        self.server.link.ready().await.map_err(|why| NotStarted { why, data: Value::Null })
+        self.server.link.ready().await.map_err(|why| NotStarted { why, data: Value::Null })?;
+        lets_send(self.token).await
     }
 
     /// Whoever wants a task gets the one that is at work: its end is the answer of both.
-    fn joins(&mut self, effect: &Effect, _: AttemptNo) {
+    fn join(&mut self, effect: &Effect, _: AttemptNo) {
         let handle = self.asker.as_ref().and_then(|asker| {
             self.server.tasks().handle_of(effect.id, &asker.whose, &asker.connection, self.call)
         });
@@ -300,22 +296,9 @@ impl Upstream for ToolUpstream<'_> {
         }
     }
 
-    fn has_sent(&self) -> bool {
-        self.sent.load(Ordering::Relaxed)
-    }
-
-    async fn may_still_send(&mut self) -> Result<(), NotStarted> {
-        lets_send(self.token).await
-    }
-
-    fn answers_first(&mut self) -> bool {
-        !self.answered.swap(true, Ordering::Relaxed)
-    }
-
     /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let request = self.request(&sending);
-        self.sent.store(true, Ordering::Relaxed);
         self.effect = sending.recorded.map(|recorded| recorded.effect.id);
         self.must_happen_once = sending.must_happen_once(self.rule);
         let id = request.id.clone();
@@ -353,7 +336,7 @@ impl Upstream for ToolUpstream<'_> {
             Outcome::Applied { .. } => outcome,
             told_in_words => self.secrets().out_of(told_in_words),
         };
-        Sent { outcome, reply, data: Value::Null }
+        Sent { reply, ..Sent::of(outcome) }
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
@@ -362,7 +345,7 @@ impl Upstream for ToolUpstream<'_> {
         answer
     }
 
-    fn seen(&self) -> Option<Seen> {
+    fn view(&self) -> Option<CallView> {
         let live = self.live.as_ref().and_then(|live| live.body.as_ref());
         let live = live.and_then(|body| Members::parse(text(body)));
         let reply = self.found.clone().or_else(|| live.map(|result| super::word::value(&result)));
@@ -371,7 +354,7 @@ impl Upstream for ToolUpstream<'_> {
         let matter =
             Matter { action: &action, arguments, effect: None, reply: reply.as_ref(), lent: Lent::Nothing };
         let cwd = self.means.shell.cwd.to_string_lossy().into_owned();
-        Some(Seen { places: matter.places(), cwd })
+        Some(CallView { places: matter.places(), cwd })
     }
 
     /// The server is the upstream, not the sender: what it still does with a request is what `quiet` is for.

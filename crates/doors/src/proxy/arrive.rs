@@ -15,7 +15,7 @@ use super::relay::outgoing;
 use super::serve::{Offers, nothing_here};
 use super::take::{self, Whole};
 use crate::caller::Caller;
-use crate::http::beside;
+use crate::http::call_metadata;
 use crate::http::client::Unsent;
 use crate::http::headers::{named, without_named};
 use crate::http::server::{Credential, caller};
@@ -172,7 +172,8 @@ impl<'a> Unread<'a> {
         let secret = gate.ledger.secret();
         let intent = intent::intent(&understood, offer, &caller, &wishes, &parts.headers, secret);
         let mut intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
-        intent.beside = beside(&parts.headers, understood.key.is_some());
+        intent.metadata = call_metadata(&parts.headers);
+        intent.says_in_full = understood.arguments.says_in_full();
         let guarded = Arc::new(Guarded {
             hall: Arc::clone(hall),
             offer: Arc::clone(offer),
@@ -186,8 +187,6 @@ impl<'a> Unread<'a> {
             intent,
             came,
             token: caller.token,
-            sent: AtomicBool::new(false),
-            answered: AtomicBool::new(false),
         });
         Ok(if wishes.dry_run { Way::IsDryRun(guarded) } else { Way::IsGuarded(guarded) })
     }

@@ -13,7 +13,7 @@ use http::{HeaderMap, StatusCode};
 use semel_core::effect::Effect;
 use semel_core::json::Json;
 use semel_core::policy::rule::Probe;
-use semel_gate::upstream::{ProbeAnswer, Seen};
+use semel_gate::upstream::{CallView, ProbeAnswer};
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use std::borrow::Cow;
@@ -90,7 +90,7 @@ pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
 
 /// What an undo is filled in from: the request, and what is known of its answer. What must not be kept of that is taken
 /// out first.
-pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secrets: &Secrets) -> Seen {
+pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secrets: &Secrets) -> CallView {
     let answered = match live {
         Some(Live { body: LiveBody::Whole(body), .. }) => {
             secrets.out_of_body(body).ok().map(|kept| reply::value(&kept))
@@ -99,7 +99,7 @@ pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secret
     };
     let reply = found.or(answered.as_ref());
     let places = About::of(guarded).asker(None, reply).matter.places();
-    Seen { places, cwd: guarded.hall.means.shell.cwd.to_string_lossy().into_owned() }
+    CallView { places, cwd: guarded.hall.means.shell.cwd.to_string_lossy().into_owned() }
 }
 
 /// Begins to ask whether a success is true, unless this process already does. The caller has its answer meanwhile.

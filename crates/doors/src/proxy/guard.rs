@@ -17,15 +17,11 @@ use http::{HeaderMap, Method, Uri};
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
 use semel_core::intent::Intent;
 use semel_core::wording;
-use semel_gate::clock::Clock;
+use semel_gate::patience::Look;
 use semel_gate::{GivenReply, Passed};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-
-/// How long after an attempt's deadline its caller looks again: the claim is a little younger than the request.
-const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// A request that goes through the gate.
 #[derive(Debug)]
@@ -47,10 +43,6 @@ pub struct Guarded {
     pub came: Duration,
     /// What its caller showed, where that can be revoked.
     pub token: Option<Revocable>,
-    /// Something went to the upstream on its behalf.
-    pub sent: AtomicBool,
-    /// It has come to an answer: there may be another one, of an attempt that its caller has left behind.
-    pub answered: AtomicBool,
 }
 
 /// What a request came to.
@@ -60,41 +52,39 @@ struct Ended {
     live: Option<Live>,
 }
 
-/// After the rule's timeout the caller looks again, while the first attempt goes on: its late answer is evidence.
+/// Answers as soon as one look has an answer or its beginning.
 pub async fn guard(guarded: Arc<Guarded>) -> Response {
-    loop {
+    let gate = match &guarded.hall.gate {
+        Ok(gate) => gate,
+        Err(why) => return respond(&guarded, Ended::trouble(&guarded, wording::ledger_unavailable(why))),
+    };
+    let guarded = &guarded;
+    gate.look_until_answered(guarded.understood.rule.timeout, |look| {
         let (begun, mut begins) = oneshot::channel();
-        let waits = Arc::new(());
-        let pass = Unstoppable::new(pass(Arc::clone(&guarded), begun, Arc::downgrade(&waits)));
-        let patience = async {
-            match guarded.understood.rule.timeout {
-                Some(timeout) => guarded.hall.clock.sleep(timeout + LOOKS_AGAIN_AFTER).await,
-                None => std::future::pending().await,
+        let pass = Unstoppable::new(pass(Arc::clone(guarded), look, begun));
+        async move {
+            tokio::select! {
+                ended = pass => match begins.try_recv() {
+                    // It began and ended in one go.
+                    Ok(begun) => streaming(guarded, begun),
+                    Err(_) => respond(guarded, ended),
+                },
+                Ok(begun) = &mut begins => streaming(guarded, begun),
             }
-        };
-        tokio::select! {
-            ended = pass => return match begins.try_recv() {
-                // It began and ended in one go.
-                Ok(begun) => streaming(&guarded, begun),
-                Err(_) => respond(&guarded, ended),
-            },
-            Ok(begun) = &mut begins => return streaming(&guarded, begun),
-            () = patience => {}
         }
-    }
+    })
+    .await
 }
 
-async fn pass(guarded: Arc<Guarded>, begun: oneshot::Sender<Begun>, awaited: Weak<()>) -> Ended {
+async fn pass(guarded: Arc<Guarded>, look: Look, begun: oneshot::Sender<Begun>) -> Ended {
     let Guarded { hall, understood, intent, .. } = &*guarded;
     let _working = hall.busy.begin();
     let gate = match &hall.gate {
         Ok(gate) => gate,
         Err(why) => return Ended::trouble(&guarded, wording::ledger_unavailable(why)),
     };
-    // Whoever has read the answer of the request before means another one now.
-    hall.leaving.gone(intent.key).await;
-    let mut upstream = HttpUpstream::of(&guarded, begun, awaited);
-    let passed = gate.pass(intent, &understood.rule, &mut upstream).await;
+    let mut upstream = HttpUpstream::of(&guarded, begun);
+    let passed = gate.pass_in(&look, intent, &understood.rule, &mut upstream).await;
     let live = upstream.finish();
     let mut passed = match passed {
         Ok(passed) => passed,

@@ -27,11 +27,9 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::graphql::Asked;
 use semel_core::policy::rule::Probe;
 use semel_gate::clock::Clock;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Recorded, Seen, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Recorded, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::pin::pin;
-use std::sync::Weak;
-use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 /// What of an unclear answer is shown: enough to see what it was.
@@ -58,16 +56,14 @@ pub struct HttpUpstream<'a> {
     prepared: Option<Prepared>,
     /// Gets an answer that is too large to be held back, once.
     begun: Option<oneshot::Sender<Begun>>,
-    /// Alive as long as the caller waits.
-    awaited: Weak<()>,
     live: Option<Live>,
     /// What a probe brought back of a lost answer.
     found: Option<Json>,
 }
 
 impl<'a> HttpUpstream<'a> {
-    pub fn of(guarded: &'a Guarded, begun: oneshot::Sender<Begun>, awaited: Weak<()>) -> HttpUpstream<'a> {
-        HttpUpstream { guarded, prepared: None, begun: Some(begun), awaited, live: None, found: None }
+    pub fn of(guarded: &'a Guarded, begun: oneshot::Sender<Begun>) -> HttpUpstream<'a> {
+        HttpUpstream { guarded, prepared: None, begun: Some(begun), live: None, found: None }
     }
 
     /// The newest answer. A connection that was not used is given back.
@@ -179,7 +175,7 @@ impl<'a> HttpUpstream<'a> {
             Meaning::Refused { .. }
                 if was_sent_before && giving.is_none() && classify::is_gone(method.as_str(), head.status) =>
             {
-                return Sent { outcome: Outcome::gone(), reply: None, data: Value::Null };
+                return Sent::of(Outcome::gone());
             }
             Meaning::Refused { answers_repeats } => {
                 let said = kept_body.as_deref().unwrap_or_default();
@@ -209,7 +205,7 @@ impl<'a> HttpUpstream<'a> {
         };
         let body = giving.map_or(LiveBody::Whole(whole), LiveBody::Streamed);
         self.live = Some(Live { status: head.status, headers: head.headers, body });
-        Sent { outcome: secrets.out_of_outcome(outcome), reply, data: Value::Null }
+        Sent { reply, ..Sent::of(secrets.out_of_outcome(outcome)) }
     }
 
     /// Why nobody can say what an answer means, as it may be written. An expression that fails tells what it failed at.
@@ -228,7 +224,7 @@ impl<'a> HttpUpstream<'a> {
     fn unclear(&self, why: String, data: Value) -> Sent {
         // It was sent whole, and once; what the upstream still does with it is what `quiet` is for.
         let outcome = Outcome::InDoubt { why, sender_gone: true };
-        Sent { outcome: self.secrets().out_of_outcome(outcome), reply: None, data }
+        Sent { data, ..Sent::of(self.secrets().out_of_outcome(outcome)) }
     }
 
     fn secrets(&self) -> Secrets {
@@ -296,47 +292,26 @@ fn shown_as(status: StatusCode, body: &[u8]) -> Value {
 }
 
 impl Upstream for HttpUpstream<'_> {
-    fn is_awaited(&self) -> bool {
-        self.awaited.strong_count() > 0
-    }
-
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        if self.guarded.offer.client.is_at_hand(&mut self.prepared) {
-            return Ok(());
+        if !self.guarded.offer.client.is_at_hand(&mut self.prepared) {
+            let prepared = self.guarded.offer.client.prepare().await;
+            let prepared =
+                prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?;
+            self.prepared = Some(prepared);
         }
-        let prepared = self.guarded.offer.client.prepare().await;
-        let prepared = prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?;
-        self.prepared = Some(prepared);
-        Ok(())
-    }
-
-    fn has_sent(&self) -> bool {
-        self.guarded.sent.load(Ordering::Relaxed)
-    }
-
-    async fn may_still_send(&mut self) -> Result<(), NotStarted> {
         lets_send(self.guarded.token.as_ref()).await
-    }
-
-    fn answers_first(&mut self) -> bool {
-        !self.guarded.answered.swap(true, Ordering::Relaxed)
     }
 
     /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
-        self.guarded.sent.store(true, Ordering::Relaxed);
         let recorded = sending.recorded.as_ref();
         match self.exchange(recorded).await {
             Ok(response) => self.read(recorded, response).await,
             Err(Failed::NeverSent(why)) => {
-                let outcome =
-                    Outcome::NotApplied { why: NotAppliedWhy::NeverSent(why), reply: Reply::Unknown };
-                Sent { outcome, reply: None, data: Value::Null }
+                let why = NotAppliedWhy::NeverSent(why);
+                Sent::of(Outcome::NotApplied { why, reply: Reply::Unknown })
             }
-            Err(Failed::Lost(why)) => {
-                let outcome = Outcome::InDoubt { why, sender_gone: false };
-                Sent { outcome, reply: None, data: Value::Null }
-            }
+            Err(Failed::Lost(why)) => Sent::of(Outcome::InDoubt { why, sender_gone: false }),
         }
     }
 
@@ -346,7 +321,7 @@ impl Upstream for HttpUpstream<'_> {
         answer
     }
 
-    fn seen(&self) -> Option<Seen> {
+    fn view(&self) -> Option<CallView> {
         Some(ask::seen(self.guarded, self.live.as_ref(), self.found.as_ref(), &self.secrets()))
     }
 
@@ -355,11 +330,7 @@ impl Upstream for HttpUpstream<'_> {
         false
     }
 
-    fn let_go(&mut self) {}
+    fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
-    /// A document's text, where the twin may have had its digest alone, which the upstream did not know.
-    fn says_more_than_its_twin(&self) -> bool {
-        let arguments = &self.guarded.understood.arguments;
-        arguments.has_named_document() && matches!(arguments.asked, Asked::Document { .. })
-    }
+    fn let_go(&mut self) {}
 }

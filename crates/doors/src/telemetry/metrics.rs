@@ -8,7 +8,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
-use semel_core::beside::Layer;
+use semel_core::retry_origin::RetryOrigin;
 use semel_gate::counts::{Counter, Counts, Door};
 use semel_ledger::counts::Tally;
 use semel_ledger::times::{BUCKETS_US, Counted};
@@ -119,10 +119,10 @@ impl Families<'_> {
         let repeats = self.by_door(
             "layer",
             &[
-                (Counter::Transport, Layer::Transport.word()),
-                (Counter::Sdk, Layer::Sdk.word()),
-                (Counter::Agent, Layer::Agent.word()),
-                (Counter::Process, Layer::Process.word()),
+                (Counter::Transport, RetryOrigin::Transport.word()),
+                (Counter::Sdk, RetryOrigin::Sdk.word()),
+                (Counter::Agent, RetryOrigin::Agent.word()),
+                (Counter::Process, RetryOrigin::Process.word()),
             ],
         );
         let tokens = self.of_models(&[

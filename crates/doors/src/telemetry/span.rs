@@ -4,14 +4,14 @@
 //! effect's own id. So whoever answers a repeat, in whichever process and however late, can point to it.
 
 use semel_core::answer::OutcomeWord;
-use semel_core::beside::Beside;
+use semel_core::call_metadata::CallMetadata;
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, State};
 use semel_core::outcome::Outcome;
 use semel_core::policy::prices::Tokens;
 use semel_core::time::At;
 use semel_gate::counts::Door;
-use semel_gate::observe::{Answered, Settling};
+use semel_gate::events::{Answered, Settling};
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use serde_json::{Value, json};
 
@@ -38,8 +38,8 @@ enum Kind {
 impl Span {
     /// One attempt, from its claim to its settlement.
     pub fn of_attempt(settling: &Settling<'_>) -> Option<Span> {
-        let Settling { effect, attempt, outcome, at, beside, .. } = settling;
-        let parent = beside.and_then(|beside| beside.trace);
+        let Settling { effect, attempt, outcome, at, metadata, .. } = settling;
+        let parent = metadata.and_then(|metadata| metadata.trace);
         if parent.is_some_and(|parent| !parent.sampled) {
             return None;
         }
@@ -49,7 +49,7 @@ impl Span {
             Outcome::InDoubt { .. } => Some("in_doubt".to_owned()),
         };
         let (trace, id) = place(effect, attempt);
-        let mut span = Span::about(&effect.facts.action, *beside, attempt.claimed_at, *at);
+        let mut span = Span::about(&effect.facts.action, *metadata, attempt.claimed_at, *at);
         span.attributes.extend(facts(effect));
         span.attributes.push(("semel.attempt", json!(attempt.number.0)));
         span.attributes.push(("semel.outcome", json!("ran")));
@@ -64,22 +64,22 @@ impl Span {
 
     /// A call that got its answer without anything being sent for it, or before its own attempt had one.
     pub fn of_duplicate(answered: &Answered<'_>) -> Option<Span> {
-        let Answered { intent, answer, came, at, layer, looked_again, original } = answered;
+        let Answered { intent, answer, came, at, repeated_by, looked_again, original } = answered;
         let collapsed = match answer.outcome {
             OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held => true,
             // A repeat that came to nothing, as when the budget is spent, has what it repeats to point to.
-            OutcomeWord::Refused => layer.is_some() && original.is_some(),
+            OutcomeWord::Refused => repeated_by.is_some() && original.is_some(),
             OutcomeWord::Ran | OutcomeWord::DryRun => false,
         };
-        let parent = intent.beside.trace;
+        let parent = intent.metadata.trace;
         if !(collapsed || *looked_again) || parent.is_some_and(|parent| !parent.sampled) {
             return None;
         }
-        let mut span = Span::about(&intent.action, Some(&intent.beside), *came, *at);
+        let mut span = Span::about(&intent.action, Some(&intent.metadata), *came, *at);
         span.attributes.extend(original.iter().flat_map(|(effect, _)| facts(effect)));
         let outcome = serde_json::to_value(answer.outcome).unwrap_or_default();
         span.attributes.push(("semel.outcome", outcome));
-        span.attributes.extend(layer.map(|layer| ("semel.repeated_by", json!(layer.word()))));
+        span.attributes.extend(repeated_by.map(|origin| ("semel.repeated_by", json!(origin.word()))));
         span.attributes.extend(intent.call_id.as_ref().map(|id| ("gen_ai.tool.call.id", json!(id))));
         Some(Span {
             trace: parent.map_or_else(|| OsEntropy.bits(), |parent| parent.trace),
@@ -91,11 +91,11 @@ impl Span {
         })
     }
 
-    fn about(action: &str, beside: Option<&Beside>, start: At, end: At) -> Span {
+    fn about(action: &str, metadata: Option<&CallMetadata>, start: At, end: At) -> Span {
         let (name, kind, attributes) = match Door::of(action) {
             Door::Llm => {
                 let provider = action.trim_start_matches("llm:").split('/').next().unwrap_or_default();
-                let model = beside.and_then(|beside| beside.model.as_deref());
+                let model = metadata.and_then(|metadata| metadata.model.as_deref());
                 let name = model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
                 let mut attributes =
                     vec![("gen_ai.operation.name", json!("chat")), ("gen_ai.provider.name", json!(provider))];

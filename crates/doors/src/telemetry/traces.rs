@@ -6,7 +6,7 @@ use super::span::Span;
 use crate::http::client::Client;
 use bytes::Bytes;
 use http::HeaderMap;
-use semel_gate::observe::{Observer, Told};
+use semel_gate::events::{GateEvent, Observer};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -149,10 +149,10 @@ impl Exporter {
 }
 
 impl Observer for Traces {
-    fn tell(&self, told: &Told<'_>) {
-        let span = match told {
-            Told::Settled(settling) => Span::of_attempt(settling),
-            Told::Answered(answered) => Span::of_duplicate(answered),
+    fn observe(&self, event: &GateEvent<'_>) {
+        let span = match event {
+            GateEvent::Settled(settling) => Span::of_attempt(settling),
+            GateEvent::Answered(answered) => Span::of_duplicate(answered),
             _ => None,
         };
         if let Some(span) = span {

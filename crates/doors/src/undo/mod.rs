@@ -28,11 +28,10 @@ use semel_core::policy::{ActionFacts, Rule};
 use semel_core::undo::{UndoCall, Undoes};
 use semel_core::wording;
 use semel_gate::undo::Undoable;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Error, Passed};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Somebody wants an effect back.
 #[derive(Debug, Clone)]
@@ -187,7 +186,6 @@ impl Undoing<'_> {
         };
         let intent = self.intent(&prepared);
         let rule = &prepared.rule;
-        let (sent, answered) = (AtomicBool::default(), AtomicBool::default());
         let mut upstream = ToolUpstream {
             server,
             means,
@@ -195,8 +193,6 @@ impl Undoing<'_> {
             call: &call,
             rule,
             clock,
-            sent: &sent,
-            answered: &answered,
             token: None,
             asker: None,
             task: None,
@@ -343,6 +339,12 @@ impl Upstream for Nobody {
     fn sends_while_alive(&self) -> bool {
         false
     }
+
+    fn view(&self) -> Option<CallView> {
+        None
+    }
+
+    fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
     fn let_go(&mut self) {}
 }

@@ -23,7 +23,7 @@ use semel_core::policy::graphql::Asked;
 use semel_core::policy::rule::{EffectWording, Form, InjectInto, Probe, Rule};
 use semel_core::policy::upstreams::{KEY_HEADER, Keys};
 use semel_core::undo::UndoBody;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Seen, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -174,9 +174,11 @@ enum Lost {
 
 impl Upstream for RequestUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        let prepared = self.client.prepare().await;
-        self.prepared =
-            Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);
+        if !self.client.is_at_hand(&mut self.prepared) {
+            let prepared = self.client.prepare().await;
+            self.prepared =
+                Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);
+        }
         Ok(())
     }
 
@@ -196,7 +198,7 @@ impl Upstream for RequestUpstream<'_> {
                 let data = json!({"status": status.as_u16(), "body": body});
                 let kept = read.as_ref().ok().map(|body| self.recorded(Some(status), body));
                 self.heard = read.ok();
-                return Sent { outcome, reply: kept, data };
+                return Sent { reply: kept, data, ..Sent::of(outcome) };
             }
             Ok(Err(lost)) => lost,
             Err(_) => Lost::Unanswered(format!("it did not answer within {} s", within.as_secs())),
@@ -208,7 +210,7 @@ impl Upstream for RequestUpstream<'_> {
             // Its connection is gone, so nothing more of it can be sent.
             Lost::Unanswered(why) => Outcome::InDoubt { why, sender_gone: true },
         };
-        Sent { outcome, reply: None, data: Value::Null }
+        Sent::of(outcome)
     }
 
     async fn probe(&mut self, probe: &Probe, _: Option<&Effect>) -> ProbeAnswer {
@@ -234,12 +236,14 @@ impl Upstream for RequestUpstream<'_> {
         false
     }
 
-    fn seen(&self) -> Option<Seen> {
+    fn view(&self) -> Option<CallView> {
         let Matter { action, arguments, effect, lent, .. } = self.asker.matter;
         let reply = Some(self.heard.as_ref()?);
         let matter = Matter { action, arguments, effect, reply, lent };
-        Some(Seen { places: matter.places(), cwd: "/".into() })
+        Some(CallView { places: matter.places(), cwd: "/".into() })
     }
+
+    fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
     fn let_go(&mut self) {}
 }

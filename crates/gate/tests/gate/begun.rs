@@ -32,7 +32,7 @@ impl House {
     ) -> Settled {
         let (gate, taken) = (Arc::clone(gate), taken.clone());
         let Taken { effect, attempt, nonce, .. } = taken;
-        let sent = Sent { outcome, reply: Some(reply.to_vec()), data: serde_json::Value::Null };
+        let sent = Sent { reply: Some(reply.to_vec()), ..Sent::of(outcome) };
         let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None };
         self.run(async move { gate.settle(settlement).await.expect("the ledger is well") })
     }
@@ -89,8 +89,7 @@ fn a_twin_waits_for_what_the_client_brings() {
         async move {
             clock.nap(seconds(3)).await;
             let Taken { effect, attempt, nonce, .. } = claim;
-            let sent =
-                Sent { outcome: success(), reply: Some(b"done".to_vec()), data: serde_json::Value::Null };
+            let sent = Sent { reply: Some(b"done".to_vec()), ..Sent::of(success()) };
             gate.settle(Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None })
                 .await
                 .expect("the ledger is well")
@@ -222,7 +221,7 @@ fn only_the_very_claim_settles() {
             let row = page.items.into_iter().nth(1).expect("the second effect");
             let effect = semel_ledger::record::decode(row).expect("it reads back").effect;
             let open = effect.open_attempt().expect("it is in flight").clone();
-            let sent = Sent { outcome: refusal(), reply: None, data: serde_json::Value::Null };
+            let sent = Sent::of(refusal());
             let settlement = Settlement {
                 effect: effect.id,
                 attempt: open.number,

@@ -1,7 +1,6 @@
 //! What was asked, sent and saved, counted beside the world's own count.
 
 use crate::house::*;
-use semel_core::beside::Library;
 use semel_core::class::Class;
 use semel_core::policy::Mode;
 use semel_gate::clock::{Clock, block_on};
@@ -110,36 +109,13 @@ fn who_repeats_is_told_apart() {
     // What a door knows better is believed.
     let gate = house.gate();
     let mut intent = wish.intent();
-    intent.beside.library = Some(Library { retries: 1, mints_key: false });
+    intent.metadata.retries = 1;
     let (passing, rule, clock) = (Arc::clone(&gate), wish.rule.clone(), house.clock.clone());
     house.run(async move {
         let mut upstream = actor(&Script::succeeds(), &clock);
         passing.pass(&intent, &rule, &mut upstream).await.expect("the ledger is well");
     });
     assert_eq!(all(&gate, &[Sdk, Agent]), [1, 0]);
-}
-
-#[test]
-fn retries_after_failures_are_counted_by_their_pause_and_so_are_those_that_the_budget_refuses() {
-    use Counter::{Agent, Asked, Ran, Refused, Sdk, Sent};
-    let (house, wish) = (House::new(), Wish::of(Class::Generate));
-    let (gate, script) = (house.gate(), Script::answers(std::iter::repeat_n(unclear(), 9)));
-    let retry = || {
-        let (mut intent, passing) = (wish.intent(), Arc::clone(&gate));
-        intent.beside.library = Some(Library::default());
-        let (rule, mut upstream) = (wish.rule.clone(), actor(&script, &house.clock));
-        let pass = async move { passing.pass(&intent, &rule, &mut upstream).await.expect("it is well") };
-        house.run(pass)
-    };
-    for _ in 0..4 {
-        assert!(!retry().answer.ok);
-        house.wait(seconds(1));
-    }
-    assert_eq!(all(&gate, &[Asked, Sent, Ran, Refused, Sdk, Agent]), [4, 3, 3, 1, 3, 0]);
-    assert_eq!(script.sent(), 3);
-    house.wait(seconds(61));
-    retry();
-    assert_eq!(all(&gate, &[Asked, Sent, Sdk, Agent]), [5, 4, 3, 1], "a minute later no library comes back");
 }
 
 #[test]

@@ -4,14 +4,15 @@ use semel_core::answer::{Answer, Code, EffectWord};
 use semel_core::class::Class;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
-use semel_core::ids::{IdempotencyKey, Nonce, Reason, Run};
+use semel_core::ids::{AttemptNo, IdempotencyKey, Nonce, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{Json, parse};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{Call, Inject, InjectInto, Probe, Rule};
 use semel_core::policy::{ActionFacts, Mode, Policy};
 use semel_gate::clock::{Clock, block_on};
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::patience::Look;
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Begun, Error, Gate, Passed};
 use semel_ledger::memory::MemoryStore;
 use semel_ledger::record::decode;
@@ -203,8 +204,11 @@ pub fn call(
 ) -> impl Future<Output = Result<Passed, Error>> + Send + use<> {
     let (gate, wish, script, clock) = (Arc::clone(gate), wish.clone(), script.clone(), clock.clone());
     async move {
+        let (says_in_full, left_alone) = (script.lines().says_more, script.lines().left_alone);
+        let look = if left_alone { Look::without_caller() } else { Look::default() };
+        let intent = Intent { says_in_full, ..wish.intent() };
         let mut upstream = Actor { script, clock };
-        gate.pass(&wish.intent(), &wish.rule, &mut upstream).await
+        gate.pass_in(&look, &intent, &wish.rule, &mut upstream).await
     }
 }
 
@@ -463,10 +467,6 @@ struct Actor {
 }
 
 impl Upstream for Actor {
-    fn is_awaited(&self) -> bool {
-        !self.script.lines().left_alone
-    }
-
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         let hook = self.script.lines().on_prepare.take();
         if let Some(hook) = hook {
@@ -498,7 +498,7 @@ impl Upstream for Actor {
             Outcome::NotApplied { .. } => Some(b"declined".to_vec()),
             Outcome::InDoubt { .. } => None,
         };
-        Sent { outcome, reply, data: Value::from(number) }
+        Sent { reply, data: Value::from(number), ..Sent::of(outcome) }
     }
 
     async fn probe(&mut self, _: &Probe, _: Option<&Effect>) -> ProbeAnswer {
@@ -517,11 +517,13 @@ impl Upstream for Actor {
         self.script.lines().child
     }
 
-    fn let_go(&mut self) {}
-
-    fn says_more_than_its_twin(&self) -> bool {
-        self.script.lines().says_more
+    fn view(&self) -> Option<CallView> {
+        None
     }
+
+    fn join(&mut self, _: &Effect, _: AttemptNo) {}
+
+    fn let_go(&mut self) {}
 }
 
 /// What would become of a call.

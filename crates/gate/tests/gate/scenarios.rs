@@ -956,11 +956,11 @@ fn an_answer_that_could_not_be_recorded_is_in_doubt_and_no_success() {
     assert_eq!(script.sent(), 1);
     assert_eq!(state(&house), "in flight", "its holder lives; it lapses with it");
     let owing = Arc::clone(&gate);
-    house.run(async move { owing.settle_owed().await });
+    house.run(async move { owing.settle_pending().await });
     assert_eq!(state(&house), "in flight", "the ledger is still in trouble");
     house.memory.recover();
     let owing = Arc::clone(&gate);
-    house.run(async move { owing.settle_owed().await });
+    house.run(async move { owing.settle_pending().await });
     assert_eq!(state(&house), "applied", "it was owed until the ledger was well again");
     assert_eq!(house.pass(&gate, &wish, &script).reply, GivenReply::Recorded(b"reply 1".to_vec()));
     assert_eq!(script.sent(), 1);

@@ -10,10 +10,11 @@ use super::world::{HonouredKey, Name, Place, World};
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
+use semel_core::ids::AttemptNo;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Probe;
 use semel_gate::clock::{Clock, block_on};
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_ledger::memory::MemoryStore;
 use semel_ledger::store::{By, Store};
 use serde_json::{Value, json};
@@ -202,11 +203,7 @@ impl Upstream for SimulatedUpstream {
         if self.random.percent(self.fates.never_sent) {
             self.tally.count("never sent");
             let why = NotAppliedWhy::NeverSent("connection refused".into());
-            return Sent {
-                outcome: Outcome::NotApplied { why, reply: Reply::Unknown },
-                reply: None,
-                data: Value::Null,
-            };
+            return Sent::of(Outcome::NotApplied { why, reply: Reply::Unknown });
         }
         let recorded = sending.recorded.expect("the simulation sends nothing that is not recorded");
         let place = self.place_of(recorded.effect);
@@ -235,24 +232,20 @@ impl Upstream for SimulatedUpstream {
                 self.got = Some(reply.clone());
                 let evidence = if self.random.percent(10) { Evidence::Accepted } else { Evidence::Reported };
                 let outcome = Outcome::Applied { evidence, word: EffectWord::Created, reply: Reply::Kept };
-                Sent { outcome, reply: Some(reply), data: json!({"serial": serial}) }
+                Sent { reply: Some(reply), data: json!({"serial": serial}), ..Sent::of(outcome) }
             }
             Some(Word::Refused) => {
                 let outcome = Outcome::NotApplied {
                     why: NotAppliedWhy::Refused("declined".into()),
                     reply: Reply::Kept,
                 };
-                Sent { outcome, reply: Some(b"declined".to_vec()), data: json!("declined") }
+                Sent { reply: Some(b"declined".to_vec()), data: json!("declined"), ..Sent::of(outcome) }
             }
             Some(Word::Unclear) | None => {
                 let why = if word.is_some() { "502" } else { "no answer" };
                 // It was sent once and is not sent again by this sender; a child that runs on is another matter.
                 let sender_gone = !self.child && self.random.percent(50);
-                Sent {
-                    outcome: Outcome::InDoubt { why: why.into(), sender_gone },
-                    reply: None,
-                    data: Value::Null,
-                }
+                Sent::of(Outcome::InDoubt { why: why.into(), sender_gone })
             }
         }
     }
@@ -287,6 +280,12 @@ impl Upstream for SimulatedUpstream {
     fn sends_while_alive(&self) -> bool {
         self.child
     }
+
+    fn view(&self) -> Option<CallView> {
+        None
+    }
+
+    fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
     fn let_go(&mut self) {
         if self.child {

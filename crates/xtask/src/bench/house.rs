@@ -4,7 +4,7 @@ use crate::project::Result;
 use semel_core::answer::{EffectWord, OutcomeWord};
 use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, Reply};
-use semel_core::ids::IdempotencyKey;
+use semel_core::ids::{AttemptNo, IdempotencyKey};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
@@ -12,7 +12,7 @@ use semel_core::policy::rule::{Probe, Rule};
 use semel_core::policy::{ActionFacts, Mode, Policy};
 use semel_core::time::{At, Uptime};
 use semel_gate::clock::{Clock, SystemClock};
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Gate, Passed};
 use semel_ledger::Ledger;
 use semel_ledger::entropy::OsEntropy;
@@ -169,17 +169,17 @@ impl Upstream for Nothing {
         false
     }
 
+    fn view(&self) -> Option<CallView> {
+        None
+    }
+
+    fn join(&mut self, _effect: &Effect, _attempt: AttemptNo) {}
+
     fn let_go(&mut self) {}
 }
 
 pub fn success() -> Sent {
-    Sent {
-        outcome: Outcome::Applied {
-            evidence: Evidence::Reported,
-            word: EffectWord::Created,
-            reply: Reply::Kept,
-        },
-        reply: Some(vec![b'r'; REPLY_BYTES]),
-        data: serde_json::Value::Null,
-    }
+    let outcome =
+        Outcome::Applied { evidence: Evidence::Reported, word: EffectWord::Created, reply: Reply::Kept };
+    Sent { reply: Some(vec![b'r'; REPLY_BYTES]), ..Sent::of(outcome) }
 }

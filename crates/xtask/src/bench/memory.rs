@@ -8,8 +8,9 @@ use super::report::{Line, figure};
 use crate::project::{self, Result};
 use semel_core::answer::OutcomeWord;
 use semel_core::effect::Effect;
+use semel_core::ids::AttemptNo;
 use semel_core::policy::rule::Probe;
-use semel_gate::upstream::{NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -103,6 +104,12 @@ impl Upstream for Slow {
     fn sends_while_alive(&self) -> bool {
         false
     }
+
+    fn view(&self) -> Option<CallView> {
+        None
+    }
+
+    fn join(&mut self, _effect: &Effect, _attempt: AttemptNo) {}
 
     fn let_go(&mut self) {}
 }

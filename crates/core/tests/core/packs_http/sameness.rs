@@ -1,7 +1,7 @@
 //! What is one intent and what is another.
 
 use super::{Api, api};
-use semel_core::decide::{Claiming, Decision, Replay, Situation, decide};
+use semel_core::decide::{Claiming, Decision, Past, Replay, Situation, decide};
 use semel_core::effect::{Evidence, Verdict};
 use semel_core::policy::rule::{Again, CallerKey};
 use std::sync::Arc;
@@ -556,8 +556,9 @@ fn repeat(api: &Api, (line, body): (&str, &str), key: Option<&str>, after: Durat
         newest_on_record: None,
         fenced: false,
         forgotten_before: None,
-        has_sent: true,
         stands_for: None,
+        reached_by_key: false,
+        past: Past::default(),
     };
     decide(Some(&effect), &intent, &rule, &situation)
 }

@@ -1,6 +1,8 @@
-//! Answers on their way out. The next call of a client may come the moment it has its answer, and before that answer is
-//! marked as delivered; it then waits for the mark, so that a legitimate repeat is not taken for a retry.
+//! Answers on their way out. A client may call again the moment it has its answer, before that answer is marked as
+//! delivered. The next call waits for the mark, so that a legitimate repeat is not taken for a retry.
 
+use crate::clock::Clock;
+use crate::patience::within;
 use semel_core::digest::Digest;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +13,7 @@ use tokio::sync::Notify;
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Default)]
-pub struct Leaving(Arc<Shared>);
+pub struct PendingDeliveries(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -20,27 +22,27 @@ struct Shared {
     wanted: Notify,
 }
 
-/// One answer that is leaving; it has left, or is given up, when this is dropped.
+/// One answer on its way out. It is marked, or given up, when this is dropped.
 #[derive(Debug)]
-pub struct Left {
+pub struct PendingDelivery {
     key: Digest,
-    of: Leaving,
+    of: PendingDeliveries,
 }
 
-impl Leaving {
-    pub fn begin(&self, key: Digest) -> Left {
+impl PendingDeliveries {
+    pub fn begin(&self, key: Digest) -> PendingDelivery {
         *self.lock().entry(key).or_default() += 1;
-        Left { key, of: self.clone() }
+        PendingDelivery { key, of: self.clone() }
     }
 
     /// Waits until no answer of this intent is on its way out, or until it must be lost.
-    pub async fn gone(&self, key: Digest) {
+    pub(crate) async fn settled<C: Clock>(&self, key: Digest, clock: &C) {
         // As nearly always, and then without a timer.
         if !self.lock().contains_key(&key) {
             return;
         }
-        let _lost = tokio::time::timeout(WAIT_MAX, async {
-            self.0.wanted.notify_one();
+        self.0.wanted.notify_one();
+        let settled = async {
             loop {
                 let changed = self.0.changed.notified();
                 if !self.lock().contains_key(&key) {
@@ -48,12 +50,12 @@ impl Leaving {
                 }
                 changed.await;
             }
-        })
-        .await;
+        };
+        let _lost = within(settled, clock.sleep(WAIT_MAX)).await;
     }
 
-    /// Resolves when somebody waits for a mark.
-    pub async fn somebody_waits(&self) {
+    /// Resolves when a call waits for a mark.
+    pub async fn wanted(&self) {
         self.0.wanted.notified().await;
     }
 
@@ -62,7 +64,7 @@ impl Leaving {
     }
 }
 
-impl Drop for Left {
+impl Drop for PendingDelivery {
     fn drop(&mut self) {
         let mut keys = self.of.lock();
         if let Some(count) = keys.get_mut(&self.key) {
@@ -73,26 +75,5 @@ impl Drop for Left {
         }
         drop(keys);
         self.of.0.changed.notify_waiters();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn whoever_comes_next_waits_for_the_mark() {
-        let leaving = Leaving::default();
-        let key = Digest::of(&[b"k"]);
-        leaving.gone(key).await;
-        let left = leaving.begin(key);
-        let waiting = tokio::spawn({
-            let leaving = leaving.clone();
-            async move { leaving.gone(key).await }
-        });
-        tokio::task::yield_now().await;
-        assert!(!waiting.is_finished());
-        drop(left);
-        waiting.await.unwrap();
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 const DRIFT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(crate) struct Steady(Mutex<State>);
+pub(crate) struct ClockJumps(Mutex<State>);
 
 #[derive(Debug, Clone, Copy)]
 struct State {
@@ -19,13 +19,13 @@ struct State {
     jumped: Option<Duration>,
 }
 
-impl Steady {
-    pub(crate) fn from(now: At, elapsed: Duration) -> Steady {
-        Steady(Mutex::new(State { origin: origin(now, elapsed), jumped: None }))
+impl ClockJumps {
+    pub(crate) fn watch_from(now: At, elapsed: Duration) -> ClockJumps {
+        ClockJumps(Mutex::new(State { origin: origin(now, elapsed), jumped: None }))
     }
 
     /// Whether the wall clock has not jumped forward for so long.
-    pub(crate) fn has_been_for(&self, span: Duration, now: At, elapsed: Duration) -> bool {
+    pub(crate) fn none_for(&self, span: Duration, now: At, elapsed: Duration) -> bool {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = origin(now, elapsed);
         if seen > state.origin + DRIFT.as_micros() as i128 {
@@ -46,12 +46,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_jumped_forward_is_steady_again_after_a_while() {
+    fn a_clock_that_jumped_forward_is_jumps_again_after_a_while() {
         let second = |n: u64| (At(1_000_000 * n), Duration::from_secs(n));
         let span = Duration::from_secs(30);
-        let steady = Steady::from(second(1_000).0, second(1).1);
-        let has_been =
-            |wall: u64, monotonic: u64| steady.has_been_for(span, second(wall).0, second(monotonic).1);
+        let jumps = ClockJumps::watch_from(second(1_000).0, second(1).1);
+        let has_been = |wall: u64, monotonic: u64| jumps.none_for(span, second(wall).0, second(monotonic).1);
         assert!(has_been(1_009, 10), "nothing has happened");
         assert!(!has_been(4_619, 20), "an hour in ten seconds");
         assert!(!has_been(4_629, 30) && !has_been(4_648, 49));

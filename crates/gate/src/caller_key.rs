@@ -1,11 +1,10 @@
 //! Where a caller's own key leads its call, under `caller_key = "joins"`: to the record of the intent that it came
 //! with, and there to the effect that it stands for.
 
-use crate::pass::Call;
-use crate::upstream::Upstream;
+use crate::call::{Call, Last};
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
-use semel_core::decide::{Refusal, answers_with_refusal};
+use semel_core::decide::answers_with_refusal;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::intent::Intent;
@@ -17,11 +16,11 @@ use semel_ledger::holders::Holders;
 use semel_ledger::store::{Revision, Store};
 use std::cmp::Ordering;
 
-/// Where a call leads to.
-pub(crate) struct Led {
-    /// Its record.
-    pub(crate) key: Digest,
-    /// Its caller's own key leads there.
+/// The record of a call, and how its caller's own key leads there.
+#[derive(Debug)]
+pub(crate) struct ResolvedKey {
+    pub(crate) record: Digest,
+    /// The caller's own key leads there.
     by_key: bool,
     /// The effect of its record that its caller's own key was last said to stand for.
     stands_for: Option<StandsFor>,
@@ -30,15 +29,15 @@ pub(crate) struct Led {
 }
 
 impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
-    /// Where a call leads to. The key is asked anew each time: of two calls that bring one key to two intents, the
+    /// Finds the record of a call. The key is asked anew each time: of two calls that bring one key to two intents, the
     /// faster has it. Where nothing happened under the key so far, it may stand for something else, which has a record
     /// of its own.
-    pub(crate) async fn led(&self, intent: &Intent, now: At) -> Result<Led, Error> {
-        let nowhere_else = Led::plainly_to(intent.key);
-        let Some(alias) = intent.alias else { return Ok(nowhere_else) };
+    pub(crate) async fn resolve_key(&self, intent: &Intent, now: At) -> Result<ResolvedKey, Error> {
+        let plain = ResolvedKey::plain(intent.key);
+        let Some(alias) = intent.alias else { return Ok(plain) };
         let (seen, known) = self.ledger.alias(alias).await?;
         let seen = Some(seen);
-        let Some(Alias { key, stands_for }) = known else { return Ok(Led { seen, ..nowhere_else }) };
+        let Some(Alias { key, stands_for }) = known else { return Ok(ResolvedKey { seen, ..plain }) };
         if key != intent.key {
             let found = self.ledger.find(key).await?;
             let dropped = match stands_for {
@@ -46,31 +45,34 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
                 None => false,
             };
             if dropped || is_free(&found, intent, now) {
-                return Ok(Led { seen, ..nowhere_else });
+                return Ok(ResolvedKey { seen, ..plain });
             }
         }
-        Ok(Led { key, by_key: true, stands_for, seen })
+        Ok(ResolvedKey { record: key, by_key: true, stands_for, seen })
     }
 
-    /// The same for a call that may have been somewhere: what it has sent it follows, whatever its key has come to
-    /// stand for since.
-    pub(crate) async fn led_on<U: Upstream>(&self, call: &Call<'_, U>, now: At) -> Result<Led, Error> {
-        let (led, intent) = (self.led(call.intent, now).await?, call.intent);
-        let sent_in = match &call.own {
-            Some(own) => own.record,
-            None if led.key != intent.key && call.upstream.has_sent() => {
-                let found = self.ledger.find(led.key).await?;
+    /// The same for a call that may have sent: it follows its attempt, whatever its key has come to stand for since.
+    pub(crate) async fn resolve_key_of_call<U>(
+        &self,
+        call: &Call<'_, U>,
+        now: At,
+    ) -> Result<ResolvedKey, Error> {
+        let (key, intent) = (self.resolve_key(call.intent, now).await?, call.intent);
+        let sent_in = match &call.unresolved {
+            Some(unresolved) => unresolved.record,
+            None if key.record != intent.key && call.has_sent() => {
+                let found = self.ledger.find(key.record).await?;
                 let is_another = |effect: &Effect| effect.marks.fingerprint != intent.marks.fingerprint;
-                if found.effect().is_some_and(is_another) { intent.key } else { led.key }
+                if found.effect().is_some_and(is_another) { intent.key } else { key.record }
             }
-            None => led.key,
+            None => key.record,
         };
-        Ok(if sent_in == led.key { led } else { Led::plainly_to(sent_in) })
+        Ok(if sent_in == key.record { key } else { ResolvedKey::plain(sent_in) })
     }
 
     /// The number of the effect that its caller's own key stands for, in the record that it was led to.
-    pub(crate) async fn stood_for(&self, led: &Led, found: &Found) -> Result<Option<u32>, Error> {
-        match led.stands_for {
+    pub(crate) async fn stands_for(&self, key: &ResolvedKey, found: &Found) -> Result<Option<u32>, Error> {
+        match key.stands_for {
             Some(stands_for) if self.is_still(stands_for, found).await? => Ok(Some(stands_for.number)),
             _ => Ok(None),
         }
@@ -93,28 +95,27 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     /// was made for: it is the same call after the window too, and cannot come with another intent. A repeat is
     /// answered also by a ledger that cannot be written.
     pub(crate) async fn remember_answered<U>(&self, call: &Call<'_, U>, answer: &Answer) {
-        let (Some(alias), Some(seen), Some(known)) = (call.intent.alias, call.unbound, &call.seen) else {
-            return;
-        };
+        let (Some(alias), Some(last)) = (call.intent.alias, &call.last) else { return };
+        let Last { record, newest: Some(known), unbound: Some(seen), earlier, .. } = last else { return };
         // A repeat for a reason is told by its reason.
         if !answer.ok || call.intent.again.is_some() || answer.outcome == OutcomeWord::Ran {
             return;
         }
         let newest = &known.effect;
         let is_newest = answer.effect_id == Some(newest.id);
-        if let Some(number) = call.earlier.or_else(|| is_newest.then_some(newest.occurrence.number)) {
+        if let Some(number) = earlier.or_else(|| is_newest.then_some(newest.occurrence.number)) {
             let stands_for = Some(StandsFor { number, effect: answer.effect_id });
-            let to = Alias { key: call.key, stands_for };
+            let to = Alias { key: *record, stands_for };
             // Few calls come to it.
-            let _unremembered = Box::pin(self.ledger.remember_alias(alias, seen, &to)).await;
+            let _unremembered = Box::pin(self.ledger.remember_alias(alias, *seen, &to)).await;
         }
     }
 }
 
-impl Led {
-    /// To a record, by no key.
-    fn plainly_to(key: Digest) -> Led {
-        Led { key, by_key: false, stands_for: None, seen: None }
+impl ResolvedKey {
+    /// A record that no key of the caller's leads to.
+    fn plain(record: Digest) -> ResolvedKey {
+        ResolvedKey { record, by_key: false, stands_for: None, seen: None }
     }
 
     /// What a claim writes beside the record: that the key stands for it. It counts only if the key still leads where
@@ -150,13 +151,4 @@ fn may_have_happened(effect: &Effect) -> bool {
         State::NotApplied(NotApplied { why, .. }) => matches!(why, NotAppliedWhy::Refuted(_)),
         _ => true,
     }
-}
-
-/// A caller's key that came to stand for what happened cannot come with something else, whatever a repeat of that gets.
-/// An effect before the newest one is compared where it answers.
-pub(crate) fn key_of_another(intent: &Intent, found: &Found, stands_for: Option<u32>) -> Option<Refusal> {
-    let effect = found.effect().filter(|_| found.key != intent.key)?;
-    let drifted = effect.marks.fingerprint != intent.marks.fingerprint
-        && stands_for.is_none_or(|number| number == effect.occurrence.number);
-    drifted.then(|| Refusal::Drift { paths: effect.marks.differing(&intent.marks) })
 }

@@ -1,14 +1,15 @@
-//! Looking before acting: probes, and what is said about a doubt.
+//! Probes, and the answers about a doubt.
 
 use crate::attempt::{DEADLINE_DEFAULT, fill_in_undo};
+use crate::call::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
 use crate::clock::Clock;
-use crate::pass::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
+use crate::pass::Step;
 use crate::reply::{Passed, held};
 use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
 use semel_core::answer::{OutcomeWord, Trouble};
 use semel_core::effect::{Doubt, Effect, State};
-use semel_core::policy::rule::{Probe, Rule};
+use semel_core::policy::rule::Rule;
 use semel_core::wording;
 use semel_ledger::Found;
 use semel_ledger::asked_in_vain::InVain;
@@ -19,13 +20,13 @@ use semel_ledger::store::Store;
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// In doubt: probe if there is a way to, else hold. A "no" that does not count yet is asked again when it would.
-    pub(crate) async fn look<U: Upstream>(
+    pub(crate) async fn probe<U: Upstream>(
         &self,
         call: &mut Call<'_, U>,
         found: &Found,
-    ) -> Result<Option<Passed>, Error> {
+    ) -> Result<Step, Error> {
         let effect = found.effect().expect("only a known effect is in doubt");
-        let Some(probe) = &call.rule.probe else { return Ok(Some(in_doubt(call, found, None))) };
+        let Some(probe) = &call.rule.probe else { return Ok(in_doubt(call, found, None).into()) };
         // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
         let asked_at = self.clock.now();
         // Attempts that are all known to have failed leave no unknown sender: one was refused after its deadline.
@@ -39,7 +40,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         match call.upstream.probe(probe, Some(effect)).await {
             ProbeAnswer::Yes { .. } if !probe.tells_apart(effect) => {
                 let why = "a probe found it, but that may be one that was done before: it does not ask when";
-                Ok(Some(self.still_in_doubt(call, found, why.into()).await))
+                Ok(self.still_in_doubt(call, found, why.into()).await.into())
             }
             ProbeAnswer::Yes { reply, word, reply_failed } => {
                 if let Some(why) = reply_failed {
@@ -48,25 +49,25 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let word = word.unwrap_or(self.word_of(call.rule));
                 let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
                 self.ledger.probed(found, probed, self.clock.now()).await?;
-                Ok(None)
+                Ok(Step::LookAgain)
             }
             ProbeAnswer::No => {
                 if self.may_count_no(quiet)
                     && self.ledger.probed(found, Probed::No { quiet }, asked_at).await?.is_some()
                 {
-                    return Ok(None);
+                    return Ok(Step::LookAgain);
                 }
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
                 if self.clock.elapsed() + again > call.patience_ends {
                     let why = "a probe did not find it, but it may still be carried out";
-                    return Ok(Some(self.still_in_doubt(call, found, why.into()).await));
+                    return Ok(self.still_in_doubt(call, found, why.into()).await.into());
                 }
                 self.clock.sleep(again).await;
-                Ok(None)
+                Ok(Step::LookAgain)
             }
             ProbeAnswer::Unknown { why } => {
                 let why = format!("the probe could not tell: {why}");
-                Ok(Some(self.still_in_doubt(call, found, why).await))
+                Ok(self.still_in_doubt(call, found, why).await.into())
             }
         }
     }
@@ -95,23 +96,21 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call: &mut Call<'_, U>,
         found: &Found,
     ) -> Option<Passed> {
-        let probe = probes_before(call)?;
-        // Whoever repeats it on purpose knows that it is there.
+        let probe = call.rule.probe.as_ref().filter(|probe| probe.before)?;
+        // A caller that repeats it on purpose knows that it is there.
         let is_known =
             |effect: &Effect| effect.occurrence.number > 1 || matches!(effect.state, State::Applied(_));
         if call.intent.again.is_some() && found.effect().is_some_and(is_known) {
             return None;
         }
-        call.asked_before = true;
+        if !call.probes_first() {
+            return None;
+        }
         match call.upstream.probe(probe, None).await {
             ProbeAnswer::Yes { reply, .. } => Some(Passed::already_there(found, reply, call.rule)),
             ProbeAnswer::No | ProbeAnswer::Unknown { .. } => None,
         }
     }
-}
-
-fn probes_before<'a, U>(call: &Call<'a, U>) -> Option<&'a Probe> {
-    call.rule.probe.as_ref().filter(|probe| probe.before && !call.asked_before)
 }
 
 /// The answer about a doubt: with what this call's own attempt printed, if it made one.
@@ -127,7 +126,7 @@ pub(crate) fn in_doubt_until_sent<U>(call: &Call<'_, U>, found: &Found) -> Passe
 }
 
 fn about_doubt<U>(call: &Call<'_, U>, found: &Found, wording: fn(&Effect) -> Trouble) -> Passed {
-    let own = call.own.as_ref();
+    let own = call.unresolved.as_ref();
     let effect = found.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
     let mut passed = held(effect, wording(effect), OutcomeWord::Held);
     if let Some(own) = own {

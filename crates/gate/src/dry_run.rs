@@ -1,14 +1,15 @@
 //! Dry run and observe mode: what would happen, without claiming anything.
 
+use crate::call::Call;
 use crate::clock::Clock;
-use crate::led::key_of_another;
 use crate::lookalike::InTheWay;
-use crate::pass::Call;
+use crate::patience::Look;
+use crate::survey::Survey;
 use crate::upstream::Upstream;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
 use semel_core::class::Class;
-use semel_core::decide::{Decision, Refusal, Replay, Situation, answers_repeats, decide};
+use semel_core::decide::{Decision, Past, Refusal, Replay, answers_repeats, decide};
 use semel_core::digest::Digest;
 use semel_core::effect::{Evidence, State};
 use semel_core::intent::{Alike, Intent};
@@ -33,32 +34,12 @@ struct Foreseen {
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// The decision, as a person would put it.
     async fn would(&self, intent: &Intent, rule: &Rule) -> Result<Foreseen, Error> {
-        let now = self.clock.now();
-        let fenced = match intent.run_key {
-            Some(run_key) => self.ledger.fence(run_key).await?.2.is_some_and(|fence| fence.cancelled),
-            None => false,
-        };
-        let led = self.led(intent, now).await?;
-        let found = self.ledger.find(led.key).await?;
-        let forgotten_before = self.forgotten_before(&found, now).await?;
+        let survey = self.survey_unwritten(intent, rule).await?;
+        let decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
+        let Survey { found, now, .. } = survey;
         let holder_died = match found.effect().and_then(|effect| effect.open_attempt()) {
             Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
             None => false,
-        };
-        let stands_for = self.stood_for(&led, &found).await?;
-        let newest_on_record = self.newest_on_record(&found, rule).await?;
-        let situation = Situation {
-            now,
-            uptime: self.clock.uptime(),
-            newest_on_record,
-            fenced,
-            forgotten_before,
-            has_sent: false,
-            stands_for,
-        };
-        let decision = match key_of_another(intent, &found, stands_for) {
-            Some(refusal) => Decision::Refuse(refusal),
-            None => decide(found.effect(), intent, rule, &situation),
         };
         let claims = matches!(decision, Decision::Claim(_));
         let in_the_way = match decision {
@@ -74,7 +55,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::Join(_) if holder_died => {
                 (Would::Hold, "hold it: the process that ran it is gone".into())
             }
-            Decision::Join(_) => (Would::Wait, "wait for the same call, which is running".into()),
+            Decision::Join(_)
+            | Decision::AnswerOwn
+            | Decision::AnswerJoined
+            | Decision::AnswerSentEarlier
+            | Decision::StayInDoubt => (Would::Wait, "wait for the same call, which is running".into()),
             Decision::Look if rule.probe.is_some() => {
                 (Would::Hold, "ask the probe whether it happened".into())
             }
@@ -166,8 +151,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         rule: &Rule,
         upstream: &mut U,
     ) -> Result<Answer, Error> {
+        self.pending_deliveries.settled(intent.key, &self.clock).await;
         let Foreseen { dry_run: mut would, found, claims } = self.would(intent, rule).await?;
-        let mut call = Call::new(intent, rule, upstream, self.clock.elapsed());
+        let look = Look::default();
+        let mut call = Call::new(intent, rule, upstream, &look, self.clock.elapsed());
         let already_there = claims && self.already_there(&mut call, &found).await.is_some();
         if already_there {
             would.would = Would::Replay;
@@ -204,7 +191,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
 fn why(refusal: &Refusal) -> String {
     match refusal {
-        Refusal::Cancelled => "its run was cancelled".into(),
+        Refusal::Cancelled { .. } => "its run was cancelled".into(),
         Refusal::Drift { paths } => {
             format!("the same intent came with other arguments ({})", paths.join(", "))
         }

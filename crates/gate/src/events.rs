@@ -1,23 +1,23 @@
-//! What happened, told as it happens to whoever counts or traces. Nobody who is told can change anything.
+//! Events for counting and tracing. An observer cannot change anything.
 
 use semel_core::answer::Answer;
-use semel_core::beside::{Beside, Layer};
+use semel_core::call_metadata::CallMetadata;
 use semel_core::effect::{Attempt, Effect};
 use semel_core::intent::Intent;
 use semel_core::outcome::Outcome;
 use semel_core::policy::prices::Tokens;
+use semel_core::retry_origin::RetryOrigin;
 use semel_core::time::At;
 use std::fmt;
 use std::time::Duration;
 
-/// Told on the path of every call, so it must be quick and must not wait.
+/// Called on the path of every call, so it must be quick and must not wait.
 pub trait Observer: Send + Sync + fmt::Debug {
-    fn tell(&self, told: &Told<'_>);
+    fn observe(&self, event: &GateEvent<'_>);
 }
 
-/// One thing that happened.
 #[derive(Debug)]
-pub enum Told<'a> {
+pub enum GateEvent<'a> {
     /// The right to make an attempt was taken, durably; that took this long.
     Claimed { took: Duration },
     /// An attempt goes out.
@@ -27,7 +27,7 @@ pub enum Told<'a> {
     /// A call has its answer, the first one if it comes to several.
     Answered(&'a Answered<'a>),
     /// A client took a claim away; `again` if it had it before, and who repeated the call, if it is a repeat.
-    Begun { intent: &'a Intent, again: bool, layer: Option<Layer> },
+    Begun { intent: &'a Intent, again: bool, repeated_by: Option<RetryOrigin> },
     /// A call got no answer, because the ledger could not be asked. Nothing was sent.
     Failed { intent: &'a Intent },
     /// A read, or a call in observe mode: it was sent and is not recorded.
@@ -46,8 +46,8 @@ pub struct Settling<'a> {
     /// How long recording took.
     pub took: Duration,
     /// Of the call that made the attempt, unless a client took the claim away.
-    pub beside: Option<&'a Beside>,
-    /// What a model took for it.
+    pub metadata: Option<&'a CallMetadata>,
+    /// The tokens that a model used for it.
     pub used: Option<Tokens>,
 }
 
@@ -59,7 +59,7 @@ pub struct Answered<'a> {
     pub came: At,
     pub at: At,
     /// Who repeated it, if it is a repeat.
-    pub layer: Option<Layer>,
+    pub repeated_by: Option<RetryOrigin>,
     /// Its timeout has passed, and it has its answer from another look: its own attempt goes on.
     pub looked_again: bool,
     /// The attempt whose answer it got, or that keeps it waiting.

@@ -1,50 +1,14 @@
-//! What comes with a call beside what it asks for. It decides nothing; it is counted and traced.
+//! Facts that come with a call beside its arguments. They are counted and traced; nothing is decided by them.
 
 /// As far as a door can tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Beside {
-    /// What is known of the library that sent the call, where there may be one between the agent and here that sends
-    /// again by itself. Commands and tools are called again by agents alone.
-    pub library: Option<Library>,
+pub struct CallMetadata {
+    /// How often the client library says that it has sent this call before.
+    pub retries: u32,
     /// The caller's span.
     pub trace: Option<TraceParent>,
     /// The model that is asked.
     pub model: Option<String>,
-}
-
-/// A library that sends requests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Library {
-    /// How often it says that it has sent this one before.
-    pub retries: u32,
-    /// The call has a key as libraries mint them: one for each request, the same for its retries.
-    pub mints_key: bool,
-}
-
-/// Whoever sends a call again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Layer {
-    /// A connection was lost, and the very same message came again.
-    Transport,
-    /// A library that retries by itself.
-    Sdk,
-    /// The framework or the model, which asks once more.
-    Agent,
-    /// Another process at the same time.
-    Process,
-}
-
-impl Layer {
-    pub const ALL: [Layer; 4] = [Layer::Transport, Layer::Sdk, Layer::Agent, Layer::Process];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Layer::Transport => "transport",
-            Layer::Sdk => "sdk",
-            Layer::Agent => "agent",
-            Layer::Process => "process",
-        }
-    }
 }
 
 /// W3C `traceparent`.

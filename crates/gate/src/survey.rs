@@ -1,0 +1,132 @@
+//! One look at the ledger: all that a decision about a call rests on. Passing, handing out a claim and a dry run share
+//! it.
+
+use crate::call::Call;
+use crate::caller_key::ResolvedKey;
+use crate::clock::Clock;
+use crate::{Error, Gate};
+use semel_core::decide::{Past, Situation};
+use semel_core::digest::Digest;
+use semel_core::effect::{Effect, State};
+use semel_core::intent::Intent;
+use semel_core::policy::rule::Rule;
+use semel_core::time::{At, Uptime};
+use semel_ledger::Found;
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::record::Known;
+use semel_ledger::store::{Revision, Store};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) struct Survey {
+    pub(crate) now: At,
+    uptime: Option<Uptime>,
+    /// The cells of the fences that a claim must find as they are.
+    pub(crate) fences: Vec<(Digest, Revision)>,
+    fenced: bool,
+    pub(crate) key: ResolvedKey,
+    /// The effect of the record that the caller's own key stands for.
+    pub(crate) stands_for: Option<u32>,
+    reached_by_key: bool,
+    pub(crate) found: Found,
+    /// The effect that the call has sent or waited for, if its record has a newer one.
+    pub(crate) older: Option<Arc<Known>>,
+    forgotten_before: Option<At>,
+    newest_on_record: Option<At>,
+}
+
+impl Survey {
+    pub(crate) fn situation<'a>(&'a self, past: Past<'a>) -> Situation<'a> {
+        Situation {
+            now: self.now,
+            uptime: self.uptime,
+            newest_on_record: self.newest_on_record,
+            fenced: self.fenced,
+            forgotten_before: self.forgotten_before,
+            stands_for: self.stands_for,
+            reached_by_key: self.reached_by_key,
+            past: Past { older: self.older.as_ref().map(|known| &known.effect), ..past },
+        }
+    }
+
+    pub(crate) fn with_fences(self, fences: Vec<(Digest, Revision)>) -> Survey {
+        Survey { fences, ..self }
+    }
+
+    pub(crate) fn effect(&self) -> Option<&Effect> {
+        self.found.effect()
+    }
+}
+
+impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+    /// Looks for a call that may act. An attempt that has lapsed is recorded as such on the way.
+    pub(crate) async fn survey<U>(&self, call: &Call<'_, U>) -> Result<Survey, Error> {
+        let now = self.clock.now();
+        let key = self.resolve_key_of_call(call, now).await?;
+        let found = self.ledger.observe(key.record, now).await?;
+        let older = match (call.occurrence_in(found.key), found.effect()) {
+            (Some(number), Some(newest)) if number < newest.occurrence.number => {
+                self.ledger.occurrence(found.key, number).await?.map(Arc::new)
+            }
+            _ => None,
+        };
+        Ok(Survey { older, ..self.survey_of(call.intent, call.rule, key, found, now).await? })
+    }
+
+    /// Looks without writing anything.
+    pub(crate) async fn survey_unwritten(&self, intent: &Intent, rule: &Rule) -> Result<Survey, Error> {
+        let now = self.clock.now();
+        let key = self.resolve_key(intent, now).await?;
+        let found = self.ledger.find(key.record).await?;
+        self.survey_of(intent, rule, key, found, now).await
+    }
+
+    async fn survey_of(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        key: ResolvedKey,
+        found: Found,
+        now: At,
+    ) -> Result<Survey, Error> {
+        let (fences, fenced) = self.fence(intent).await?;
+        let stands_for = self.stands_for(&key, &found).await?;
+        let forgotten_before = self.forgotten_before(&found, now).await?;
+        let newest_on_record = self.newest_on_record(&found, rule).await?;
+        let (uptime, reached_by_key) = (self.clock.uptime(), found.key != intent.key);
+        Ok(Survey {
+            now,
+            uptime,
+            fences,
+            fenced,
+            key,
+            stands_for,
+            reached_by_key,
+            found,
+            older: None,
+            forgotten_before,
+            newest_on_record,
+        })
+    }
+
+    /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.
+    async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
+        if found.effect().is_some_and(|effect| effect.is_whole_in(found.epoch.0))
+            || found.epoch == Revision::ABSENT
+        {
+            return Ok(None);
+        }
+        let (_, epoch) = self.ledger.epoch().await?;
+        Ok(epoch.and_then(|epoch| epoch.forgotten_before(now)))
+    }
+
+    /// Rule 7: the newest instant on record, where the life of an upstream's key decides. The clock may be behind it.
+    async fn newest_on_record(&self, found: &Found, rule: &Rule) -> Result<Option<At>, Error> {
+        let in_doubt = found.effect().is_some_and(|effect| matches!(effect.state, State::InDoubt(_)));
+        if !in_doubt || rule.inject.as_ref().is_none_or(|inject| inject.valid_for.is_none()) {
+            return Ok(None);
+        }
+        Ok(self.ledger.newest_instant().await?)
+    }
+}
