@@ -115,7 +115,7 @@ fn by_tool(server: &str, tool: &str, annotations: Annotations, trusted: bool) ->
 }
 
 /// `create_issue`, `create-issue`, `create.issue`, `createIssue` and `createHTTPIssue` alike, in lower case.
-pub(super) fn words(name: &str) -> Vec<String> {
+pub fn words(name: &str) -> Vec<String> {
     /// Longer names are cut: a verb stands near the front.
     const CHARS_MAX: usize = 200;
     let characters: Vec<char> = name.chars().take(CHARS_MAX).collect();

@@ -12,10 +12,9 @@ use super::message::{Id, Message, text};
 use super::news::{Heard, News};
 use super::own_tools;
 use super::pins;
-use super::render::{self, Around, Repeats};
+use super::render::{self, Around, LookWith, Repeats};
 use super::second_answer;
 use super::server::Server;
-use super::sibling::LookWith;
 use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
 use super::upstream::{Asker, ToolUpstream};
@@ -294,7 +293,7 @@ impl Door {
                 _ => Repeats::NotByItself(rule.again),
             },
             look_with: match passed.answer.trouble {
-                Some(_) => self.to_check(server, tools, call, rule),
+                Some(_) => self.look_with(server, tools, &call.tool, rule),
                 None => LookWith::NotKnown,
             },
             server_has_ended: server.link.has_ended(),

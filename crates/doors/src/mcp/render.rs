@@ -6,7 +6,6 @@ use super::frame::Frame;
 use super::members::{Members, quoted};
 use super::message::{Id, Kind, Message, text};
 use super::secrets::Secrets;
-use super::sibling::LookWith;
 use super::tools::{NOTICE, Output};
 use crate::echoes::TooMany;
 use bytes::Bytes;
@@ -58,7 +57,6 @@ pub struct Around<'a> {
     pub structure_takes_notice: bool,
     /// It is a dry run, and what semel has to say of it is a whole result by that schema.
     pub notice_is_a_result: bool,
-    /// What of the same server may show whether it happened.
     pub look_with: LookWith<'a>,
     /// The model itself may say what it found out about a doubt.
     pub may_report: bool,
@@ -67,6 +65,31 @@ pub struct Around<'a> {
     /// The process behind the tool is gone, and with it whatever could be looked with.
     pub server_has_ended: bool,
     pub news: &'a [String],
+}
+
+/// The tools of the same server that may show whether a call happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookWith<'a> {
+    /// The one that the rule's probe asks.
+    Probe(&'a str),
+    /// Some that only read. Which of them shows it, nobody says.
+    Reads(Vec<&'a str>),
+    /// The server has not said what tools it has.
+    NotKnown,
+}
+
+impl LookWith<'_> {
+    /// `None`: there is nothing to name.
+    fn words(&self) -> Option<String> {
+        match self {
+            LookWith::Probe(tool) => Some(format!("`{tool}`")),
+            LookWith::Reads(tools) if !tools.is_empty() => {
+                let tools: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
+                Some(format!("a read-only tool ({})", tools.join(", ")))
+            }
+            LookWith::Reads(_) | LookWith::NotKnown => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -316,9 +339,9 @@ fn dry_run_words(answer: &Answer) -> String {
 fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
     if around.server_has_ended && matches!(trouble.code, Code::InDoubt | Code::BudgetSpent | Code::NotStarted)
     {
-        return server_has_ended(trouble, around.look_with);
+        return server_has_ended(trouble, &around.look_with);
     }
-    look_with(trouble, around.look_with);
+    look_with(trouble, &around.look_with);
     if trouble.code == Code::InDoubt && trouble.is_it_safe_to_retry == Retry::No && around.may_report {
         trouble.next_step.push_str(" What you find out, record with `semel_report`.");
     }
@@ -329,7 +352,7 @@ fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
 }
 
 /// None of its tools answers any more, and semel starts it only when it starts itself.
-fn server_has_ended(trouble: &mut Trouble, look_with: LookWith<'_>) {
+fn server_has_ended(trouble: &mut Trouble, look_with: &LookWith<'_>) {
     let restart =
         "The server behind this tool has ended; none of its tools answers until semel is started again.";
     trouble.next_step = match trouble.code {
@@ -339,11 +362,9 @@ fn server_has_ended(trouble: &mut Trouble, look_with: LookWith<'_>) {
             format!("{restart} Tell the user so. {}", trouble.next_step)
         }
         _ => {
-            let then = match look_with {
-                LookWith::Tool(tool) => {
-                    format!("and once it is back, check with `{tool}` whether it happened.")
-                }
-                LookWith::Nothing | LookWith::NotKnown => "and that it needs a decision.".to_owned(),
+            let then = match look_with.words() {
+                Some(tools) => format!("and once it is back, check with {tools} whether it happened."),
+                None => "and that it needs a decision.".to_owned(),
             };
             format!("Do not call it again. {restart} Tell the user so, {then}")
         }
@@ -354,22 +375,19 @@ fn server_has_ended(trouble: &mut Trouble, look_with: LookWith<'_>) {
     };
 }
 
-/// What there is to look with is named, so that a model need not guess; and that there is nothing is said, so that it
-/// does not take for undone what another tool cannot show.
-fn look_with(trouble: &mut Trouble, look_with: LookWith<'_>) {
+/// Names the tools to look with, or says that there are none: another tool would show nothing, and nothing is no proof.
+fn look_with(trouble: &mut Trouble, look_with: &LookWith<'_>) {
     if !matches!(trouble.code, Code::InDoubt | Code::BudgetSpent) {
         return;
     }
     const GENERAL: &str = "Check with a read-only tool whether it happened";
-    let advice = match look_with {
-        LookWith::Tool(tool) => format!("Check with `{tool}` whether it happened"),
-        LookWith::Nothing => {
-            "No tool of this server seems to show whether it happened: look another way".to_owned()
-        }
-        LookWith::NotKnown => return,
+    let advice = match look_with.words() {
+        Some(tools) => format!("Check with {tools} whether it happened"),
+        None if *look_with == LookWith::NotKnown => return,
+        None => "This server has no read-only tool: look another way whether it happened".to_owned(),
     };
     trouble.next_step = trouble.next_step.replace(GENERAL, &advice);
-    if let LookWith::Tool(tool) = look_with
+    if let LookWith::Probe(tool) = look_with
         && !trouble.next_step.contains(tool)
     {
         trouble.next_step.push_str(&format!(" `{tool}` may show whether it happened."));

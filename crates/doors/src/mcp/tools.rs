@@ -27,14 +27,10 @@ pub struct Definition {
     pub(super) in_words: InWords,
     /// The names of its arguments.
     pub arguments: Vec<String>,
-    /// Those without which it cannot be called.
-    pub required: Vec<String>,
     /// The one that keys are for.
     pub own_key: Option<Inject>,
     /// Arguments that the stateless era mirrors into headers: header name, and the way to the argument.
     pub headers: Vec<(String, Vec<String>)>,
-    /// Its description calls it so.
-    pub is_deprecated: bool,
     /// Whether it is a read whatever it is called with, once that was asked. Most calls of most agents are reads.
     pub only_reads: OnceLock<bool>,
 }
@@ -145,23 +141,18 @@ impl Definition {
             destructive: hint("destructiveHint"),
         };
         let output = members.get("outputSchema").map_or(Output::Free, Output::read);
-        let schema = members.object("inputSchema");
-        let properties = schema.object("properties");
+        let properties = members.object("inputSchema").object("properties");
         let arguments = properties.names().map(str::to_owned).collect();
-        let required = schema.get("required").and_then(|list| serde_json::from_str(list).ok());
         let (hash, in_words) = (hash(&members), InWords::of(counting(&members)));
-        let description = members.text("description").unwrap_or_default();
         Some(Definition {
             headers: mirrored(&members),
             arguments,
-            required: required.unwrap_or_default(),
             own_key: own_key::declared(&properties),
             hash,
             in_words,
             name,
             annotations,
             output,
-            is_deprecated: description.to_ascii_lowercase().contains("deprecated"),
             only_reads: OnceLock::new(),
         })
     }

@@ -53,7 +53,7 @@ fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output,
         output,
         structure_takes_notice: true,
         notice_is_a_result: false,
-        look_with: LookWith::Tool("list_charges"),
+        look_with: LookWith::Probe("list_charges"),
         may_report: false,
         repeats: Repeats::NotByItself(Again::Person),
         server_has_ended: false,
@@ -391,7 +391,7 @@ fn told_about(params: &str, passed: &Passed, repeats: Repeats, server_has_ended:
         output: &Output::Free,
         structure_takes_notice: true,
         notice_is_a_result: false,
-        look_with: LookWith::Tool("list_charges"),
+        look_with: LookWith::Probe("list_charges"),
         may_report: true,
         repeats,
         server_has_ended,
@@ -496,12 +496,19 @@ fn where_any_structure_will_do_an_answer_of_semels_own_is_one() {
 #[test]
 fn what_there_is_to_look_with_is_named_and_that_there_is_nothing_is_said() {
     for (with, expected) in [
-        (LookWith::Tool("list_charges"), "Check with `list_charges` whether it happened."),
-        (LookWith::Nothing, "No tool of this server seems to show whether it happened: look another way."),
+        (LookWith::Probe("list_charges"), "Check with `list_charges` whether it happened."),
+        (
+            LookWith::Reads(vec!["get_card", "list_charges"]),
+            "Check with a read-only tool (`get_card`, `list_charges`) whether it happened.",
+        ),
+        (
+            LookWith::Reads(Vec::new()),
+            "This server has no read-only tool: look another way whether it happened.",
+        ),
         (LookWith::NotKnown, "Check with a read-only tool whether it happened."),
     ] {
         let mut trouble = in_doubt();
-        look_with(&mut trouble, with);
+        look_with(&mut trouble, &with);
         assert_eq!(trouble.next_step, expected);
     }
 }

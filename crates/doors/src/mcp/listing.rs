@@ -1,6 +1,5 @@
-//! What a client is told of a server and its tools.
+//! Listings as a client is shown them, and how a server introduces itself.
 
-use super::call::ToolCall;
 use super::decorate::{self, Decoration, Shown, Unreadable};
 use super::door::Door;
 use super::era;
@@ -8,7 +7,7 @@ use super::intent;
 use super::own_tools;
 use super::pins;
 use super::server::Server;
-use super::sibling::{self, Called, LookWith};
+use super::render::LookWith;
 use super::tools::{Definition, Output, Tools};
 use semel_core::class::Class;
 use semel_core::json::Json;
@@ -16,26 +15,35 @@ use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, Call, server_and_tool};
 use semel_gate::clock::Clock;
 
+/// Read tools that a doubt names, in the server's order: enough to choose from, few enough to be read.
+const READS_NAMED_MAX: usize = 5;
+
+/// A longer name is a sentence.
+const PLAIN_CHARS_MAX: usize = 64;
+
 impl Door {
-    /// The read-only tool of the same server that most likely shows whether a call has happened.
-    pub(super) fn to_check<'a>(
+    /// The tools of the same server that may show whether a call of `tool` has happened.
+    pub(super) fn look_with<'a>(
         &self,
         server: &Server,
         tools: &'a Tools,
-        call: &ToolCall,
+        tool: &str,
         rule: &Rule,
     ) -> LookWith<'a> {
-        let given = call.arguments.get("args").and_then(Json::as_object);
-        let given: Vec<&str> =
-            given.into_iter().flat_map(|given| given.iter()).map(|(name, _)| name).collect();
-        let action = server.action(&call.tool);
+        let action = server.action(tool);
         let probe = match rule.probe.as_ref().map(|probe| &probe.call) {
             Some(Call::Mcp { tool, .. }) => server_and_tool(tool, &action),
             _ => None,
         };
-        let probe = probe.filter(|(of, _)| *of == server.name).map(|(_, tool)| tool);
-        let called = Called { server: &server.name, tool: &call.tool, given: &given, probe };
-        sibling::to_check(tools, &called, |other| self.is_read(server, other))
+        let probe = probe.filter(|(of, _)| *of == server.name).and_then(|(_, probe)| tools.get(probe));
+        if let Some(probe) = probe.filter(|probe| is_plain(&probe.name)) {
+            return LookWith::Probe(&probe.name);
+        }
+        if tools.get(tool).is_none() {
+            return LookWith::NotKnown;
+        }
+        let reads = tools.iter().filter(|other| is_plain(&other.name) && self.is_read(server, other));
+        LookWith::Reads(reads.take(READS_NAMED_MAX).map(|read| read.name.as_str()).collect())
     }
 
     fn is_read(&self, server: &Server, definition: &Definition) -> bool {
@@ -130,4 +138,9 @@ impl Door {
         let unreadable = if holds_back { Unreadable::Dropped } else { Unreadable::AsItCame };
         decorate::listing(result, shown, &own, unreadable)
     }
+}
+
+/// A name stands among semel's own words, and a server could write words of its own into it.
+fn is_plain(name: &str) -> bool {
+    name.chars().count() <= PLAIN_CHARS_MAX && name.chars().all(|c| c.is_alphanumeric() || "_-./:".contains(c))
 }
