@@ -15,7 +15,6 @@ pub mod holders;
 pub mod journal;
 pub mod lapses;
 pub mod ledger;
-pub mod lines;
 pub mod memory;
 pub mod observed;
 pub mod outbox;

@@ -2,14 +2,12 @@
 
 use super::call::{BadCall, ToolCall};
 use super::confirm;
-use super::connection::Connection;
+use super::connection::{Connection, Waiter};
 use super::frame::Frame;
-use super::heritage;
 use super::intent;
 use super::kept_task::{self, OnRecord};
 use super::limits::Room;
 use super::message::{Id, Message, text};
-use super::news::{Heard, News};
 use super::own_tools;
 use super::pins;
 use super::render::{self, Around, LookWith, Repeats};
@@ -18,7 +16,6 @@ use super::server::Server;
 use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
 use super::upstream::{Asker, ToolUpstream};
-use super::waiter::{Begun, Waiter};
 use super::word;
 use crate::delivery::Delivery;
 use crate::errands;
@@ -38,7 +35,7 @@ use semel_ledger::pins::Pinned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -80,18 +77,6 @@ pub struct Guarded {
     pub token: Option<Revocable>,
 }
 
-impl Guarded {
-    /// Where its model is told what comes to light later.
-    pub fn news(&self) -> Arc<News> {
-        news_of(&self.call, &self.server, &self.connection)
-    }
-
-    /// The run that it belongs to, if somebody has named one.
-    pub fn named_run(&self) -> Option<&str> {
-        intent::named_run(&self.call, &self.connection.caller)
-    }
-}
-
 /// A response, and what is marked once it has reached its caller.
 #[derive(Debug)]
 pub struct Given {
@@ -101,18 +86,15 @@ pub struct Given {
     pub delivery: Option<Delivery>,
     /// What is told with it beside its own effect.
     pub telling: Option<Telling>,
-    /// To be told of its leaving.
-    pub heard: Option<Heard>,
 }
 
 impl Given {
     pub fn plain(frame: Frame) -> Given {
-        Given { frame, is_success: false, delivery: None, telling: None, heard: None }
+        Given { frame, is_success: false, delivery: None, telling: None }
     }
 
-    /// Nobody takes it any more: whoever comes next need not wait for it, and is told of it.
+    /// Nobody takes it any more: the next caller need not wait for it.
     pub fn is_given_up(&self) {
-        self.heard.iter().for_each(Heard::is_missed);
         self.delivery.iter().for_each(Delivery::has_left);
         self.telling.iter().for_each(Telling::is_given_up);
     }
@@ -168,12 +150,7 @@ impl Door {
         let Ok(room) = connection.limits.room_for(message.bytes.len()) else {
             return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
         };
-        let begun = Begun {
-            tool: call.tool.clone(),
-            progress_token: call.progress_token.clone(),
-            news: Arc::downgrade(&news_of(&call, server, connection)),
-        };
-        let Some(waiter) = connection.begins(id, begun) else {
+        let Some(waiter) = connection.begin(id, call.progress_token.clone()) else {
             return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
@@ -239,18 +216,11 @@ impl Door {
     pub async fn guard(self: &Arc<Self>, guarded: Guarded) -> Option<Given> {
         let came = self.hall.clock.elapsed();
         let guarded = Arc::new(guarded);
-        if !guarded.connection.is_http && !guarded.call.dry_run {
-            Box::pin(heritage::learn(self, &guarded)).await;
-        }
         let ended = match self.not_even_asked(&guarded).await {
             Some(passed) => Ended { passed, live: None },
             None => self.passes(&guarded).await,
         };
-        let given = self.given(&guarded, ended, came)?;
-        if !guarded.connection.is_http {
-            heritage::tell(self, &guarded).await;
-        }
-        Some(given)
+        self.given(&guarded, ended, came)
     }
 
     fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {
@@ -262,24 +232,17 @@ impl Door {
             Some(OnRecord::Handle(id)) => handle = Some(id),
             None => {}
         }
-        if !connection.ended(&call.id, waiter, || render::became(&passed, live.as_ref())) {
+        connection.end(&call.id, waiter);
+        if waiter.gave_up() {
             return None;
         }
-        let (effect, now) = (passed.answer.effect_id, self.hall.clock.elapsed());
-        let taken = guarded.news().take(&call.tool, effect, now);
-        let news = taken.lines();
-        // Elsewhere an answer that cannot be written has no client to be told of it.
-        let heard = connection.is_http.then(|| {
-            let words = || render::became(&passed, live.as_ref());
-            guarded.news().gave(effect, &call.tool, words, taken, now)
-        });
         let definition = tools.get(&call.tool);
         let free = Output::Free;
         let around = Around {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
             // Most answers have nothing to say beside themselves.
-            structure_takes_notice: (passed.answer.reason.is_some() || !news.is_empty())
+            structure_takes_notice: passed.answer.reason.is_some()
                 && definition.is_some_and(|definition| self.lists_notice(server, definition)),
             notice_is_a_result: passed.answer.dry_run.is_some()
                 && definition.is_some_and(|definition| self.lists_dry_run(server, definition)),
@@ -297,7 +260,6 @@ impl Door {
                 None => LookWith::NotKnown,
             },
             server_has_ended: server.link.has_ended(),
-            news: &news,
         };
         let frame = match (&passed.reply, &live) {
             // A task's handle: its effect is known once it has ended.
@@ -317,7 +279,7 @@ impl Door {
             (_, found) => found,
         };
         let delivery = Delivery::of(&self.hall, found, Some(came + rule.late_after));
-        Some(Given { frame, is_success, delivery, telling: None, heard: heard.flatten() })
+        Some(Given { frame, is_success, delivery, telling: None })
     }
 
     /// What speaks against a call before the ledger is asked.
@@ -346,8 +308,7 @@ impl Door {
     async fn passes(self: &Arc<Self>, guarded: &Arc<Guarded>) -> Ended {
         loop {
             let (tell, handle) = oneshot::channel();
-            let left_behind = Arc::new(AtomicBool::new(false));
-            let pass = Arc::clone(self).pass_once(Arc::clone(guarded), tell, Arc::clone(&left_behind));
+            let pass = Arc::clone(self).pass_once(Arc::clone(guarded), tell);
             let pass = errands::beside(pass, &Handle::current());
             let patience = async {
                 match guarded.rule.timeout {
@@ -362,18 +323,12 @@ impl Door {
                     });
                 }
                 Ok(handle) = handle => return Ended::with_handle(handle, &guarded.rule),
-                () = patience => left_behind.store(true, Ordering::Relaxed),
+                () = patience => {}
             }
         }
     }
 
-    /// `left_behind`: its caller has looked again meanwhile.
-    async fn pass_once(
-        self: Arc<Self>,
-        guarded: Arc<Guarded>,
-        handle: oneshot::Sender<Message>,
-        left_behind: Arc<AtomicBool>,
-    ) -> Ended {
+    async fn pass_once(self: Arc<Self>, guarded: Arc<Guarded>, handle: oneshot::Sender<Message>) -> Ended {
         let _working = self.hall.busy.begin();
         let Guarded { call, rule, server, connection, .. } = &*guarded;
         let alone = |trouble| Ended { passed: trouble_alone(rule, trouble), live: None };
@@ -418,12 +373,6 @@ impl Door {
                 if let Some(done) = gate.unconfirmed(rule, &mut passed) {
                     let reply = confirm::reply(&passed, live.as_ref());
                     confirm::follow(&self, &guarded, done, reply);
-                }
-                if let (Some(effect), true) = (passed.answer.effect_id, left_behind.load(Ordering::Relaxed)) {
-                    let became = render::became(&passed, live.as_ref());
-                    let words =
-                        format!("Your earlier call of {}, which had no answer in time: {became}", call.tool);
-                    guarded.news().learns(effect, words);
                 }
                 Ended { passed, live }
             }
@@ -501,13 +450,6 @@ impl Ended {
             data: Value::Null,
         };
         Ended { passed: Passed { answer, reply: GivenReply::Live, delivery: None }, live: Some(handle) }
-    }
-}
-
-fn news_of(call: &ToolCall, server: &Server, connection: &Connection) -> Arc<News> {
-    match intent::named_run(call, &connection.caller) {
-        Some(run) => server.news_of_run(&connection.caller.whose(), run),
-        None => Arc::clone(&connection.news),
     }
 }
 

@@ -10,7 +10,6 @@ use super::tools::{NOTICE, Output};
 use crate::echoes::TooMany;
 use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
-use semel_core::effect::{Effect, Evidence};
 use semel_core::identity::REDACTED;
 use semel_core::json::{self, Json};
 use semel_core::policy::rule::Again;
@@ -64,7 +63,6 @@ pub struct Around<'a> {
     pub repeats: Repeats,
     /// The process behind the tool is gone, and with it whatever could be looked with.
     pub server_has_ended: bool,
-    pub news: &'a [String],
 }
 
 /// The tools of the same server that may show whether a call happened.
@@ -181,7 +179,7 @@ fn with_receipt(answered: &Message, answer: &Answer, notices: &[String], around:
     let mut meta = members.object("_meta");
     meta.set(META_RECEIPT, receipt(answer));
     let meta = meta.to_string();
-    let texts: Vec<String> = notices.iter().chain(around.news).map(|text| block(text)).collect();
+    let texts: Vec<String> = notices.iter().map(|text| block(text)).collect();
     if texts.is_empty() && members.get("_meta").is_none() && body.first() == Some(&b'{') {
         // Only a member is added in front: the rest is the server's own bytes, shared and not copied.
         let comma = if members.is_empty() { "" } else { "," };
@@ -208,12 +206,11 @@ fn with_blocks(content: Option<&str>, texts: &[String]) -> Option<String> {
 
 /// The structure of a result with what the model must see, where its schema was shown to have room for that.
 fn with_notice(result: &Members<'_>, notices: &[String], around: &Around<'_>) -> Option<String> {
-    let said: Vec<&str> = notices.iter().chain(around.news).map(String::as_str).collect();
-    if said.is_empty() || !around.structure_takes_notice {
+    if notices.is_empty() || !around.structure_takes_notice {
         return None;
     }
     let mut structure = result.get("structuredContent").and_then(Members::parse)?;
-    structure.set(NOTICE, quoted(&said.join("\n")));
+    structure.set(NOTICE, quoted(&notices.join("\n")));
     Some(structure.to_string())
 }
 
@@ -305,7 +302,6 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
     };
     let mut blocks = vec![block(&words)];
     blocks.extend(own_words.as_deref().map(block));
-    blocks.extend(around.news.iter().map(|text| block(text)));
     let kind = if around.call.version.is_some() { r#""resultType":"complete","# } else { "" };
     let result = format!(
         r#"{{{kind}"content":[{}],{structure}"isError":{is_error},"_meta":{{"{META_RECEIPT}":{}}}}}"#,
@@ -419,32 +415,6 @@ fn sep_3182(answer: &Answer, call: &ToolCall) -> Option<Frame> {
     };
     let data = json!({"type": kind, "idempotencyKey": key.as_str(), META_RECEIPT: answer});
     Some(Frame::refusal(&call.id, code, &trouble.what_happened, Some(data)))
-}
-
-/// That a call did not happen after all, in words for a model that was told that it did.
-pub fn refuted(tool: &str, effect: &Effect) -> String {
-    let trouble = wording::refuted(effect);
-    format!("Your earlier call of {tool}: {} {}", trouble.what_happened, trouble.next_step)
-}
-
-/// What became of it, in words for a model that stopped waiting.
-pub fn became(passed: &Passed, live: Option<&Message>) -> String {
-    let answer = &passed.answer;
-    let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
-    match (&answer.trouble, answer.ok) {
-        (Some(trouble), _) => trouble_words(trouble, answer.effect_id.map(|id| id.to_string())),
-        (None, true) => {
-            let said = live.and_then(|live| live.body.as_ref()).and_then(|body| Members::parse(text(body)));
-            let said: String =
-                said.map(|members| words(&members)).unwrap_or_default().chars().take(300).collect();
-            let how = match answer.evidence {
-                Some(Evidence::Accepted) => "accepted, not confirmed",
-                _ => "done",
-            };
-            format!("it was {how}{id}. It answered: {}", said.trim())
-        }
-        (None, false) => format!("it ended{id}."),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use super::link::{Exchanged, Link, Outgoing};
 use super::members::{Members, quoted};
 use super::message::{Id, Message, text};
-use super::news::{News, NewsOfRuns};
 use super::tasks::Tasks;
 use super::tools::{Definition, TOOLS_MAX, Tools};
 use semel_core::digest::{Digest, Secret};
@@ -55,7 +54,6 @@ struct Shared {
     instance: String,
     /// The name that its tools are pinned under.
     pins: String,
-    news: NewsOfRuns,
     /// What others see of it, by who they are.
     others: Mutex<HashMap<String, Arc<Seen>>>,
 }
@@ -146,8 +144,7 @@ const PAGES_MAX: usize = 100;
 impl Server {
     pub fn new(name: String, authority: String, settings: Settings, link: Link, instance: String) -> Server {
         let pins = pins::of_server(&name, &authority);
-        let (news, others) = (NewsOfRuns::default(), Mutex::default());
-        let shared = Shared { ids: AtomicU64::new(1), instance, pins, news, others };
+        let shared = Shared { ids: AtomicU64::new(1), instance, pins, others: Mutex::default() };
         Server { name, authority, settings, link, seen: Arc::default(), shared: Arc::new(shared) }
     }
 
@@ -250,11 +247,6 @@ impl Server {
     pub fn others(&self) -> Vec<Arc<Definition>> {
         let known = self.lock();
         known.shown.values().filter(|definition| known.is_other(definition)).cloned().collect()
-    }
-
-    /// What the model of a named run should be told, by whatever connection it calls with the same credential.
-    pub fn news_of_run(&self, whose: &str, run: &str) -> Arc<News> {
-        self.shared.news.of(&format!("{whose}\n{}", self.authority), run)
     }
 
     pub fn shown_without_notice(&self, tool: &str) {

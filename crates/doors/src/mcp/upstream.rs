@@ -3,7 +3,7 @@
 
 use super::call::{KeyUpstream, ToolCall};
 use super::classify::{By, Handle, Meaning, Reading, read, words};
-use super::connection::Connection;
+use super::connection::{Connection, Waiter};
 use super::kept_task;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
@@ -14,7 +14,6 @@ use super::secrets::{NOT_TOLD, Secrets};
 use super::server::Server;
 use super::task::{End, Followed};
 use super::tasks::{self, Running};
-use super::waiter::Waiter;
 use super::word::effect_word;
 use crate::ask::{Lent, Matter, Means};
 use crate::http::server::{Revocable, lets_send};
@@ -277,7 +276,7 @@ impl ToolUpstream<'_> {
 impl Upstream for ToolUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         // What was sent is finished for whoever comes again; what was not is not begun for nobody.
-        if self.asker.as_ref().is_some_and(|asker| asker.waiter.has_given_up()) {
+        if self.asker.as_ref().is_some_and(|asker| asker.waiter.gave_up()) {
             let why = "it was cancelled before anything was sent".to_owned();
             return Err(NotStarted { why, data: Value::Null });
         }

@@ -9,7 +9,6 @@ mod confirms;
 mod dry_runs;
 mod eras;
 mod error_texts;
-mod heritage;
 mod identity;
 mod keys;
 mod large;

@@ -295,7 +295,6 @@ impl Child {
                     guarded.token = asked.caller.token.clone();
                     let working = asked.door.hall.busy.begin();
                     let under_way = self.guarding.begin(&asked.owner, &id, &guarded.waiter);
-                    stream.is_of(&guarded.waiter);
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
                     tokio::spawn(async move {
                         tokio::select! {

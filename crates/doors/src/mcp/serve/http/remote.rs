@@ -330,7 +330,6 @@ impl Remote {
                 guarded.token = asked.caller.token.clone();
                 let working = door.hall.busy.begin();
                 let under_way = self.guarding.begin(owner, &id, &guarded.waiter);
-                stream.is_of(&guarded.waiter);
                 self.resumable.keep(owner.clone(), Arc::clone(&stream));
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.
