@@ -25,7 +25,7 @@ pub mod prune;
 pub mod ready;
 pub mod record;
 pub mod rulings;
-pub mod second_answer;
+mod second_answer;
 pub mod sqlite;
 pub mod store;
 pub mod times;

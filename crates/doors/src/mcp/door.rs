@@ -11,7 +11,6 @@ use super::message::{Id, Message, text};
 use super::own_tools;
 use super::pins;
 use super::render::{self, Around, LookWith, Repeats};
-use super::second_answer;
 use super::server::Server;
 use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
@@ -357,11 +356,7 @@ impl Door {
             };
         }
         let passed = gate.pass(&intent, rule, &mut upstream).await;
-        let ToolUpstream { live, task, second, .. } = upstream;
-        // What is large is not kept for an answer that hardly ever comes.
-        if let Some(second) = second.filter(|_| guarded.room.is_none()) {
-            second_answer::hear(&self, &guarded, second);
-        }
+        let ToolUpstream { live, task, .. } = upstream;
         match passed {
             Ok(mut passed) => {
                 if let Some(task) = &task {
@@ -401,7 +396,6 @@ impl Door {
             has_handle: false,
             live: None,
             found: None,
-            second: None,
         }
     }
 

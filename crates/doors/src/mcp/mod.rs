@@ -29,7 +29,6 @@ mod pack_answers;
 pub mod pins;
 pub mod probe;
 pub mod render;
-mod second_answer;
 pub mod secrets;
 pub mod serve;
 pub mod server;

@@ -7,7 +7,7 @@ use super::connection::{Connection, Waiter};
 use super::kept_task;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
-use super::message::{Id, Kind, Message, text};
+use super::message::{Kind, Message, text};
 use super::probe;
 use super::render;
 use super::secrets::{NOT_TOLD, Secrets};
@@ -19,7 +19,7 @@ use crate::ask::{Lent, Matter, Means};
 use crate::http::server::{Revocable, lets_send};
 use crate::runtime::RuntimeClock;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
-use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
+use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::json::Json;
 use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
@@ -30,7 +30,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::sync::oneshot;
 
 /// A dry run changes nothing; one that takes longer has failed.
 const OWN_DRY_RUN_TAKES_MAX: Duration = Duration::from_secs(30);
@@ -63,18 +63,6 @@ pub struct ToolUpstream<'a> {
     pub live: Option<Message>,
     /// What a probe found of its reply.
     pub found: Option<Json>,
-    /// What the server may still say to a request that it has called refused.
-    pub second: Option<Second>,
-}
-
-/// A second answer to one request, should there be one, and whose it is.
-#[derive(Debug)]
-pub struct Second {
-    pub answer: oneshot::Receiver<Message>,
-    pub effect: EffectId,
-    pub attempt: AttemptNo,
-    pub nonce: Nonce,
-    pub holder: OwnerId,
 }
 
 /// Who waits for the answer of a call.
@@ -145,11 +133,6 @@ impl ToolUpstream<'_> {
         By { rule: self.rule, must_happen_once: self.must_happen_once, asked_for_task }
     }
 
-    fn succeeds(&self, answer: &Message) -> bool {
-        let reading = read(answer, self.by(self.call.wants_task));
-        matches!(reading.meaning, Meaning::Succeeded | Meaning::Accepted)
-    }
-
     fn secrets(&self) -> Secrets {
         Secrets::of(&self.call.arguments, self.rule)
     }
@@ -197,37 +180,6 @@ impl ToolUpstream<'_> {
         let again = kept.map(|kept| read(&kept, self.by(self.call.wants_task)));
         let line = again.filter(|again| again.meaning == meaning).map(|again| again.line);
         Reading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
-    }
-
-    /// A server that says no, and then that it is done, has done it. Mostly both come together.
-    async fn refused(
-        &mut self,
-        id: &Id,
-        refused: (Outcome, Option<Vec<u8>>),
-        sending: &Sending<'_>,
-    ) -> (Outcome, Option<Vec<u8>>) {
-        let Some(mut answer) = self.server.link.answers_again(id) else { return refused };
-        match answer.try_recv() {
-            Ok(second) if self.succeeds(&second) => return self.outcome(second).await,
-            // The stream has ended.
-            Ok(_) | Err(TryRecvError::Closed) => return refused,
-            Err(TryRecvError::Empty) => {}
-        }
-        self.second = sending.recorded.and_then(|recorded| {
-            let attempt = recorded.effect.attempt(recorded.attempt)?;
-            let (effect, nonce, holder) = (recorded.effect.id, attempt.nonce, attempt.owner);
-            Some(Second { answer, effect, attempt: attempt.number, nonce, holder })
-        });
-        refused
-    }
-
-    /// What the server said to its request after all, where that is a success.
-    pub async fn after_all(&mut self, second: Message) -> Option<Sent> {
-        if !self.succeeds(&second) {
-            return None;
-        }
-        let (outcome, reply) = self.outcome(second).await;
-        Some(Sent { outcome: self.secrets().out_of(outcome), reply, data: Value::Null })
     }
 
     /// A task is followed to its end. What is recorded is its handle, which a repeat of the call must get, and its end,
@@ -317,7 +269,6 @@ impl Upstream for ToolUpstream<'_> {
         self.sent.store(true, Ordering::Relaxed);
         self.effect = sending.recorded.map(|recorded| recorded.effect.id);
         self.must_happen_once = sending.must_happen_once(self.rule);
-        let id = request.id.clone();
         let page = |why| self.secrets().out_of_page(why);
         let exchanged = match self.server.link.exchange(request).await {
             Exchanged::Unclear(why) => Exchanged::Unclear(page(why)),
@@ -326,10 +277,7 @@ impl Upstream for ToolUpstream<'_> {
             other @ (Exchanged::Reply(_) | Exchanged::NeverSent(_)) => other,
         };
         let (outcome, reply) = match exchanged {
-            Exchanged::Reply(answer) => match self.outcome(answer).await {
-                refused @ (Outcome::NotApplied { .. }, _) => self.refused(&id, refused, &sending).await,
-                other => other,
-            },
+            Exchanged::Reply(answer) => self.outcome(answer).await,
             // Whoever lost its session sends the call again: one that can be known by that is not sent twice.
             Exchanged::Unclear(why) if self.must_happen_once || self.call.is_known_again() => {
                 (Outcome::InDoubt { why, sender_gone: false }, None)
