@@ -416,8 +416,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         });
         let mut lines = vec![journal::note("late_answer", Some(claim.effect()), run, data, now)];
         if let Event::Settled { outcome, .. } = event
-            && let Some((kind, said)) =
-                second_answer(claim.attempt, outcome, reply, claim.about.as_deref())
+            && let Some((kind, said)) = second_answer(claim.attempt, outcome, reply, claim.about.as_deref())
         {
             lines.push(journal::note(kind, Some(claim.effect()), run, said, now));
         }

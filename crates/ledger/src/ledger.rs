@@ -262,11 +262,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.noted(vec![line], durability).await
     }
 
-    pub(crate) async fn noted(
-        &self,
-        journal: Vec<JournalLine>,
-        durability: Durability,
-    ) -> Result<(), Error> {
+    pub(crate) async fn noted(&self, journal: Vec<JournalLine>, durability: Durability) -> Result<(), Error> {
         let (nonce, puts, require) = (nonce(&self.entropy), Vec::new(), Require::default());
         let commit = Commit { nonce, puts, require, journal, durability };
         self.store.commit(commit).await.map(|_| ())

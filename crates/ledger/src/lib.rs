@@ -19,7 +19,6 @@ pub mod memory;
 pub mod observed;
 pub mod outbox;
 pub mod owner;
-pub mod pins;
 pub mod place;
 pub mod prune;
 pub mod ready;

@@ -91,8 +91,10 @@ impl Connection {
     pub fn is_abandoned(&self, progress_token: &str) -> bool {
         let state = self.lock();
         let mut waiters = state.calls.values().flatten().map(|call| &call.waiter);
-        let mut of_it =
-            waiters.by_ref().filter(|waiter| waiter.progress_token.as_deref() == Some(progress_token)).peekable();
+        let mut of_it = waiters
+            .by_ref()
+            .filter(|waiter| waiter.progress_token.as_deref() == Some(progress_token))
+            .peekable();
         // Some clients use one token for all their calls, and somebody may wait again.
         of_it.peek().is_some() && of_it.all(|waiter| waiter.gave_up())
     }

@@ -9,7 +9,6 @@ use super::kept_task::{self, OnRecord};
 use super::limits::Room;
 use super::message::{Id, Message, text};
 use super::own_tools;
-use super::pins;
 use super::render::{self, Around, LookWith, Repeats};
 use super::server::Server;
 use super::tasks::{self, Telling};
@@ -24,13 +23,12 @@ use crate::wishes::{Wishes, means_dry_run};
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
+use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, DryRun, Rulings};
-use semel_core::policy::{Mode, Rule};
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::counts;
 use semel_gate::{GivenReply, Passed};
-use semel_ledger::pins::Pinned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,7 +69,8 @@ pub struct Guarded {
     sent: AtomicBool,
     /// It has come to an answer: there may be another one, of an attempt that its caller has left behind.
     answered: AtomicBool,
-    room: Option<Room>,
+    /// Held until it has its answer.
+    _room: Option<Room>,
     /// What its caller showed, where that can be revoked.
     pub token: Option<Revocable>,
 }
@@ -133,17 +132,16 @@ impl Door {
         }
         let definition = tools.get(&call.tool).map(AsRef::as_ref);
         let policy = &self.hall.policy;
-        let passes = || !call.dry_run && self.lets_read(server, tools, &call.tool);
         let pass = || {
             self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
             Route::Pass
         };
         let only_reads = definition.is_some_and(|definition| intent::only_reads(policy, server, definition));
-        if only_reads && passes() {
+        if only_reads && !call.dry_run {
             return pass();
         }
         let rule = intent::rule(policy, server, &call, definition);
-        if !only_reads && rule.class == Class::Read && passes() {
+        if rule.class == Class::Read && !call.dry_run {
             return pass();
         }
         let Ok(room) = connection.limits.room_for(message.bytes.len()) else {
@@ -155,34 +153,9 @@ impl Door {
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
         let (sent, answered) = (AtomicBool::new(false), AtomicBool::new(false));
         let token = None;
-        let guarded = Guarded { call, rule, server, connection, tools, waiter, sent, answered, room, token };
+        let guarded =
+            Guarded { call, rule, server, connection, tools, waiter, sent, answered, _room: room, token };
         Route::Guard(Box::new(guarded))
-    }
-
-    /// Whether a read passes as it came. Where changed definitions are held, one that is not known to be as it was goes
-    /// the long way, which asks: a description instructs a model, and a hint makes a change look like a read.
-    fn lets_read(self: &Arc<Self>, server: &Arc<Server>, tools: &Tools, tool: &str) -> bool {
-        let Some(definition) = tools.get(tool) else { return !self.holds_changed(server) };
-        if server.is_pinned(tool, server.shown(definition).hash) {
-            return true;
-        }
-        if self.holds_changed(server) {
-            return false;
-        }
-        // It is told all the same, and nobody waits for that.
-        let (this, server, definition) = (Arc::clone(self), Arc::clone(server), Arc::clone(definition));
-        let working = self.hall.busy.begin();
-        tokio::spawn(async move {
-            if let Ok(gate) = &this.hall.gate {
-                let _told_next_time = pins::check(gate, &server, &definition, this.hall.clock.now()).await;
-            }
-            drop(working);
-        });
-        true
-    }
-
-    pub(super) fn holds_changed(&self, server: &Server) -> bool {
-        server.settings.pin || self.hall.policy.mode == Mode::Strict
     }
 
     /// Writes down what would have been decided. The call itself does not wait for it.
@@ -215,10 +188,7 @@ impl Door {
     pub async fn guard(self: &Arc<Self>, guarded: Guarded) -> Option<Given> {
         let came = self.hall.clock.elapsed();
         let guarded = Arc::new(guarded);
-        let ended = match self.not_even_asked(&guarded).await {
-            Some(passed) => Ended { passed, live: None },
-            None => self.passes(&guarded).await,
-        };
+        let ended = self.passes(&guarded).await;
         self.given(&guarded, ended, came)
     }
 
@@ -279,27 +249,6 @@ impl Door {
         };
         let delivery = Delivery::of(&self.hall, found, Some(came + rule.late_after));
         Some(Given { frame, is_success, delivery, telling: None })
-    }
-
-    /// What speaks against a call before the ledger is asked.
-    async fn not_even_asked(&self, guarded: &Guarded) -> Option<Passed> {
-        let Guarded { call, rule, server, tools, .. } = guarded;
-        let refuse = |trouble| Some(trouble_alone(rule, trouble));
-        let hold = |trouble| Some(nothing_but(Answer::of_trouble(rule.tier(), OutcomeWord::Held, trouble)));
-        let gate = match &self.hall.gate {
-            Ok(gate) => gate,
-            Err(why) => return refuse(wording::ledger_unavailable(why)),
-        };
-        let held = self.holds_changed(server);
-        let Some(definition) = tools.get(&call.tool) else {
-            // A server could hide a changed definition by not listing it to semel.
-            return if held { hold(wording::definition_changed(&call.tool)) } else { None };
-        };
-        match pins::check(gate, server, definition, self.hall.clock.now()).await {
-            Ok(Pinned::Changed) if held => hold(wording::definition_changed(&call.tool)),
-            Ok(Pinned::Same | Pinned::Changed) => None,
-            Err(error) => refuse(wording::ledger_unavailable(&error.to_string())),
-        }
     }
 
     /// Through the gate, in a task of its own. After the rule's timeout the caller looks again, while the first

@@ -1,19 +1,17 @@
 //! Listings as a client is shown them, and how a server introduces itself.
 
-use super::decorate::{self, Decoration, Shown, Unreadable};
+use super::decorate::{self, Decoration};
 use super::door::Door;
 use super::era;
 use super::intent;
 use super::own_tools;
-use super::pins;
-use super::server::Server;
 use super::render::LookWith;
+use super::server::Server;
 use super::tools::{Definition, Output, Tools};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, Call, server_and_tool};
-use semel_gate::clock::Clock;
 
 /// Read tools that a doubt names, in the server's order: enough to choose from, few enough to be read.
 const READS_NAMED_MAX: usize = 5;
@@ -80,28 +78,6 @@ impl Door {
         if self.hall.observes() { None } else { era::with_idempotency(result) }
     }
 
-    /// Whether a listing is looked at for changes: then [`Door::before_listing`] and [`Door::after_listing`] have work.
-    pub fn holds_back(&self, server: &Server) -> bool {
-        !self.hall.observes() && self.holds_changed(server)
-    }
-
-    /// Before a listing is asked for.
-    pub async fn before_listing(&self, server: &Server) {
-        if let (true, Ok(gate)) = (self.holds_back(server), &self.hall.gate) {
-            pins::recall(gate, server).await;
-        }
-    }
-
-    /// After a listing was shown: what was held back of it waits for somebody to accept it, although no model will ever
-    /// call what it is not shown.
-    pub async fn after_listing(&self, server: &Server) {
-        if let (true, Ok(gate)) = (self.holds_back(server), &self.hall.gate) {
-            for definition in server.others() {
-                let _told_next_time = pins::check(gate, server, &definition, self.hall.clock.now()).await;
-            }
-        }
-    }
-
     /// A listing's result as the client should see it. `None`: as it came.
     pub fn listing(&self, server: &Server, result: &str) -> Option<String> {
         if self.hall.observes() {
@@ -109,20 +85,14 @@ impl Door {
         }
         let mut page = Tools::default();
         page.add_page(result);
-        let holds_back = self.holds_back(server);
-        let shown = |name: &str| {
-            let definition = match page.get(name) {
-                Some(definition) if !(holds_back && server.is_other(definition)) => definition,
-                None if !holds_back => return None,
-                _ => return Some(Shown::Held),
-            };
-            let rule = self.rule_by_name(server, definition);
+        let decoration = |name: &str| {
+            let rule = self.rule_by_name(server, page.get(name)?);
             let guarded = server.settings.decorate && rule.class != Class::Read;
-            guarded.then_some(Shown::Guarded(Decoration {
+            guarded.then_some(Decoration {
                 replays: rule.class == Class::Consequential,
                 again: rule.again == Again::Agent,
                 dry_run: server.settings.dry_run_argument,
-            }))
+            })
         };
         for definition in page.iter().filter(|definition| definition.output != Output::Free) {
             if !self.lists_notice(server, definition) {
@@ -135,12 +105,12 @@ impl Door {
             true => own_tools::definitions(self, server, &tools),
             false => Vec::new(),
         };
-        let unreadable = if holds_back { Unreadable::Dropped } else { Unreadable::AsItCame };
-        decorate::listing(result, shown, &own, unreadable)
+        decorate::listing(result, decoration, &own)
     }
 }
 
 /// A name stands among semel's own words, and a server could write words of its own into it.
 fn is_plain(name: &str) -> bool {
-    name.chars().count() <= PLAIN_CHARS_MAX && name.chars().all(|c| c.is_alphanumeric() || "_-./:".contains(c))
+    name.chars().count() <= PLAIN_CHARS_MAX
+        && name.chars().all(|c| c.is_alphanumeric() || "_-./:".contains(c))
 }

@@ -11,7 +11,6 @@ pub mod decorate;
 pub mod door;
 pub mod era;
 pub mod frame;
-mod in_words;
 pub mod inlet;
 pub mod intent;
 pub mod kept_task;
@@ -26,7 +25,6 @@ mod own_key;
 pub mod own_tools;
 #[cfg(test)]
 mod pack_answers;
-pub mod pins;
 pub mod probe;
 pub mod render;
 pub mod secrets;

@@ -205,7 +205,6 @@ impl Undoing<'_> {
             has_handle: false,
             live: None,
             found: None,
-            second: None,
         };
         let mut passed = self.gate.undo(&self.undoable, &intent, rule, &mut upstream).await?;
         let live = upstream.live.take();

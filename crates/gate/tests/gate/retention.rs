@@ -3,7 +3,6 @@
 use crate::house::*;
 use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
-use semel_core::digest::Digest;
 use semel_core::json::Path;
 use semel_core::policy::Retention;
 use semel_core::policy::rule::CallerKey;

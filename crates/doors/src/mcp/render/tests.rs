@@ -222,7 +222,7 @@ fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
             may_report: false,
             repeats: Repeats::WithReason,
             server_has_ended: false,
-            };
+        };
         let response: Value = serde_json::from_slice(&response(&replayed, None, &around).to_bytes()).unwrap();
         response["result"]["structuredContent"].clone()
     };

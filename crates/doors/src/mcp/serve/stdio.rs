@@ -171,13 +171,8 @@ impl Stdio {
         match method {
             "tools/call" => self.call(id.clone(), message),
             "tools/list" => {
-                let watched = Watched::Listing { first_page: !has_cursor(text(&params)) };
-                if !self.door.holds_back(&self.server) {
-                    return self.pass(id, message, watched);
-                }
-                let this = Arc::clone(self);
-                let asked = async move { this.door.before_listing(&this.server).await };
-                self.after(id.clone(), asked, move |this, id, ()| this.pass(id, message, watched));
+                let first_page = !has_cursor(text(&params));
+                self.pass(id, message, Watched::Listing { first_page });
             }
             "initialize" | "server/discover" => {
                 self.pass(id, message, Watched::Hello { method: method.to_owned(), params })
@@ -301,7 +296,6 @@ impl Stdio {
                 match (watched, failed) {
                     (Some(Watched::Listing { first_page }), false) => {
                         self.server.page_seen(first_page, text(&body));
-                        self.listed();
                         if let Some(result) = self.door.listing(&self.server, text(&body)) {
                             return self.send_edited(&message, result);
                         }
@@ -340,16 +334,6 @@ impl Stdio {
             _ => {}
         }
         self.send(Frame::from(message.bytes));
-    }
-
-    fn listed(self: &Arc<Self>) {
-        if self.door.holds_back(&self.server) {
-            let (this, working) = (Arc::clone(self), self.door.hall.busy.begin());
-            self.run(async move {
-                this.door.after_listing(&this.server).await;
-                drop(working);
-            });
-        }
     }
 
     /// The server refused to be initialised: if it is of the other era, the client is told in plain words.

@@ -74,7 +74,10 @@ fn the_ledger_tool_says_what_became_of_it() {
     line.read();
     cancel(&mut line, id);
     let while_it_runs = text(&line.call("semel_ledger", json!({})));
-    assert!(while_it_runs.contains("append_note") && while_it_runs.contains("still running"), "{while_it_runs}");
+    assert!(
+        while_it_runs.contains("append_note") && while_it_runs.contains("still running"),
+        "{while_it_runs}"
+    );
     stage.file("until", "");
     stage.wait_until("it is settled", || stage.recorded()[0]["state"] == "applied");
     let after = text(&line.call("semel_ledger", json!({})));

@@ -16,7 +16,6 @@ mod listings;
 mod modes;
 mod named;
 mod own_tools;
-mod pins;
 mod probes;
 mod process;
 mod repeats;

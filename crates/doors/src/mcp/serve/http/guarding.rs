@@ -2,8 +2,8 @@
 //! (rule 12), so a cancel of one of these goes no further; who stands alone, without a session, has no other record.
 
 use super::resumable::Owner;
-use crate::mcp::message::Id;
 use crate::mcp::connection::Waiter;
+use crate::mcp::message::Id;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
