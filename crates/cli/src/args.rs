@@ -107,9 +107,6 @@ pub struct Mcp {
     /// Believe the server's readOnlyHint and idempotentHint even where they take protection away.
     #[arg(long)]
     pub trust_annotations: bool,
-    /// Hold a tool whose definition changed since its first use, until `semel policy accept`.
-    #[arg(long)]
-    pub pin: bool,
     /// Leave the server's tools in the listing as it wrote them.
     #[arg(long)]
     pub no_decoration: bool,
@@ -569,20 +566,6 @@ pub enum PolicyCommand {
     },
     /// Print the JSON Schema of semel.toml.
     Schema,
-    /// Take over a tool's definition that changed since its first use. Without --as: show what changed.
-    Accept(PolicyAccept),
-}
-
-#[derive(Debug, Args)]
-pub struct PolicyAccept {
-    /// The tool, as SERVER/TOOL, or all of a SERVER.
-    #[arg(value_name = "SERVER/TOOL")]
-    pub tool: Option<String>,
-    /// Take over the definition with this hash, as it was shown: by now there may be another.
-    #[arg(long, value_name = "HASH", requires = "tool")]
-    pub r#as: Option<String>,
-    #[command(flatten)]
-    pub operator: Operator,
 }
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use crate::house::LocalLedger;
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
-pub use semel_doors::effect_json::{EffectJson, ReplyKept, SecondAnswerJson, why};
+pub use semel_doors::effect_json::{EffectJson, ReplyKept, why};
 use semel_gate::clock::block_on;
 use semel_ledger::Error;
 
@@ -19,9 +19,4 @@ pub fn reply(
     effect: &Effect,
 ) -> Result<(ReplyKept, Option<Vec<u8>>), Error> {
     block_on(semel_doors::effect_json::reply(ledger, key, effect))
-}
-
-/// Answers that came after the one that an effect has.
-pub fn second_answers(ledger: &LocalLedger, effect: &Effect) -> Result<Vec<SecondAnswerJson>, Error> {
-    block_on(semel_doors::effect_json::second_answers(ledger, effect))
 }

@@ -598,17 +598,3 @@ pub fn lost_sight() -> Trouble {
         differing: Vec::new(),
     }
 }
-
-/// A tool is no longer what it was when it was first used.
-pub fn definition_changed(tool: &str) -> Trouble {
-    Trouble {
-        code: Code::HeldForPerson,
-        what_happened: format!(
-            "Not run: the definition of {tool} has changed since it was first used, and nobody has accepted that yet."
-        ),
-        is_it_safe_to_retry: Code::HeldForPerson.retry(),
-        next_step: "Tell the user that the tool's definition changed and must be accepted first.".into(),
-        human_next_step: "semel ledger".into(),
-        differing: Vec::new(),
-    }
-}

@@ -15,7 +15,6 @@ use semel_ledger::Ledger;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::journal::state_word;
-use semel_ledger::second_answer::SecondAnswer;
 use semel_ledger::store::Store;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -107,37 +106,6 @@ pub enum ReplyKept {
     Pruned,
     Unknown,
     TooLarge,
-}
-
-/// An answer that came after the one that its effect has, kept as evidence.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "SecondAnswer")]
-pub struct SecondAnswerJson {
-    #[schemars(with = "u32")]
-    pub attempt: AttemptNo,
-    pub at: String,
-    pub bytes: u64,
-    /// Of the reply as it is kept.
-    #[schemars(with = "Option<String>")]
-    pub sha256: Option<Digest>,
-    /// Its status, the model and the tokens that it took, as far as its door says so.
-    pub about: serde_json::Value,
-    /// Null once it is no longer kept, and where it was too large.
-    #[schemars(with = "serde_json::Value")]
-    pub data: Option<Box<RawValue>>,
-}
-
-/// What came after the answer of an effect.
-pub async fn second_answers<S: Store, H: Holders, E: Entropy>(
-    ledger: &Ledger<S, H, E>,
-    effect: &Effect,
-) -> Result<Vec<SecondAnswerJson>, semel_ledger::Error> {
-    let json = |(answer, text): (SecondAnswer, Option<Vec<u8>>)| {
-        let SecondAnswer { attempt, at, bytes, sha256, about } = answer;
-        let data = text.map(|text| data_of(&text));
-        SecondAnswerJson { attempt, at: at.to_string(), bytes, sha256, about, data }
-    };
-    Ok(ledger.second_answers(effect).await?.into_iter().map(json).collect())
 }
 
 impl EffectJson {

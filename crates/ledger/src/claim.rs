@@ -5,7 +5,7 @@ use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
 use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, undetermined};
 use crate::record::{Known, encode, index_after, index_of_first};
-use crate::second_answer::SecondAnswer;
+use crate::second_answer::second_answer;
 use crate::store::{
     Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
     Store,
@@ -360,20 +360,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Box::pin(self.late(claim, found, &event, reply, now)).await;
             }
             let second = match answered_by_another(&found, attempt) {
-                true => SecondAnswer::of(attempt, outcome, reply, claim.about.as_deref(), now),
+                true => second_answer(attempt, outcome, reply, claim.about.as_deref()),
                 false => None,
             };
             // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
             let turn = claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None }));
-            let mut beside: Vec<Put> = turn.into_iter().collect();
-            if let Some(second) = &second {
-                beside.push(Box::pin(self.put_second_answer(id, second, reply)).await?);
-            }
             let change = Change {
                 reply: reply_after(&found, attempt, outcome, reply),
                 durability: promised(claim.effect()),
-                beside,
-                note: second.map(|second| ("second_answer", said_of(&second))),
+                beside: turn.into_iter().collect(),
+                note: second,
                 undo: claim.undo.clone(),
                 ..Change::to(&event, now)
             };
@@ -419,17 +415,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             "attempt": claim.attempt, "occurrence": occurrence, "answer": event.word(), "lost": !moved_on,
         });
         let mut lines = vec![journal::note("late_answer", Some(claim.effect()), run, data, now)];
-        let mut puts = Vec::new();
         if let Event::Settled { outcome, .. } = event
-            && let Some(second) = SecondAnswer::of(claim.attempt, outcome, reply, claim.about.as_deref(), now)
+            && let Some((kind, said)) = second_answer(claim.attempt, outcome, reply, claim.about.as_deref())
         {
-            lines.push(journal::note("second_answer", Some(claim.effect()), run, said_of(&second), now));
-            // Of what the record does not know any more nobody would ever drop it.
-            if moved_on && dropped.is_none() {
-                puts.push(self.put_second_answer(id, &second, reply).await?);
-            }
+            lines.push(journal::note(kind, Some(claim.effect()), run, said, now));
         }
-        self.noted(lines, puts, Durability::Durable).await?;
+        self.noted(lines, Durability::Durable).await?;
         if !moved_on {
             self.bump_after_lost(claim, now).await?;
             return Ok(Changed { found, alarm: None, late: Some(Late::Lost) });
@@ -553,10 +544,6 @@ fn has_dropped(effect: &Effect, attempt: AttemptNo) -> bool {
 fn answered_by_another(found: &Found, attempt: AttemptNo) -> bool {
     let state = found.effect().map(|effect| &effect.state);
     matches!(state, Some(State::Applied(applied)) if applied.by.is_some_and(|by| by != attempt))
-}
-
-fn said_of(second: &SecondAnswer) -> Value {
-    serde_json::to_value(second).expect("it has only string keys")
 }
 
 fn reply_after(found: &Found, attempt: AttemptNo, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {

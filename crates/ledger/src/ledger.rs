@@ -259,18 +259,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// A line in the journal about something that changed no record.
     pub async fn note(&self, line: JournalLine, durability: Durability) -> Result<(), Error> {
-        self.noted(vec![line], Vec::new(), durability).await
+        self.noted(vec![line], durability).await
     }
 
-    /// Lines with what they speak of.
-    pub(crate) async fn noted(
-        &self,
-        journal: Vec<JournalLine>,
-        puts: Vec<Put>,
-        durability: Durability,
-    ) -> Result<(), Error> {
-        let commit =
-            Commit { nonce: nonce(&self.entropy), puts, require: Require::default(), journal, durability };
+    pub(crate) async fn noted(&self, journal: Vec<JournalLine>, durability: Durability) -> Result<(), Error> {
+        let (nonce, puts, require) = (nonce(&self.entropy), Vec::new(), Require::default());
+        let commit = Commit { nonce, puts, require, journal, durability };
         self.store.commit(commit).await.map(|_| ())
     }
 

@@ -108,9 +108,6 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 let reply_is_past = is_past(replies_before, retention.replies);
                 let facts = &known.effect.facts;
                 let named = facts.caller_key || facts.by_joining_key;
-                if reply_is_past {
-                    self.drop_second_answers(&known.effect).await?;
-                }
                 if is_past(facts_before, facts_kept) && !named {
                     let forget = Put::Forget { key, ordinal, expected: revision };
                     if self.prune_commit(vec![forget]).await? {

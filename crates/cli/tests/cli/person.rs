@@ -16,7 +16,6 @@ fn rulings(doubt: &str, done: &str) -> Vec<Vec<String>> {
         format!("ledger again {done} --reason wanted"),
         format!("ledger undo {done} --reason wrong"),
         "ledger epoch accept".to_owned(),
-        "policy accept billing/create_order --as 0123456789ab".to_owned(),
         "cancel r1 --lift".to_owned(),
         "token create --scope operator".to_owned(),
         "token create --scope admin".to_owned(),

@@ -115,7 +115,7 @@ fn by_tool(server: &str, tool: &str, annotations: Annotations, trusted: bool) ->
 }
 
 /// `create_issue`, `create-issue`, `create.issue`, `createIssue` and `createHTTPIssue` alike, in lower case.
-pub(super) fn words(name: &str) -> Vec<String> {
+pub fn words(name: &str) -> Vec<String> {
     /// Longer names are cut: a verb stands near the front.
     const CHARS_MAX: usize = 200;
     let characters: Vec<char> = name.chars().take(CHARS_MAX).collect();
@@ -416,18 +416,32 @@ mod tests {
         }
     }
 
+    /// Every pair of hints, of a server that is trusted and of one that is not.
     #[test]
-    fn hints_can_add_protection_always_and_take_it_away_only_as_far_as_trusted() {
-        let hint = |tool: &str, read_only, idempotent, trusted| {
-            let annotations = Annotations { read_only, idempotent, destructive: None };
-            class(&format!("mcp:s/{tool}"), annotations, trusted).0
-        };
-        assert_eq!(hint("get_issue", Some(false), None, true), Class::Act);
-        assert_eq!(hint("browser_snapshot", Some(true), None, false), Class::Read);
-        assert_eq!(hint("send_message", Some(true), None, false), Class::Consequential);
-        assert_eq!(hint("send_message", Some(true), None, true), Class::Read);
-        assert_eq!(hint("store_value", None, Some(true), false), Class::Act);
-        assert_eq!(hint("store_value", None, Some(true), true), Class::Convergent);
+    fn a_hint_never_weakens_what_a_name_says_unless_the_server_is_trusted() {
+        use Class::{Act, Consequential, Convergent, Read};
+        let (yes, no) = (Some(true), Some(false));
+        // readOnlyHint, idempotentHint, and the classes of get_issue, frobnicate, store_value, send_message.
+        for (read_only, idempotent, untrusted, trusted) in [
+            (None, None, [Read, Act, Act, Consequential], [Read, Act, Act, Consequential]),
+            (None, yes, [Read, Act, Act, Consequential], [Read, Convergent, Convergent, Convergent]),
+            (None, no, [Read, Act, Act, Consequential], [Read, Act, Act, Consequential]),
+            (yes, None, [Read, Read, Act, Consequential], [Read; 4]),
+            (yes, yes, [Read, Read, Act, Consequential], [Read; 4]),
+            (yes, no, [Read, Read, Act, Consequential], [Read; 4]),
+            (no, None, [Act, Act, Act, Consequential], [Act, Act, Act, Consequential]),
+            (no, yes, [Act, Act, Act, Consequential], [Convergent; 4]),
+            (no, no, [Act, Act, Act, Consequential], [Act, Act, Act, Consequential]),
+        ] {
+            for destructive in [None, yes, no] {
+                let annotations = Annotations { read_only, idempotent, destructive };
+                let classes = |trusted| {
+                    ["get_issue", "frobnicate", "store_value", "send_message"]
+                        .map(|tool| class(&format!("mcp:s/{tool}"), annotations, trusted).0)
+                };
+                assert_eq!((classes(false), classes(true)), (untrusted, trusted), "{annotations:?}");
+            }
+        }
     }
 
     #[test]

@@ -103,8 +103,6 @@ pub struct McpTable {
     pub private: Option<Spot<bool>>,
     /// The server's annotations may take protection away.
     pub trusted: Option<bool>,
-    /// A tool whose definition changed after its first use is held.
-    pub pin: Option<bool>,
     /// Listings say which tools are guarded.
     pub decorate: Option<bool>,
     /// Semel's own tools are offered beside the server's.

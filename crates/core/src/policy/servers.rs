@@ -16,7 +16,6 @@ pub struct McpServer {
     pub line: usize,
     pub reach: Reach,
     pub trusted: Option<bool>,
-    pub pin: Option<bool>,
     pub decorate: Option<bool>,
     pub own_tools: Option<bool>,
     pub dry_run_argument: Option<bool>,

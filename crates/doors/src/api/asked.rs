@@ -3,8 +3,8 @@
 use super::problem::Problem;
 use super::routes::Route;
 use crate::hall::Hall;
-use crate::http::call_metadata;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
+use crate::http::call_metadata;
 use crate::http::server::{Revocable, caller};
 use crate::wishes::Wishes;
 use axum::body::Body;

@@ -9,6 +9,7 @@ use crate::mcp::secrets::Secrets;
 use crate::secret_parts::SecretParts;
 use semel_core::effect::Effect;
 use semel_core::identity::redact;
+use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
 use semel_core::policy::rule::{Probe, Rule};
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};

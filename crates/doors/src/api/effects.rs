@@ -6,7 +6,7 @@ use super::cursor;
 use super::named;
 use super::problem::Problem;
 use super::respond::{self, List};
-use crate::effect_json::{self, EffectJson, ReplyKept, SecondAnswerJson};
+use crate::effect_json::{self, EffectJson, ReplyKept};
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use semel_core::digest::Digest;
@@ -197,8 +197,6 @@ pub struct Reply {
     reply: ReplyKept,
     #[schemars(with = "serde_json::Value")]
     data: Box<RawValue>,
-    /// Answers that came after this one, which nobody is answered with.
-    second_answers: Vec<SecondAnswerJson>,
 }
 
 pub async fn reply(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
@@ -221,7 +219,6 @@ pub async fn reply(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             .with("state", state)
             .with("reply", kept));
     };
-    let second_answers = effect_json::second_answers(&gate.ledger, &effect).await?;
     let data = effect_json::data_of(&bytes);
-    respond::json(&Reply { effect_id: effect.id, state, reply: kept, data, second_answers })
+    respond::json(&Reply { effect_id: effect.id, state, reply: kept, data })
 }

@@ -25,7 +25,6 @@ use semel_gate::upstream::Sent;
 use semel_gate::{GivenReply, Settled, Settlement, Taken};
 use semel_ledger::Error;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 

@@ -327,10 +327,10 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     }
 
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
-        let never = |why: String, code: i32| Sent {
-            outcome: Outcome::NotApplied { why: NotAppliedWhy::NeverSent(why), reply: Reply::Unknown },
-            reply: None,
-            data: json!({"exit_code": code}),
+        let never = |why: String, code: i32| {
+            let why = NotAppliedWhy::NeverSent(why);
+            let outcome = Outcome::NotApplied { why, reply: Reply::Unknown };
+            Sent { data: json!({"exit_code": code}), ..Sent::of(outcome) }
         };
         if let Some(signal) = self.signals.as_ref().and_then(Signals::asked_to_end) {
             return never(format!("semel was asked to end by signal {signal}"), 125);

@@ -3,8 +3,8 @@
 use super::api::Api;
 use super::live::Form;
 use crate::caller::Caller;
-use crate::http::call_metadata;
 use crate::http::body::unshared;
+use crate::http::call_metadata;
 use crate::http::headers::unshare;
 use crate::proxy::Offer;
 use crate::proxy::headers::{self, is_read_as_it_is};

@@ -4,11 +4,10 @@ use super::door::{Door, Guarded};
 use super::members::Members;
 use super::message::{Message, text};
 use super::probe;
-use super::render;
 use super::word;
 use bytes::Bytes;
 use semel_core::json::Json;
-use semel_gate::confirm::{Confirmed, Witness};
+use semel_gate::confirm::Witness;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use std::sync::Arc;
@@ -32,13 +31,7 @@ pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: Found, reply: Json
         if let (Ok(gate), Some(confirm)) = (&door.hall.gate, &guarded.rule.confirm) {
             let mut asks = Asks { door: &door, guarded: &guarded, reply };
             // What cannot be written stays as it was reported.
-            if let Ok(Confirmed::Refuted) = gate.confirm(confirm, &done, &mut asks).await
-                && let Ok(found) = gate.refuted(&done).await
-                && let Some(effect) = found.effect()
-            {
-                let words = render::refuted(&guarded.call.tool, effect);
-                guarded.news().learns(effect.id, words);
-            }
+            let _as_reported = gate.confirm(confirm, &done, &mut asks).await;
         }
         drop(followed);
     });

@@ -1,13 +1,11 @@
-//! One client: what it has asked for, and what it should still be told.
+//! One client: the guarded calls that it has under way, and what it has done.
 
-use super::heritage::Elders;
 use super::limits::{Limits, Place};
 use super::message::Id;
-use super::news::News;
-use super::waiter::{Begun, Waiter};
 use crate::caller::Caller;
 use semel_core::digest::Digest;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Intents whose repeats on this connection keep the longer window. A client that did more loses the oldest.
@@ -16,13 +14,7 @@ const DONE_MAX: usize = 10_000;
 #[derive(Debug)]
 pub struct Connection {
     pub caller: Caller,
-    /// What its model should be told beside answers.
-    pub news: Arc<News>,
-    /// Answers may get lost on their way and calls go on in another connection. On pipes neither can be.
-    pub is_http: bool,
     pub limits: Arc<Limits>,
-    /// On pipes: who stood here before.
-    pub elders: Elders,
     state: Mutex<State>,
 }
 
@@ -39,28 +31,45 @@ struct Call {
     _place: Place,
 }
 
-impl Connection {
-    pub fn new(caller: Caller) -> Connection {
-        Connection { is_http: false, ..Connection::within(caller, Arc::default()) }
+/// The client that waits for the answer of one guarded call.
+#[derive(Debug, Default)]
+pub struct Waiter {
+    progress_token: Option<String>,
+    gave_up: AtomicBool,
+}
+
+impl Waiter {
+    /// The client has cancelled the call, and gets no answer.
+    pub fn give_up(&self) {
+        self.gave_up.store(true, Ordering::Relaxed);
     }
 
-    /// One of several over HTTP that have these limits together.
+    pub fn gave_up(&self) -> bool {
+        self.gave_up.load(Ordering::Relaxed)
+    }
+}
+
+impl Connection {
+    pub fn new(caller: Caller) -> Connection {
+        Connection::within(caller, Arc::default())
+    }
+
+    /// One of several that have these limits together.
     pub fn within(caller: Caller, limits: Arc<Limits>) -> Connection {
-        let (elders, state) = (Elders::default(), Mutex::default());
-        Connection { caller, news: Arc::default(), is_http: true, limits, elders, state }
+        Connection { caller, limits, state: Mutex::default() }
     }
 
     /// A guarded call begins. `None`: too many at once.
-    pub fn begins(&self, id: &Id, call: Begun) -> Option<Arc<Waiter>> {
+    pub fn begin(&self, id: &Id, progress_token: Option<String>) -> Option<Arc<Waiter>> {
         let place = self.limits.call().ok()?;
-        let waiter = Waiter::new(call);
+        let waiter = Arc::new(Waiter { progress_token, gave_up: AtomicBool::new(false) });
         let call = Call { waiter: Arc::clone(&waiter), _place: place };
         self.lock().calls.entry(id.clone()).or_default().push(call);
         Some(waiter)
     }
 
-    /// It has ended, in these words. Whether its answer is for anybody.
-    pub fn ended(&self, id: &Id, waiter: &Arc<Waiter>, words: impl FnOnce() -> String) -> bool {
+    /// It has ended.
+    pub fn end(&self, id: &Id, waiter: &Arc<Waiter>) {
         let mut state = self.lock();
         if let Some(calls) = state.calls.get_mut(id) {
             calls.retain(|call| !Arc::ptr_eq(&call.waiter, waiter));
@@ -68,14 +77,13 @@ impl Connection {
                 state.calls.remove(id);
             }
         }
-        waiter.ended(words)
     }
 
     /// The client cancels a request. `false`: it is none of the guarded ones.
     pub fn cancelled(&self, id: &Id) -> bool {
         let state = self.lock();
         let Some(calls) = state.calls.get(id) else { return false };
-        calls.iter().for_each(|call| call.waiter.gives_up());
+        calls.iter().for_each(|call| call.waiter.give_up());
         true
     }
 
@@ -83,10 +91,12 @@ impl Connection {
     pub fn is_abandoned(&self, progress_token: &str) -> bool {
         let state = self.lock();
         let mut waiters = state.calls.values().flatten().map(|call| &call.waiter);
-        let mut of_it =
-            waiters.by_ref().filter(|waiter| waiter.has_progress_token(progress_token)).peekable();
+        let mut of_it = waiters
+            .by_ref()
+            .filter(|waiter| waiter.progress_token.as_deref() == Some(progress_token))
+            .peekable();
         // Some clients use one token for all their calls, and somebody may wait again.
-        of_it.peek().is_some() && of_it.all(|waiter| waiter.has_given_up())
+        of_it.peek().is_some() && of_it.all(|waiter| waiter.gave_up())
     }
 
     pub fn is_idle(&self) -> bool {
@@ -115,10 +125,6 @@ impl Connection {
 mod tests {
     use super::*;
 
-    fn told(news: &News, answered: &str) -> Vec<String> {
-        news.take(answered, None, std::time::Duration::ZERO).lines()
-    }
-
     fn connection() -> Connection {
         Connection::new(Caller {
             tenant: "t".into(),
@@ -129,51 +135,29 @@ mod tests {
         })
     }
 
-    fn begun(tool: &str, news: &Arc<News>) -> Begun {
-        Begun { tool: tool.into(), progress_token: Some("7".into()), news: Arc::downgrade(news) }
-    }
-
     #[test]
-    fn what_became_of_a_call_is_told_in_its_own_run() {
-        let (connection, of_run) = (connection(), Arc::new(News::default()));
-        let id = Id::text("1");
-        let waiter = connection.begins(&id, begun("charge", &of_run)).unwrap();
-        assert!(connection.cancelled(&id) && !connection.ended(&id, &waiter, || "done.".into()));
-        assert!(told(&connection.news, "other").is_empty());
-        assert_eq!(told(&of_run, "other").len(), 1);
-    }
-
-    #[test]
-    fn a_call_that_was_given_up_is_told_once_while_it_runs_and_once_it_has_ended() {
+    fn progress_is_for_nobody_once_all_who_use_its_token_gave_up() {
         let connection = connection();
-        let id = Id::text("1");
-        let waiter = connection.begins(&id, begun("charge", &connection.news)).unwrap();
+        let (id, token) = (Id::text("1"), || Some("7".to_owned()));
+        let waiter = connection.begin(&id, token()).unwrap();
         assert!(!connection.cancelled(&Id::text("2")) && !connection.is_abandoned("7"));
-        assert!(connection.cancelled(&id) && connection.is_abandoned("7") && !connection.is_abandoned("8"));
-        assert_eq!(
-            told(&connection.news, "other"),
-            ["Your earlier call of charge, which you stopped waiting for, is still running."]
-        );
-        assert!(told(&connection.news, "other").is_empty());
-        let again = connection.begins(&Id::text("3"), begun("charge", &connection.news)).unwrap();
+        assert!(connection.cancelled(&id) && waiter.gave_up());
+        assert!(connection.is_abandoned("7") && !connection.is_abandoned("8"));
+        let again = connection.begin(&Id::text("3"), token()).unwrap();
         assert!(!connection.is_abandoned("7"), "somebody waits for the same token again");
-        assert!(connection.ended(&Id::text("3"), &again, String::new));
-        assert!(!connection.ended(&id, &waiter, || "done.".into()));
-        assert_eq!(
-            told(&connection.news, "other"),
-            ["Your earlier call of charge, which you stopped waiting for: done."]
-        );
-        assert!(told(&connection.news, "other").is_empty() && connection.is_idle());
+        connection.end(&Id::text("3"), &again);
+        connection.end(&id, &waiter);
+        assert!(connection.is_idle());
     }
 
     #[test]
     fn two_calls_of_one_id_are_two() {
         let connection = connection();
         let id = Id::text("1");
-        let first = connection.begins(&id, begun("a", &connection.news)).unwrap();
-        let second = connection.begins(&id, begun("b", &connection.news)).unwrap();
-        assert!(connection.ended(&id, &first, String::new));
+        let [first, second] = [(); 2].map(|()| connection.begin(&id, None).unwrap());
+        connection.end(&id, &first);
         assert!(!connection.is_idle());
-        assert!(connection.ended(&id, &second, String::new) && connection.is_idle());
+        connection.end(&id, &second);
+        assert!(connection.is_idle());
     }
 }

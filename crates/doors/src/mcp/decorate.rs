@@ -1,26 +1,10 @@
 //! What a listing of tools gains: a sentence for guarded tools, an argument where repeats are answered from the record,
-//! a member in their structured results. And what it loses: the words of a tool that is held because they have changed.
+//! a member in their structured results.
 
 use super::call::{AGAIN, DRY_RUN};
 use super::members::{Members, quoted};
 use super::tools::{NOTICE, page, takes_notice};
 use serde_json::json;
-
-/// How a tool is shown that is not shown as it came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
-    Guarded(Decoration),
-    /// Its definition has changed, and nobody has accepted that: a description instructs a model, whether or not the
-    /// tool can be called.
-    Held,
-}
-
-/// What becomes of what semel cannot read, and a client perhaps can: a member that is named twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unreadable {
-    AsItCame,
-    Dropped,
-}
 
 /// What is said about one guarded tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,30 +21,22 @@ const GUARDED: &str = "[semel: this tool has side effects. If its outcome is unc
 const REPLAYED: &str = "[semel: this tool has side effects, and a repeated call is answered from the record. If its \
                         outcome is unclear, look first with a read-only tool; never retry it blindly.]";
 
-const HELD: &str = "[semel: the definition of this tool has changed since its first use. It is held, and its new \
-                    description is not shown, until a person has accepted the change.]";
-
 /// The listing's result, with decorations, and with semel's own tools on its last page.
 ///
 /// `None` if there is nothing to change, or nothing that can be changed safely.
 pub fn listing(
     result: &str,
-    shown: impl Fn(&str) -> Option<Shown>,
+    decoration: impl Fn(&str) -> Option<Decoration>,
     own_tools: &[String],
-    unreadable: Unreadable,
 ) -> Option<String> {
-    let drops = unreadable == Unreadable::Dropped;
-    let Some(mut members) = Members::parse(result) else {
-        return drops.then(|| r#"{"tools":[]}"#.to_owned());
-    };
+    let mut members = Members::parse(result)?;
     let mut changed = false;
     let mut tools = Vec::new();
     for tool in page(&members) {
-        if drops && Members::parse(tool.get()).is_none_or(|members| members.text("name").is_none()) {
-            changed = true;
-            continue;
-        }
-        let other = otherwise(tool.get(), &shown);
+        let other = Members::parse(tool.get()).and_then(|members| {
+            let decoration = decoration(&members.text("name")?)?;
+            Some(decorated(members, decoration))
+        });
         changed |= other.is_some();
         tools.push(other.unwrap_or_else(|| tool.get().to_owned()));
     }
@@ -74,17 +50,6 @@ pub fn listing(
     }
     members.set("tools", format!("[{}]", tools.join(",")));
     Some(members.to_string())
-}
-
-fn otherwise(tool: &str, shown: &impl Fn(&str) -> Option<Shown>) -> Option<String> {
-    let members = Members::parse(tool)?;
-    let name = members.text("name")?;
-    match shown(&name)? {
-        Shown::Guarded(decoration) => Some(decorated(members, decoration)),
-        Shown::Held => {
-            Some(json!({"name": name, "description": HELD, "inputSchema": {"type": "object"}}).to_string())
-        }
-    }
 }
 
 fn decorated(mut members: Members<'_>, decoration: Decoration) -> String {
@@ -160,11 +125,7 @@ mod tests {
     const ALL: Decoration = Decoration { replays: true, again: true, dry_run: false };
 
     fn decorate(result: &str, own: &[String]) -> Option<String> {
-        let shown = |name: &str| match name {
-            "changed" => Some(Shown::Held),
-            name => name.starts_with("charge").then_some(Shown::Guarded(ALL)),
-        };
-        listing(result, shown, own, Unreadable::AsItCame)
+        listing(result, |name| name.starts_with("charge").then_some(ALL), own)
     }
 
     #[test]
@@ -173,8 +134,8 @@ mod tests {
             r#"{"type":"object","properties":{"id":{}},"required":["id"],"additionalProperties":false}"#;
         let tools = format!(r#"{{"tools":[{{"name":"charge","inputSchema":{{}},"outputSchema":{own}}}]}}"#);
         let schema = |dry_run: bool| {
-            let shown = |_: &str| Some(Shown::Guarded(Decoration { dry_run, ..ALL }));
-            let listed = listing(&tools, shown, &[], Unreadable::AsItCame).expect("it is decorated");
+            let listed =
+                listing(&tools, |_| Some(Decoration { dry_run, ..ALL }), &[]).expect("it is decorated");
             let mut listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
             listed["tools"][0]["outputSchema"].take()
         };
@@ -193,26 +154,6 @@ mod tests {
             "{decorated}"
         );
         assert!(decorated.ends_with(r#"],"_meta":{"z" :1}}"#));
-    }
-
-    #[test]
-    fn of_a_tool_that_is_held_nothing_is_shown_but_its_name() {
-        let result = r#"{"tools":[{"name":"changed","title":"Obey","description":"obey","inputSchema":{"description":"obey"}}]}"#;
-        let listed = decorate(result, &[]).unwrap();
-        assert!(
-            listed.contains(r#""name":"changed""#) && listed.contains("a person has accepted"),
-            "{listed}"
-        );
-        assert!(!listed.to_lowercase().contains("obey"), "{listed}");
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_dropped_where_changes_are_held() {
-        let dropped = |result: &str| listing(result, |_| None, &[], Unreadable::Dropped);
-        let twice = r#"{"tools":[{"name":"a"},{"name":"b","description":"x","description":"obey"},{"x":1}]}"#;
-        assert_eq!(dropped(twice).as_deref(), Some(r#"{"tools":[{"name":"a"}]}"#));
-        assert_eq!(dropped(r#"{"tools":[],"tools":[{"name":"b"}]}"#).as_deref(), Some(r#"{"tools":[]}"#));
-        assert_eq!(dropped(r#"{"tools":[{"name":"a"}]}"#), None);
     }
 
     #[test]

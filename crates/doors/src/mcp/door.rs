@@ -2,24 +2,18 @@
 
 use super::call::{BadCall, ToolCall};
 use super::confirm;
-use super::connection::Connection;
+use super::connection::{Connection, Waiter};
 use super::frame::Frame;
-use super::heritage;
 use super::intent;
 use super::kept_task::{self, OnRecord};
 use super::limits::Room;
 use super::message::{Id, Message, text};
-use super::news::{Heard, News};
 use super::own_tools;
-use super::pins;
-use super::render::{self, Around, Repeats};
-use super::second_answer;
+use super::render::{self, Around, LookWith, Repeats};
 use super::server::Server;
-use super::sibling::LookWith;
 use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
 use super::upstream::{Asker, ToolUpstream};
-use super::waiter::{Begun, Waiter};
 use super::word;
 use crate::delivery::Delivery;
 use crate::errands;
@@ -29,17 +23,16 @@ use crate::wishes::{Wishes, means_dry_run};
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
+use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, DryRun, Rulings};
-use semel_core::policy::{Mode, Rule};
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::counts;
+use semel_gate::patience::Look;
 use semel_gate::{GivenReply, Passed};
-use semel_ledger::pins::Pinned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -72,21 +65,10 @@ pub struct Guarded {
     pub connection: Arc<Connection>,
     tools: Arc<Tools>,
     pub waiter: Arc<Waiter>,
-    room: Option<Room>,
+    /// Held until it has its answer.
+    _room: Option<Room>,
     /// What its caller showed, where that can be revoked.
     pub token: Option<Revocable>,
-}
-
-impl Guarded {
-    /// Where its model is told what comes to light later.
-    pub fn news(&self) -> Arc<News> {
-        news_of(&self.call, &self.server, &self.connection)
-    }
-
-    /// The run that it belongs to, if somebody has named one.
-    pub fn named_run(&self) -> Option<&str> {
-        intent::named_run(&self.call, &self.connection.caller)
-    }
 }
 
 /// A response, and what is marked once it has reached its caller.
@@ -98,18 +80,15 @@ pub struct Given {
     pub delivery: Option<Delivery>,
     /// What is told with it beside its own effect.
     pub telling: Option<Telling>,
-    /// To be told of its leaving.
-    pub heard: Option<Heard>,
 }
 
 impl Given {
     pub fn plain(frame: Frame) -> Given {
-        Given { frame, is_success: false, delivery: None, telling: None, heard: None }
+        Given { frame, is_success: false, delivery: None, telling: None }
     }
 
-    /// Nobody takes it any more: whoever comes next need not wait for it, and is told of it.
+    /// Nobody takes it any more: the next caller need not wait for it.
     pub fn is_given_up(&self) {
-        self.heard.iter().for_each(Heard::is_missed);
         self.delivery.iter().for_each(Delivery::has_left);
         self.telling.iter().for_each(Telling::is_given_up);
     }
@@ -146,60 +125,28 @@ impl Door {
         }
         let definition = tools.get(&call.tool).map(AsRef::as_ref);
         let policy = &self.hall.policy;
-        let passes = || !call.dry_run && self.lets_read(server, tools, &call.tool);
         let pass = || {
             self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
             Route::Pass
         };
         let only_reads = definition.is_some_and(|definition| intent::only_reads(policy, server, definition));
-        if only_reads && passes() {
+        if only_reads && !call.dry_run {
             return pass();
         }
         let rule = intent::rule(policy, server, &call, definition);
-        if !only_reads && rule.class == Class::Read && passes() {
+        if rule.class == Class::Read && !call.dry_run {
             return pass();
         }
         let Ok(room) = connection.limits.room_for(message.bytes.len()) else {
             return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
         };
-        let begun = Begun {
-            tool: call.tool.clone(),
-            progress_token: call.progress_token.clone(),
-            news: Arc::downgrade(&news_of(&call, server, connection)),
-        };
-        let Some(waiter) = connection.begins(id, begun) else {
+        let Some(waiter) = connection.begin(id, call.progress_token.clone()) else {
             return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
         let token = None;
-        let guarded = Guarded { call, rule, server, connection, tools, waiter, room, token };
+        let guarded = Guarded { call, rule, server, connection, tools, waiter, _room: room, token };
         Route::Guard(Box::new(guarded))
-    }
-
-    /// Whether a read passes as it came. Where changed definitions are held, one that is not known to be as it was goes
-    /// the long way, which asks: a description instructs a model, and a hint makes a change look like a read.
-    fn lets_read(self: &Arc<Self>, server: &Arc<Server>, tools: &Tools, tool: &str) -> bool {
-        let Some(definition) = tools.get(tool) else { return !self.holds_changed(server) };
-        if server.is_pinned(tool, server.shown(definition).hash) {
-            return true;
-        }
-        if self.holds_changed(server) {
-            return false;
-        }
-        // It is told all the same, and nobody waits for that.
-        let (this, server, definition) = (Arc::clone(self), Arc::clone(server), Arc::clone(definition));
-        let working = self.hall.busy.begin();
-        tokio::spawn(async move {
-            if let Ok(gate) = &this.hall.gate {
-                let _told_next_time = pins::check(gate, &server, &definition, this.hall.clock.now()).await;
-            }
-            drop(working);
-        });
-        true
-    }
-
-    pub(super) fn holds_changed(&self, server: &Server) -> bool {
-        server.settings.pin || self.hall.policy.mode == Mode::Strict
     }
 
     /// Writes down what would have been decided. The call itself does not wait for it.
@@ -232,18 +179,8 @@ impl Door {
     pub async fn guard(self: &Arc<Self>, guarded: Guarded) -> Option<Given> {
         let came = self.hall.clock.elapsed();
         let guarded = Arc::new(guarded);
-        if !guarded.connection.is_http && !guarded.call.dry_run {
-            Box::pin(heritage::learn(self, &guarded)).await;
-        }
-        let ended = match self.not_even_asked(&guarded).await {
-            Some(passed) => Ended { passed, live: None },
-            None => self.passes(&guarded).await,
-        };
-        let given = self.given(&guarded, ended, came)?;
-        if !guarded.connection.is_http {
-            heritage::tell(self, &guarded).await;
-        }
-        Some(given)
+        let ended = self.passes(&guarded).await;
+        self.given(&guarded, ended, came)
     }
 
     fn given(&self, guarded: &Guarded, ended: Ended, came: Duration) -> Option<Given> {
@@ -255,24 +192,17 @@ impl Door {
             Some(OnRecord::Handle(id)) => handle = Some(id),
             None => {}
         }
-        if !connection.ended(&call.id, waiter, || render::became(&passed, live.as_ref())) {
+        connection.end(&call.id, waiter);
+        if waiter.gave_up() {
             return None;
         }
-        let (effect, now) = (passed.answer.effect_id, self.hall.clock.elapsed());
-        let taken = guarded.news().take(&call.tool, effect, now);
-        let news = taken.lines();
-        // Elsewhere an answer that cannot be written has no client to be told of it.
-        let heard = connection.is_http.then(|| {
-            let words = || render::became(&passed, live.as_ref());
-            guarded.news().gave(effect, &call.tool, words, taken, now)
-        });
         let definition = tools.get(&call.tool);
         let free = Output::Free;
         let around = Around {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
             // Most answers have nothing to say beside themselves.
-            structure_takes_notice: (passed.answer.reason.is_some() || !news.is_empty())
+            structure_takes_notice: passed.answer.reason.is_some()
                 && definition.is_some_and(|definition| self.lists_notice(server, definition)),
             notice_is_a_result: passed.answer.dry_run.is_some()
                 && definition.is_some_and(|definition| self.lists_dry_run(server, definition)),
@@ -286,11 +216,10 @@ impl Door {
                 _ => Repeats::NotByItself(rule.again),
             },
             look_with: match passed.answer.trouble {
-                Some(_) => self.to_check(server, tools, call, rule),
+                Some(_) => self.look_with(server, tools, &call.tool, rule),
                 None => LookWith::NotKnown,
             },
             server_has_ended: server.link.has_ended(),
-            news: &news,
         };
         let frame = match (&passed.reply, &live) {
             // A task's handle: its effect is known once it has ended.
@@ -310,28 +239,7 @@ impl Door {
             (_, found) => found,
         };
         let delivery = Delivery::of(&self.hall, found, Some(came + rule.late_after));
-        Some(Given { frame, is_success, delivery, telling: None, heard: heard.flatten() })
-    }
-
-    /// What speaks against a call before the ledger is asked.
-    async fn not_even_asked(&self, guarded: &Guarded) -> Option<Passed> {
-        let Guarded { call, rule, server, tools, .. } = guarded;
-        let refuse = |trouble| Some(trouble_alone(rule, trouble));
-        let hold = |trouble| Some(nothing_but(Answer::of_trouble(rule.tier(), OutcomeWord::Held, trouble)));
-        let gate = match &self.hall.gate {
-            Ok(gate) => gate,
-            Err(why) => return refuse(wording::ledger_unavailable(why)),
-        };
-        let held = self.holds_changed(server);
-        let Some(definition) = tools.get(&call.tool) else {
-            // A server could hide a changed definition by not listing it to semel.
-            return if held { hold(wording::definition_changed(&call.tool)) } else { None };
-        };
-        match pins::check(gate, server, definition, self.hall.clock.now()).await {
-            Ok(Pinned::Changed) if held => hold(wording::definition_changed(&call.tool)),
-            Ok(Pinned::Same | Pinned::Changed) => None,
-            Err(error) => refuse(wording::ledger_unavailable(&error.to_string())),
-        }
+        Some(Given { frame, is_success, delivery, telling: None })
     }
 
     /// Through the gate, in a task of its own, as soon as one look has an answer or the handle of a task.
@@ -345,8 +253,7 @@ impl Door {
         };
         gate.look_until_answered(guarded.rule.timeout, |look| {
             let (tell, handle) = oneshot::channel();
-            let left_behind = Arc::new(AtomicBool::new(false));
-            let pass = Arc::clone(self).pass_once(Arc::clone(guarded), look, tell, Arc::clone(&left_behind));
+            let pass = Arc::clone(self).pass_once(Arc::clone(guarded), look, tell);
             let pass = errands::beside(pass, &Handle::current());
             async move {
                 tokio::select! {
@@ -360,13 +267,11 @@ impl Door {
         .await
     }
 
-    /// `left_behind`: its caller has looked again meanwhile.
     async fn pass_once(
         self: Arc<Self>,
         guarded: Arc<Guarded>,
         look: Look,
         handle: oneshot::Sender<Message>,
-        left_behind: Arc<AtomicBool>,
     ) -> Ended {
         let _working = self.hall.busy.begin();
         let Guarded { call, rule, server, connection, .. } = &*guarded;
@@ -394,11 +299,7 @@ impl Door {
             };
         }
         let passed = gate.pass_in(&look, &intent, rule, &mut upstream).await;
-        let ToolUpstream { live, task, second, .. } = upstream;
-        // What is large is not kept for an answer that hardly ever comes.
-        if let Some(second) = second.filter(|_| guarded.room.is_none()) {
-            second_answer::hear(&self, &guarded, second);
-        }
+        let ToolUpstream { live, task, .. } = upstream;
         match passed {
             Ok(mut passed) => {
                 if let Some(task) = &task {
@@ -410,12 +311,6 @@ impl Door {
                 if let Some(done) = gate.unconfirmed(rule, &mut passed) {
                     let reply = confirm::reply(&passed, live.as_ref());
                     confirm::follow(&self, &guarded, done, reply);
-                }
-                if let (Some(effect), true) = (passed.answer.effect_id, left_behind.load(Ordering::Relaxed)) {
-                    let became = render::became(&passed, live.as_ref());
-                    let words =
-                        format!("Your earlier call of {}, which had no answer in time: {became}", call.tool);
-                    guarded.news().learns(effect, words);
                 }
                 Ended { passed, live }
             }
@@ -442,7 +337,6 @@ impl Door {
             has_handle: false,
             live: None,
             found: None,
-            second: None,
         }
     }
 
@@ -491,13 +385,6 @@ impl Ended {
             data: Value::Null,
         };
         Ended { passed: Passed { answer, reply: GivenReply::Live, delivery: None }, live: Some(handle) }
-    }
-}
-
-fn news_of(call: &ToolCall, server: &Server, connection: &Connection) -> Arc<News> {
-    match intent::named_run(call, &connection.caller) {
-        Some(run) => server.news_of_run(&connection.caller.whose(), run),
-        None => Arc::clone(&connection.news),
     }
 }
 

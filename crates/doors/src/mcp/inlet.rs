@@ -17,9 +17,6 @@ pub trait Hearer {
 
     /// The pipe is not read while there is none.
     fn has_room(&self) -> bool;
-
-    /// All that has come, and there was room for, is handed on.
-    fn pauses(&mut self) {}
 }
 
 /// A pipe with who hears it.
@@ -83,7 +80,6 @@ impl Inlet {
                 }
             }
         }
-        self.hearer.pauses();
     }
 
     /// `false` at the end.

@@ -73,11 +73,6 @@ pub fn run<'a>(call: &'a ToolCall, caller: &'a Caller) -> Option<&'a Run> {
         .or(runs.thread.as_ref())
 }
 
-/// The same, if somebody has named it: one that was only inferred keeps nothing apart.
-pub fn named_run<'a>(call: &'a ToolCall, caller: &'a Caller) -> Option<&'a str> {
-    run(call, caller).filter(|run| run.named).map(|run| run.id.as_str())
-}
-
 pub fn intent(
     call: &ToolCall,
     rule: &Rule,
@@ -103,6 +98,6 @@ pub fn intent(
         replay_refusals: call.key.is_some(),
     };
     let mut intent = Intent::of(&ask, rule, secret)?;
-    intent.beside.trace = call.trace;
+    intent.metadata.trace = call.trace;
     Ok(intent)
 }

@@ -50,11 +50,6 @@ impl Id {
         Id::text(&format!("semel-{instance}-{number}"))
     }
 
-    /// Whether it looks like one of those.
-    pub fn may_be_own(&self) -> bool {
-        self.0.starts_with("\"semel-")
-    }
-
     /// As JSON.
     pub fn as_json(&self) -> &str {
         &self.0

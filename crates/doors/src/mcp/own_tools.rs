@@ -192,12 +192,8 @@ fn shorten(effects: &mut Vec<Effect>) {
     effects.truncate(EFFECTS_MAX);
 }
 
-fn line(effect: &Effect) -> String {
-    format!("- {}", told(effect))
-}
-
 /// An effect and what became of it, in one line.
-pub fn told(effect: &Effect) -> String {
+fn line(effect: &Effect) -> String {
     let state = match &effect.state {
         State::Applied(applied) => {
             let undone =
@@ -221,7 +217,7 @@ pub fn told(effect: &Effect) -> String {
         .map_or_else(String::new, |why| format!(" (repeated on purpose: {})", why.as_str()));
     // Tools and callers wrote parts of it, and a line of theirs must not look like another one.
     let what = neutral::line(&format!("{} {}: {state}{again}", facts.action, facts.subject));
-    format!("{} {} {what}", effect.opened_at, effect.id)
+    format!("- {} {} {what}", effect.opened_at, effect.id)
 }
 
 async fn report(

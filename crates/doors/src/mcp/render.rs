@@ -6,12 +6,10 @@ use super::frame::Frame;
 use super::members::{Members, quoted};
 use super::message::{Id, Kind, Message, text};
 use super::secrets::Secrets;
-use super::sibling::LookWith;
 use super::tools::{NOTICE, Output};
 use crate::echoes::TooMany;
 use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
-use semel_core::effect::{Effect, Evidence};
 use semel_core::identity::REDACTED;
 use semel_core::json::{self, Json};
 use semel_core::policy::rule::Again;
@@ -58,7 +56,6 @@ pub struct Around<'a> {
     pub structure_takes_notice: bool,
     /// It is a dry run, and what semel has to say of it is a whole result by that schema.
     pub notice_is_a_result: bool,
-    /// What of the same server may show whether it happened.
     pub look_with: LookWith<'a>,
     /// The model itself may say what it found out about a doubt.
     pub may_report: bool,
@@ -66,7 +63,31 @@ pub struct Around<'a> {
     pub repeats: Repeats,
     /// The process behind the tool is gone, and with it whatever could be looked with.
     pub server_has_ended: bool,
-    pub news: &'a [String],
+}
+
+/// The tools of the same server that may show whether a call happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookWith<'a> {
+    /// The one that the rule's probe asks.
+    Probe(&'a str),
+    /// Some that only read. Which of them shows it, nobody says.
+    Reads(Vec<&'a str>),
+    /// The server has not said what tools it has.
+    NotKnown,
+}
+
+impl LookWith<'_> {
+    /// `None`: there is nothing to name.
+    fn words(&self) -> Option<String> {
+        match self {
+            LookWith::Probe(tool) => Some(format!("`{tool}`")),
+            LookWith::Reads(tools) if !tools.is_empty() => {
+                let tools: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
+                Some(format!("a read-only tool ({})", tools.join(", ")))
+            }
+            LookWith::Reads(_) | LookWith::NotKnown => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +179,7 @@ fn with_receipt(answered: &Message, answer: &Answer, notices: &[String], around:
     let mut meta = members.object("_meta");
     meta.set(META_RECEIPT, receipt(answer));
     let meta = meta.to_string();
-    let texts: Vec<String> = notices.iter().chain(around.news).map(|text| block(text)).collect();
+    let texts: Vec<String> = notices.iter().map(|text| block(text)).collect();
     if texts.is_empty() && members.get("_meta").is_none() && body.first() == Some(&b'{') {
         // Only a member is added in front: the rest is the server's own bytes, shared and not copied.
         let comma = if members.is_empty() { "" } else { "," };
@@ -185,12 +206,11 @@ fn with_blocks(content: Option<&str>, texts: &[String]) -> Option<String> {
 
 /// The structure of a result with what the model must see, where its schema was shown to have room for that.
 fn with_notice(result: &Members<'_>, notices: &[String], around: &Around<'_>) -> Option<String> {
-    let said: Vec<&str> = notices.iter().chain(around.news).map(String::as_str).collect();
-    if said.is_empty() || !around.structure_takes_notice {
+    if notices.is_empty() || !around.structure_takes_notice {
         return None;
     }
     let mut structure = result.get("structuredContent").and_then(Members::parse)?;
-    structure.set(NOTICE, quoted(&said.join("\n")));
+    structure.set(NOTICE, quoted(&notices.join("\n")));
     Some(structure.to_string())
 }
 
@@ -282,7 +302,6 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
     };
     let mut blocks = vec![block(&words)];
     blocks.extend(own_words.as_deref().map(block));
-    blocks.extend(around.news.iter().map(|text| block(text)));
     let kind = if around.call.version.is_some() { r#""resultType":"complete","# } else { "" };
     let result = format!(
         r#"{{{kind}"content":[{}],{structure}"isError":{is_error},"_meta":{{"{META_RECEIPT}":{}}}}}"#,
@@ -316,9 +335,9 @@ fn dry_run_words(answer: &Answer) -> String {
 fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
     if around.server_has_ended && matches!(trouble.code, Code::InDoubt | Code::BudgetSpent | Code::NotStarted)
     {
-        return server_has_ended(trouble, around.look_with);
+        return server_has_ended(trouble, &around.look_with);
     }
-    look_with(trouble, around.look_with);
+    look_with(trouble, &around.look_with);
     if trouble.code == Code::InDoubt && trouble.is_it_safe_to_retry == Retry::No && around.may_report {
         trouble.next_step.push_str(" What you find out, record with `semel_report`.");
     }
@@ -329,7 +348,7 @@ fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
 }
 
 /// None of its tools answers any more, and semel starts it only when it starts itself.
-fn server_has_ended(trouble: &mut Trouble, look_with: LookWith<'_>) {
+fn server_has_ended(trouble: &mut Trouble, look_with: &LookWith<'_>) {
     let restart =
         "The server behind this tool has ended; none of its tools answers until semel is started again.";
     trouble.next_step = match trouble.code {
@@ -339,11 +358,9 @@ fn server_has_ended(trouble: &mut Trouble, look_with: LookWith<'_>) {
             format!("{restart} Tell the user so. {}", trouble.next_step)
         }
         _ => {
-            let then = match look_with {
-                LookWith::Tool(tool) => {
-                    format!("and once it is back, check with `{tool}` whether it happened.")
-                }
-                LookWith::Nothing | LookWith::NotKnown => "and that it needs a decision.".to_owned(),
+            let then = match look_with.words() {
+                Some(tools) => format!("and once it is back, check with {tools} whether it happened."),
+                None => "and that it needs a decision.".to_owned(),
             };
             format!("Do not call it again. {restart} Tell the user so, {then}")
         }
@@ -354,22 +371,19 @@ fn server_has_ended(trouble: &mut Trouble, look_with: LookWith<'_>) {
     };
 }
 
-/// What there is to look with is named, so that a model need not guess; and that there is nothing is said, so that it
-/// does not take for undone what another tool cannot show.
-fn look_with(trouble: &mut Trouble, look_with: LookWith<'_>) {
+/// Names the tools to look with, or says that there are none: another tool would show nothing, and nothing is no proof.
+fn look_with(trouble: &mut Trouble, look_with: &LookWith<'_>) {
     if !matches!(trouble.code, Code::InDoubt | Code::BudgetSpent) {
         return;
     }
     const GENERAL: &str = "Check with a read-only tool whether it happened";
-    let advice = match look_with {
-        LookWith::Tool(tool) => format!("Check with `{tool}` whether it happened"),
-        LookWith::Nothing => {
-            "No tool of this server seems to show whether it happened: look another way".to_owned()
-        }
-        LookWith::NotKnown => return,
+    let advice = match look_with.words() {
+        Some(tools) => format!("Check with {tools} whether it happened"),
+        None if *look_with == LookWith::NotKnown => return,
+        None => "This server has no read-only tool: look another way whether it happened".to_owned(),
     };
     trouble.next_step = trouble.next_step.replace(GENERAL, &advice);
-    if let LookWith::Tool(tool) = look_with
+    if let LookWith::Probe(tool) = look_with
         && !trouble.next_step.contains(tool)
     {
         trouble.next_step.push_str(&format!(" `{tool}` may show whether it happened."));
@@ -401,32 +415,6 @@ fn sep_3182(answer: &Answer, call: &ToolCall) -> Option<Frame> {
     };
     let data = json!({"type": kind, "idempotencyKey": key.as_str(), META_RECEIPT: answer});
     Some(Frame::refusal(&call.id, code, &trouble.what_happened, Some(data)))
-}
-
-/// That a call did not happen after all, in words for a model that was told that it did.
-pub fn refuted(tool: &str, effect: &Effect) -> String {
-    let trouble = wording::refuted(effect);
-    format!("Your earlier call of {tool}: {} {}", trouble.what_happened, trouble.next_step)
-}
-
-/// What became of it, in words for a model that stopped waiting.
-pub fn became(passed: &Passed, live: Option<&Message>) -> String {
-    let answer = &passed.answer;
-    let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
-    match (&answer.trouble, answer.ok) {
-        (Some(trouble), _) => trouble_words(trouble, answer.effect_id.map(|id| id.to_string())),
-        (None, true) => {
-            let said = live.and_then(|live| live.body.as_ref()).and_then(|body| Members::parse(text(body)));
-            let said: String =
-                said.map(|members| words(&members)).unwrap_or_default().chars().take(300).collect();
-            let how = match answer.evidence {
-                Some(Evidence::Accepted) => "accepted, not confirmed",
-                _ => "done",
-            };
-            format!("it was {how}{id}. It answered: {}", said.trim())
-        }
-        (None, false) => format!("it ended{id}."),
-    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,11 @@
 use super::link::{Exchanged, Link, Outgoing};
 use super::members::{Members, quoted};
 use super::message::{Id, Message, text};
-use super::news::{News, NewsOfRuns};
 use super::tasks::Tasks;
-use super::tools::{Definition, TOOLS_MAX, Tools};
-use semel_core::digest::{Digest, Secret};
+use super::tools::{TOOLS_MAX, Tools};
+use semel_core::digest::Secret;
 use semel_core::effect::Facts;
 use semel_core::intent::authority_mark;
-use semel_ledger::pins;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,8 +18,6 @@ use std::time::Duration;
 pub struct Settings {
     /// Its annotations may take protection away.
     pub trusted: bool,
-    /// A tool whose definition changed after its first use is held until somebody accepts it.
-    pub pin: bool,
     /// Listings say which tools are guarded.
     pub decorate: bool,
     /// `semel_ledger` and `semel_report` are offered beside the server's own tools.
@@ -32,7 +28,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { trusted: false, pin: false, decorate: true, own_tools: true, dry_run_argument: false }
+        Settings { trusted: false, decorate: true, own_tools: true, dry_run_argument: false }
     }
 }
 
@@ -53,9 +49,6 @@ struct Shared {
     ids: AtomicU64,
     /// Of this process alone, so that an id of an earlier one is not mistaken for ours.
     instance: String,
-    /// The name that its tools are pinned under.
-    pins: String,
-    news: NewsOfRuns,
     /// What others see of it, by who they are.
     others: Mutex<HashMap<String, Arc<Seen>>>,
 }
@@ -83,22 +76,8 @@ struct Known {
     /// Pages of a listing that a client is leafing through.
     leafing: Option<Tools>,
     spoken: Spoken,
-    /// Definitions that were found to be as they were pinned.
-    pinned: HashMap<String, Digest>,
-    /// Definitions as they were pinned when a listing was last asked for.
-    accepted: HashMap<String, Digest>,
-    /// Definitions as clients were last shown them: what a server tells semel itself may be something else.
-    shown: HashMap<String, Arc<Definition>>,
-    /// Changed definitions that somebody was told about.
-    told: HashMap<String, Digest>,
     /// Tools whose output schema some client was shown as it came. Clients keep listings that have changed since.
     without_notice: HashSet<String>,
-}
-
-impl Known {
-    fn is_other(&self, definition: &Definition) -> bool {
-        self.accepted.get(&definition.name).is_some_and(|pinned| *pinned != definition.hash)
-    }
 }
 
 /// What was heard of the server's protocol.
@@ -145,9 +124,7 @@ const PAGES_MAX: usize = 100;
 
 impl Server {
     pub fn new(name: String, authority: String, settings: Settings, link: Link, instance: String) -> Server {
-        let pins = pins::of_server(&name, &authority);
-        let (news, others) = (NewsOfRuns::default(), Mutex::default());
-        let shared = Shared { ids: AtomicU64::new(1), instance, pins, news, others };
+        let shared = Shared { ids: AtomicU64::new(1), instance, others: Mutex::default() };
         Server { name, authority, settings, link, seen: Arc::default(), shared: Arc::new(shared) }
     }
 
@@ -178,11 +155,6 @@ impl Server {
     pub fn has_done(&self, facts: &Facts, secret: &Secret) -> bool {
         let own = || authority_mark(secret, &facts.tenant, &self.authority);
         self.shares_name_with(facts) && (facts.authority == 0 || facts.authority == own())
-    }
-
-    /// Where its tools are pinned, for all of its callers: a credential that is renewed must not forget what was seen.
-    pub fn pins(&self) -> &str {
-        &self.shared.pins
     }
 
     pub fn tasks(&self) -> &Arc<Tasks> {
@@ -223,40 +195,6 @@ impl Server {
         self.lock().listed = false;
     }
 
-    /// The definition of a tool that a model goes by: as it was shown, else as it was listed.
-    pub fn shown(&self, definition: &Arc<Definition>) -> Arc<Definition> {
-        Arc::clone(self.lock().shown.get(&definition.name).unwrap_or(definition))
-    }
-
-    pub fn is_pinned(&self, tool: &str, hash: Digest) -> bool {
-        self.lock().pinned.get(tool) == Some(&hash)
-    }
-
-    pub fn pinned(&self, tool: &str, hash: Digest) {
-        self.lock().pinned.insert(tool.to_owned(), hash);
-    }
-
-    /// What is pinned of its tools, just before they are listed.
-    pub fn accepts(&self, pinned: HashMap<String, Digest>) {
-        self.lock().accepted = pinned;
-    }
-
-    /// Whether a tool is pinned as something else than what is listed now.
-    pub fn is_other(&self, definition: &Definition) -> bool {
-        self.lock().is_other(definition)
-    }
-
-    /// All such tools that were listed.
-    pub fn others(&self) -> Vec<Arc<Definition>> {
-        let known = self.lock();
-        known.shown.values().filter(|definition| known.is_other(definition)).cloned().collect()
-    }
-
-    /// What the model of a named run should be told, by whatever connection it calls with the same credential.
-    pub fn news_of_run(&self, whose: &str, run: &str) -> Arc<News> {
-        self.shared.news.of(&format!("{whose}\n{}", self.authority), run)
-    }
-
     pub fn shown_without_notice(&self, tool: &str) {
         let mut known = self.lock();
         if known.without_notice.len() < TOOLS_MAX {
@@ -269,19 +207,9 @@ impl Server {
         known.without_notice.len() >= TOOLS_MAX || known.without_notice.contains(tool)
     }
 
-    /// Whether this change is news.
-    pub fn tells_of_change(&self, tool: &str, hash: Digest) -> bool {
-        self.lock().told.insert(tool.to_owned(), hash) != Some(hash)
-    }
-
     /// A client got this page of a listing.
     pub fn page_seen(&self, first: bool, result: &str) {
-        let mut page = Tools::default();
-        page.add_page(result);
         let mut known = self.lock();
-        for definition in page.iter() {
-            known.shown.insert(definition.name.clone(), Arc::clone(definition));
-        }
         let mut tools = match (first, known.leafing.take()) {
             (true, _) => Tools::default(),
             (false, Some(tools)) => tools,

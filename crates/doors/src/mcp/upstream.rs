@@ -3,24 +3,23 @@
 
 use super::call::{KeyUpstream, ToolCall};
 use super::classify::{By, Handle, Meaning, Reading, read, words};
-use super::connection::Connection;
+use super::connection::{Connection, Waiter};
 use super::kept_task;
 use super::link::{Exchanged, Outgoing};
 use super::members::Members;
-use super::message::{Id, Kind, Message, text};
+use super::message::{Kind, Message, text};
 use super::probe;
 use super::render;
 use super::secrets::{NOT_TOLD, Secrets};
 use super::server::Server;
 use super::task::{End, Followed};
 use super::tasks::{self, Running};
-use super::waiter::Waiter;
 use super::word::effect_word;
 use crate::ask::{Lent, Matter, Means};
 use crate::http::server::{Revocable, lets_send};
 use crate::runtime::RuntimeClock;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
-use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
+use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::json::Json;
 use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
@@ -30,7 +29,7 @@ use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Ups
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::sync::oneshot;
 
 /// A dry run changes nothing; one that takes longer has failed.
 const OWN_DRY_RUN_TAKES_MAX: Duration = Duration::from_secs(30);
@@ -59,18 +58,6 @@ pub struct ToolUpstream<'a> {
     pub live: Option<Message>,
     /// What a probe found of its reply.
     pub found: Option<Json>,
-    /// What the server may still say to a request that it has called refused.
-    pub second: Option<Second>,
-}
-
-/// A second answer to one request, should there be one, and whose it is.
-#[derive(Debug)]
-pub struct Second {
-    pub answer: oneshot::Receiver<Message>,
-    pub effect: EffectId,
-    pub attempt: AttemptNo,
-    pub nonce: Nonce,
-    pub holder: OwnerId,
 }
 
 /// Who waits for the answer of a call.
@@ -141,11 +128,6 @@ impl ToolUpstream<'_> {
         By { rule: self.rule, must_happen_once: self.must_happen_once, asked_for_task }
     }
 
-    fn succeeds(&self, answer: &Message) -> bool {
-        let reading = read(answer, self.by(self.call.wants_task));
-        matches!(reading.meaning, Meaning::Succeeded | Meaning::Accepted)
-    }
-
     fn secrets(&self) -> Secrets {
         Secrets::of(&self.call.arguments, self.rule)
     }
@@ -195,37 +177,6 @@ impl ToolUpstream<'_> {
         Reading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
     }
 
-    /// A server that says no, and then that it is done, has done it. Mostly both come together.
-    async fn refused(
-        &mut self,
-        id: &Id,
-        refused: (Outcome, Option<Vec<u8>>),
-        sending: &Sending<'_>,
-    ) -> (Outcome, Option<Vec<u8>>) {
-        let Some(mut answer) = self.server.link.answers_again(id) else { return refused };
-        match answer.try_recv() {
-            Ok(second) if self.succeeds(&second) => return self.outcome(second).await,
-            // The stream has ended.
-            Ok(_) | Err(TryRecvError::Closed) => return refused,
-            Err(TryRecvError::Empty) => {}
-        }
-        self.second = sending.recorded.and_then(|recorded| {
-            let attempt = recorded.effect.attempt(recorded.attempt)?;
-            let (effect, nonce, holder) = (recorded.effect.id, attempt.nonce, attempt.owner);
-            Some(Second { answer, effect, attempt: attempt.number, nonce, holder })
-        });
-        refused
-    }
-
-    /// What the server said to its request after all, where that is a success.
-    pub async fn after_all(&mut self, second: Message) -> Option<Sent> {
-        if !self.succeeds(&second) {
-            return None;
-        }
-        let (outcome, reply) = self.outcome(second).await;
-        Some(Sent { reply, ..Sent::of(self.secrets().out_of(outcome)) })
-    }
-
     /// A task is followed to its end. What is recorded is its handle, which a repeat of the call must get, and its end,
     /// for a repeat that wants no task.
     async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
@@ -272,7 +223,7 @@ impl ToolUpstream<'_> {
 impl Upstream for ToolUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         // What was sent is finished for whoever comes again; what was not is not begun for nobody.
-        if self.asker.as_ref().is_some_and(|asker| asker.waiter.has_given_up()) {
+        if self.asker.as_ref().is_some_and(|asker| asker.waiter.gave_up()) {
             let why = "it was cancelled before anything was sent".to_owned();
             return Err(NotStarted { why, data: Value::Null });
         }
@@ -301,7 +252,6 @@ impl Upstream for ToolUpstream<'_> {
         let request = self.request(&sending);
         self.effect = sending.recorded.map(|recorded| recorded.effect.id);
         self.must_happen_once = sending.must_happen_once(self.rule);
-        let id = request.id.clone();
         let page = |why| self.secrets().out_of_page(why);
         let exchanged = match self.server.link.exchange(request).await {
             Exchanged::Unclear(why) => Exchanged::Unclear(page(why)),
@@ -310,10 +260,7 @@ impl Upstream for ToolUpstream<'_> {
             other @ (Exchanged::Reply(_) | Exchanged::NeverSent(_)) => other,
         };
         let (outcome, reply) = match exchanged {
-            Exchanged::Reply(answer) => match self.outcome(answer).await {
-                refused @ (Outcome::NotApplied { .. }, _) => self.refused(&id, refused, &sending).await,
-                other => other,
-            },
+            Exchanged::Reply(answer) => self.outcome(answer).await,
             // Whoever lost its session sends the call again: one that can be known by that is not sent twice.
             Exchanged::Unclear(why) if self.must_happen_once || self.call.is_known_again() => {
                 (Outcome::InDoubt { why, sender_gone: false }, None)

@@ -3,9 +3,9 @@
 use super::classify::{READ_BYTES_MAX, all_words, words};
 use super::members::Members;
 use super::message::{Message, text};
-use super::tool_name::words as words_of;
 use semel_core::answer::EffectWord;
 use semel_core::json::{self, Json};
+use semel_core::judgement::recognise::words as words_of;
 use semel_core::policy::rule::{EffectWording, Rule};
 
 /// From the rule, else from what the tool itself says, else from its name.

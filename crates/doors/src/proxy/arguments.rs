@@ -120,12 +120,12 @@ impl Arguments {
         Ok(Arguments { json: Json::Object(all), shape, asked })
     }
 
-    /// Whether its GraphQL document is named by a digest, be the text there or not.
     /// Whether it carries the full text of a document that a digest names too.
     pub fn says_in_full(&self) -> bool {
         self.has_named_document() && matches!(self.asked, Asked::Document { .. })
     }
 
+    /// Whether its GraphQL document is named by a digest, be the text there or not.
     pub fn has_named_document(&self) -> bool {
         self.json.get(DOCUMENT).is_some()
     }

@@ -32,7 +32,6 @@ use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::counts;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Where a request goes.

@@ -16,7 +16,6 @@ use semel_core::json::Json;
 use semel_core::policy::rule::{DryRun, EffectWording, Inject, InjectInto};
 use semel_gate::Error;
 use serde_json::{Value, json};
-use std::sync::Weak;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -27,7 +26,7 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// What would become of it, with what the upstream says about that. Nothing is claimed, and no effect is sent.
 pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Error> {
     // Nothing is sent through it, so nobody waits for an answer.
-    let mut upstream = HttpUpstream::of(guarded, oneshot::channel().0, Weak::new());
+    let mut upstream = HttpUpstream::of(guarded, oneshot::channel().0);
     let Guarded { method, path, understood, .. } = guarded;
     let mut rule = understood.rule.clone();
     let ruled = rule.effect_word();

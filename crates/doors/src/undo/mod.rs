@@ -20,7 +20,7 @@ use request::RequestUpstream;
 use semel_core::class::Class;
 use semel_core::effect::Effect;
 use semel_core::identity::Sorting;
-use semel_core::ids::{EffectId, Reason};
+use semel_core::ids::{AttemptNo, EffectId, Reason};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{self, Json};
 use semel_core::policy::rule::{InjectInto, Probe};
@@ -117,7 +117,7 @@ impl Undoing<'_> {
             CommandUpstream::new(&line, action, (&prepared.rule, policy), holders, clock, options);
         let passed = self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut upstream).await?;
         upstream.deliver();
-        let reply = upstream.seen().and_then(|seen| seen.places.get("reply").cloned());
+        let reply = upstream.view().and_then(|view| view.places.get("reply").cloned());
         self.confirmed(passed, &prepared, reply.unwrap_or(Json::Null)).await
     }
 
@@ -201,7 +201,6 @@ impl Undoing<'_> {
             has_handle: false,
             live: None,
             found: None,
-            second: None,
         };
         let mut passed = self.gate.undo(&self.undoable, &intent, rule, &mut upstream).await?;
         let live = upstream.live.take();

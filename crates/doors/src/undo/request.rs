@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::identity::redact;
+use semel_core::ids::AttemptNo;
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;

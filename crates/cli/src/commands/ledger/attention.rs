@@ -4,7 +4,6 @@ use super::walk::{self, Which};
 use crate::commands::Context;
 use crate::effect_json;
 use crate::house::TENANT;
-use crate::output::counted;
 use crate::{neutral, table};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
@@ -103,17 +102,6 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     }
     if let Some((_, first)) = waiting.first() {
         context.output.say(format_args!("hint: semel ledger show {}", first.id));
-    }
-    if let Some(ledger) = &ledger {
-        let pins = block_on(ledger.all_pins())?;
-        let changed = pins.values().flat_map(|pins| pins.0.values()).filter(|pin| pin.offered.is_some());
-        match changed.count() {
-            0 => {}
-            count => context.output.say(format_args!(
-                "{} changed since first use\nhint: semel policy accept",
-                counted(count, "tool definition has", "tool definitions have")
-            )),
-        }
     }
     if let Some(ledger) = &ledger
         && block_on(ledger.epoch())?.1.is_some_and(|epoch| epoch.forgotten_before(now).is_some())

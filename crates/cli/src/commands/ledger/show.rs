@@ -3,7 +3,7 @@
 use super::journal::{self, LineJson};
 use super::{first_line, named, walk};
 use crate::commands::Context;
-use crate::effect_json::{self, EffectJson, ReplyKept, SecondAnswerJson};
+use crate::effect_json::{self, EffectJson, ReplyKept};
 use crate::house::LocalLedger;
 use crate::neutral;
 use crate::output::stderr_is_terminal;
@@ -26,8 +26,6 @@ struct Shown {
     again: Option<String>,
     ruling: Option<RulingJson>,
     reply_summary: Option<ReplySummary>,
-    /// Answers that came after the one that it has.
-    second_answers: Vec<SecondAnswerJson>,
     other_occurrences: Vec<OccurrenceJson>,
     journal: Vec<LineJson>,
 }
@@ -121,7 +119,6 @@ fn look(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<Sh
                 first_line: first_line(&bytes),
             }
         }),
-        second_answers: effect_json::second_answers(ledger, effect)?,
         other_occurrences: others(ledger, key, effect)?,
         journal: journal::of_effect(ledger, effect.id)?,
     })
@@ -220,18 +217,6 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
         let gone = attempt.gone_at.map(|at| format!(", its sender gone since {at}")).unwrap_or_default();
         let (number, claimed, deadline) = (attempt.number, attempt.claimed_at, attempt.deadline);
         writeln!(text, "  {number}  {claimed}  {verdict}, deadline {deadline}{resend}{gone}")?;
-    }
-    if !shown.second_answers.is_empty() {
-        writeln!(text, "\nanswers that came later, kept as evidence")?;
-        for SecondAnswerJson { attempt, at, bytes, sha256, about, data } in &shown.second_answers {
-            let sha256 = sha256.map(|digest| format!(", sha256 {digest}")).unwrap_or_default();
-            let about = about.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-            let about: String = about.map(|(name, value)| format!(", {name} {value}")).collect();
-            let data = data.as_ref().map_or(", no longer kept", |_| "");
-            let said = neutral::line(&format!("attempt {attempt}, {bytes} bytes{sha256}{about}{data}"));
-            writeln!(text, "  {at}  {said}")?;
-        }
-        writeln!(text, "  what they say: semel ledger show {} --json", json.effect_id)?;
     }
     if !shown.other_occurrences.is_empty() {
         writeln!(text, "\nother occurrences of the same intent")?;

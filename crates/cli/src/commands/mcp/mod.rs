@@ -114,7 +114,6 @@ fn settings(args: &Args, configured: Option<&McpServer>) -> Settings {
     let said = configured.map_or_else(Settings::default, offers::settings);
     Settings {
         trusted: said.trusted || args.trust_annotations,
-        pin: said.pin || args.pin,
         decorate: said.decorate && !args.no_decoration,
         own_tools: said.own_tools && !args.no_tools,
         dry_run_argument: said.dry_run_argument || args.dry_run_argument,

@@ -1,7 +1,5 @@
 //! `semel policy`: check it, explain it, describe its form.
 
-mod accept;
-mod change;
 mod explain;
 mod presets;
 
@@ -18,7 +16,6 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         PolicyCommand::Check { files } => check(context, files),
         PolicyCommand::Explain(args) => explain::run(context, args),
-        PolicyCommand::Accept(args) => accept::run(context, args),
         PolicyCommand::Presets { name } => presets::run(context, name.as_deref()),
         PolicyCommand::Schema => {
             context.output.document(&schema::schema());

@@ -230,7 +230,6 @@ pub fn settings(configured: &McpServer) -> Settings {
     let otherwise = Settings::default();
     Settings {
         trusted: configured.trusted.unwrap_or(otherwise.trusted),
-        pin: configured.pin.unwrap_or(otherwise.pin),
         decorate: configured.decorate.unwrap_or(otherwise.decorate),
         own_tools: configured.own_tools.unwrap_or(otherwise.own_tools),
         dry_run_argument: configured.dry_run_argument.unwrap_or(otherwise.dry_run_argument),

@@ -199,31 +199,17 @@ fn of_two_answers_the_first_whole_one_is_the_answer_and_the_other_is_evidence() 
         shown["journal"].as_array().expect("lines").iter().filter_map(|line| line["kind"].as_str()).collect();
     assert_eq!(kinds.iter().filter(|kind| **kind == "settled_applied").count(), 2, "{kinds:?}");
     assert!(!kinds.contains(&"duplicate_detected") && stage.model.asked() == 2, "{kinds:?}");
-    let (seconds, said) = (&shown["second_answers"], "answer 2");
-    assert_eq!(seconds.as_array().map(Vec::len), Some(1), "{shown:#}");
-    let second = &seconds[0];
+    assert!(!shown["reply_summary"].to_string().contains("answer 2"), "it is nobody's answer");
+    let second =
+        shown["journal"].as_array().expect("lines").iter().find(|line| line["kind"] == "second_answer");
+    let second = &second.unwrap_or_else(|| panic!("{shown:#}"))["data"];
     assert_eq!(
         (second["attempt"].as_u64(), second["about"]["status"].as_u64()),
         (Some(2), Some(200)),
         "{second}"
     );
     assert_eq!((&second["about"]["model"], &second["about"]["output_tokens"]), (&"drips".into(), &5.into()));
-    assert!(second["data"].to_string().contains(said), "{second}");
-    assert!(!shown["reply_summary"].to_string().contains(said), "it is nobody's answer");
-    let journaled =
-        shown["journal"].as_array().expect("lines").iter().find(|line| line["kind"] == "second_answer");
-    let journaled = journaled.unwrap_or_else(|| panic!("{shown:#}"));
-    for name in ["bytes", "sha256", "about"] {
-        assert_eq!(journaled["data"][name], second[name], "{name}");
-    }
-    let text = stage.home.semel(["ledger", "show", &id]).stdout;
-    assert!(text.contains("kept as evidence") && text.contains("model \"drips\""), "{text}");
-    let operator = stage.home.json(["token", "create", "--scope", "operator"]);
-    let headers = format!("Authorization: Bearer {}\r\n", operator["token"].as_str().expect("a token"));
-    let path = format!("GET /api/v1/effects/{id}/reply HTTP/1.1");
-    let reply = stage.served.ask_raw(&path, &headers, "").answer().json();
-    assert_eq!(reply["second_answers"], *seconds, "{reply:#}");
-    assert!(reply["data"].to_string().contains("msg_1"), "{reply:#}");
+    assert!(second["bytes"].is_u64() && second["sha256"].is_string(), "{second}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A cancel without a session: what is guarded is finished all the same, and what is not is let go of.
 
-use super::stateless::{call, cancel, serving};
+use super::stateless::{call, call_in_run, cancel, serving};
 use crate::home::Home;
+use serde_json::json;
 
 const CANCELLED: &str = "notifications/cancelled";
 
@@ -32,4 +33,23 @@ fn a_cancel_of_a_guarded_call_reaches_no_server_in_the_stateless_era() {
     assert_eq!(asked.answer().outcome(), "ran", "and whoever waits gets its answer");
     let heard = std::fs::read_to_string(heard).expect("it heard something");
     assert!(!heard.contains(CANCELLED), "{heard}");
+}
+
+/// Rule 12, for a server on pipes that many clients share.
+#[test]
+fn a_client_that_leaves_in_the_middle_of_a_call_gets_its_answer_when_it_comes_again() {
+    let home = Home::new();
+    let (served, _) = serving(&home, "create_order", "");
+    let order = || call_in_run(&served, "create_order", json!({"order": 1}), "nightly");
+    let asked = order();
+    home.wait_until("it is with the server", || home.work().join("world").exists());
+    home.wait_until("its stream is open", || asked.is_answered());
+    drop(asked);
+    home.file("until", "");
+    home.wait_until("it is settled", || {
+        home.json(["ledger", "list"])["items"][0]["state"].as_str() == Some("applied")
+    });
+    assert_eq!(order().answer().outcome(), "replayed");
+    let world = std::fs::read_to_string(home.work().join("world")).expect("the world");
+    assert_eq!(world.lines().count(), 1, "{world}");
 }

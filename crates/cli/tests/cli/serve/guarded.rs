@@ -222,21 +222,6 @@ fn what_a_server_lists_to_one_takes_no_protection_from_another() {
 }
 
 #[test]
-fn a_definition_that_is_held_is_not_shown_over_http_either() {
-    let (home, upstream) = (Home::new(), Upstream::start());
-    let served = Served::start(&home, &format!("[mcp.bank]\nurl = \"{}\"\npin = true\n", upstream.url()));
-    let listed = |of: &str| {
-        let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
-        let headers = format!("{SESSION}Authorization: Bearer {of}\r\n");
-        served.ask("POST", &headers, &list.to_string()).answer().body
-    };
-    assert!(!listed("xenia").contains("until a person has accepted"), "nothing is pinned yet");
-    assert_eq!(served.call("tweak", json!({})).outcome(), "ran");
-    assert!(listed("xenia").contains("until a person has accepted"));
-    wait(|| home.json(["policy", "accept"])["items"][0]["tool"] == "tweak");
-}
-
-#[test]
 fn a_server_that_is_told_to_stop_lets_calls_settle() {
     let (home, upstream, mut served) = bank();
     let message = calling(1, "charge", json!({"amount": 1, "waits": true}));

@@ -12,7 +12,6 @@ mod guarded;
 mod limits;
 mod listening;
 mod mirrored;
-mod news;
 mod passing;
 mod readings;
 mod stdio;

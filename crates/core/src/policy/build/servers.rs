@@ -161,7 +161,6 @@ impl Check<'_> {
             line: source.line_of(name.span.start),
             reach: reach?,
             trusted: table.value.trusted,
-            pin: table.value.pin,
             decorate: table.value.decorate,
             own_tools: table.value.tools,
             dry_run_argument: table.value.dry_run_argument,

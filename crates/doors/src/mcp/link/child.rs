@@ -1,7 +1,6 @@
 //! A server on standard input and output: one process, started once. What dies with it is surfaced, and never sent
 //! again to another.
 
-use super::again::{AGAIN_BYTES_MAX, is_success, push_bounded};
 use super::{Exchanged, Listener, Outgoing};
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use crate::mcp::frame::Frame;
@@ -89,18 +88,6 @@ impl ChildLink {
         answered.await.unwrap_or_else(|_| Exchanged::Lost("the server ended without an answer".into()))
     }
 
-    /// Whatever else the server says to a request that it has answered. Nothing comes once others have long been asked.
-    pub fn answers_again(&self, id: &Id) -> Option<oneshot::Receiver<Message>> {
-        let mut table = self.waiting.lock();
-        let again = &mut table.as_mut()?.again;
-        let (tell, told) = oneshot::channel();
-        match again.heard.iter().position(|(of, _)| of == id).and_then(|at| again.heard.remove(at)) {
-            Some((_, message)) => drop(tell.send(message)),
-            None => push_bounded(&mut again.listening, (id.clone(), tell)),
-        }
-        Some(told)
-    }
-
     /// Ends its input, as a client does that goes away.
     pub fn close(&self) {
         self.to_child.close();
@@ -138,10 +125,14 @@ fn wait(mut child: Child, exit: &watch::Sender<Option<ExitStatus>>) {
 #[derive(Debug)]
 struct Waiting(Mutex<Option<Table>>);
 
+/// Answered requests that are remembered, so that a second answer is known as one.
+const ANSWERED_MAX: usize = 32;
+
 #[derive(Debug, Default)]
 struct Table {
     unanswered: HashMap<Id, oneshot::Sender<Exchanged>>,
-    again: Again,
+    /// The newest that have one.
+    answered: VecDeque<Id>,
 }
 
 /// A request that nobody waits for any more, however that came.
@@ -156,14 +147,6 @@ impl Drop for Forgotten<'_> {
             table.unanswered.remove(self.id);
         }
     }
-}
-
-/// Second answers. A server that calls a request refused and then done has broken the protocol, and has done it.
-#[derive(Debug, Default)]
-struct Again {
-    /// Those that nobody has asked for yet.
-    heard: VecDeque<(Id, Message)>,
-    listening: VecDeque<(Id, oneshot::Sender<Message>)>,
 }
 
 impl Waiting {
@@ -183,26 +166,24 @@ impl Waiting {
     }
 
     fn settle(&self, id: &Id, exchanged: Exchanged) {
-        if let Some(tell) = self.lock().as_mut().and_then(|table| table.unanswered.remove(id)) {
-            let _caller_is_gone = tell.send(exchanged);
+        let mut table = self.lock();
+        let Some(table) = table.as_mut() else { return };
+        let Some(tell) = table.unanswered.remove(id) else { return };
+        if let Exchanged::Reply(_) = exchanged {
+            if table.answered.len() >= ANSWERED_MAX {
+                table.answered.pop_front();
+            }
+            table.answered.push_back(id.clone());
         }
+        let _caller_is_gone = tell.send(exchanged);
     }
 
     fn has(&self, id: &Id) -> bool {
         self.lock().as_ref().is_some_and(|table| table.unanswered.contains_key(id))
     }
 
-    /// An answer to a request that has one, or that never was.
-    fn answered_again(&self, id: &Id, message: &Message) {
-        if !id.may_be_own() || message.bytes.len() > AGAIN_BYTES_MAX {
-            return;
-        }
-        let mut table = self.lock();
-        let Some(Table { again, .. }) = table.as_mut() else { return };
-        match again.listening.iter().position(|(of, _)| of == id).and_then(|at| again.listening.remove(at)) {
-            Some((_, tell)) => drop(tell.send(message.clone())),
-            None => push_bounded(&mut again.heard, (id.clone(), message.clone())),
-        }
+    fn has_answered(&self, id: &Id) -> bool {
+        self.lock().as_ref().is_some_and(|table| table.answered.contains(id))
     }
 
     /// The request that an unreadable line was meant to answer, if it says so anywhere near its ends.
@@ -243,7 +224,7 @@ impl ChildOutput {
 
     /// For whoever reads it beside other pipes.
     pub fn inlet(self, listener: impl Listener) -> Inlet {
-        let reader = Reader { waiting: self.waiting, listener, went_to: None, refused: Vec::new() };
+        let reader = Reader { waiting: self.waiting, listener, went_to: None };
         Inlet::new(self.output, reader)
     }
 }
@@ -253,8 +234,6 @@ struct Reader<L> {
     listener: L,
     /// Where the newest line went on, if it may have to wait there.
     went_to: Option<Outbox>,
-    /// Answers that are no success. Where a success has come with one of them, it is there before that is given.
-    refused: Vec<(Id, Message)>,
 }
 
 impl<L: Listener> Hearer for Reader<L> {
@@ -269,23 +248,10 @@ impl<L: Listener> Hearer for Reader<L> {
     fn has_room(&self) -> bool {
         self.went_to.as_ref().is_none_or(Outbox::has_room)
     }
-
-    fn pauses(&mut self) {
-        self.give_refused();
-    }
-}
-
-impl<L> Reader<L> {
-    fn give_refused(&mut self) {
-        for (id, message) in self.refused.drain(..) {
-            self.waiting.settle(&id, Exchanged::Reply(message));
-        }
-    }
 }
 
 impl<L> Drop for Reader<L> {
     fn drop(&mut self) {
-        self.give_refused();
         self.waiting.close();
     }
 }
@@ -294,24 +260,16 @@ impl<L: Listener> Reader<L> {
     fn text(&mut self, bytes: Bytes) -> Option<Outbox> {
         match Message::parse(bytes.clone()) {
             Ok(message) => match &message.kind {
-                Kind::Response { id: Some(id), .. } if self.refused.iter().any(|(of, _)| of == id) => {
-                    self.waiting.answered_again(id, &message);
-                    None
-                }
                 Kind::Response { id: Some(id), .. } if self.waiting.has(id) => {
                     let id = id.clone();
-                    match is_success(&message) {
-                        true => self.waiting.settle(&id, Exchanged::Reply(message)),
-                        false => self.refused.push((id, message)),
-                    }
+                    self.waiting.settle(&id, Exchanged::Reply(message));
                     None
                 }
-                kind => {
-                    if let Kind::Response { id: Some(id), .. } = kind {
-                        self.waiting.answered_again(id, &message);
-                    }
-                    self.listener.message(message)
+                Kind::Response { id: Some(id), .. } if self.waiting.has_answered(id) => {
+                    self.listener.answered_twice(id);
+                    None
                 }
+                _ => self.listener.message(message),
             },
             Err(problem) => {
                 let why = format!("its answer could not be read: {problem}");

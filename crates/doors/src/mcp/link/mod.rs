@@ -1,6 +1,5 @@
 //! Ways to a real server.
 
-mod again;
 pub mod child;
 pub mod remote;
 
@@ -10,7 +9,6 @@ use super::outbox::Outbox;
 use child::ChildLink;
 use remote::RemoteLink;
 use semel_core::time::At;
-use tokio::sync::oneshot;
 
 /// A request on its way to a server.
 #[derive(Debug)]
@@ -45,6 +43,9 @@ pub trait Listener: Send + 'static {
 
     /// A line that is no message.
     fn stray(&mut self, line: &str) -> Option<Outbox>;
+
+    /// The server has answered one request twice. The first answer counts.
+    fn answered_twice(&mut self, _id: &Id) {}
 
     /// The server had forgotten the session, and a new one was begun: it may be another server by now. `hello` is what
     /// it says of itself.
@@ -96,14 +97,6 @@ impl Link {
         match self {
             Link::Child(child) => child.has_room(),
             Link::Remote(remote) => remote.has_room(),
-        }
-    }
-
-    /// Whatever else the server says to a request that it has answered, where it can.
-    pub fn answers_again(&self, id: &Id) -> Option<oneshot::Receiver<Message>> {
-        match self {
-            Link::Child(child) => child.answers_again(id),
-            Link::Remote(remote) => remote.answers_again(id),
         }
     }
 

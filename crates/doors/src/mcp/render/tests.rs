@@ -46,18 +46,17 @@ fn in_doubt() -> Trouble {
 }
 
 /// The response as JSON.
-fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output, news: &[String]) -> Value {
+fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output) -> Value {
     let call = call(params);
     let around = Around {
         call: &call,
         output,
         structure_takes_notice: true,
         notice_is_a_result: false,
-        look_with: LookWith::Tool("list_charges"),
+        look_with: LookWith::Probe("list_charges"),
         may_report: false,
         repeats: Repeats::NotByItself(Again::Person),
         server_has_ended: false,
-        news,
     };
     let frame = response(passed, live, &around);
     serde_json::from_slice(&frame.to_bytes()).expect("a response is JSON")
@@ -85,7 +84,6 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
         may_report: false,
         repeats: Repeats::NotByItself(Again::Person),
         server_has_ended: false,
-        news: &[],
     };
     let bytes = response(&passed, Some(&live), &around).to_bytes();
     let text = std::str::from_utf8(&bytes).unwrap();
@@ -100,7 +98,7 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
 fn a_live_error_is_the_servers_own() {
     let live = message(r#"{"jsonrpc":"2.0","id":"semel-1","error":{"code":-32602,"message":"no"}}"#);
     let refused = passed(answer(OutcomeWord::Ran, Some(in_doubt()), None), GivenReply::Live);
-    let response = given(&refused, Some(&live), CHARGE, &Output::Free, &[]);
+    let response = given(&refused, Some(&live), CHARGE, &Output::Free);
     assert_eq!(response, json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no"}}));
 }
 
@@ -108,8 +106,7 @@ fn a_live_error_is_the_servers_own() {
 fn a_replay_is_the_record_with_a_notice_after_it() {
     let recorded = br#"{"result":{"content":[{"type":"text","text":"ch_1"}],"_meta":{"own":1}}}"#.to_vec();
     let replay = answer(OutcomeWord::Replayed, None, Some("done 3 s ago; it was not run again"));
-    let news = ["Your earlier call ended.".to_owned()];
-    let response = given(&passed(replay, GivenReply::Recorded(recorded)), None, CHARGE, &Output::Free, &news);
+    let response = given(&passed(replay, GivenReply::Recorded(recorded)), None, CHARGE, &Output::Free);
     let texts: Vec<&str> = response["result"]["content"]
         .as_array()
         .unwrap()
@@ -118,7 +115,7 @@ fn a_replay_is_the_record_with_a_notice_after_it() {
         .collect();
     let notice = "[semel] Done 3 s ago; it was not run again. If it must happen once more, a person decides that \
                   (semel ledger).";
-    assert_eq!(texts, ["ch_1", notice, "Your earlier call ended."]);
+    assert_eq!(texts, ["ch_1", notice]);
     assert_eq!(response["result"]["_meta"]["own"], 1);
     assert_eq!(response["result"]["_meta"]["dev.semel/receipt"]["outcome"], "replayed");
 }
@@ -128,7 +125,7 @@ fn a_replay_is_the_record_with_a_notice_after_it() {
 fn a_possible_repeat_is_said_in_words() {
     let live = message(r#"{"id":"semel-1","result":{"content":[{"type":"text","text":"ch_2"}]}}"#);
     let repeat = Answer { possible_repeat: true, ..answer(OutcomeWord::Ran, None, None) };
-    let response = given(&passed(repeat, GivenReply::Live), Some(&live), CHARGE, &Output::Free, &[]);
+    let response = given(&passed(repeat, GivenReply::Live), Some(&live), CHARGE, &Output::Free);
     let said = &response["result"]["content"][1]["text"];
     assert_eq!(said, "[semel] possible_repeat: the same call was done before, and this one ran too.");
 }
@@ -140,7 +137,7 @@ fn what_was_recorded_for_the_other_era_is_said_to_be_whole() {
     let replay = |recorded: &str, params: &str| {
         let replayed = answer(OutcomeWord::Replayed, None, None);
         let reply = GivenReply::Recorded(recorded.as_bytes().to_vec());
-        given(&passed(replayed, reply), None, params, &Output::Free, &[])
+        given(&passed(replayed, reply), None, params, &Output::Free)
     };
     let found = recorded_value(&json::parse(r#"{"id":"ch_1"}"#).unwrap(), &Secrets::default());
     for recorded in [r#"{"result":{"content":[]}}"#, std::str::from_utf8(&found).unwrap()] {
@@ -161,19 +158,19 @@ fn an_error_that_a_probe_made_clear_is_told_in_the_tools_own_words() {
         r#"{"id":1,"result":{"isError":true,"content":[{"type":"text","text":"card timed out"}]}}"#,
         r#"{"id":1,"error":{"code":-32000,"message":"card timed out"}}"#,
     ] {
-        let response = given(&passed, Some(&message(live)), CHARGE, &Output::Free, &[]);
+        let response = given(&passed, Some(&message(live)), CHARGE, &Output::Free);
         let blocks = response["result"]["content"].as_array().unwrap();
         assert_eq!(blocks[1]["text"], "The tool itself said: card timed out");
         assert_eq!(blocks.len(), 2);
     }
-    let silent = given(&passed, None, CHARGE, &Output::Free, &[]);
+    let silent = given(&passed, None, CHARGE, &Output::Free);
     assert_eq!(silent["result"]["content"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
     let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
-    let response = given(&held, None, CHARGE, &Output::Free, &[]);
+    let response = given(&held, None, CHARGE, &Output::Free);
     let result = &response["result"];
     assert_eq!(result["isError"], true);
     assert_eq!(
@@ -184,24 +181,24 @@ fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
     assert_eq!(result["content"].as_array().map(Vec::len), Some(1));
     assert_eq!(result["_meta"]["dev.semel/receipt"]["code"], "in_doubt");
     assert_eq!(result.get("resultType"), None);
-    assert_eq!(given(&held, None, MODERN, &Output::Free, &[])["result"]["resultType"], "complete");
+    assert_eq!(given(&held, None, MODERN, &Output::Free)["result"]["resultType"], "complete");
 }
 
 #[test]
 fn a_result_that_its_schema_would_not_allow_is_told_as_an_error() {
     let done = || answer(OutcomeWord::Replayed, None, Some("ruled to be done 3 s ago"));
     let output = Output::Structured { types: Vec::new(), required: vec!["id".into()], takes_notice: false };
-    let unknown = given(&passed(done(), GivenReply::None), None, CHARGE, &output, &[]);
+    let unknown = given(&passed(done(), GivenReply::None), None, CHARGE, &output);
     assert_eq!(unknown["result"]["isError"], true);
     assert_eq!(
-        given(&passed(done(), GivenReply::None), None, CHARGE, &Output::Free, &[])["result"]["isError"],
+        given(&passed(done(), GivenReply::None), None, CHARGE, &Output::Free)["result"]["isError"],
         false
     );
     let kept =
         |id: &str| format!(r#"{{"result":{{"content":[],"structuredContent":{{"{id}":1}}}}}}"#).into_bytes();
-    let fitting = given(&passed(done(), GivenReply::Recorded(kept("id"))), None, CHARGE, &output, &[]);
+    let fitting = given(&passed(done(), GivenReply::Recorded(kept("id"))), None, CHARGE, &output);
     assert_eq!(fitting["result"]["structuredContent"]["id"], 1);
-    let unfit = given(&passed(done(), GivenReply::Recorded(kept("other"))), None, CHARGE, &output, &[]);
+    let unfit = given(&passed(done(), GivenReply::Recorded(kept("other"))), None, CHARGE, &output);
     assert_eq!(unfit["result"]["isError"], true);
 }
 
@@ -211,7 +208,7 @@ fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
     let replay = answer(OutcomeWord::Replayed, None, Some("done 3 s ago"));
     let replayed = passed(replay, GivenReply::Recorded(kept));
     let call = call(CHARGE);
-    let structure = |structure_takes_notice: bool, news: &[String]| {
+    let structure = |structure_takes_notice: bool| {
         let around = Around {
             call: &call,
             output: &Output::Structured {
@@ -225,17 +222,13 @@ fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
             may_report: false,
             repeats: Repeats::WithReason,
             server_has_ended: false,
-            news,
         };
         let response: Value = serde_json::from_slice(&response(&replayed, None, &around).to_bytes()).unwrap();
         response["result"]["structuredContent"].clone()
     };
     let notice = "[semel] Done 3 s ago. If it must happen once more, say why in semel_again.";
-    assert_eq!(structure(true, &[]), json!({"id": 1.0, "semel_notice": notice}));
-    let news = ["Your earlier call ended.".to_owned()];
-    let both = format!("{notice}\nYour earlier call ended.");
-    assert_eq!(structure(true, &news), json!({"id": 1.0, "semel_notice": both}));
-    assert_eq!(structure(false, &news), json!({"id": 1.0}), "its schema may forbid it");
+    assert_eq!(structure(true), json!({"id": 1.0, "semel_notice": notice}));
+    assert_eq!(structure(false), json!({"id": 1.0}), "its schema may forbid it");
 }
 
 #[test]
@@ -246,13 +239,13 @@ fn a_key_of_the_proposal_gets_the_proposals_errors() {
     {
         let trouble = Trouble { code, ..in_doubt() };
         let refused = passed(answer(OutcomeWord::Refused, Some(trouble), None), GivenReply::None);
-        let response = given(&refused, None, keyed, &Output::Free, &[]);
+        let response = given(&refused, None, keyed, &Output::Free);
         assert_eq!(
             (&response["error"]["code"], &response["error"]["data"]["type"]),
             (&number.into(), &kind.into())
         );
         assert_eq!(response["error"]["data"]["idempotencyKey"], "k");
-        assert_eq!(given(&refused, None, CHARGE, &Output::Free, &[])["result"]["isError"], true);
+        assert_eq!(given(&refused, None, CHARGE, &Output::Free)["result"]["isError"], true);
     }
 }
 
@@ -360,7 +353,6 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
         may_report: open,
         repeats: if open { Repeats::WithReason } else { Repeats::NotByItself(Again::Person) },
         server_has_ended: false,
-        news: &[],
     };
     let says = |passed: &Passed, open: bool| {
         String::from_utf8(response(passed, None, &around(open)).to_bytes().to_vec()).expect("text")
@@ -391,11 +383,10 @@ fn told_about(params: &str, passed: &Passed, repeats: Repeats, server_has_ended:
         output: &Output::Free,
         structure_takes_notice: true,
         notice_is_a_result: false,
-        look_with: LookWith::Tool("list_charges"),
+        look_with: LookWith::Probe("list_charges"),
         may_report: true,
         repeats,
         server_has_ended,
-        news: &[],
     };
     serde_json::from_slice(&response(passed, None, &around).to_bytes()).expect("a response is JSON")
 }
@@ -469,7 +460,7 @@ fn a_structure_of_any_kind_comes_back_and_the_notice_stands_beside_it() {
     {
         let kept = format!(r#"{{"result":{{"content":[],"structuredContent":{structure}}}}}"#).into_bytes();
         let recorded = passed(replay(), GivenReply::Recorded(kept));
-        let given = given(&recorded, None, MODERN, &of(kind), &[]);
+        let given = given(&recorded, None, MODERN, &of(kind));
         let result = &given["result"];
         assert_eq!(result["structuredContent"].to_string(), structure);
         assert_eq!(result.get("isError"), None);
@@ -478,7 +469,7 @@ fn a_structure_of_any_kind_comes_back_and_the_notice_stands_beside_it() {
     }
     let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
     for output in [of("array"), Output::Any] {
-        let result = &given(&held, None, MODERN, &output, &[])["result"];
+        let result = &given(&held, None, MODERN, &output)["result"];
         assert!(result["isError"] == true && result.get("structuredContent").is_none(), "{result}");
     }
 }
@@ -486,7 +477,7 @@ fn a_structure_of_any_kind_comes_back_and_the_notice_stands_beside_it() {
 #[test]
 fn where_any_structure_will_do_an_answer_of_semels_own_is_one() {
     let done = passed(answer(OutcomeWord::Replayed, None, Some("ruled to be done")), GivenReply::None);
-    let result = &given(&done, None, MODERN, &Output::Any, &[])["result"];
+    let result = &given(&done, None, MODERN, &Output::Any)["result"];
     assert_eq!(
         (&result["isError"], &result["structuredContent"]["outcome"]),
         (&json!(false), &json!("replayed"))
@@ -496,12 +487,19 @@ fn where_any_structure_will_do_an_answer_of_semels_own_is_one() {
 #[test]
 fn what_there_is_to_look_with_is_named_and_that_there_is_nothing_is_said() {
     for (with, expected) in [
-        (LookWith::Tool("list_charges"), "Check with `list_charges` whether it happened."),
-        (LookWith::Nothing, "No tool of this server seems to show whether it happened: look another way."),
+        (LookWith::Probe("list_charges"), "Check with `list_charges` whether it happened."),
+        (
+            LookWith::Reads(vec!["get_card", "list_charges"]),
+            "Check with a read-only tool (`get_card`, `list_charges`) whether it happened.",
+        ),
+        (
+            LookWith::Reads(Vec::new()),
+            "This server has no read-only tool: look another way whether it happened.",
+        ),
         (LookWith::NotKnown, "Check with a read-only tool whether it happened."),
     ] {
         let mut trouble = in_doubt();
-        look_with(&mut trouble, with);
+        look_with(&mut trouble, &with);
         assert_eq!(trouble.next_step, expected);
     }
 }

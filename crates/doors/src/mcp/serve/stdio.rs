@@ -19,6 +19,11 @@ use crate::mcp::tasks::{Question, Telling};
 use crate::mcp::tools::Tools;
 use crate::wishes::Wishes;
 use bytes::Bytes;
+use semel_gate::clock::Clock;
+use semel_ledger::journal;
+use semel_ledger::store::Durability;
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
@@ -34,6 +39,7 @@ pub struct Stdio {
     /// The era of the server is found out once, if a client leaves that to semel.
     met: OnceCell<()>,
     runtime: Handle,
+    has_breached: AtomicBool,
     /// Where lines go that are no messages, once there is one. Whoever reads the log may stop to, and then nobody else
     /// should wait for it.
     log: OnceLock<Option<Outbox>>,
@@ -55,6 +61,7 @@ impl Stdio {
             watch: Mutex::default(),
             met: OnceCell::new(),
             runtime,
+            has_breached: AtomicBool::new(false),
             log: OnceLock::new(),
         }))
     }
@@ -91,6 +98,23 @@ impl Stdio {
             Some(log)
         });
         begun.clone()
+    }
+
+    /// The server has answered a request twice. One line of it is enough: a server may do so without end.
+    fn journal_breach(self: &Arc<Self>, id: &Id) {
+        if self.has_breached.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (this, working) = (Arc::clone(self), self.door.hall.busy.begin());
+        let data = json!({"server": &self.server.name, "request": id.as_json()});
+        self.run(async move {
+            if let Ok(gate) = &this.door.hall.gate {
+                let line = journal::note("answered_twice", None, None, data, this.door.hall.clock.now());
+                // It is for whoever reads the journal; without one nobody does.
+                let _unwritten = gate.ledger.note(line, Durability::Lazy).await;
+            }
+            drop(working);
+        });
     }
 
     fn from_client(self: &Arc<Self>, message: Message) {
@@ -147,13 +171,8 @@ impl Stdio {
         match method {
             "tools/call" => self.call(id.clone(), message),
             "tools/list" => {
-                let watched = Watched::Listing { first_page: !has_cursor(text(&params)) };
-                if !self.door.holds_back(&self.server) {
-                    return self.pass(id, message, watched);
-                }
-                let this = Arc::clone(self);
-                let asked = async move { this.door.before_listing(&this.server).await };
-                self.after(id.clone(), asked, move |this, id, ()| this.pass(id, message, watched));
+                let first_page = !has_cursor(text(&params));
+                self.pass(id, message, Watched::Listing { first_page });
             }
             "initialize" | "server/discover" => {
                 self.pass(id, message, Watched::Hello { method: method.to_owned(), params })
@@ -277,7 +296,6 @@ impl Stdio {
                 match (watched, failed) {
                     (Some(Watched::Listing { first_page }), false) => {
                         self.server.page_seen(first_page, text(&body));
-                        self.listed();
                         if let Some(result) = self.door.listing(&self.server, text(&body)) {
                             return self.send_edited(&message, result);
                         }
@@ -316,16 +334,6 @@ impl Stdio {
             _ => {}
         }
         self.send(Frame::from(message.bytes));
-    }
-
-    fn listed(self: &Arc<Self>) {
-        if self.door.holds_back(&self.server) {
-            let (this, working) = (Arc::clone(self), self.door.hall.busy.begin());
-            self.run(async move {
-                this.door.after_listing(&this.server).await;
-                drop(working);
-            });
-        }
     }
 
     /// The server refused to be initialised: if it is of the other era, the client is told in plain words.
@@ -404,6 +412,10 @@ impl Listener for FromServer {
         let log = self.stdio.log()?;
         log.push(Parcel::of(Frame::from(words)));
         Some(log)
+    }
+
+    fn answered_twice(&mut self, id: &Id) {
+        self.stdio.journal_breach(id);
     }
 
     fn began_anew(&mut self, hello: &str) {

@@ -1,4 +1,4 @@
-//! A client that stops waiting: the call is finished, nobody is bothered, and the model learns what became of it.
+//! A client that stops waiting: the call is finished, nobody is bothered, and the record says what became of it.
 
 use super::stage::Stage;
 use crate::mcp::line::Line;
@@ -66,28 +66,22 @@ fn the_retry_is_answered_from_the_record_even_where_a_repeat_would_run() {
 }
 
 #[test]
-fn the_next_guarded_call_tells_the_model_what_became_of_it() {
+fn the_ledger_tool_says_what_became_of_it() {
     let stage = slow();
     let mut line = stage.open();
     let id = line.ask("tools/call", note());
     stage.wait_until("the effect is there", || stage.world().len() == 1);
     line.read();
     cancel(&mut line, id);
-    let while_it_runs = line.call("create_order", json!({"order": "1"}));
+    let while_it_runs = text(&line.call("semel_ledger", json!({})));
     assert!(
-        text(&while_it_runs).contains("append_note, which you stopped waiting for, is still running"),
+        while_it_runs.contains("append_note") && while_it_runs.contains("still running"),
         "{while_it_runs}"
     );
     stage.file("until", "");
-    stage.wait_until("it is settled", || stage.recorded().iter().all(|effect| effect["state"] == "applied"));
-    let after = line.call("create_order", json!({"order": "2"}));
-    let made = stage.world()[0]["id"].as_str().expect("an id").to_owned();
-    assert!(text(&after).contains("append_note, which you stopped waiting for: it was done"), "{after}");
-    assert!(text(&after).contains(&made), "{after}");
-    assert!(
-        !text(&line.call("create_order", json!({"order": "3"}))).contains("append_note"),
-        "it is told once"
-    );
+    stage.wait_until("it is settled", || stage.recorded()[0]["state"] == "applied");
+    let after = text(&line.call("semel_ledger", json!({})));
+    assert!(after.contains("append_note") && after.contains(": done"), "{after}");
 }
 
 /// The listing is being asked for when the cancel comes: nothing has been sent, and nothing is.
@@ -156,104 +150,13 @@ fn a_client_that_goes_away_finds_the_answer_when_it_is_back_even_where_a_repeat_
     assert_eq!(stage.world().len(), 1);
 }
 
-/// A client dies while its call runs, and semel ends when it has.
-fn dies_meanwhile(stage: &Stage, flags: &[&str]) {
-    let before = stage.world().len();
-    let mut command = stage.guarded(flags);
-    let mut semel = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("semel starts");
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": note()});
-    let mut input = semel.stdin.take().expect("a pipe");
-    writeln!(input, "{call}").expect("semel reads");
-    stage.wait_until("the effect is there", || stage.world().len() == before + 1);
-    drop((input, semel.stdout.take()));
-    stage.file("until", "");
-    semel.wait().expect("semel ends");
-}
-
 #[test]
-fn a_client_that_is_started_anew_is_told_once_what_became_of_its_last_call() {
-    let stage = slow();
-    dies_meanwhile(&stage, &[]);
-    let told = stage.open().call("create_order", json!({"order": "1"}));
-    assert!(text(&told).contains("mcp:billing/append_note") && text(&told).contains(": done"), "{told}");
-    let once = stage.open().call("create_order", json!({"order": "2"}));
-    assert!(!text(&once).contains("append_note"), "it is told once: {once}");
-    let retried = stage.open().call("append_note", json!({"note": "n"}));
-    assert_eq!(receipt(&retried)["outcome"], "replayed", "to be told is not to have the answer: {retried}");
-    assert_eq!(stage.world().len(), 3);
-}
-
-#[test]
-fn a_client_that_is_started_anew_is_told_what_fell_in_doubt_when_semel_was_killed() {
+fn after_semel_was_killed_the_ledger_tool_of_the_next_one_shows_the_doubt() {
     let stage = slow();
     let mut line = stage.open();
     line.ask("tools/call", note());
     stage.wait_until("the effect is there", || stage.world().len() == 1);
     line.kill();
-    let mut anew = stage.open();
-    let told = anew.call("create_order", json!({"order": "1"}));
-    assert!(text(&told).contains("append_note") && text(&told).contains("IN DOUBT"), "{told}");
-    assert!(!text(&anew.call("create_order", json!({"order": "2"}))).contains("append_note"));
-    assert_eq!(stage.world().len(), 3);
-}
-
-/// Whoever was to tell it died before it could.
-#[test]
-fn what_was_not_told_is_told_by_the_next() {
-    let stage = slow();
-    dies_meanwhile(&stage, &[]);
-    std::fs::remove_file(stage.work().join("until")).expect("it was there");
-    let mut line = stage.open();
-    line.ask("tools/call", json!({"name": "append_note", "arguments": {"note": "another"}}));
-    stage.wait_until("the effect is there", || stage.world().len() == 2);
-    line.kill();
-    let told = stage.open().call("create_order", json!({"order": "1"}));
-    assert!(text(&told).contains(": done") && text(&told).contains("IN DOUBT"), "{told}");
-    let once = stage.open().call("create_order", json!({"order": "2"}));
-    assert!(!text(&once).contains("append_note"), "it is told once: {once}");
-}
-
-/// The process before still waits for the server when the client is back.
-#[test]
-fn what_ends_after_the_client_is_back_is_told_with_the_call_after_that() {
-    let stage = slow();
-    let mut command = stage.guarded(&[]);
-    let mut semel = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("semel starts");
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": note()});
-    let mut input = semel.stdin.take().expect("a pipe");
-    writeln!(input, "{call}").expect("semel reads");
-    stage.wait_until("the effect is there", || stage.world().len() == 1);
-    drop((input, semel.stdout.take()));
-    let mut anew = stage.open();
-    let early = anew.call("create_order", json!({"order": "1"}));
-    assert!(!text(&early).contains("append_note"), "it still runs: {early}");
-    stage.file("until", "");
-    semel.wait().expect("semel ends");
-    let told = anew.call("create_order", json!({"order": "2"}));
-    assert!(text(&told).contains("append_note") && text(&told).contains(": done"), "{told}");
-    assert_eq!(stage.world().len(), 3);
-}
-
-#[test]
-fn another_server_another_run_and_another_directory_are_told_nothing() {
-    let stage = slow();
-    dies_meanwhile(&stage, &["--run", "r1"]);
-    let order = |n: &str| json!({"order": n});
-    let elsewhere = stage.work().join("elsewhere");
-    std::fs::create_dir(&elsewhere).expect("a directory");
-    let told_there = {
-        let mut command = stage.guarded(&[]);
-        command.current_dir(&elsewhere);
-        super::stage::greeted(Line::to(&mut command)).call("create_order", order("1"))
-    };
-    for told in [
-        told_there,
-        stage.open_as("other").call("create_order", order("2")),
-        stage.open_with(&["--run", "r2"]).call("create_order", order("3")),
-        stage.open().call("create_order", order("4")),
-    ] {
-        assert!(!text(&told).contains("append_note"), "{told}");
-    }
-    let told = stage.open_with(&["--run", "r1"]).call("create_order", order("5"));
-    assert!(text(&told).contains("append_note"), "{told}");
+    let told = text(&stage.open().call("semel_ledger", json!({})));
+    assert!(told.contains("append_note") && told.contains("IN DOUBT"), "{told}");
 }

@@ -47,7 +47,7 @@ fn observing_changes_nothing_that_anybody_sees_and_writes_it_down() {
     let stage = observed();
     let direct = session(&stage, stage.bare());
     assert_eq!(session(&stage, stage.guarded(&[])), direct);
-    assert_eq!(session(&stage, stage.guarded(&["--pin", "--dry-run-argument"])), direct);
+    assert_eq!(session(&stage, stage.guarded(&["--dry-run-argument"])), direct);
     assert_eq!((stage.stderr().as_str(), stage.recorded().len()), ("", 0));
     let journal = stage.semel(["--json", "ledger", "tail", "--no-follow", "-n", "100"]).stdout;
     let observed: Vec<Value> = journal

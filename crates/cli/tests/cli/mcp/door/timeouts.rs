@@ -29,25 +29,6 @@ fn after_the_rules_timeout_it_is_in_doubt_and_a_late_success_is_evidence_that_th
     assert_eq!(stage.world().len(), 1);
 }
 
-#[test]
-fn a_late_success_is_told_with_the_next_call() {
-    let stage =
-        Stage::with_calls(&["create_order", "append_note"], json!({"create_order": {"until": "until"}}))
-            .rule("create_order", "class = \"consequential\"\ntimeout = \"50ms\"\nwait = \"10ms\"");
-    let mut line = stage.open();
-    assert_in_doubt(&line.call("create_order", json!({"order": "1"})));
-    stage.file("until", "");
-    stage.wait_until("the late success is recorded", || stage.recorded()[0]["state"] == "applied");
-    let mut notes = 0..;
-    let mut told = String::new();
-    // On record it is before the model can be told.
-    stage.wait_until("it is told", || {
-        told = text(&line.call("append_note", json!({"note": notes.next()})));
-        told.contains("Your earlier call of create_order, which had no answer in time: it was done (ef_")
-    });
-    assert!(told.contains(stage.world()[0]["id"].as_str().expect("an id")), "what it answered: {told}");
-}
-
 /// Somebody ruled that it had not happened, and was wrong.
 #[test]
 fn what_happened_twice_is_told_as_that() {

@@ -1,6 +1,5 @@
 //! One request and its answer, over as many streams as the server needs for it.
 
-use super::rest::Rest;
 use super::session::INITIALIZE;
 use super::{Answered, Exchanged, Form, LAST_EVENT_ID, Outgoing, RemoteLink, Speaks, VERSION, mirror};
 use crate::http::body;
@@ -291,7 +290,6 @@ impl RemoteLink {
                     Some(message) if is_response_to(&message, id) => {
                         let headers = headers.clone();
                         self.answered(Answered { status, headers, form: Form::Event(piece) });
-                        self.read_on(&message, Rest { id: id.clone(), parser, body }).await;
                         return Followed::Answered(Exchanged::Reply(message));
                     }
                     message => self.besides(piece, message),
@@ -347,7 +345,7 @@ fn is_bound(message: &Message) -> bool {
     message.method() != Some(INITIALIZE) && version_of(params).is_none()
 }
 
-pub(super) fn is_response_to(message: &Message, id: &Id) -> bool {
+fn is_response_to(message: &Message, id: &Id) -> bool {
     matches!(&message.kind, Kind::Response { id: Some(of), .. } if of == id)
 }
 

@@ -3,7 +3,6 @@
 mod exchange;
 mod mirror;
 mod renewal;
-mod rest;
 mod session;
 
 pub use exchange::{is_stream, request};
@@ -76,7 +75,6 @@ pub struct RemoteLink {
     speaks: Speaks,
     told: Option<Arc<dyn Told>>,
     prepared: Arc<Mutex<Vec<Prepared>>>,
-    again: rest::Again,
     clock: RuntimeClock,
 }
 
@@ -105,7 +103,7 @@ impl RemoteLink {
     }
 
     fn new(client: Client, speaks: Speaks, told: Option<Arc<dyn Told>>, clock: RuntimeClock) -> RemoteLink {
-        RemoteLink { client, speaks, told, prepared: Arc::default(), again: rest::Again::default(), clock }
+        RemoteLink { client, speaks, told, prepared: Arc::default(), clock }
     }
 
     /// Resolving, connecting and TLS: all that can fail without leaving a doubt.

@@ -295,7 +295,6 @@ impl Child {
                     guarded.token = asked.caller.token.clone();
                     let working = asked.door.hall.busy.begin();
                     let under_way = self.guarding.begin(&asked.owner, &id, &guarded.waiter);
-                    stream.is_of(&guarded.waiter);
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
                     tokio::spawn(async move {
                         tokio::select! {
@@ -361,9 +360,6 @@ impl Child {
     async fn pass(&self, door: &Door, id: &Id, renamed: Renamed, whose: String, owner: &Owner) -> Given {
         let method = renamed.message.method().unwrap_or_default().to_owned();
         let params = renamed.message.params.clone().unwrap_or_default();
-        if method == "tools/list" {
-            door.before_listing(&self.server).await;
-        }
         let frame = Frame::from(renamed.message.bytes.clone());
         let outgoing = Outgoing { id: renamed.own.clone(), frame, last_moment: None };
         let exchange = self.server.link.exchange(outgoing);
@@ -389,7 +385,6 @@ impl Child {
         if let (Kind::Response { failed: false, .. }, "tools/list") = (&answer.kind, method.as_str()) {
             let first = Members::parse(text(&params)).is_none_or(|params| params.get("cursor").is_none());
             self.server.page_seen(first, body);
-            door.after_listing(&self.server).await;
             if let Some(result) = door.listing(&self.server, body) {
                 return edited(result);
             }

@@ -7,7 +7,7 @@ use crate::mcp::limits::Limits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Sessions that are remembered. One that is forgotten only loses its longer window and its news.
+/// Sessions that are remembered. One that is forgotten only loses its longer window.
 const SESSIONS_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 //! (rule 12), so a cancel of one of these goes no further; who stands alone, without a session, has no other record.
 
 use super::resumable::Owner;
+use crate::mcp::connection::Waiter;
 use crate::mcp::message::Id;
-use crate::mcp::waiter::Waiter;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,16 +27,13 @@ impl Guarding {
         UnderWay { call, waiter: Arc::clone(waiter), of: self.clone() }
     }
 
-    /// Somebody cancels a request. `false`: it is none of these. Without a session two clients of one principal may
-    /// use the same id, so a call of that name is only taken for left: its answer goes to whoever still reads.
+    /// A client cancels a request. `false`: it is none of these. Without a session two clients of one principal may
+    /// use the same id, so the answer still goes to the one that reads.
     pub fn cancelled(&self, owner: &Owner, id: &Id) -> bool {
         let calls = self.lock();
         let Some(waiters) = calls.get(&(owner.clone(), id.clone())) else { return false };
-        for waiter in waiters {
-            match owner.session {
-                Some(_) => waiter.gives_up(),
-                None => waiter.is_left(),
-            }
+        if owner.session.is_some() {
+            waiters.iter().for_each(|waiter| waiter.give_up());
         }
         true
     }
@@ -61,7 +58,6 @@ impl Drop for UnderWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::waiter::Begun;
 
     fn owner(principal: &str, session: Option<&str>) -> Owner {
         Owner { principal: principal.into(), session: session.map(str::to_owned) }
@@ -70,7 +66,7 @@ mod tests {
     #[test]
     fn a_call_is_under_way_until_the_last_of_its_name_has_ended() {
         let (guarding, id, ann) = (Guarding::default(), Id::text("1"), owner("ann", None));
-        let waiter = || Waiter::new(Begun::default());
+        let waiter = Arc::<Waiter>::default;
         let (one, two) = (guarding.begin(&ann, &id, &waiter()), guarding.begin(&ann, &id, &waiter()));
         assert!(guarding.cancelled(&ann, &id) && !guarding.cancelled(&ann, &Id::text("2")));
         assert!(!guarding.cancelled(&owner("bob", None), &id));
@@ -84,10 +80,10 @@ mod tests {
     fn a_cancel_takes_the_answer_of_nobody_else() {
         for (session, keeps_its_answer) in [(None, true), (Some("s"), false)] {
             let (guarding, id, ann) = (Guarding::default(), Id::text("1"), owner("ann", session));
-            let waiter = Waiter::new(Begun::default());
+            let waiter = Arc::<Waiter>::default();
             let _under_way = guarding.begin(&ann, &id, &waiter);
             assert!(guarding.cancelled(&ann, &id));
-            assert_eq!(waiter.ended(String::new), keeps_its_answer, "{session:?}");
+            assert_eq!(!waiter.gave_up(), keeps_its_answer, "{session:?}");
         }
     }
 }

@@ -195,6 +195,10 @@ impl Listener for Hears {
         None
     }
 
+    fn answered_twice(&mut self, id: &Id) {
+        self.stray(&format!("a second answer to the request {id}; the first counts"));
+    }
+
     fn stray(&mut self, line: &str) -> Option<Outbox> {
         let name = self.0.server.get().map_or("a server", |server| &server.name);
         let _nobody_listens = writeln!(std::io::stderr(), "semel: {name} says: {}", line.trim_end());

@@ -275,9 +275,6 @@ impl Remote {
     /// Passes a request on, and its answer once it was looked at.
     async fn watch(&self, asked: &Asked<'_>, id: Id, message: Message, watched: Watched) -> Response {
         let server = self.server_for(asked);
-        if matches!(watched, Watched::Listing { .. }) {
-            asked.door.before_listing(&server).await;
-        }
         let response = match self.send(asked, message.bytes).await {
             Ok(response) => response,
             Err(refused) => return *refused,
@@ -330,7 +327,6 @@ impl Remote {
                 guarded.token = asked.caller.token.clone();
                 let working = door.hall.busy.begin();
                 let under_way = self.guarding.begin(owner, &id, &guarded.waiter);
-                stream.is_of(&guarded.waiter);
                 self.resumable.keep(owner.clone(), Arc::clone(&stream));
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.
@@ -396,10 +392,6 @@ impl Watch {
             Watched::Listing { .. } | Watched::Hello { .. } if *failed => None,
             Watched::Listing { first_page } => {
                 self.server.page_seen(*first_page, body);
-                if self.door.holds_back(&self.server) {
-                    let (door, server) = (Arc::clone(&self.door), Arc::clone(&self.server));
-                    tokio::spawn(async move { door.after_listing(&server).await });
-                }
                 self.door.listing(&self.server, body)
             }
             Watched::Hello { method, .. } => self.door.hello(&self.server, method, body),

@@ -11,7 +11,6 @@ use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
 use crate::mcp::link::remote::{Answered, Form};
 use crate::mcp::message::NotAMessage;
-use crate::mcp::news::Heard;
 use crate::mcp::tasks::Telling;
 use axum::body::Body;
 use axum::response::Response;
@@ -159,20 +158,13 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
 struct Parting {
     delivery: Option<Delivery>,
     telling: Option<Telling>,
-    heard: Option<Heard>,
 }
 
 impl Parting {
     fn of(given: &Given) -> impl FnOnce() + Send + use<> {
-        let mut parting = Parting {
-            delivery: given.delivery.clone(),
-            telling: given.telling.clone(),
-            heard: given.heard.clone(),
-        };
-        parting.heard.iter().for_each(Heard::is_taken);
+        let mut parting = Parting { delivery: given.delivery.clone(), telling: given.telling.clone() };
         parting.delivery.iter().for_each(Delivery::is_taken);
         move || {
-            parting.heard.iter().for_each(Heard::is_so);
             parting.delivery.take().into_iter().for_each(Delivery::mark);
             parting.telling.take().into_iter().for_each(Telling::has_left);
         }
@@ -181,7 +173,6 @@ impl Parting {
 
 impl Drop for Parting {
     fn drop(&mut self) {
-        self.heard.iter().for_each(Heard::is_missed);
         self.delivery.iter().for_each(Delivery::has_left);
         self.telling.iter().for_each(Telling::is_given_up);
     }

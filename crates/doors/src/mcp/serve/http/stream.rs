@@ -7,7 +7,6 @@ use crate::http::sse::{self, Piece};
 use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
 use crate::mcp::link::remote::{Answered, Form, Told};
-use crate::mcp::waiter::Waiter;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::collections::VecDeque;
@@ -48,14 +47,11 @@ struct State {
     readers: usize,
     /// The last reader went before it had its answer, and nobody had told it to come back for it.
     cut_off: bool,
-    /// Of the call: its model is told of it where nobody reads.
-    waiter: Option<Arc<Waiter>>,
 }
 
 impl State {
     /// Nobody will take the answer, there or not yet, unless somebody comes back for it.
     fn is_given_up(&self) {
-        self.waiter.iter().for_each(Waiter::is_left);
         if let Some(Item::Last { given, .. }) = self.items.back() {
             given.is_given_up();
         }
@@ -115,11 +111,6 @@ impl CallStream {
     /// A stream that can be read once, and keeps so much for a slow reader.
     pub fn for_one_reader(bytes_max: usize) -> CallStream {
         CallStream::that(Keeps::UntilRead { bytes_max })
-    }
-
-    /// The call that its answer is waited for here.
-    pub fn is_of(&self, waiter: &Arc<Waiter>) {
-        self.lock().waiter = Some(Arc::clone(waiter));
     }
 
     /// The call is over. `None`: nobody waits for its answer.
@@ -204,7 +195,6 @@ impl CallStream {
     fn read_from(self: &Arc<Self>, state: &mut State, at: usize) -> Reader {
         state.readers += 1;
         state.cut_off = false;
-        state.waiter.iter().for_each(|waiter| waiter.is_followed());
         Reader { stream: Arc::clone(self), at, waits: true }
     }
 
@@ -323,11 +313,7 @@ mod tests {
     use super::*;
     use crate::http::sse::Parser;
     use crate::mcp::frame::Frame;
-    use crate::mcp::news::{News, Taken};
-    use crate::mcp::waiter;
     use http::StatusCode;
-    use semel_core::ids::EffectId;
-    use std::time::Duration;
 
     fn piece(text: &str) -> Piece {
         let mut parser = Parser::default();
@@ -379,62 +365,6 @@ mod tests {
         });
         stream.end(given("{}"));
         assert!(matches!(waiting.await.unwrap(), Begun::Whole { given: Some(_), answered: None }));
-    }
-
-    /// What the next call would be told at once of an answer whose client has done this, before and after its end.
-    async fn missed(before: impl AsyncFnOnce(&mut Reader), after: impl AsyncFnOnce(&mut Reader)) -> bool {
-        let (news, now) = (News::default(), Duration::from_secs(1));
-        let stream = Arc::new(CallStream::default());
-        stream.opened(&HeaderMap::new());
-        stream.piece(piece("id: 1\ndata:\n\n"));
-        stream.paused();
-        let mut reader = stream.reader_after("1").unwrap();
-        before(&mut reader).await;
-        let heard = news.gave(Some(EffectId(1)), "charge", String::new, Taken::default(), now);
-        stream.end(Some(Given { heard, ..Given::plain(Frame::from("{}".to_owned())) }));
-        after(&mut reader).await;
-        drop(reader);
-        !news.take("other", None, now).lines().is_empty()
-    }
-
-    #[tokio::test]
-    async fn an_answer_is_missed_at_once_by_whoever_went_away_and_not_by_who_will_come_back_for_it() {
-        let goes = async |reader: &mut Reader| *reader = Arc::new(CallStream::default()).reader();
-        assert!(missed(goes, async |_| {}).await);
-        assert!(missed(async |_| {}, goes).await);
-        let is_let_go = async |reader: &mut Reader| {
-            reader.stream.paused();
-            assert!(matches!(reader.next().await, Next::End));
-        };
-        assert!(!missed(is_let_go, goes).await);
-        let comes_back = async |reader: &mut Reader| {
-            let again = reader.stream.reader_after("1").unwrap();
-            *reader = again;
-        };
-        assert!(missed(comes_back, goes).await);
-        let takes = async |reader: &mut Reader| assert!(matches!(reader.next().await, Next::Last(..)));
-        assert!(!missed(async |_| {}, takes).await, "who has taken it says what becomes of it");
-        assert!(!missed(comes_back, takes).await);
-    }
-
-    #[tokio::test]
-    async fn a_call_whose_reader_went_is_told_as_running_unless_somebody_will_come_back_for_it() {
-        let news = Arc::new(News::default());
-        let stream = Arc::new(CallStream::default());
-        let begun =
-            waiter::Begun { tool: "charge".into(), news: Arc::downgrade(&news), ..waiter::Begun::default() };
-        stream.is_of(&Waiter::new(begun));
-        stream.opened(&HeaderMap::new());
-        stream.piece(piece("id: 1\ndata:\n\n"));
-        stream.paused();
-        assert_eq!(all(stream.reader()).await, "id: 1\ndata:\n\n");
-        assert!(news.take("other", None, Duration::ZERO).lines().is_empty(), "it was told to come back");
-        drop(stream.reader_after("1").unwrap());
-        let back = stream.reader_after("1").unwrap();
-        assert!(news.take("other", None, Duration::ZERO).lines().is_empty(), "it is back");
-        drop(back);
-        assert_eq!(news.take("other", None, Duration::ZERO).lines().len(), 1);
-        assert!(news.take("other", None, Duration::ZERO).lines().is_empty());
     }
 
     #[tokio::test]

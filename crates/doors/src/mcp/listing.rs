@@ -1,41 +1,47 @@
-//! What a client is told of a server and its tools.
+//! Listings as a client is shown them, and how a server introduces itself.
 
-use super::call::ToolCall;
-use super::decorate::{self, Decoration, Shown, Unreadable};
+use super::decorate::{self, Decoration};
 use super::door::Door;
 use super::era;
 use super::intent;
 use super::own_tools;
-use super::pins;
+use super::render::LookWith;
 use super::server::Server;
-use super::sibling::{self, Called, LookWith};
 use super::tools::{Definition, Output, Tools};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, Call, server_and_tool};
-use semel_gate::clock::Clock;
+
+/// Read tools that a doubt names, in the server's order: enough to choose from, few enough to be read.
+const READS_NAMED_MAX: usize = 5;
+
+/// A longer name is a sentence.
+const PLAIN_CHARS_MAX: usize = 64;
 
 impl Door {
-    /// The read-only tool of the same server that most likely shows whether a call has happened.
-    pub(super) fn to_check<'a>(
+    /// The tools of the same server that may show whether a call of `tool` has happened.
+    pub(super) fn look_with<'a>(
         &self,
         server: &Server,
         tools: &'a Tools,
-        call: &ToolCall,
+        tool: &str,
         rule: &Rule,
     ) -> LookWith<'a> {
-        let given = call.arguments.get("args").and_then(Json::as_object);
-        let given: Vec<&str> =
-            given.into_iter().flat_map(|given| given.iter()).map(|(name, _)| name).collect();
-        let action = server.action(&call.tool);
+        let action = server.action(tool);
         let probe = match rule.probe.as_ref().map(|probe| &probe.call) {
             Some(Call::Mcp { tool, .. }) => server_and_tool(tool, &action),
             _ => None,
         };
-        let probe = probe.filter(|(of, _)| *of == server.name).map(|(_, tool)| tool);
-        let called = Called { server: &server.name, tool: &call.tool, given: &given, probe };
-        sibling::to_check(tools, &called, |other| self.is_read(server, other))
+        let probe = probe.filter(|(of, _)| *of == server.name).and_then(|(_, probe)| tools.get(probe));
+        if let Some(probe) = probe.filter(|probe| is_plain(&probe.name)) {
+            return LookWith::Probe(&probe.name);
+        }
+        if tools.get(tool).is_none() {
+            return LookWith::NotKnown;
+        }
+        let reads = tools.iter().filter(|other| is_plain(&other.name) && self.is_read(server, other));
+        LookWith::Reads(reads.take(READS_NAMED_MAX).map(|read| read.name.as_str()).collect())
     }
 
     fn is_read(&self, server: &Server, definition: &Definition) -> bool {
@@ -72,28 +78,6 @@ impl Door {
         if self.hall.observes() { None } else { era::with_idempotency(result) }
     }
 
-    /// Whether a listing is looked at for changes: then [`Door::before_listing`] and [`Door::after_listing`] have work.
-    pub fn holds_back(&self, server: &Server) -> bool {
-        !self.hall.observes() && self.holds_changed(server)
-    }
-
-    /// Before a listing is asked for.
-    pub async fn before_listing(&self, server: &Server) {
-        if let (true, Ok(gate)) = (self.holds_back(server), &self.hall.gate) {
-            pins::recall(gate, server).await;
-        }
-    }
-
-    /// After a listing was shown: what was held back of it waits for somebody to accept it, although no model will ever
-    /// call what it is not shown.
-    pub async fn after_listing(&self, server: &Server) {
-        if let (true, Ok(gate)) = (self.holds_back(server), &self.hall.gate) {
-            for definition in server.others() {
-                let _told_next_time = pins::check(gate, server, &definition, self.hall.clock.now()).await;
-            }
-        }
-    }
-
     /// A listing's result as the client should see it. `None`: as it came.
     pub fn listing(&self, server: &Server, result: &str) -> Option<String> {
         if self.hall.observes() {
@@ -101,20 +85,14 @@ impl Door {
         }
         let mut page = Tools::default();
         page.add_page(result);
-        let holds_back = self.holds_back(server);
-        let shown = |name: &str| {
-            let definition = match page.get(name) {
-                Some(definition) if !(holds_back && server.is_other(definition)) => definition,
-                None if !holds_back => return None,
-                _ => return Some(Shown::Held),
-            };
-            let rule = self.rule_by_name(server, definition);
+        let decoration = |name: &str| {
+            let rule = self.rule_by_name(server, page.get(name)?);
             let guarded = server.settings.decorate && rule.class != Class::Read;
-            guarded.then_some(Shown::Guarded(Decoration {
+            guarded.then_some(Decoration {
                 replays: rule.class == Class::Consequential,
                 again: rule.again == Again::Agent,
                 dry_run: server.settings.dry_run_argument,
-            }))
+            })
         };
         for definition in page.iter().filter(|definition| definition.output != Output::Free) {
             if !self.lists_notice(server, definition) {
@@ -127,7 +105,12 @@ impl Door {
             true => own_tools::definitions(self, server, &tools),
             false => Vec::new(),
         };
-        let unreadable = if holds_back { Unreadable::Dropped } else { Unreadable::AsItCame };
-        decorate::listing(result, shown, &own, unreadable)
+        decorate::listing(result, decoration, &own)
     }
+}
+
+/// A name stands among semel's own words, and a server could write words of its own into it.
+fn is_plain(name: &str) -> bool {
+    name.chars().count() <= PLAIN_CHARS_MAX
+        && name.chars().all(|c| c.is_alphanumeric() || "_-./:".contains(c))
 }
