@@ -101,7 +101,7 @@ pub async fn keep_settling(hall: Arc<Hall>) {
     let Ok(gate) = &hall.gate else { return };
     loop {
         hall.clock.sleep(OWED_EVERY).await;
-        gate.settle_owed().await;
+        gate.settle_pending().await;
     }
 }
 
@@ -122,7 +122,7 @@ pub fn fold_back(hall: &Hall) {
 /// What did not settle in time is in doubt, and is written down as such before the process ends.
 pub async fn lapse_rest(hall: &Hall, output: Output) {
     let Ok(gate) = &hall.gate else { return };
-    gate.settle_owed().await;
+    gate.settle_pending().await;
     match gate.ledger.lapse_own(hall.clock.now()).await {
         Ok(0) => {}
         Ok(rest) => {
