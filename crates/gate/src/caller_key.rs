@@ -10,9 +10,9 @@ use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::intent::Intent;
 use semel_core::time::At;
 use semel_ledger::Found;
-use semel_ledger::cells::{Alias, StandsFor};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
+use semel_ledger::small_records::{Alias, StandsFor};
 use semel_ledger::store::{Revision, Store};
 use std::cmp::Ordering;
 

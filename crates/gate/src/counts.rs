@@ -7,9 +7,9 @@ use semel_core::intent::Intent;
 use semel_core::retry_origin::RetryOrigin;
 use semel_ledger::counts::{Day, Tally, Under};
 use semel_ledger::entropy::Entropy;
+use semel_ledger::histogram::Histogram;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
-use semel_ledger::times::Times;
 use semel_ledger::witness::Witness;
 use semel_ledger::{Error, Ledger};
 use std::collections::HashMap;
@@ -142,8 +142,8 @@ thread_local! {
 #[derive(Debug, Default)]
 pub struct Counts {
     stripes: [Stripe; STRIPES],
-    pub claims: Times,
-    pub settlements: Times,
+    pub claims: Histogram,
+    pub settlements: Histogram,
 }
 
 /// Tokens that a model call used, or did not have to.

@@ -12,9 +12,9 @@ use semel_core::effect::{Doubt, Effect, State};
 use semel_core::policy::rule::Rule;
 use semel_core::wording;
 use semel_ledger::Found;
-use semel_ledger::asked_in_vain::InVain;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
+use semel_ledger::probe_notes::ProbeTrouble;
 use semel_ledger::rulings::Probed;
 use semel_ledger::store::Store;
 
@@ -44,7 +44,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             ProbeAnswer::Yes { reply, word, reply_failed } => {
                 if let Some(why) = reply_failed {
-                    self.note_in_vain(found, InVain::Reply, &why).await;
+                    self.note_in_vain(found, ProbeTrouble::Reply, &why).await;
                 }
                 let word = word.unwrap_or(self.word_of(call.rule));
                 let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
@@ -74,13 +74,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// The probe was asked and the doubt stays: said to whoever called, and to whoever looks into the ledger.
     async fn still_in_doubt<U: Upstream>(&self, call: &Call<'_, U>, found: &Found, why: String) -> Passed {
-        self.note_in_vain(found, InVain::Probe, &why).await;
+        self.note_in_vain(found, ProbeTrouble::Probe, &why).await;
         in_doubt(call, found, Some(why))
     }
 
-    async fn note_in_vain(&self, found: &Found, what: InVain, why: &str) {
+    async fn note_in_vain(&self, found: &Found, what: ProbeTrouble, why: &str) {
         // Nothing rests on the line, and the answer says the same.
-        let _only_a_note = self.ledger.asked_in_vain(found, what, why, self.clock.now()).await;
+        let _only_a_note = self.ledger.note_probe_trouble(found, what, why, self.clock.now()).await;
     }
 
     fn word_of(&self, rule: &Rule) -> semel_core::answer::EffectWord {

@@ -1,11 +1,11 @@
 //! The fence of a run: set by `cancel` alone, checked by every claim in its own commit.
 
-use crate::cells::{Epoch, Fence};
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Ledger, RACES_MAX};
+use crate::ledger::{CellUpdate, Ledger};
 use crate::record::Known;
-use crate::store::{By, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Revision, Store};
+use crate::small_records::{Epoch, Fence};
+use crate::store::{By, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Revision, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, LastSend, SEND_WITHIN, State, Verdict};
@@ -124,23 +124,24 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         reason: Option<String>,
         now: At,
     ) -> Result<Revision, Error> {
-        for _ in 0..RACES_MAX {
-            let (key, revision, fence) = self.fence(run_key).await?;
+        let key = self.fence_key(run_key);
+        let first_line = self.newest_line().await?.map_or(Cursor(0), |(cursor, _)| cursor);
+        self.update_cell(key, Durability::Durable, |fence: Option<Fence>| {
             if fence.is_some_and(|fence| fence.cancelled == cancelled) {
-                return Ok(revision);
+                return Ok(CellUpdate::Keep(()));
             }
             let kind = if cancelled { "run_cancelled" } else { "run_lifted" };
             let mut why = serde_json::json!({"run": run});
             if let Some(reason) = &reason {
                 why["reason"] = reason.as_str().into();
             }
-            let line = journal::note(kind, None, Some(run_key), why, now);
-            let fence = Fence { run: run.to_owned(), cancelled, at: now, reason: reason.clone() };
-            if self.put_cell(key, revision, &fence, vec![line]).await? {
-                return Ok(revision.next());
-            }
-        }
-        Err(Error::NotWritten { what: format!("the fence of run {run} does not come to rest") })
+            let lines = vec![journal::note(kind, None, Some(run_key), why, now)];
+            let (run, reason) = (run.to_owned(), reason.clone());
+            let value = Fence { run, cancelled, at: now, reason, journal_from: first_line };
+            Ok(CellUpdate::Put { value, lines, result: () })
+        })
+        .await?;
+        Ok(self.fence(run_key).await?.1)
     }
 
     /// The fence that stands before a run now.
@@ -152,16 +153,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// What the fence that stands now has kept from starting.
     async fn prevented_in(&self, run_key: Digest) -> Result<Vec<(String, String)>, Error> {
         let (_, _, fence) = self.fence(run_key).await?;
-        let Some(since) = fence.filter(|fence| fence.cancelled).map(|fence| fence.at) else {
-            return Ok(Vec::new());
-        };
+        let Some(fence) = fence.filter(|fence| fence.cancelled) else { return Ok(Vec::new()) };
         let mut prevented = Vec::new();
-        let mut after = None;
+        let mut after = Some(fence.journal_from);
         loop {
             let page = self.journal(after, crate::store::JOURNAL_PAGE_MAX).await?;
-            let ours = |line: &JournalLine| {
-                line.run == Some(run_key) && line.kind == "prevented" && line.at >= since
-            };
+            let ours = |line: &JournalLine| line.run == Some(run_key) && line.kind == "prevented";
             for (_, line) in page.items.iter().filter(|(_, line)| ours(line)) {
                 let data: serde_json::Value = serde_json::from_str(&line.data).unwrap_or_default();
                 let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
@@ -195,18 +192,15 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         now: At,
         change: impl Fn(Option<Epoch>) -> Epoch,
     ) -> Result<Epoch, Error> {
-        for _ in 0..RACES_MAX {
-            let (revision, epoch) = self.epoch().await?;
-            let next = change(epoch);
-            let mut data = serde_json::json!({"number": next.number, "reason": next.reason});
+        self.update_cell(EPOCH_CELL, Durability::Durable, |epoch| {
+            let value = change(epoch);
+            let mut data = serde_json::json!({"number": value.number, "reason": value.reason});
             if let Some(by) = by {
                 data["by"] = by.into();
             }
-            let line = journal::note(kind, None, None, data, now);
-            if self.put_cell(EPOCH_CELL, revision, &next, vec![line]).await? {
-                return Ok(next);
-            }
-        }
-        Err(Error::NotWritten { what: "the epoch does not come to rest".into() })
+            let lines = vec![journal::note(kind, None, None, data, now)];
+            Ok(CellUpdate::Put { result: value.clone(), value, lines })
+        })
+        .await
     }
 }

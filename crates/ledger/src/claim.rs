@@ -1,11 +1,11 @@
 //! Claim and settle: the right to make one attempt, and its answer.
 
-use crate::cells::{Alias, QUARANTINE, StandsFor, Turn, TurnHolder};
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
 use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, undetermined};
 use crate::record::{Known, encode, index_after, index_of_first};
 use crate::second_answer::second_answer;
+use crate::small_records::{Alias, QUARANTINE, StandsFor, Turn, TurnHolder};
 use crate::store::{
     Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
     Store,
@@ -191,22 +191,21 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }];
         if let Some(turn) = wanted.turn {
             let holder = TurnHolder { key, occurrence: effect.occurrence.number, attempt };
-            puts.push(cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
+            puts.push(Put::cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
         if let Some((alias, seen)) = wanted.alias {
             let stands_for = Some(StandsFor::of(&effect));
-            puts.push(cell(alias, seen, &Alias { key, stands_for }));
+            puts.push(Put::cell(alias, seen, &Alias { key, stands_for }));
         }
         // Two runs may well ask a model the same thing at once.
         let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);
         let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
         cells.extend(&wanted.fences);
         let commit = Commit {
-            nonce: event.nonce(),
-            puts,
             require: Require { cells, family_quiet, alike: wanted.alike, room: true },
             journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
             durability: promised(&effect),
+            ..Commit::of(event.nonce(), puts)
         };
         let found = Found {
             key,
@@ -309,19 +308,18 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let seed = intent.seed(effect_id(&self.entropy, now), occurrence, rule);
         let effect = Effect::forgotten(seed, now, found.epoch.0);
         let line = journal::note("forgotten", Some(&effect), intent.run_key, serde_json::json!({}), now);
+        let put = Put::Record {
+            key: found.key,
+            ordinal,
+            expected: found.revision,
+            index: Box::new(index_of_first(intent, &effect)),
+            body: encode(&effect),
+            reply: ReplyChange::Drop,
+        };
         let commit = Commit {
-            nonce: nonce(&self.entropy),
-            puts: vec![Put::Record {
-                key: found.key,
-                ordinal,
-                expected: found.revision,
-                index: Box::new(index_of_first(intent, &effect)),
-                body: encode(&effect),
-                reply: ReplyChange::Drop,
-            }],
             require: Require { cells: vec![(EPOCH_CELL, found.epoch)], ..Require::default() },
             journal: vec![line],
-            durability: Durability::Durable,
+            ..Commit::of(nonce(&self.entropy), vec![put])
         };
         Ok(matches!(self.store.commit(commit).await?, Committed::Done))
     }
@@ -364,7 +362,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 false => None,
             };
             // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
-            let turn = claim.turn.map(|(key, revision)| cell(key, revision, &Turn { holder: None }));
+            let turn = claim.turn.map(|(key, revision)| Put::cell(key, revision, &Turn { holder: None }));
             let change = Change {
                 reply: reply_after(&found, attempt, outcome, reply),
                 durability: promised(claim.effect()),
@@ -471,14 +469,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Lets a caller's own key point to the effect that answers it, unless it has come to point elsewhere since it was
     /// `seen`.
     pub async fn remember_alias(&self, alias: Digest, seen: Revision, to: &Alias) -> Result<(), Error> {
-        let commit = Commit {
-            nonce: nonce(&self.entropy),
-            puts: vec![cell(alias, seen, to)],
-            require: Require::default(),
-            journal: Vec::new(),
-            durability: Durability::Lazy,
-        };
-        self.store.commit(commit).await.map(|_| ())
+        self.put_cell(alias, seen, to, Vec::new(), Durability::Lazy).await.map(drop)
     }
 
     /// Where a caller's own key points to, if it has been seen with another intent.
@@ -579,8 +570,4 @@ impl Opening {
             _ => unreachable!("only claims and resends open an attempt"),
         }
     }
-}
-
-fn cell(key: Digest, expected: Revision, value: &impl serde::Serialize) -> Put {
-    Put::Cell { key, expected, body: serde_json::to_vec(value).expect("a cell has only string keys") }
 }

@@ -5,8 +5,8 @@
 use crate::Error;
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
-use crate::ledger::{Ledger, RACES_MAX};
-use crate::store::{Commit, Committed, Durability, Put, Require, Store};
+use crate::ledger::{CellUpdate, Ledger, RACES_MAX};
+use crate::store::{Commit, Committed, Durability, Put, Store};
 use semel_core::digest::Digest;
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
@@ -54,23 +54,15 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let (total_revision, total) = self.cell::<Tally>(total_key).await?;
             let mut total = total.unwrap_or_default();
             add(&mut total, more);
-            let commit = Commit {
-                nonce: nonce(&self.entropy),
-                puts: vec![
-                    Put::Cell { key, expected: revision, body: body(&tally) },
-                    Put::Cell { key: total_key, expected: total_revision, body: body(&total) },
-                ],
-                require: Require::default(),
-                journal: Vec::new(),
-                durability: Durability::Lazy,
-            };
+            let puts = vec![Put::cell(key, revision, &tally), Put::cell(total_key, total_revision, &total)];
+            let commit = Commit { durability: Durability::Lazy, ..Commit::of(nonce(&self.entropy), puts) };
             match self.store.commit(commit).await? {
                 // Nobody knows whether it landed; to add it again could count it twice, which is the worse mistake.
                 Committed::Done | Committed::Unknown => return Ok(()),
                 Committed::Conflict(_) => {}
             }
         }
-        Err(Error::NotWritten { what: "the counts do not come to rest".into() })
+        Err(Error::NotWritten { what: "the counts change all the time".into() })
     }
 
     pub async fn counts(&self, under: Under<'_>) -> Result<Tally, Error> {
@@ -89,25 +81,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     async fn list_counted(&self, under: Under<'_>) -> Result<(), Error> {
-        let key = self.counted_key();
-        for _ in 0..RACES_MAX {
-            let (revision, counted) = self.cell::<Counted>(key).await?;
-            let mut counted = counted.unwrap_or_default();
-            if !counted.0.insert((under.tenant.to_owned(), under.door.to_owned())) {
-                return Ok(());
-            }
-            let commit = Commit {
-                nonce: nonce(&self.entropy),
-                puts: vec![Put::Cell { key, expected: revision, body: body(&counted) }],
-                require: Require::default(),
-                journal: Vec::new(),
-                durability: Durability::Lazy,
-            };
-            if !matches!(self.store.commit(commit).await?, Committed::Conflict(_)) {
-                return Ok(());
-            }
-        }
-        Err(Error::NotWritten { what: "the list of what is counted does not come to rest".into() })
+        self.update_cell(self.counted_key(), Durability::Lazy, |counted: Option<Counted>| {
+            let mut value = counted.unwrap_or_default();
+            let is_new = value.0.insert((under.tenant.to_owned(), under.door.to_owned()));
+            let put = CellUpdate::Put { value, lines: Vec::new(), result: () };
+            Ok(if is_new { put } else { CellUpdate::Keep(()) })
+        })
+        .await
     }
 
     fn counts_key(&self, under: Under<'_>) -> Digest {
@@ -129,8 +109,4 @@ fn add(tally: &mut Tally, more: &Tally) {
         let so_far = tally.entry(name.clone()).or_default();
         *so_far = so_far.saturating_add(*count);
     }
-}
-
-fn body(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("a cell has only string keys")
 }

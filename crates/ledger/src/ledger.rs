@@ -1,9 +1,9 @@
 //! The ledger: current truth per intent, over any store.
 
-use crate::cells::{Epoch, Fence, fence_key};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{Known, decode, encode, index_after, run_digest};
+use crate::small_records::{Epoch, Fence, fence_key};
 use crate::store::{
     ALIKE_MAX, By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Latest, PAGE_ROWS_MAX,
     Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
@@ -17,6 +17,8 @@ use semel_core::ids::{EffectId, OwnerId};
 use semel_core::lifecycle::{self, Alarm, Event, Lapse};
 use semel_core::time::At;
 use semel_core::undo::Undo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// Remembers what was intended and what became of it. Knows no rules, waits for nobody, calls no upstream.
@@ -238,14 +240,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             body: encode(&step.effect),
             reply,
         };
+        let puts = std::iter::once(put).chain(beside).collect();
         let commit = Commit {
-            nonce: nonce(&self.entropy),
-            puts: std::iter::once(put).chain(beside).collect(),
             // The record as it was read is the record of one epoch: a failover brings back older rows, and later
             // ones get the revisions and attempt numbers that were lost. Whoever is refused reads again.
             require: Require { cells: vec![(EPOCH_CELL, found.epoch)], ..Require::default() },
             journal: lines,
             durability,
+            ..Commit::of(nonce(&self.entropy), puts)
         };
         let found = Found {
             key: found.key,
@@ -262,10 +264,19 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.noted(vec![line], durability).await
     }
 
+    /// Evidence may rest on a line alone, so one that may not have landed is written again: it may then stand twice.
     pub(crate) async fn noted(&self, journal: Vec<JournalLine>, durability: Durability) -> Result<(), Error> {
-        let (nonce, puts, require) = (nonce(&self.entropy), Vec::new(), Require::default());
-        let commit = Commit { nonce, puts, require, journal, durability };
-        self.store.commit(commit).await.map(|_| ())
+        for _ in 0..RACES_MAX {
+            let commit = Commit {
+                journal: journal.clone(),
+                durability,
+                ..Commit::of(nonce(&self.entropy), Vec::new())
+            };
+            if self.store.commit(commit).await? == Committed::Done {
+                return Ok(());
+            }
+        }
+        Err(Error::Undetermined { what: "a line of the journal".into() })
     }
 
     pub async fn by_id(&self, id: EffectId) -> Result<(Digest, Known), Error> {
@@ -387,7 +398,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.cell(EPOCH_CELL).await
     }
 
-    pub(crate) async fn cell<T: serde::de::DeserializeOwned>(
+    pub(crate) async fn cell<T: DeserializeOwned>(
         &self,
         key: Digest,
     ) -> Result<(Revision, Option<T>), Error> {
@@ -401,22 +412,40 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
     }
 
-    /// Writes a cell alone. `false` when somebody else wrote it first.
+    /// Changes a cell; once more if another process was first.
+    pub(crate) async fn update_cell<T: DeserializeOwned + Serialize, R>(
+        &self,
+        key: Digest,
+        durability: Durability,
+        mut update: impl FnMut(Option<T>) -> Result<CellUpdate<T, R>, Error>,
+    ) -> Result<R, Error> {
+        for _ in 0..RACES_MAX {
+            let (expected, value) = self.cell::<T>(key).await?;
+            match update(value)? {
+                CellUpdate::Keep(result) => return Ok(result),
+                CellUpdate::Put { value, lines, result } => {
+                    if self.put_cell(key, expected, &value, lines, durability).await? {
+                        return Ok(result);
+                    }
+                }
+            }
+        }
+        Err(Error::NotWritten { what: format!("cell {key} changes all the time") })
+    }
+
+    /// Writes a cell alone. `false` when another process wrote it first.
     pub(crate) async fn put_cell(
         &self,
         key: Digest,
         expected: Revision,
-        value: &impl serde::Serialize,
+        value: &impl Serialize,
         lines: Vec<JournalLine>,
+        durability: Durability,
     ) -> Result<bool, Error> {
-        let body = serde_json::to_vec(value).expect("a cell has only string keys");
-        let commit = Commit {
-            nonce: nonce(&self.entropy),
-            puts: vec![Put::Cell { key, expected, body: body.clone() }],
-            require: Require::default(),
-            journal: lines,
-            durability: Durability::Durable,
-        };
+        let put = Put::cell(key, expected, value);
+        let Put::Cell { body, .. } = &put else { unreachable!("a cell is put") };
+        let body = body.clone();
+        let commit = Commit { journal: lines, durability, ..Commit::of(nonce(&self.entropy), vec![put]) };
         match self.store.commit(commit).await? {
             Committed::Done => Ok(true),
             Committed::Conflict(_) => Ok(false),
@@ -430,6 +459,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub(crate) fn run_of(&self, effect: &Effect) -> Option<Digest> {
         run_digest(&self.secret, effect)
     }
+}
+
+/// The result of an update of a cell.
+pub(crate) enum CellUpdate<T, R> {
+    Keep(R),
+    Put { value: T, lines: Vec<JournalLine>, result: R },
 }
 
 /// One event on its way into a record.

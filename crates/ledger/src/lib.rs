@@ -2,35 +2,35 @@
 //!
 //! The ledger refuses to know about rules, waiting and upstreams. Every change of an effect goes through
 //! [`semel_core::lifecycle::next`], and every write through one [`store::Commit`].
-pub mod asked_in_vain;
 pub mod cancel;
-pub mod cells;
 pub mod claim;
 pub mod counts;
-mod disproved;
 pub mod entropy;
 pub mod error;
 pub mod failpoint;
+pub mod histogram;
 pub mod holders;
 pub mod journal;
 pub mod lapses;
+mod late_refutations;
 pub mod ledger;
 pub mod memory;
 pub mod observed;
 pub mod outbox;
 pub mod owner;
 pub mod place;
+pub mod probe_notes;
 pub mod prune;
-pub mod ready;
 pub mod record;
 pub mod rulings;
 mod second_answer;
+pub mod small_records;
 pub mod sqlite;
 pub mod store;
-pub mod times;
 pub mod tokens;
 mod undo;
 pub mod witness;
+pub mod write_check;
 
 mod precondition;
 

@@ -2,10 +2,10 @@
 //! for all processes of a ledger. It is for a report, and written as lazily.
 
 use crate::Error;
-use crate::entropy::{Entropy, nonce};
+use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Ledger, RACES_MAX};
-use crate::store::{Commit, Committed, Durability, JournalLine, Put, Require, Store};
+use crate::ledger::{CellUpdate, Ledger};
+use crate::store::{Durability, JournalLine, Store};
 use semel_core::digest::Digest;
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
@@ -55,23 +55,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     ) -> Result<(), Error> {
         let cell = self.secret.mac("observed", &[&key.0[..1]]);
         let mark = u64::from_be_bytes(key.0[1..9].try_into().expect("eight bytes"));
-        for _ in 0..RACES_MAX {
-            let (expected, calls) = self.cell::<Calls>(cell).await?;
-            let mut calls = calls.unwrap_or_default();
-            let journal = vec![line(calls.see(mark, now, &counts))];
-            let body = serde_json::to_vec(&calls).expect("numbers alone");
-            let commit = Commit {
-                nonce: nonce(&self.entropy),
-                puts: vec![Put::Cell { key: cell, expected, body }],
-                require: Require::default(),
-                journal,
-                durability: Durability::Lazy,
-            };
-            if !matches!(self.store.commit(commit).await?, Committed::Conflict(_)) {
-                return Ok(());
-            }
-        }
-        Err(Error::NotWritten { what: "what was observed: too many at once".to_owned() })
+        self.update_cell(cell, Durability::Lazy, |calls: Option<Calls>| {
+            let mut value = calls.unwrap_or_default();
+            let lines = vec![line(value.see(mark, now, &counts))];
+            Ok(CellUpdate::Put { value, lines, result: () })
+        })
+        .await
     }
 }
 

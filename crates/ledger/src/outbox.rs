@@ -1,10 +1,10 @@
 //! How far the journal was told to somebody outside, and who tells it: one process at a time.
 
 use crate::Error;
-use crate::entropy::{Entropy, nonce};
+use crate::entropy::Entropy;
 use crate::holders::Holders;
 use crate::ledger::Ledger;
-use crate::store::{Commit, Committed, Cursor, Durability, Put, Require, Revision, Store};
+use crate::store::{Cursor, Durability, Revision, Store};
 use semel_core::digest::Digest;
 use semel_core::ids::OwnerId;
 use serde::{Deserialize, Serialize};
@@ -34,9 +34,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let told = match kept {
             Some(kept) if kept.by != me && self.is_alive(kept.by)? => return Ok(None),
             Some(kept) => kept.told,
-            None => self.journal_end().await?,
+            None => self.newest_line().await?.map_or(Cursor(0), |(cursor, _)| cursor),
         };
-        let taken = self.put_cell(key, revision, &Kept { told, by: me }, Vec::new()).await?;
+        let taken =
+            self.put_cell(key, revision, &Kept { told, by: me }, Vec::new(), Durability::Durable).await?;
         Ok(taken.then_some(Outbox { key, revision: revision.next(), told }))
     }
 
@@ -44,32 +45,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// last may be told again.
     pub async fn told(&self, outbox: &mut Outbox, told: Cursor) -> Result<bool, Error> {
         let kept = Kept { told, by: self.holders().me()? };
-        let body = serde_json::to_vec(&kept).expect("a cell has only string keys");
-        let commit = Commit {
-            nonce: nonce(&self.entropy),
-            puts: vec![Put::Cell { key: outbox.key, expected: outbox.revision, body }],
-            require: Require::default(),
-            journal: Vec::new(),
-            durability: Durability::Lazy,
-        };
-        let done = matches!(self.store.commit(commit).await?, Committed::Done);
+        let done = self.put_cell(outbox.key, outbox.revision, &kept, Vec::new(), Durability::Lazy).await?;
         if done {
             outbox.revision = outbox.revision.next();
             outbox.told = told;
         }
         Ok(done)
-    }
-
-    /// The newest line. Lines are numbered without large gaps, so halving finds it in a few dozen reads.
-    async fn journal_end(&self) -> Result<Cursor, Error> {
-        let (mut known, mut beyond) = (0, u64::MAX >> 1);
-        while known < beyond {
-            let middle = known + (beyond - known).div_ceil(2);
-            match self.journal(Some(Cursor(middle - 1)), 1).await?.items.first() {
-                Some((found, _)) => known = found.0.max(middle),
-                None => beyond = middle - 1,
-            }
-        }
-        Ok(Cursor(known))
     }
 }

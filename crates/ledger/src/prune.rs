@@ -1,12 +1,12 @@
 //! Retention: drops replies, never the fact of an open effect or of one that a caller's key stands for.
 
 use crate::Error;
-use crate::cells::{Pruned, pruned_key};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::ledger::Ledger;
 use crate::record::{Known, decode};
-use crate::store::{By, Commit, Committed, Cursor, Durability, PAGE_ROWS_MAX, Put, Require, Store};
+use crate::small_records::{Pruned, pruned_key};
+use crate::store::{By, Commit, Committed, Cursor, Durability, PAGE_ROWS_MAX, Put, Store};
 use semel_core::effect::{Reply, State};
 use semel_core::policy::Retention;
 use semel_core::time::{At, Uptime};
@@ -49,14 +49,15 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let Some(last) = last else {
             // What retention has never looked at waits for the next time.
             let first = Pruned { at: now, clock: Some(now), windows };
-            self.put_cell(key, revision, &first, Vec::new()).await?;
+            self.put_cell(key, revision, &first, Vec::new(), Durability::Durable).await?;
             return Ok(None);
         };
         let clock = last.clock.unwrap_or(last.at);
         if now < clock.plus(PRUNE_EVERY) && now >= clock {
             if windows > last.windows {
                 // Before another policy on this ledger prunes by its own.
-                self.put_cell(key, revision, &Pruned { windows, ..last }, Vec::new()).await?;
+                self.put_cell(key, revision, &Pruned { windows, ..last }, Vec::new(), Durability::Durable)
+                    .await?;
             }
             return Ok(None);
         }
@@ -65,7 +66,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
         // One process with a wrong clock must not forget for all: retention advances by days, not by leaps.
         let at = now.min(last.at.plus(STEP_MAX));
-        if !self.put_cell(key, revision, &Pruned { at, clock: Some(now), windows }, Vec::new()).await? {
+        if !self
+            .put_cell(
+                key,
+                revision,
+                &Pruned { at, clock: Some(now), windows },
+                Vec::new(),
+                Durability::Durable,
+            )
+            .await?
+        {
             return Ok(None);
         }
         self.prune(retention, at, uptime).await.map(Some)
@@ -130,13 +140,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     async fn prune_commit(&self, puts: Vec<Put>) -> Result<bool, Error> {
-        let commit = Commit {
-            nonce: nonce(&self.entropy),
-            puts,
-            require: Require::default(),
-            journal: Vec::new(),
-            durability: Durability::Lazy,
-        };
+        let commit = Commit { durability: Durability::Lazy, ..Commit::of(nonce(&self.entropy), puts) };
         Ok(matches!(self.store.commit(commit).await?, Committed::Done))
     }
 }

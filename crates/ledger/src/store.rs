@@ -168,6 +168,21 @@ pub struct Commit {
     pub durability: Durability,
 }
 
+impl Put {
+    /// A cell that holds this value as JSON.
+    pub(crate) fn cell(key: Digest, expected: Revision, value: &impl Serialize) -> Put {
+        Put::Cell { key, expected, body: serde_json::to_vec(value).expect("a cell has only string keys") }
+    }
+}
+
+impl Commit {
+    /// A durable one that requires nothing else and leaves no line.
+    pub fn of(nonce: Nonce, puts: Vec<Put>) -> Commit {
+        let (require, journal) = (Require::default(), Vec::new());
+        Commit { nonce, puts, require, journal, durability: Durability::Durable }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Committed {
     /// Durable. The revisions of the puts are `expected + 1`.

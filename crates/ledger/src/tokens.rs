@@ -3,8 +3,8 @@
 
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Ledger, RACES_MAX};
-use crate::store::{Revision, Store};
+use crate::ledger::{CellUpdate, Ledger};
+use crate::store::{Durability, JournalLine, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::time::At;
@@ -70,6 +70,12 @@ impl Kept {
 
     pub fn is_over(&self, now: At) -> bool {
         self.expires_at.is_some_and(|end| now >= end)
+    }
+
+    fn line(&self, kind: &str, id: &str, now: At) -> JournalLine {
+        let Kept { tenant, scope, name, .. } = self;
+        let data = serde_json::json!({"token": id, "tenant": tenant, "scope": scope, "name": name});
+        journal::note(kind, None, None, data, now)
     }
 }
 
@@ -175,63 +181,43 @@ impl fmt::Debug for Made {
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn tokens(&self) -> Result<Tokens, Error> {
-        Ok(self.tokens_at().await?.1)
+        Ok(self.cell(self.tokens_key()).await?.1.unwrap_or_default())
     }
 
     pub async fn make_token(&self, new: &NewToken, now: At) -> Result<Made, Error> {
-        for _ in 0..RACES_MAX {
-            let (revision, mut tokens) = self.tokens_at().await?;
-            tokens.0.retain(|_, kept| !kept.is_over(now));
-            tokens.check_room(&new.tenant).map_err(|what| Error::NotWritten { what })?;
+        self.update_cell(self.tokens_key(), Durability::Durable, |tokens: Option<Tokens>| {
+            let mut value = tokens.unwrap_or_default();
+            value.0.retain(|_, kept| !kept.is_over(now));
+            value.check_room(&new.tenant).map_err(|what| Error::NotWritten { what })?;
             let bits = || self.entropy.bits();
-            let id = format!("{:012x}", bits() >> 80);
+            let mut id = format!("{:012x}", bits() >> 80);
+            // Two of the same name would be one: the earlier one would stop working.
+            while value.0.contains_key(&id) {
+                id = format!("{:012x}", bits() >> 80);
+            }
             let text = format!("{PREFIX}{id}_{:032x}{:032x}", bits(), bits());
             let NewToken { tenant, scope, name, expires_at } = new.clone();
             let kept = Kept { hash: hash(&text), tenant, scope, name, created_at: now, expires_at };
-            if tokens.0.insert(id.clone(), kept.clone()).is_some() {
-                // Two of the same name would be one: the earlier one would stop working.
-                continue;
-            }
-            if self.put_tokens(revision, &tokens, "token_created", &id, &kept, now).await? {
-                return Ok(Made { id, text, kept });
-            }
-        }
-        Err(Error::NotWritten { what: "the tokens do not come to rest".into() })
+            value.0.insert(id.clone(), kept.clone());
+            let lines = vec![kept.line("token_created", &id, now)];
+            Ok(CellUpdate::Put { value, lines, result: Made { id, text, kept } })
+        })
+        .await
     }
 
     /// Makes a token worthless. `None`: there is no such token, or it is another tenant's.
     pub async fn revoke_token(&self, id: &str, tenant: Option<&str>, now: At) -> Result<Option<Kept>, Error> {
-        for _ in 0..RACES_MAX {
-            let (revision, mut tokens) = self.tokens_at().await?;
+        self.update_cell(self.tokens_key(), Durability::Durable, |tokens: Option<Tokens>| {
+            let mut value = tokens.unwrap_or_default();
             let theirs = |kept: &Kept| tenant.is_none_or(|tenant| kept.tenant == tenant);
-            let Some(kept) = tokens.0.get(id).filter(|kept| theirs(kept)).cloned() else { return Ok(None) };
-            tokens.0.remove(id);
-            if self.put_tokens(revision, &tokens, "token_revoked", id, &kept, now).await? {
-                return Ok(Some(kept));
+            if !value.0.get(id).is_some_and(theirs) {
+                return Ok(CellUpdate::Keep(None));
             }
-        }
-        Err(Error::NotWritten { what: "the tokens do not come to rest".into() })
-    }
-
-    async fn tokens_at(&self) -> Result<(Revision, Tokens), Error> {
-        let (revision, tokens) = self.cell::<Tokens>(self.tokens_key()).await?;
-        Ok((revision, tokens.unwrap_or_default()))
-    }
-
-    async fn put_tokens(
-        &self,
-        revision: Revision,
-        tokens: &Tokens,
-        kind: &str,
-        id: &str,
-        kept: &Kept,
-        now: At,
-    ) -> Result<bool, Error> {
-        let data = serde_json::json!({
-            "token": id, "tenant": kept.tenant, "scope": kept.scope, "name": kept.name,
-        });
-        let line = journal::note(kind, None, None, data, now);
-        self.put_cell(self.tokens_key(), revision, tokens, vec![line]).await
+            let kept = value.0.remove(id).expect("it was there");
+            let lines = vec![kept.line("token_revoked", id, now)];
+            Ok(CellUpdate::Put { value, lines, result: Some(kept) })
+        })
+        .await
     }
 
     fn tokens_key(&self) -> Digest {

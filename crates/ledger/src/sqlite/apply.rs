@@ -1,6 +1,6 @@
 //! One commit inside a write transaction: the checks, then the writes.
 
-use super::remembered::Remembered;
+use super::head_cache::HeadCache;
 use super::statements::{Sql, Statements};
 use crate::precondition::{Finding, Head, View, examine};
 use crate::store::{
@@ -31,15 +31,15 @@ const VERDICT_BYTES: usize = 64;
 /// One write transaction, and what this process remembers of those before.
 pub(super) struct Batch<'c> {
     statements: Statements<'c>,
-    remembered: &'c mut Remembered,
+    heads: &'c mut HeadCache,
     /// The last line of the journal that it wrote.
     pub(super) last_line: Option<i64>,
 }
 
 impl<'c> Batch<'c> {
     /// To be called inside the transaction, with what was checked there or remembers nothing.
-    pub(super) fn new(connection: &'c Connection, remembered: &'c mut Remembered) -> Self {
-        Batch { statements: Statements::of(connection), remembered, last_line: None }
+    pub(super) fn new(connection: &'c Connection, heads: &'c mut HeadCache) -> Self {
+        Batch { statements: Statements::of(connection), heads, last_line: None }
     }
 
     /// Writes the commit if it may land, and nothing if it may not.
@@ -62,7 +62,7 @@ impl<'c> Batch<'c> {
                 let revision = expected.next();
                 let apart = match reply {
                     ReplyChange::Set(body) => {
-                        self.remembered.reply_bytes = body.len().min(REPLY_IN_ROW_MAX);
+                        self.heads.reply_bytes = body.len().min(REPLY_IN_ROW_MAX);
                         body.len() > REPLY_IN_ROW_MAX
                     }
                     ReplyChange::Keep => head.is_some_and(|head| head.reply_apart),
@@ -86,18 +86,18 @@ impl<'c> Batch<'c> {
                 }
                 let index = Index::clone(index);
                 let (id, ordinal, reply_apart) = (id as u64, *ordinal, apart);
-                self.remembered.row(*key, Head { id, ordinal, revision, index, reply_apart });
+                self.heads.row(*key, Head { id, ordinal, revision, index, reply_apart });
                 Ok(())
             }
             Put::Forget { key, .. } => {
-                self.remembered.forget(*key);
+                self.heads.forget(*key);
                 let id = head.expect("a row to forget was found by the check").id as i64;
                 self.statements.get(Sql::Forget)?.execute([id])?;
                 self.statements.get(Sql::DropApart)?.execute([id])?;
                 Ok(())
             }
             Put::DropReply { key, .. } => {
-                self.remembered.forget(*key);
+                self.heads.forget(*key);
                 let id = head.expect("a row whose reply goes was found by the check").id as i64;
                 self.statements.get(Sql::DropReply)?.execute([id])?;
                 self.statements.get(Sql::DropApart)?.execute([id])?;
@@ -106,7 +106,7 @@ impl<'c> Batch<'c> {
             Put::Cell { key, expected, body } => {
                 let revision = expected.next();
                 self.statements.get(Sql::PutCell)?.execute(params![key.0, revision.0 as i64, body])?;
-                self.remembered.cell(*key, revision);
+                self.heads.cell(*key, revision);
                 Ok(())
             }
         }
@@ -134,7 +134,7 @@ impl<'c> Batch<'c> {
             micros(index.opened_at),
             micros(index.changed_at),
             body,
-            in_row(reply, index.open, self.remembered.reply_bytes)
+            in_row(reply, index.open, self.heads.reply_bytes)
         ])?;
         if index.open {
             self.list_open(id, index)?;
@@ -160,7 +160,7 @@ impl<'c> Batch<'c> {
                 self.statements.get(Sql::Overwrite)?.execute(values)?
             }
             reply => {
-                let reply = in_row(reply, index.open, self.remembered.reply_bytes);
+                let reply = in_row(reply, index.open, self.heads.reply_bytes);
                 let values = params![id, revision, index.open, owner, at, body, reply];
                 self.statements.get(Sql::OverwriteWithReply)?.execute(values)?
             }
@@ -211,7 +211,7 @@ impl View for Batch<'_> {
     type Error = rusqlite::Error;
 
     fn newest(&mut self, key: Digest) -> rusqlite::Result<Option<Head>> {
-        if let Some(head) = self.remembered.newest(key) {
+        if let Some(head) = self.heads.newest(key) {
             return Ok(Some(head.clone()));
         }
         let statement = self.statements.get(Sql::Newest)?;
@@ -224,13 +224,13 @@ impl View for Batch<'_> {
     }
 
     fn cell(&mut self, key: Digest) -> rusqlite::Result<Revision> {
-        if let Some(revision) = self.remembered.revision(key) {
+        if let Some(revision) = self.heads.revision(key) {
             return Ok(revision);
         }
         let statement = self.statements.get(Sql::CellRevision)?;
         let found = statement.query_row([key.0], |row| row.get::<_, i64>(0)).optional()?;
         let revision = Revision(found.unwrap_or(0) as u64);
-        self.remembered.cell(key, revision);
+        self.heads.cell(key, revision);
         Ok(revision)
     }
 

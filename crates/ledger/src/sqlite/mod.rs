@@ -5,40 +5,39 @@
 
 mod apply;
 mod at_once;
+mod batching;
 mod checkpoint;
 mod clock;
-mod company;
 mod connection;
 mod fault;
+mod group_commit;
+mod head_cache;
 mod identity;
-mod lane;
-mod linger;
 mod open;
 mod poller;
 mod read;
 mod readers;
-mod remembered;
 mod renew;
 mod scan;
 mod schema;
-mod sidecar;
 mod statements;
 mod waiters;
 mod watermark;
 mod writer;
+mod writer_turn;
 
 pub use open::{OpenOptions, Opened, Past};
 pub use renew::{Renewal, renew_secret};
 pub use schema::FORMAT;
 
 use crate::Error;
+use crate::histogram::{Counted, Histogram};
 use crate::place::Place;
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
 };
-use crate::times::{Counted, Times};
 use fault::Fault;
-use lane::Lane;
+use group_commit::GroupCommit;
 use poller::Poller;
 use readers::Readers;
 use rusqlite::Connection;
@@ -59,7 +58,7 @@ pub fn version() -> &'static str {
 pub struct SqliteStore {
     place: Place,
     /// `None` in a store that only reads.
-    lane: Option<Arc<Lane>>,
+    lane: Option<Arc<GroupCommit>>,
     readers: Arc<Readers>,
     waiters: Arc<Waiters>,
     poller: Poller,
@@ -81,7 +80,7 @@ impl SqliteStore {
 
     /// How long durable commits took, since this process opened it.
     pub fn commit_times(&self) -> Counted {
-        self.lane.as_ref().map_or_else(|| Times::default().counted(), |lane| lane.times())
+        self.lane.as_ref().map_or_else(|| Histogram::default().counted(), |lane| lane.times())
     }
 
     pub fn place(&self) -> &Place {

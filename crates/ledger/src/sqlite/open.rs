@@ -1,7 +1,7 @@
 //! Opening a ledger, and founding one where there is none.
 
 use super::fault::Fault;
-use super::lane::Lane;
+use super::group_commit::GroupCommit;
 use super::poller::Poller;
 use super::readers::Readers;
 use super::schema::{self, Access};
@@ -9,9 +9,9 @@ use super::waiters::Waiters;
 use super::writer::{Reach, Writer};
 use super::{SqliteStore, clock, connection, renew, watermark};
 use crate::Error;
-use crate::cells::Epoch;
 use crate::failpoint::{self, Injected};
 use crate::place::{Place, create_private};
+use crate::small_records::Epoch;
 use semel_core::digest::Secret;
 use semel_core::time::At;
 use std::fs::{self, File, TryLockError};
@@ -188,7 +188,7 @@ fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
 fn store(place: Place, writer: Option<Writer>, readers: Arc<Readers>, blocking: bool) -> SqliteStore {
     let waiters = Arc::new(Waiters::default());
     SqliteStore {
-        lane: writer.map(|writer| Arc::new(Lane::new(writer, Arc::clone(&waiters)))),
+        lane: writer.map(|writer| Arc::new(GroupCommit::new(writer, Arc::clone(&waiters)))),
         poller: Poller::new(Arc::clone(&readers), Arc::clone(&waiters)),
         readers,
         waiters,

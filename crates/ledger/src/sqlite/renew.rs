@@ -6,14 +6,14 @@
 
 use super::apply::Batch;
 use super::fault::Fault;
+use super::head_cache::HeadCache;
 use super::open::{founding_lock, has_content};
-use super::remembered::Remembered;
 use super::{OpenOptions, connection, read, schema};
-use crate::cells::Epoch;
 use crate::entropy::{OsEntropy, nonce};
 use crate::place::Place;
 use crate::precondition::Finding;
-use crate::store::{Commit, Durability, EPOCH_CELL, Put, Require, Revision};
+use crate::small_records::Epoch;
+use crate::store::{Commit, EPOCH_CELL, Put, Revision};
 use crate::{Error, journal};
 use rusqlite::{Connection, params};
 use semel_core::digest::Digest;
@@ -88,20 +88,11 @@ fn write_epoch(connection: &Connection, kind: &str, reason: &str, now: At) -> ru
     let cell = read::cell(connection, EPOCH_CELL)?;
     let previous: Option<Epoch> = cell.as_ref().and_then(|cell| serde_json::from_slice(&cell.body).ok());
     let epoch = Epoch::after(previous.as_ref(), reason, now);
-    let body = serde_json::to_vec(&epoch).expect("a cell has only string keys");
     let data = serde_json::json!({"number": epoch.number, "reason": reason});
-    let commit = Commit {
-        nonce: nonce(&OsEntropy),
-        puts: vec![Put::Cell {
-            key: EPOCH_CELL,
-            expected: cell.map_or(Revision::ABSENT, |c| c.revision),
-            body,
-        }],
-        require: Require::default(),
-        journal: vec![journal::note(kind, None, None, data, now)],
-        durability: Durability::Durable,
-    };
-    let finding = Batch::new(connection, &mut Remembered::default()).apply(&commit)?;
+    let put = Put::cell(EPOCH_CELL, cell.map_or(Revision::ABSENT, |cell| cell.revision), &epoch);
+    let lines = vec![journal::note(kind, None, None, data, now)];
+    let commit = Commit { journal: lines, ..Commit::of(nonce(&OsEntropy), vec![put]) };
+    let finding = Batch::new(connection, &mut HeadCache::default()).apply(&commit)?;
     assert!(matches!(finding, Finding::Clear(_)), "the cell was read in this transaction");
     Ok(epoch)
 }

@@ -3,10 +3,10 @@
 use super::apply::Batch;
 use super::checkpoint::{Checkpoints, Fold};
 use super::fault::Fault;
+use super::head_cache::{HeadCache, LastToWrite};
 use super::identity::{Identity, identity};
 use super::readers::Readers;
-use super::remembered::{LastToWrite, Remembered};
-use super::sidecar::Sidecar;
+use super::writer_turn::WriterTurn;
 use super::{clock, connection, renew, schema};
 use crate::Error;
 use crate::failpoint::{self, Injected};
@@ -25,7 +25,7 @@ pub(super) struct Writer {
     place: Place,
     /// `None` after an error that a connection must not survive; the next batch opens another.
     connection: Option<Connection>,
-    sidecar: Sidecar,
+    turn: WriterTurn,
     checkpoints: Checkpoints,
     /// The file that was opened. Claims written to a file that was moved away are lost claims.
     file: Identity,
@@ -40,9 +40,9 @@ pub(super) struct Writer {
     lazy_in_a_row: u32,
     /// How many callers shared the last batch.
     callers: usize,
-    remembered: Remembered,
-    /// A COMMIT failed and its frames may still lie in the WAL: see [`Writer::bury`].
-    ghost: bool,
+    heads: HeadCache,
+    /// A COMMIT failed and its frames may still lie in the WAL: see [`Writer::write_barrier`].
+    commit_uncertain: bool,
     /// The other connections of this process.
     readers: Arc<Readers>,
     /// The ledger was found to be read-only, and nothing could be written since.
@@ -111,7 +111,7 @@ impl Writer {
         Reach { readers, threads }: Reach,
         now: At,
     ) -> Result<Self, Error> {
-        let sidecar = Sidecar::open(&place, threads);
+        let turn = WriterTurn::open(&place, threads);
         let file = identity(place.database()).map_err(|source| place.cannot_open(source))?;
         let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages)
             .map_err(|error| Fault::while_opening(&place, &error))?;
@@ -119,7 +119,7 @@ impl Writer {
         Ok(Writer {
             place,
             connection: Some(connection),
-            sidecar,
+            turn,
             checkpoints,
             file,
             wal,
@@ -128,8 +128,8 @@ impl Writer {
             synchronous: Durability::Durable,
             lazy_in_a_row: 0,
             callers: 0,
-            remembered: Remembered::default(),
-            ghost: false,
+            heads: HeadCache::default(),
+            commit_uncertain: false,
             readers,
             read_only: false,
         })
@@ -155,7 +155,7 @@ impl Writer {
     ) -> Option<(Vec<Commit>, Vec<Answer>, Cost)> {
         let begun = self.begin_anew(durability, patience);
         if patience == Patience::None && matches!(&begun, Err(stop) if stop.fault == Fault::Busy) {
-            self.sidecar.end_turn();
+            self.turn.end_turn();
             return None;
         }
         let commits = drain();
@@ -165,7 +165,7 @@ impl Writer {
             Err(stop) => (self.refuse(&stop, commits.len()), Cost::Unsynced),
         };
         if !self.folds() {
-            self.sidecar.end_turn();
+            self.turn.end_turn();
         }
         Some((commits, answers, cost))
     }
@@ -178,7 +178,7 @@ impl Writer {
             let lazy = self.synchronous == Durability::Lazy;
             self.checkpoints.run(connection, if lazy { Fold::AtOnce } else { Fold::ForLater });
         }
-        self.sidecar.end_turn();
+        self.turn.end_turn();
         // A mark mostly comes between two claims, and the next one should not wait for this.
         if self.lazy_in_a_row == 1
             && let Some(connection) = &self.connection
@@ -193,12 +193,12 @@ impl Writer {
     pub(super) fn fold_back(&mut self) {
         let is_ours = identity(self.place.database()).ok() == Some(self.file) && self.has_its_files();
         if is_ours
-            && self.sidecar.take_turn_at_once()
+            && self.turn.take_turn_at_once()
             && let Some(connection) = self.connection.as_mut().filter(|connection| connection.is_autocommit())
         {
             self.checkpoints.run(connection, Fold::AtOnce);
         }
-        self.sidecar.end_turn();
+        self.turn.end_turn();
     }
 
     /// Whether the WAL is folded back after the batch that was just written. Lazy ones leave it to durable ones as long
@@ -225,8 +225,8 @@ impl Writer {
     fn begin(&mut self, durability: Durability, patience: Patience) -> Result<(), Stop> {
         failpoint::hit("sqlite.before_begin")?;
         match patience {
-            Patience::Waits => self.sidecar.take_turn(),
-            Patience::None if self.sidecar.take_turn_at_once() => {}
+            Patience::Waits => self.turn.take_turn(),
+            Patience::None if self.turn.take_turn_at_once() => {}
             Patience::None => {
                 return Err(Stop { fault: Fault::Busy, what: "another process has its turn".to_owned() });
             }
@@ -247,7 +247,7 @@ impl Writer {
         }
         if !connection.is_autocommit() {
             // A panic between BEGIN and COMMIT left this behind.
-            self.remembered.nothing();
+            self.heads.nothing();
             connection.execute_batch("ROLLBACK")?;
         }
         if self.synchronous != durability {
@@ -303,12 +303,12 @@ impl Writer {
     fn apply(&mut self, commits: &[Commit]) -> Result<(Vec<Finding>, Option<i64>), Stop> {
         let connection = self.connection.as_ref().expect("begun on it");
         // Where nobody else has written, the last line is our own, and the mark with it.
-        if self.remembered.check(connection)? == LastToWrite::PerhapsOthers
-            && schema::last_line(connection)? < self.sidecar.marked()
+        if self.heads.check(connection)? == LastToWrite::PerhapsOthers
+            && schema::last_line(connection)? < self.turn.marked()
         {
             return Err(Stop { fault: Fault::Behind, what: "it has less than it had".to_owned() });
         }
-        let mut batch = Batch::new(connection, &mut self.remembered);
+        let mut batch = Batch::new(connection, &mut self.heads);
         let findings = commits.iter().map(|commit| batch.apply(commit)).collect::<Result<_, _>>()?;
         failpoint::hit("sqlite.before_commit")?;
         Ok((findings, batch.last_line))
@@ -340,7 +340,7 @@ impl Writer {
         match landed {
             Ok(()) => {
                 if let Some(line) = last_line.filter(|_| durability == Durability::Durable) {
-                    self.sidecar.mark(line.cast_unsigned());
+                    self.turn.mark(line.cast_unsigned());
                 }
                 (findings.into_iter().map(|finding| answer(finding, Committed::Done)).collect(), cost)
             }
@@ -348,7 +348,7 @@ impl Writer {
             Err(_) => {
                 self.roll_back();
                 self.connection = None;
-                self.ghost = true;
+                self.commit_uncertain = true;
                 // Whether it works now or at the next batch: the answer is already "unknown".
                 let _ = self.renew();
                 (findings.into_iter().map(|finding| answer(finding, Committed::Unknown)).collect(), cost)
@@ -367,7 +367,7 @@ impl Writer {
     }
 
     fn roll_back(&mut self) {
-        self.remembered.nothing();
+        self.heads.nothing();
         let Some(connection) = &self.connection else { return };
         if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
             self.connection = None;
@@ -379,16 +379,16 @@ impl Writer {
             // What was opened read-only is opened anew by all, and with it what lies beside the ledger.
             let _readers_closed = self.read_only.then(|| self.readers.closed());
             let mut connection = connection::writer(&self.place)?;
-            self.sidecar.find_again(&self.place);
+            self.turn.find_again(&self.place);
             self.checkpoints.watch_again(&mut connection)?;
             self.synchronous = Durability::Durable;
-            self.remembered.nothing();
+            self.heads.nothing();
             self.connection = Some(connection);
             (self.wal.seen, self.shm.seen) = (None, None);
         }
-        if self.ghost {
-            self.bury()?;
-            self.ghost = false;
+        if self.commit_uncertain {
+            self.write_barrier()?;
+            self.commit_uncertain = false;
         }
         Ok(())
     }
@@ -410,7 +410,7 @@ impl Writer {
         // A clock that stood still while the machine slept is helped by those who came after it woke.
         let now = lines.map(|line| line.at).fold(at.plus(since.elapsed()), At::max);
         let last = renew::after_loss(connection, now)?;
-        self.sidecar
+        self.turn
             .mark_lower(last)
             .map_err(|error| Stop { fault: Fault::Disk, what: format!("its mark: {error}") })
     }
@@ -418,7 +418,7 @@ impl Writer {
     /// After a failed fsync the commit's frames may lie in the WAL, unseen now, and come back to life when it is
     /// recovered after a crash. One durable write of our own goes over them, so that what a read shows from here
     /// on is what stays.
-    fn bury(&self) -> Result<(), Stop> {
+    fn write_barrier(&self) -> Result<(), Stop> {
         let connection = self.connection.as_ref().expect("renewed just before");
         connection.execute("UPDATE meta SET barrier = barrier + 1", [])?;
         Ok(())

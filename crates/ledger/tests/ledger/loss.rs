@@ -2,8 +2,8 @@
 
 use crate::scene::{self, now};
 use semel_core::time::At;
-use semel_ledger::cells::Epoch;
 use semel_ledger::place::Place;
+use semel_ledger::small_records::Epoch;
 use semel_ledger::sqlite::{Past, SqliteStore};
 use semel_ledger::store::{
     Commit, Committed, Conflict, Durability, EPOCH_CELL, JournalLine, Require, Revision, Store,

@@ -10,7 +10,7 @@ use semel_core::ids::Reason;
 use semel_core::time::{At, in_words};
 use semel_doors::stats;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::cells::{Epoch, QUARANTINE};
+use semel_ledger::small_records::{Epoch, QUARANTINE};
 use semel_ledger::sqlite::{Renewal, renew_secret};
 use std::process::ExitCode;
 

@@ -15,7 +15,7 @@ use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::proxy::reply::Kept;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::cells::Alias;
+use semel_ledger::small_records::Alias;
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::process::ExitCode;

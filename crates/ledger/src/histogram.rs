@@ -10,7 +10,7 @@ pub const BUCKETS_US: [u64; 14] = [
 ];
 
 #[derive(Debug, Default)]
-pub struct Times {
+pub struct Histogram {
     /// One for each end, and one for what took longer than all of them.
     buckets: [AtomicU64; BUCKETS_US.len() + 1],
     sum_us: AtomicU64,
@@ -24,7 +24,7 @@ pub struct Counted {
     pub sum_us: u64,
 }
 
-impl Times {
+impl Histogram {
     pub fn add(&self, took: Duration) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let bucket = BUCKETS_US.iter().position(|end| us <= *end).unwrap_or(BUCKETS_US.len());
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn every_span_falls_into_the_bucket_whose_end_it_does_not_pass() {
-        let times = Times::default();
+        let times = Histogram::default();
         for us in [0, 100, 101, 1_000, u64::MAX / 2] {
             times.add(Duration::from_micros(us));
         }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 const KEPT_MAX: usize = 4_096;
 
 #[derive(Debug, Default)]
-pub(super) struct Remembered {
+pub(super) struct HeadCache {
     /// The version of the database that this speaks of; `None` speaks of none.
     version: Option<i64>,
     /// The newest row of a record.
@@ -32,20 +32,20 @@ pub(super) enum LastToWrite {
     PerhapsOthers,
 }
 
-impl Remembered {
+impl HeadCache {
     /// Forgets everything unless this connection was the last to write, as far as is known, and says whether it was.
     pub(super) fn check(&mut self, connection: &Connection) -> rusqlite::Result<LastToWrite> {
         let version = Some(read::data_version(connection)?);
         let last = if self.version == version { LastToWrite::Us } else { LastToWrite::PerhapsOthers };
         if last == LastToWrite::PerhapsOthers || self.rows.len().max(self.cells.len()) > KEPT_MAX {
-            *self = Remembered { version, reply_bytes: self.reply_bytes, ..Remembered::default() };
+            *self = HeadCache { version, reply_bytes: self.reply_bytes, ..HeadCache::default() };
         }
         Ok(last)
     }
 
     /// After a transaction that may not have landed, and with a new connection, whose versions are its own.
     pub(super) fn nothing(&mut self) {
-        *self = Remembered { reply_bytes: self.reply_bytes, ..Remembered::default() };
+        *self = HeadCache { reply_bytes: self.reply_bytes, ..HeadCache::default() };
     }
 
     pub(super) fn newest(&self, key: Digest) -> Option<&Head> {

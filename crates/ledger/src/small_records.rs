@@ -1,5 +1,6 @@
 //! The three small things beside records: the turn on a resource, the fence of a run, the epoch of the store.
 
+use crate::store::Cursor;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::Effect;
 use semel_core::ids::{AttemptNo, EffectId};
@@ -90,6 +91,8 @@ pub struct Fence {
     pub at: At,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The newest line of the journal when the fence was set: calls that it prevented stand behind it.
+    pub journal_from: Cursor,
 }
 
 pub fn fence_key(secret: &Secret, run_key: Digest) -> Digest {

@@ -20,7 +20,7 @@ const NAP: Duration = Duration::from_micros(40);
 const NAP_MAX: Duration = Duration::from_micros(400);
 
 #[derive(Debug)]
-pub(super) struct Sidecar {
+pub(super) struct WriterTurn {
     file: Option<Arc<File>>,
     held: bool,
     waiting: Waiting,
@@ -31,15 +31,15 @@ enum Waiting {
     /// By looking. Vain: the last wait was, and until the lock is free again it is not waited for.
     Looking { vain: bool },
     /// By a thread, once there is a need.
-    Queueing(Option<Arc<Usher>>),
+    Queueing(Option<Arc<LockWaiter>>),
 }
 
-impl Sidecar {
+impl WriterTurn {
     /// Without the file there is no fairness, and everything else works.
-    pub(super) fn open(place: &Place, threads: bool) -> Sidecar {
+    pub(super) fn open(place: &Place, threads: bool) -> WriterTurn {
         let file = place.open_or_create(&place.lock_file()).ok().map(Arc::new);
         let waiting = if threads { Waiting::Queueing(None) } else { Waiting::Looking { vain: false } };
-        Sidecar { file, held: false, waiting }
+        WriterTurn { file, held: false, waiting }
     }
 
     /// Opens the file where that was not possible before.
@@ -53,12 +53,12 @@ impl Sidecar {
         let Some(file) = self.file.as_ref().filter(|_| !self.held) else { return };
         self.held = match &mut self.waiting {
             Waiting::Looking { vain } => look(file, vain),
-            Waiting::Queueing(Some(usher)) if usher.is_left_behind() => false,
-            Waiting::Queueing(usher) => match file.try_lock() {
+            Waiting::Queueing(Some(waiter)) if waiter.is_left_behind() => false,
+            Waiting::Queueing(waiter) => match file.try_lock() {
                 Ok(()) => true,
                 Err(TryLockError::Error(_)) => false,
                 Err(TryLockError::WouldBlock) => {
-                    usher.get_or_insert_with(|| Usher::start(Arc::clone(file))).queue_up()
+                    waiter.get_or_insert_with(|| LockWaiter::start(Arc::clone(file))).queue_up()
                 }
             },
         };
@@ -67,7 +67,7 @@ impl Sidecar {
     /// Whether the turn is there for the taking, and taken now; or nobody takes turns any more.
     pub(super) fn take_turn_at_once(&mut self) -> bool {
         let Some(file) = self.file.as_ref().filter(|_| !self.held) else { return true };
-        if matches!(&self.waiting, Waiting::Queueing(Some(usher)) if usher.is_left_behind()) {
+        if matches!(&self.waiting, Waiting::Queueing(Some(waiter)) if waiter.is_left_behind()) {
             return true;
         }
         match file.try_lock() {
@@ -102,10 +102,10 @@ impl Sidecar {
     }
 }
 
-impl Drop for Sidecar {
+impl Drop for WriterTurn {
     fn drop(&mut self) {
-        if let Waiting::Queueing(Some(usher)) = &self.waiting {
-            usher.set(Errand::Over);
+        if let Waiting::Queueing(Some(waiter)) = &self.waiting {
+            waiter.set(Errand::Over);
         }
     }
 }
@@ -134,7 +134,7 @@ fn look(file: &File, vain: &mut bool) -> bool {
 
 /// The thread that stands in the kernel's queue. It locks the same open file, so the turn it gets is the writer's.
 #[derive(Debug)]
-struct Usher {
+struct LockWaiter {
     errand: Mutex<Errand>,
     news: Condvar,
 }
@@ -149,13 +149,13 @@ enum Errand {
     Over,
 }
 
-impl Usher {
-    fn start(file: Arc<File>) -> Arc<Usher> {
-        let usher = Arc::new(Usher { errand: Mutex::new(Errand::None), news: Condvar::new() });
-        let own = Arc::clone(&usher);
+impl LockWaiter {
+    fn start(file: Arc<File>) -> Arc<LockWaiter> {
+        let waiter = Arc::new(LockWaiter { errand: Mutex::new(Errand::None), news: Condvar::new() });
+        let own = Arc::clone(&waiter);
         // Without a thread the first wait is in vain and there is no second.
         let _ = std::thread::Builder::new().name("semel-turn".to_owned()).spawn(move || own.serve(&file));
-        usher
+        waiter
     }
 
     fn queue_up(&self) -> bool {

@@ -5,7 +5,7 @@ use crate::entropy::Entropy;
 use crate::holders::Holders;
 use crate::ledger::{Found, Ledger};
 use crate::rulings::is_unconfirmed;
-use crate::store::{Revision, Store};
+use crate::store::{Durability, Revision, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
@@ -32,7 +32,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let data = serde_json::json!({"what": what});
         let line = journal::note("refuted", Some(&known.effect), known.index.run, data, now);
         let key = self.disproved_key(known.effect.id);
-        self.put_cell(key, Revision::ABSENT, &Disproved { what, at: now }, vec![line]).await
+        self.put_cell(key, Revision::ABSENT, &Disproved { what, at: now }, vec![line], Durability::Durable)
+            .await
     }
 
     /// An effect with what became known of it after its record had gone on: that it was undone, or disproved.

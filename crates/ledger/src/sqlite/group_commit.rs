@@ -5,15 +5,14 @@
 //! finding the writer taken, a thread drains the queue, and everybody uses it until it has been lonely for a while.
 
 use super::at_once::try_lock;
+use super::batching::{BatchWait, Company, Span};
 use super::clock;
-use super::company::Company;
-use super::linger::{Linger, Span};
 use super::waiters::Waiters;
 use super::writer::{Answer, Cost, Patience, Writer};
 use crate::Error;
+use crate::histogram::{Counted, Histogram};
 use crate::precondition::moved;
 use crate::store::{Commit, Committed, Durability};
-use crate::times::{Counted, Times};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -41,7 +40,7 @@ const WRITER_AT_THE_END: Duration = Duration::from_secs(1);
 const LONELY_BATCHES: u32 = 16;
 
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct GroupCommit {
     writer: Mutex<Writer>,
     queue: Mutex<Queue>,
     arrived: Condvar,
@@ -49,9 +48,9 @@ pub(super) struct Lane {
     busy: AtomicBool,
     company: Company,
     meetings: Meetings,
-    linger: Linger,
+    batch_wait: BatchWait,
     durable_commits: AtomicU64,
-    times: Times,
+    times: Histogram,
     waiters: Arc<Waiters>,
 }
 
@@ -116,7 +115,7 @@ impl Queue {
     }
 }
 
-impl Lane {
+impl GroupCommit {
     pub(super) fn new(writer: Writer, waiters: Arc<Waiters>) -> Self {
         let queue = Queue {
             jobs: VecDeque::new(),
@@ -125,16 +124,16 @@ impl Lane {
             closed: false,
             thread: None,
         };
-        Lane {
+        GroupCommit {
             writer: Mutex::new(writer),
             queue: Mutex::new(queue),
             arrived: Condvar::new(),
             busy: AtomicBool::new(false),
             company: Company::default(),
             meetings: Meetings::default(),
-            linger: Linger::default(),
+            batch_wait: BatchWait::default(),
             durable_commits: AtomicU64::new(0),
-            times: Times::default(),
+            times: Histogram::default(),
             waiters,
         }
     }
@@ -144,7 +143,7 @@ impl Lane {
         let (answer, mut answered) = oneshot::channel();
         let hurries = !is_in_no_hurry(&commit);
         let job = Job { commit, answer };
-        if self.busy.load(Ordering::Relaxed) || self.linger.disk_is_slow() {
+        if self.busy.load(Ordering::Relaxed) || self.batch_wait.disk_is_slow() {
             self.leave_to_thread(Some(job))?;
         } else {
             self.queue().push(job)?;
@@ -254,7 +253,7 @@ impl Lane {
         };
         if let Cost::Synced(took) = cost {
             self.durable_commits.fetch_add(1, Ordering::Relaxed);
-            self.linger.note(took);
+            self.batch_wait.note(took);
             self.times.add(took);
         }
         let released = commits.iter().filter(|commit| !is_in_no_hurry(commit)).count();
@@ -344,7 +343,7 @@ impl Lane {
             queue.wake_at = 1;
             queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        if let Some(span) = self.linger.span() {
+        if let Some(span) = self.batch_wait.span() {
             queue = self.linger(queue, expected, span);
         }
         queue.wake_at = usize::MAX;
@@ -377,7 +376,7 @@ impl Lane {
 }
 
 /// A commit that waits for its caller to come back. If the caller does not, the thread takes it.
-struct Queued<'l>(&'l Arc<Lane>);
+struct Queued<'l>(&'l Arc<GroupCommit>);
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {

@@ -1,0 +1,65 @@
+//! Notes of probes that brought nothing, for people who decide about the doubt or mend the rule.
+
+use crate::entropy::Entropy;
+use crate::holders::Holders;
+use crate::ledger::{CellUpdate, Found, Ledger};
+use crate::store::{Durability, Store};
+use crate::{Error, journal};
+use semel_core::time::At;
+use serde::{Deserialize, Serialize};
+
+/// Of one effect: a caller may ask as often as it likes, and the reasons are few.
+const LINES_MAX: u32 = 8;
+
+/// A sentence with an expression and what became of it.
+const WHY_CHARS_MAX: usize = 500;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeTrouble {
+    /// It could not tell.
+    Probe,
+    /// It found the effect, and its reply could not be made of the answer.
+    Reply,
+}
+
+impl ProbeTrouble {
+    pub fn word(self) -> &'static str {
+        match self {
+            ProbeTrouble::Probe => "probe_unclear",
+            ProbeTrouble::Reply => "probe_reply_failed",
+        }
+    }
+}
+
+/// The last note about an effect, and how many there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct ProbeNotes {
+    lines: u32,
+    why: String,
+}
+
+impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+    /// Journals why a question about a doubt brought nothing: once for the same reason, and only so often.
+    pub async fn note_probe_trouble(
+        &self,
+        seen: &Found,
+        what: ProbeTrouble,
+        why: &str,
+        now: At,
+    ) -> Result<(), Error> {
+        let Some(known) = &seen.newest else { return Ok(()) };
+        let why: String = why.chars().take(WHY_CHARS_MAX).collect();
+        let key = self.secret().mac("asked_in_vain", &[&known.effect.id.0.to_be_bytes()]);
+        self.update_cell(key, Durability::Durable, |notes: Option<ProbeNotes>| {
+            let notes = notes.unwrap_or_default();
+            if notes.why == why || notes.lines >= LINES_MAX {
+                return Ok(CellUpdate::Keep(()));
+            }
+            let data = serde_json::json!({"why": why});
+            let line = journal::note(what.word(), Some(&known.effect), known.index.run, data, now);
+            let value = ProbeNotes { lines: notes.lines + 1, why: why.clone() };
+            Ok(CellUpdate::Put { value, lines: vec![line], result: () })
+        })
+        .await
+    }
+}
