@@ -204,7 +204,8 @@ pub fn call(
 ) -> impl Future<Output = Result<Passed, Error>> + Send + use<> {
     let (gate, wish, script, clock) = (Arc::clone(gate), wish.clone(), script.clone(), clock.clone());
     async move {
-        let (says_in_full, left_alone) = (script.lines().says_more, script.lines().left_alone);
+        let says_in_full = script.lines().says_more;
+        let left_alone = script.lines().left_alone;
         let look = if left_alone { Look::without_caller() } else { Look::default() };
         let intent = Intent { says_in_full, ..wish.intent() };
         let mut upstream = Actor { script, clock };
