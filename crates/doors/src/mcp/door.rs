@@ -210,11 +210,6 @@ impl Door {
         let around = Around {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
-            // Most answers have nothing to say beside themselves.
-            structure_takes_notice: passed.answer.reason.is_some()
-                && definition.is_some_and(|definition| self.lists_notice(server, definition)),
-            notice_is_a_result: passed.answer.dry_run.is_some()
-                && definition.is_some_and(|definition| self.lists_dry_run(server, definition)),
             // Only who is in trouble is told what to look with; most calls are not.
             may_report: server.settings.own_tools
                 && rule.rulings == Rulings::Agent
