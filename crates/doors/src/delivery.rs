@@ -63,13 +63,6 @@ impl Delivery {
         marked
     }
 
-    /// Somebody takes it, perhaps come back for it: whoever comes next waits for what becomes of it.
-    pub fn is_taken(&self) {
-        let Due { hall, found, left, .. } = &*self.0;
-        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.get_or_insert_with(|| hall.leaving.begin(found.key));
-    }
-
     /// It is marked, or nobody takes it any more: whoever comes next need not wait for it.
     pub fn has_left(&self) {
         drop(self.0.left.lock().unwrap_or_else(PoisonError::into_inner).take());

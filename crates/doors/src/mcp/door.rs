@@ -90,12 +90,6 @@ impl Given {
     pub fn plain(frame: Frame) -> Given {
         Given { frame, is_success: false, delivery: None, telling: None }
     }
-
-    /// Nobody takes it any more: the next caller need not wait for it.
-    pub fn is_given_up(&self) {
-        self.delivery.iter().for_each(Delivery::has_left);
-        self.telling.iter().for_each(Telling::is_given_up);
-    }
 }
 
 /// How long after an attempt's deadline its caller looks again: the claim is a little younger than the call.

@@ -204,11 +204,6 @@ impl Telling {
             None => mark(&self.hall, found),
         }
     }
-
-    /// Nobody takes it any more: whoever comes next need not wait for it.
-    pub fn is_given_up(&self) {
-        self.delivery.iter().for_each(Delivery::has_left);
-    }
 }
 
 /// Whether an error says that there is no such task. Any other may be over in a moment.

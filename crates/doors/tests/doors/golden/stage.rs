@@ -154,11 +154,7 @@ impl Stage {
             Route::Guard(guarded) => {
                 let given = door.guard(*guarded).await.expect("its caller waits");
                 let seen = of_frame(&given.frame.to_bytes());
-                match (delivered, given.delivery.clone()) {
-                    (true, Some(delivery)) => delivery.mark(),
-                    (true, None) => {}
-                    (false, _) => given.is_given_up(),
-                }
+                given.delivery.filter(|_| delivered).into_iter().for_each(|delivery| delivery.mark());
                 self.rest().await;
                 seen
             }

@@ -1,11 +1,10 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
 use super::guarding::Guarding;
-use super::relay::{Announcement, Hears, Relay, Renamed};
-use super::resumable::Owner;
+use super::owner::Owner;
+use super::relay::{Hears, Relay, Renamed};
 use super::sessions::Sessions;
-use super::stream::{CallStream, KEPT_BYTES_MAX};
-use super::subscribing::Change;
+use super::stream::{CallStream, WAITING_BYTES_MAX};
 use super::{Asks, respond, validate};
 use crate::caller::Caller;
 use crate::http::body::Piped;
@@ -47,10 +46,10 @@ const ROOM_IS_LOOKED_FOR_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub struct Child {
-    pub(super) server: Arc<Server>,
-    pub(super) relay: Arc<Relay>,
+    server: Arc<Server>,
+    relay: Arc<Relay>,
     guarding: Guarding,
-    pub(super) sessions: Sessions,
+    sessions: Sessions,
     tongue: Tongue,
     /// What it answered when semel introduced itself.
     hello: tokio::sync::OnceCell<Result<Hello, String>>,
@@ -153,10 +152,7 @@ impl Child {
         match (parts.method, message) {
             (Method::POST, Some(message)) => self.post(asked, message).await,
             (Method::GET, _) => self.listen(&asked),
-            (Method::DELETE, _) if self.sessions.end(&asked.owner) => {
-                self.forget_subscriptions(&asked.owner);
-                Response::new(Body::empty())
-            }
+            (Method::DELETE, _) if self.sessions.end(&asked.owner) => Response::new(Body::empty()),
             (Method::DELETE, _) => no_session(&asked.owner),
             _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
         }
@@ -226,8 +222,7 @@ impl Child {
         let result = offered(asked.door.hello(&self.server, "initialize", result), result);
         let frame = Frame::result(id, Frame::from(in_version(params, &result)));
         let mut response = respond::document(StatusCode::OK, &frame);
-        let (session, ended) = self.sessions.begin(asked.caller, asked.limits);
-        ended.iter().for_each(|owner| self.forget_subscriptions(owner));
+        let session = self.sessions.begin(asked.caller, asked.limits);
         if let Ok(session) = HeaderValue::try_from(session) {
             response.headers_mut().insert(SESSION, session);
         }
@@ -272,7 +267,7 @@ impl Child {
         connection: Arc<Connection>,
     ) -> Response {
         let listens = message.method() == Some("subscriptions/listen");
-        let stream = CallStream::for_one_reader(if listens { LISTENING_BYTES_MAX } else { KEPT_BYTES_MAX });
+        let stream = CallStream::within(if listens { LISTENING_BYTES_MAX } else { WAITING_BYTES_MAX });
         let stream = Arc::new(stream);
         let own = self.server.next_id();
         let Some(renamed) = self.relay.rename(own, &message, &name_of(&asked.owner), &stream) else {
@@ -308,8 +303,8 @@ impl Child {
                 }
             }
         }
-        if message.method() == Some("logging/setLevel") {
-            let words = "many clients share this server, and its log is passed to none of them";
+        if message.method().is_some_and(|method| UNSHARED.contains(&method)) {
+            let words = "many clients share this server, and none of them may say this for all";
             return respond::document(StatusCode::OK, &Frame::refusal(&id, -32601, words, None));
         }
         let whose = connection.caller.whose();
@@ -328,7 +323,7 @@ impl Child {
             let frame = Frame::refusal(&id, -32603, "too many requests wait for this server", None);
             return respond::document(StatusCode::OK, &frame);
         };
-        let (reader, owner) = (stream.reader(), asked.owner);
+        let reader = stream.reader();
         let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), stream);
         tokio::spawn(async move {
             let _place = place;
@@ -338,7 +333,7 @@ impl Child {
                     tokio::time::sleep(ROOM_IS_LOOKED_FOR_EVERY).await;
                 }
                 sent.store(true, Ordering::Relaxed);
-                this.pass(&door, &id, renamed, whose, &owner).await
+                this.pass(&door, &id, renamed, whose).await
             };
             tokio::select! {
                 biased;
@@ -357,20 +352,12 @@ impl Child {
     }
 
     /// Passes a request on under its own name, and gives its answer the client's.
-    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed, whose: String, owner: &Owner) -> Given {
+    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed, whose: String) -> Given {
         let method = renamed.message.method().unwrap_or_default().to_owned();
         let params = renamed.message.params.clone().unwrap_or_default();
         let frame = Frame::from(renamed.message.bytes.clone());
         let outgoing = Outgoing { id: renamed.own.clone(), frame, last_moment: None };
-        let exchange = self.server.link.exchange(outgoing);
-        let exchanged = match Change::read(&method, text(&params)).filter(|_| !self.is_stateless()) {
-            None => exchange.await,
-            Some(change) => match self.subscribe(change, owner, exchange).await {
-                Ok(exchanged) => exchanged,
-                Err(result) => return Given::plain(result(id)),
-            },
-        };
-        let answer = match exchanged {
+        let answer = match self.server.link.exchange(outgoing).await {
             Exchanged::Reply(answer) => answer,
             Exchanged::Refused(why)
             | Exchanged::Unclear(why)
@@ -407,7 +394,7 @@ impl Child {
         Given { telling, ..given_under(id, &answer, None) }
     }
 
-    /// A stream for what the server tells everybody, and what this client has asked for.
+    /// A stream for what the server tells everybody.
     fn listen(&self, asked: &Asked<'_>) -> Response {
         if self.is_stateless() {
             return problem(
@@ -419,7 +406,6 @@ impl Child {
             return no_session(&asked.owner);
         }
         let mut news = self.relay.news.subscribe();
-        let (relay, client) = (Arc::clone(&self.relay), name_of(&asked.owner));
         let (writer, piped) = Piped::new();
         tokio::spawn(async move {
             loop {
@@ -428,8 +414,7 @@ impl Child {
                     () = writer.closed() => return,
                 };
                 match heard {
-                    Ok(Announcement { uri: Some(uri), .. }) if !relay.subscriptions().has(&client, &uri) => {}
-                    Ok(Announcement { raw, .. }) => {
+                    Ok(raw) => {
                         if writer.send(raw).await.is_err() {
                             return;
                         }
@@ -449,14 +434,25 @@ impl Child {
 const UNTOLD: [&str; 3] =
     ["notifications/initialized", "notifications/roots/list_changed", "notifications/progress"];
 
-/// What a server says of itself, without what it cannot offer to many: its log is for nobody.
+/// Requests that change what the server tells its one client, which is semel.
+const UNSHARED: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
+/// What a server says of itself, without what it cannot offer to many: its log, and subscriptions.
 fn offered(changed: Option<String>, result: &str) -> String {
     let result = changed.unwrap_or_else(|| result.to_owned());
     let without = |result: &str| {
         let mut members = Members::parse(result)?;
         let mut capabilities = Members::parse(members.get("capabilities")?)?;
-        capabilities.get("logging")?;
-        capabilities.remove("logging");
+        let logs = capabilities.remove("logging");
+        let mut resources = capabilities.object("resources");
+        let subscribes = resources.remove("subscribe");
+        if subscribes {
+            let resources = resources.to_string();
+            capabilities.set("resources", resources);
+        }
+        if !logs && !subscribes {
+            return None;
+        }
         let capabilities = capabilities.to_string();
         members.set("capabilities", capabilities);
         Some(members.to_string())
@@ -497,7 +493,7 @@ fn unfinished(id: &Id) -> Frame {
 }
 
 /// What tells one client's requests from another's.
-pub(super) fn name_of(owner: &Owner) -> String {
+fn name_of(owner: &Owner) -> String {
     format!("{}/{}", owner.principal, owner.session.as_deref().unwrap_or_default())
 }
 

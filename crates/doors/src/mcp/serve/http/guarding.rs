@@ -1,7 +1,7 @@
 //! Guarded calls that are under way, by whoever made them and the id that they gave them. What was sent is finished
 //! (rule 12), so a cancel of one of these goes no further; who stands alone, without a session, has no other record.
 
-use super::resumable::Owner;
+use super::owner::Owner;
 use crate::mcp::connection::Waiter;
 use crate::mcp::message::Id;
 use std::collections::HashMap;

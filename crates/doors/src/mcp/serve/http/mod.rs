@@ -7,14 +7,12 @@ mod connections;
 mod guarding;
 mod incoming;
 mod opened;
+mod owner;
 mod relay;
 mod remote;
 mod respond;
-mod resumable;
 mod sessions;
 mod stream;
-mod subscribing;
-mod subscriptions;
 mod validate;
 
 pub use child::{Child, Tongue};

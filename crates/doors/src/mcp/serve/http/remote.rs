@@ -5,7 +5,7 @@ use super::connections::Connections;
 use super::guarding::Guarding;
 use super::incoming::Incoming as Messages;
 use super::opened::Opened;
-use super::resumable::{Owner, Resumable};
+use super::owner::Owner;
 use super::stream::CallStream;
 use super::{Asks, respond};
 use crate::caller::Caller;
@@ -21,9 +21,7 @@ use crate::mcp::era;
 use crate::mcp::frame::Frame;
 use crate::mcp::limits::Limits;
 use crate::mcp::link::Link;
-use crate::mcp::link::remote::{
-    LAST_EVENT_ID, METHOD, NAME, RemoteLink, SESSION, VERSION, is_stream, request,
-};
+use crate::mcp::link::remote::{METHOD, NAME, RemoteLink, SESSION, VERSION, is_stream, request};
 use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use crate::mcp::own_tools;
@@ -53,7 +51,6 @@ pub struct Remote {
     connections: Connections,
     allowances: Allowances,
     opened: Opened,
-    resumable: Arc<Resumable>,
     incoming: Messages,
     guarding: Guarding,
 }
@@ -101,7 +98,6 @@ impl Remote {
             connections: Connections::default(),
             allowances: Allowances::default(),
             opened: Opened::default(),
-            resumable: Arc::default(),
             incoming: Messages::default(),
             guarding: Guarding::default(),
         }
@@ -127,7 +123,8 @@ impl Remote {
                 Ok(message) => self.post(asked, message).await,
                 Err(refused) => *refused,
             },
-            Method::GET => self.get(asked).await,
+            // A stream for what the server says of its own accord, or the rest of one that passed as it came.
+            Method::GET => self.forward(&asked, Bytes::new()).await,
             Method::DELETE => {
                 self.connections.forget(&asked.owner);
                 self.opened.closed(&asked.owner);
@@ -244,16 +241,6 @@ impl Remote {
         }
     }
 
-    /// A stream for what the server says of its own accord, or the rest of one that has ended.
-    async fn get(&self, asked: Asked<'_>) -> Response {
-        let last_event = asked.headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
-        let reader = last_event.and_then(|last| self.resumable.after(&asked.owner, last));
-        match reader {
-            Some(reader) => respond::following(reader, HeaderMap::new()),
-            None => self.forward(&asked, Bytes::new()).await,
-        }
-    }
-
     /// Passes a request on as it came, and its answer as it comes.
     async fn forward(&self, asked: &Asked<'_>, body: Bytes) -> Response {
         match self.send(asked, body).await {
@@ -327,13 +314,10 @@ impl Remote {
                 guarded.token = asked.caller.token.clone();
                 let working = door.hall.busy.begin();
                 let under_way = self.guarding.begin(owner, &id, &guarded.waiter);
-                self.resumable.keep(owner.clone(), Arc::clone(&stream));
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.
-                let (guarding, resumable) = (Arc::clone(&door), Arc::clone(&self.resumable));
                 tokio::spawn(async move {
-                    ending.end(guarding.guard(*guarded).await);
-                    resumable.ended(&ending);
+                    ending.end(door.guard(*guarded).await);
                     drop((working, under_way));
                 });
                 respond::call(stream.reader()).await
