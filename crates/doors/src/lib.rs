@@ -5,6 +5,7 @@
 pub mod api;
 pub mod ask;
 pub mod busy;
+pub mod call_options;
 pub mod caller;
 pub mod command;
 pub mod delivery;
@@ -29,4 +30,3 @@ pub mod telemetry;
 pub mod told;
 pub mod undo;
 pub mod unstoppable;
-pub mod wishes;

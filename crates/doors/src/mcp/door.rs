@@ -1,12 +1,13 @@
 //! The door: which messages pass as they are, and what happens to those that do not.
 
 use super::call::{BadCall, ToolCall};
+use super::calls::Waiter;
 use super::confirm;
-use super::connection::{Connection, Waiter};
+use super::connection::Connection;
 use super::frame::Frame;
 use super::intent;
 use super::kept_task::{self, OnRecord};
-use super::limits::Room;
+use super::limits::Place;
 use super::message::{Id, Message, text};
 use super::own_tools;
 use super::render::{self, Around, LookWith, Repeats};
@@ -15,11 +16,11 @@ use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
 use super::upstream::{Asker, ToolUpstream};
 use super::word;
+use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
 use crate::errands;
 use crate::hall::Hall;
 use crate::http::server::Revocable;
-use crate::wishes::{Wishes, means_dry_run};
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
@@ -70,7 +71,7 @@ pub struct Guarded {
     /// It has come to an answer: there may be another one, of an attempt that its caller has left behind.
     answered: AtomicBool,
     /// Held until it has its answer.
-    _room: Option<Room>,
+    _room: Option<Place>,
     /// What its caller showed, where that can be revoked.
     pub token: Option<Revocable>,
 }
@@ -108,11 +109,13 @@ impl Door {
         server: &Arc<Server>,
         connection: &Arc<Connection>,
         tools: &Arc<Tools>,
-        wishes: &Wishes,
+        options: &CallOptions,
     ) -> Route {
-        let may_be_dry = || wishes.dry_run || message.params.as_ref().map(text).is_some_and(means_dry_run);
+        // Observing looks at no call, but one that may ask for a dry run must not have its effect.
+        let may_be_dry =
+            || options.dry_run || message.params.as_ref().is_some_and(|it| text(it).contains("semel"));
         let call = match ToolCall::read(id, message, |name| tools.get(name).cloned()) {
-            Ok(call) => call.with(wishes),
+            Ok(call) => call.with(options),
             Err(_) if self.hall.observes() && !may_be_dry() => return Route::Pass,
             Err(bad) => return Route::Answer(refused(id, &bad)),
         };
@@ -141,7 +144,7 @@ impl Door {
         let Ok(room) = connection.limits.room_for(message.bytes.len()) else {
             return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
         };
-        let Some(waiter) = connection.begin(id, call.progress_token.clone()) else {
+        let Some(waiter) = connection.begin_call(id, call.progress_token.clone()) else {
             return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
@@ -195,7 +198,7 @@ impl Door {
             Some(OnRecord::Handle(id)) => handle = Some(id),
             None => {}
         }
-        connection.end(&call.id, waiter);
+        connection.end_call(&call.id, waiter);
         if waiter.gave_up() {
             return None;
         }

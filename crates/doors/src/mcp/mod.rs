@@ -4,6 +4,7 @@
 //! call means; `upstream` carries it out over a `link`; `classify` reads the answer; `render` writes the response.
 //! Whatever is not a guarded call passes as the bytes that came.
 pub mod call;
+pub mod calls;
 pub mod classify;
 pub mod confirm;
 pub mod connection;

@@ -1,5 +1,6 @@
 //! One client on standard input and output, in front of one server.
 
+use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
 use crate::errands;
 use crate::mcp::connection::Connection;
@@ -17,7 +18,6 @@ use crate::mcp::serve::watch::{Cancelled, Watch, Watched};
 use crate::mcp::server::{Era, Server};
 use crate::mcp::tasks::{Question, Telling};
 use crate::mcp::tools::Tools;
-use crate::wishes::Wishes;
 use bytes::Bytes;
 use semel_gate::clock::Clock;
 use semel_ledger::journal;
@@ -133,7 +133,7 @@ impl Stdio {
             }
             Kind::Notification { method } if method == "notifications/cancelled" => {
                 let of = cancelled_id(text(&params));
-                if of.as_ref().is_some_and(|id| self.connection.cancelled(id)) {
+                if of.as_ref().is_some_and(|id| self.connection.give_up(id)) {
                     // Rule 12: what was sent is finished and kept for the retry.
                     return;
                 }
@@ -244,7 +244,7 @@ impl Stdio {
     }
 
     fn routed(self: &Arc<Self>, id: &Id, message: Message, tools: &Arc<Tools>) {
-        match self.door.route(id, &message, &self.server, &self.connection, tools, &Wishes::default()) {
+        match self.door.route(id, &message, &self.server, &self.connection, tools, &CallOptions::default()) {
             // Observing looks at no call, so it may be anything.
             Route::Pass if self.door.hall.observes() => self.pass(id, message, Watched::Plain),
             Route::Pass => self.pass(id, message, Watched::Read),

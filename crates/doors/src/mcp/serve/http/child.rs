@@ -1,11 +1,11 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
-use super::guarding::Guarding;
 use super::owner::Owner;
 use super::relay::{Hears, Relay, Renamed};
 use super::sessions::Sessions;
 use super::stream::{CallStream, WAITING_BYTES_MAX};
 use super::{Asks, respond, validate};
+use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::http::body::Piped;
 use crate::http::server::problem;
@@ -23,7 +23,6 @@ use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
 use crate::mcp::tasks::{self, Question};
-use crate::wishes::Wishes;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -48,7 +47,6 @@ const ROOM_IS_LOOKED_FOR_EVERY: Duration = Duration::from_millis(20);
 pub struct Child {
     server: Arc<Server>,
     relay: Arc<Relay>,
-    guarding: Guarding,
     sessions: Sessions,
     tongue: Tongue,
     /// What it answered when semel introduced itself.
@@ -77,7 +75,7 @@ enum Hello {
 struct Asked<'a> {
     door: &'a Arc<Door>,
     caller: Caller,
-    wishes: Wishes,
+    options: CallOptions,
     /// Of all requests of this caller that stand alone.
     limits: Arc<Limits>,
     owner: Owner,
@@ -92,7 +90,6 @@ impl Child {
         Ok(Arc::new(Child {
             server,
             relay,
-            guarding: Guarding::default(),
             sessions: Sessions::default(),
             tongue,
             hello: Default::default(),
@@ -146,9 +143,9 @@ impl Child {
         message: Option<Message>,
     ) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let Asks { caller, wishes } = asks;
+        let Asks { caller, options } = asks;
         let owner = Owner { principal: caller.whose(), session };
-        let asked = Asked { door, caller, wishes, limits, owner, headers: parts.headers };
+        let asked = Asked { door, caller, options, limits, owner, headers: parts.headers };
         match (parts.method, message) {
             (Method::POST, Some(message)) => self.post(asked, message).await,
             (Method::GET, _) => self.listen(&asked),
@@ -233,11 +230,12 @@ impl Child {
     fn cancel(&self, asked: &Asked<'_>, params: &str) {
         let Some(params) = Members::parse(params) else { return };
         let Some(id) = params.get("requestId").and_then(Id::from_json) else { return };
-        let connection = self.sessions.find(&asked.owner);
-        if connection.is_some_and(|connection| connection.cancelled(&id)) {
-            return;
-        }
-        if self.guarding.cancelled(&asked.owner, &id) {
+        let is_guarded = match self.sessions.find(&asked.owner) {
+            Some(connection) => connection.give_up(&id),
+            // Two clients of one principal may use the same id, so the answer still goes to the one that reads.
+            None => asked.limits.calls_by_id.has(&asked.owner.principal, &id),
+        };
+        if is_guarded {
             return;
         }
         if let Some((own, stream)) = self.relay.under_way(&name_of(&asked.owner), &id) {
@@ -278,8 +276,8 @@ impl Child {
             let params = message.params.clone().unwrap_or_default();
             let tools = self.server.tools(&era::meta_of(text(&params))).await;
             // The gate names its requests itself; the client's own id is what it answers to.
-            let Asked { door, wishes, .. } = &asked;
-            match door.route(&id, &renamed.message, &self.server, &connection, &tools, wishes) {
+            let Asked { door, options, .. } = &asked;
+            match door.route(&id, &renamed.message, &self.server, &connection, &tools, options) {
                 Route::Pass => {}
                 Route::Answer(frame) => return respond::document(StatusCode::OK, &frame),
                 Route::Own(call) => {
@@ -289,7 +287,6 @@ impl Child {
                 Route::Guard(mut guarded) => {
                     guarded.token = asked.caller.token.clone();
                     let working = asked.door.hall.busy.begin();
-                    let under_way = self.guarding.begin(&asked.owner, &id, &guarded.waiter);
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
                     tokio::spawn(async move {
                         tokio::select! {
@@ -297,7 +294,7 @@ impl Child {
                             // Some clients wait for ever on a stream that ends without an answer.
                             () = door.hall.busy.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
                         }
-                        drop((renamed, working, under_way));
+                        drop((renamed, working));
                     });
                     return respond::call_soon(stream.reader(), &asked.headers).await;
                 }

@@ -2,12 +2,12 @@
 
 use super::allowances::Allowances;
 use super::connections::Connections;
-use super::guarding::Guarding;
 use super::incoming::Incoming as Messages;
 use super::opened::Opened;
 use super::owner::Owner;
 use super::stream::CallStream;
 use super::{Asks, respond};
+use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::http::body::{self, Piped};
 use crate::http::client::{Client, Failed, Incoming};
@@ -27,7 +27,6 @@ use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use crate::mcp::own_tools;
 use crate::mcp::server::Server;
 use crate::mcp::tasks::Question;
-use crate::wishes::Wishes;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -52,14 +51,13 @@ pub struct Remote {
     allowances: Allowances,
     opened: Opened,
     incoming: Messages,
-    guarding: Guarding,
 }
 
 /// One client's request, and what it takes to pass it on.
 struct Asked<'a> {
     door: &'a Arc<Door>,
     caller: Caller,
-    wishes: Wishes,
+    options: CallOptions,
     limits: Arc<Limits>,
     owner: Owner,
     method: Method,
@@ -99,12 +97,11 @@ impl Remote {
             allowances: Allowances::default(),
             opened: Opened::default(),
             incoming: Messages::default(),
-            guarding: Guarding::default(),
         }
     }
 
     pub async fn answer(&self, door: &Arc<Door>, asks: Asks, parts: Parts, body: Body) -> Response {
-        let Asks { caller, wishes } = asks;
+        let Asks { caller, options } = asks;
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let owner = Owner { principal: caller.whose(), session };
         if !self.opened.may_use(&owner) {
@@ -117,7 +114,7 @@ impl Remote {
         };
         let authority = self.authority(&parts.headers, door.hall.secret());
         let headers = self.upstream_headers(parts.headers);
-        let asked = Asked { door, caller, wishes, limits, owner, method: parts.method, headers, authority };
+        let asked = Asked { door, caller, options, limits, owner, method: parts.method, headers, authority };
         match asked.method {
             Method::POST => match self.incoming.read(&asked.owner.principal, &asked.headers, body).await {
                 Ok(message) => self.post(asked, message).await,
@@ -230,11 +227,14 @@ impl Remote {
                 let of =
                     Members::parse(text(&params)).and_then(|params| Id::from_json(params.get("requestId")?));
                 let connection = self.connections.known(&asked.owner);
-                match (of, connection) {
+                let is_guarded = |id: Id| match &connection {
+                    Some(connection) => connection.give_up(&id),
+                    None => asked.limits.calls_by_id.has(&asked.owner.principal, &id),
+                };
+                match of.is_some_and(is_guarded) {
                     // Rule 12: what was sent is finished and kept for the retry.
-                    (Some(id), Some(connection)) if connection.cancelled(&id) => accepted(),
-                    (Some(id), _) if self.guarding.cancelled(&asked.owner, &id) => accepted(),
-                    _ => self.forward(&asked, message.bytes).await,
+                    true => accepted(),
+                    false => self.forward(&asked, message.bytes).await,
                 }
             }
             _ => self.forward(&asked, message.bytes).await,
@@ -295,7 +295,7 @@ impl Remote {
     }
 
     async fn call(&self, asked: Asked<'_>, id: Id, message: Message) -> Response {
-        let Asked { door, caller, wishes, limits, owner, .. } = &asked;
+        let Asked { door, caller, options, limits, owner, .. } = &asked;
         let params = message.params.clone().unwrap_or_default();
         // A listing is none of what the client hears of its call.
         let tools = self.server_for(&asked).tools(&era::meta_of(text(&params))).await;
@@ -303,7 +303,7 @@ impl Remote {
         let link = self.link(&asked, asked.headers.clone(), Some(Arc::clone(&stream)));
         let server = self.server_by(&asked, link.for_call(&message, Arc::clone(&tools)));
         let connection: Arc<Connection> = self.connections.of(owner, caller.clone(), Arc::clone(limits));
-        match door.route(&id, &message, &server, &connection, &tools, wishes) {
+        match door.route(&id, &message, &server, &connection, &tools, options) {
             Route::Pass => self.forward(&asked, message.bytes).await,
             Route::Answer(frame) => respond::document(StatusCode::OK, &frame),
             Route::Own(call) => {
@@ -313,12 +313,11 @@ impl Remote {
             Route::Guard(mut guarded) => {
                 guarded.token = asked.caller.token.clone();
                 let working = door.hall.busy.begin();
-                let under_way = self.guarding.begin(owner, &id, &guarded.waiter);
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.
                 tokio::spawn(async move {
                     ending.end(door.guard(*guarded).await);
-                    drop((working, under_way));
+                    drop(working);
                 });
                 respond::call(stream.reader()).await
             }
