@@ -1,10 +1,10 @@
 //! A `tools/call`, read once.
 
 use super::frame::Frame;
-use super::members::{Members, NotMembers, quoted};
 use super::message::{Id, Message, like_one_of, text};
 use super::tools::Definition;
 use crate::call_options::{CallOptions, is_for_semel};
+use crate::wire::members::{Members, NotMembers, quoted};
 use semel_core::beside::TraceParent;
 use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json};
@@ -315,7 +315,7 @@ pub fn run_in_baggage(baggage: &str) -> Option<String> {
     let (_, value) = entries.find(|(name, _)| name.trim() == "semel.run_id")?;
     let value = value.split(';').next()?.trim();
     // Its values are percent-encoded.
-    let run = crate::proxy::form::decoded(&value.replace('+', "%2B")).into_owned();
+    let run = crate::wire::form::decoded(&value.replace('+', "%2B")).into_owned();
     Some(run).filter(|run| !run.is_empty())
 }
 

@@ -2,8 +2,8 @@
 //! a member in their structured results.
 
 use super::call::{AGAIN, DRY_RUN};
-use super::members::{Members, quoted};
 use super::tools::page;
+use crate::wire::members::{Members, quoted};
 use serde_json::json;
 
 /// What is said about one guarded tool.

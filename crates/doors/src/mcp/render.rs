@@ -3,11 +3,11 @@
 use super::call::{AGAIN, META_RECEIPT, ToolCall};
 use super::classify::words;
 use super::frame::Frame;
-use super::members::{Members, quoted};
 use super::message::{Id, Kind, Message, text};
-use super::secrets::Secrets;
 use super::tools::Output;
-use crate::echoes::TooMany;
+use crate::redact::MayHoldSecret;
+use crate::redact::Secrets;
+use crate::wire::members::{Members, quoted};
 use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
 use semel_core::identity::REDACTED;
@@ -36,7 +36,7 @@ pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
 /// A reply that a probe or a person supplied, in the form of a tool's result.
 pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
     let clean = secrets.out_of_reply(value);
-    let json = clean.unwrap_or_else(|TooMany| quoted(REDACTED));
+    let json = clean.unwrap_or_else(|MayHoldSecret| quoted(REDACTED));
     let value = json::parse(&json).unwrap_or(Json::Null);
     let text = value.as_str().map_or_else(|| json.clone(), str::to_owned);
     let structured = match value {

@@ -1,10 +1,10 @@
 //! One real server, as the door knows it: the way to it, its tools, and the era that it speaks.
 
 use super::link::{Exchanged, Link, Outgoing};
-use super::members::{Members, quoted};
 use super::message::{Id, Message, text};
 use super::tasks::Tasks;
 use super::tools::Tools;
+use crate::wire::members::{Members, quoted};
 use semel_core::digest::Secret;
 use semel_core::effect::Facts;
 use semel_core::intent::authority_mark;

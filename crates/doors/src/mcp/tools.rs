@@ -1,7 +1,7 @@
 //! What a server says of its tools.
 
-use super::members::Members;
 use super::own_key;
+use crate::wire::members::Members;
 use semel_core::policy::Annotations;
 use semel_core::policy::rule::Inject;
 use serde_json::value::RawValue;
