@@ -23,8 +23,6 @@ pub mod message;
 pub mod outbox;
 mod own_key;
 pub mod own_tools;
-#[cfg(test)]
-mod pack_answers;
 pub mod probe;
 pub mod render;
 pub mod serve;
