@@ -1,6 +1,6 @@
 //! One client: within which limits it calls, and what it has done.
 
-use super::calls::Waiter;
+use super::guarded_calls::Waiter;
 use super::limits::Limits;
 use super::message::Id;
 use crate::caller::Caller;
@@ -31,25 +31,25 @@ impl Connection {
     /// A guarded call begins. `None`: too many at once.
     pub fn begin_call(&self, id: &Id, progress_token: Option<String>) -> Option<Arc<Waiter>> {
         let place = self.limits.call().ok()?;
-        Some(self.limits.calls_by_id.begin(self.caller.whose(), id, progress_token, place))
+        Some(self.limits.guarded.begin(self.caller.whose(), id, progress_token, place))
     }
 
     pub fn end_call(&self, id: &Id, waiter: &Arc<Waiter>) {
-        self.limits.calls_by_id.end(self.caller.whose(), id, waiter);
+        self.limits.guarded.end(self.caller.whose(), id, waiter);
     }
 
     /// The client cancels a request. `false`: it is none of the guarded ones.
     pub fn give_up(&self, id: &Id) -> bool {
-        self.limits.calls_by_id.give_up(&self.caller.whose(), id)
+        self.limits.guarded.give_up(&self.caller.whose(), id)
     }
 
     /// Whether progress under this token is for a client that no longer waits.
     pub fn is_abandoned(&self, progress_token: &str) -> bool {
-        self.limits.calls_by_id.is_abandoned(progress_token)
+        self.limits.guarded.is_abandoned(progress_token)
     }
 
     pub fn is_idle(&self) -> bool {
-        self.limits.calls_by_id.is_empty()
+        self.limits.guarded.is_empty()
     }
 
     /// Remembers that this intent was answered here.

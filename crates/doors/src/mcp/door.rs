@@ -1,10 +1,10 @@
 //! The door: which messages pass as they are, and what happens to those that do not.
 
 use super::call::{BadCall, ToolCall};
-use super::calls::Waiter;
 use super::confirm;
 use super::connection::Connection;
 use super::frame::Frame;
+use super::guarded_calls::Waiter;
 use super::intent;
 use super::kept_task::{self, OnRecord};
 use super::limits::Place;

@@ -1,6 +1,6 @@
 //! What one client may have under way at one server. More is a storm, or a server that never answers.
 
-use super::calls::Calls;
+use super::guarded_calls::GuardedCalls;
 use super::message::MESSAGE_BYTES_MAX;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -49,7 +49,7 @@ pub struct Limits {
     /// What it has together with others.
     all: Option<Arc<Limits>>,
     /// Guarded calls that are under way.
-    pub calls_by_id: Calls,
+    pub guarded: GuardedCalls,
 }
 
 impl Default for Limits {
@@ -77,7 +77,7 @@ impl Limits {
             listening: of(LISTENING_MAX),
             room: of(ROOM_KIB),
             all,
-            calls_by_id: Calls::default(),
+            guarded: GuardedCalls::default(),
         }
     }
 

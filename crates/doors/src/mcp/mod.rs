@@ -4,7 +4,6 @@
 //! call means; `upstream` carries it out over a `link`; `classify` reads the answer; `render` writes the response.
 //! Whatever is not a guarded call passes as the bytes that came.
 pub mod call;
-pub mod calls;
 pub mod classify;
 pub mod confirm;
 pub mod connection;
@@ -12,6 +11,7 @@ pub mod decorate;
 pub mod door;
 pub mod era;
 pub mod frame;
+pub mod guarded_calls;
 pub mod inlet;
 pub mod intent;
 pub mod kept_task;

@@ -2,9 +2,9 @@
 //! tool.
 
 use super::call::{KeyUpstream, ToolCall};
-use super::calls::Waiter;
 use super::classify::{By, Handle, Meaning, Reading, read, words};
 use super::connection::Connection;
+use super::guarded_calls::Waiter;
 use super::kept_task;
 use super::link::{Exchanged, Outgoing};
 use super::message::{Kind, Message, text};

@@ -20,8 +20,9 @@ use crate::mcp::link::remote::SESSION;
 use crate::mcp::link::{Exchanged, Outgoing};
 use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::own_tools;
+use crate::mcp::serve::watched::{Inspection, Watched, call_without_id};
 use crate::mcp::server::Server;
-use crate::mcp::tasks::{self, Question};
+use crate::mcp::tasks;
 use crate::wire::members::{Members, quoted};
 use axum::body::Body;
 use axum::response::Response;
@@ -198,10 +199,8 @@ impl Child {
                 self.cancel(&asked, text(&params));
                 accepted()
             }
-            // Nobody could be told what became of it.
             (Kind::Notification { method }, _) if method == "tools/call" => {
-                let frame = Frame::complaint(-32600, "semel passed nothing on: a call of a tool needs an id");
-                respond::document(StatusCode::BAD_REQUEST, &frame)
+                respond::document(StatusCode::BAD_REQUEST, &call_without_id())
             }
             // Semel has introduced itself, has no roots, and lets the server ask nothing: there is nobody to tell.
             (Kind::Notification { method }, _) if UNTOLD.contains(&method.as_str()) => accepted(),
@@ -233,7 +232,7 @@ impl Child {
         let is_guarded = match self.sessions.find(&asked.owner) {
             Some(connection) => connection.give_up(&id),
             // Two clients of one principal may use the same id, so the answer still goes to the one that reads.
-            None => asked.limits.calls_by_id.has(&asked.owner.principal, &id),
+            None => asked.limits.guarded.has(&asked.owner.principal, &id),
         };
         if is_guarded {
             return;
@@ -366,17 +365,7 @@ impl Child {
         };
         let body = answer.body.as_ref().map_or("null", text);
         let edited = |result: String| given_under(id, &answer, Some(Frame::from(result)));
-        if let (Kind::Response { failed: false, .. }, "tools/list") = (&answer.kind, method.as_str()) {
-            let first = Members::parse(text(&params)).is_none_or(|params| params.get("cursor").is_none());
-            self.server.page_seen(first, body);
-            if let Some(result) = door.listing(&self.server, body) {
-                return edited(result);
-            }
-        }
         let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
-        if let ("server/discover", false) = (method.as_str(), failed) {
-            return edited(offered(door.hello(&self.server, &method, body), body));
-        }
         if let ("tasks/list", false) = (method.as_str(), failed) {
             let own = |task: &str| self.server.tasks().is_of(&whose, task);
             return edited(tasks::listing_of(body, own).unwrap_or_else(|| r#"{"tasks":[]}"#.to_owned()));
@@ -384,11 +373,14 @@ impl Child {
         if let ("tools/call", Some(task)) = (method.as_str(), classify::task_in(body)) {
             self.server.tasks().belongs(&tasks::Name { whose: whose.clone(), id: task });
         }
-        let telling = Question::read(&method, text(&params), || whose).and_then(|question| {
-            let answer = if failed { Err(body) } else { Ok(body) };
-            question.answered(&door.hall, self.server.tasks(), answer)
-        });
-        Given { telling, ..given_under(id, &answer, None) }
+        let watched = Watched::of(&method, &params, || whose);
+        let Inspection { result, telling } =
+            watched.answered(door, &self.server, if failed { Err(body) } else { Ok(body) });
+        let result = match (method.as_str(), failed) {
+            ("server/discover", false) => Some(offered(result, body)),
+            _ => result,
+        };
+        Given { telling, ..given_under(id, &answer, result.map(Frame::from)) }
     }
 
     /// A stream for what the server tells everybody.

@@ -24,8 +24,8 @@ use crate::mcp::link::Link;
 use crate::mcp::link::remote::{METHOD, NAME, RemoteLink, SESSION, VERSION, is_stream, request};
 use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use crate::mcp::own_tools;
+use crate::mcp::serve::watched::{Inspection, Watched, call_without_id, cancelled_id};
 use crate::mcp::server::Server;
-use crate::mcp::tasks::Question;
 use crate::wire::members::Members;
 use axum::body::Body;
 use axum::response::Response;
@@ -72,19 +72,6 @@ struct Asked<'a> {
 enum Manner {
     Session,
     Stateless,
-}
-
-/// A request whose answer is looked at on its way back.
-enum Watched {
-    Listing {
-        first_page: bool,
-    },
-    /// How the two sides introduce themselves; `params` as the client sent them.
-    Hello {
-        method: String,
-        params: String,
-    },
-    Task(Question),
 }
 
 impl Remote {
@@ -201,35 +188,22 @@ impl Remote {
             return respond::document(StatusCode::BAD_REQUEST, &refusal);
         }
         match &message.kind {
-            Kind::Request { id, method } => match method.as_str() {
-                "tools/call" => self.call(asked, id.clone(), message).await,
-                "tools/list" => {
-                    let cursor =
-                        Members::parse(text(&params)).is_some_and(|params| params.get("cursor").is_some());
-                    self.watch(&asked, id.clone(), message, Watched::Listing { first_page: !cursor }).await
-                }
-                "initialize" | "server/discover" => {
-                    let params = text(&params).to_owned();
-                    let watched = Watched::Hello { method: method.clone(), params };
-                    self.watch(&asked, id.clone(), message, watched).await
-                }
-                _ => match Question::read(method, text(&params), || asked.caller.whose()) {
-                    Some(task) => self.watch(&asked, id.clone(), message, Watched::Task(task)).await,
-                    None => self.forward(&asked, message.bytes).await,
-                },
+            Kind::Request { id, method } if method == "tools/call" => {
+                self.call(asked, id.clone(), message).await
+            }
+            Kind::Request { id, method } => match Watched::of(method, &params, || asked.caller.whose()) {
+                Watched::Plain => self.forward(&asked, message.bytes).await,
+                watched => self.watch(&asked, id.clone(), message, watched).await,
             },
-            // Nobody would learn what became of it, and it would pass the gate by.
             Kind::Notification { method } if method == "tools/call" && !asked.door.hall.observes() => {
-                let frame = Frame::complaint(-32600, "semel passed nothing on: a call of a tool needs an id");
-                respond::document(StatusCode::BAD_REQUEST, &frame)
+                respond::document(StatusCode::BAD_REQUEST, &call_without_id())
             }
             Kind::Notification { method } if method == "notifications/cancelled" => {
-                let of =
-                    Members::parse(text(&params)).and_then(|params| Id::from_json(params.get("requestId")?));
+                let of = cancelled_id(text(&params));
                 let connection = self.connections.known(&asked.owner);
                 let is_guarded = |id: Id| match &connection {
                     Some(connection) => connection.give_up(&id),
-                    None => asked.limits.calls_by_id.has(&asked.owner.principal, &id),
+                    None => asked.limits.guarded.has(&asked.owner.principal, &id),
                 };
                 match of.is_some_and(is_guarded) {
                     // Rule 12: what was sent is finished and kept for the retry.
@@ -343,7 +317,7 @@ impl Watch {
         let Watched::Hello { method, params } = &self.watched else { return None };
         let credential = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         // Who names a version of the stateless era is of that one, and hears what the server says to such a client.
-        let is_stateless = era::version_of(params).is_some();
+        let is_stateless = era::version_of(text(params)).is_some();
         if method != "initialize" || is_stateless || credential || self.door.hall.observes() {
             return None;
         }
@@ -358,7 +332,7 @@ impl Watch {
         if supported.iter().any(|version| version.as_str() < era::STATELESS) {
             return None;
         }
-        let params = Members::parse(params).unwrap_or_default();
+        let params = Members::parse(text(params)).unwrap_or_default();
         let asked = params.text("protocolVersion").unwrap_or_default();
         Some(era::stateless_only(&self.id, &supported, &asked))
     }
@@ -371,20 +345,9 @@ impl Watch {
             return None;
         }
         let body = message.body.as_ref().map_or("null", text);
-        let result = match &self.watched {
-            Watched::Listing { .. } | Watched::Hello { .. } if *failed => None,
-            Watched::Listing { first_page } => {
-                self.server.page_seen(*first_page, body);
-                self.door.listing(&self.server, body)
-            }
-            Watched::Hello { method, .. } => self.door.hello(&self.server, method, body),
-            Watched::Task(question) => {
-                let answer = if *failed { Err(body) } else { Ok(body) };
-                let telling = question.clone().answered(&self.door.hall, self.server.tasks(), answer);
-                telling.into_iter().for_each(|telling| self.departure.is_followed_by(|| telling.has_left()));
-                None
-            }
-        };
+        let answer = if *failed { Err(body) } else { Ok(body) };
+        let Inspection { result, telling } = self.watched.clone().answered(&self.door, &self.server, answer);
+        telling.into_iter().for_each(|telling| self.departure.is_followed_by(|| telling.has_left()));
         let edited = message.edited(None, Some(Frame::from(result?)))?;
         Some(edited.to_bytes())
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
-pub struct Calls(Mutex<HashMap<(String, Id), Vec<Call>>>);
+pub struct GuardedCalls(Mutex<HashMap<(String, Id), Vec<Call>>>);
 
 #[derive(Debug)]
 struct Call {
@@ -30,7 +30,7 @@ impl Waiter {
     }
 }
 
-impl Calls {
+impl GuardedCalls {
     pub fn begin(&self, whose: String, id: &Id, progress_token: Option<String>, place: Place) -> Arc<Waiter> {
         let waiter = Arc::new(Waiter { progress_token, gave_up: AtomicBool::new(false) });
         let call = Call { waiter: Arc::clone(&waiter), _place: place };
@@ -88,13 +88,13 @@ mod tests {
 
     fn begin(limits: &Arc<Limits>, id: &Id, token: Option<&str>) -> Arc<Waiter> {
         let place = limits.call().unwrap();
-        limits.calls_by_id.begin("ann".into(), id, token.map(str::to_owned), place)
+        limits.guarded.begin("ann".into(), id, token.map(str::to_owned), place)
     }
 
     #[test]
     fn progress_is_for_nobody_once_all_who_use_its_token_gave_up() {
         let limits = Arc::new(Limits::default());
-        let (calls, id, third) = (&limits.calls_by_id, Id::text("1"), Id::text("3"));
+        let (calls, id, third) = (&limits.guarded, Id::text("1"), Id::text("3"));
         let waiter = begin(&limits, &id, Some("7"));
         assert!(
             !calls.give_up("ann", &Id::text("2")) && !calls.give_up("bob", &id) && !calls.is_abandoned("7")
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_call_is_under_way_until_the_last_of_its_name_has_ended() {
         let limits = Arc::new(Limits::default());
-        let (calls, id) = (&limits.calls_by_id, Id::text("1"));
+        let (calls, id) = (&limits.guarded, Id::text("1"));
         let [first, second] = [(); 2].map(|()| begin(&limits, &id, None));
         calls.end("ann".into(), &id, &first);
         assert!(calls.has("ann", &id) && !calls.has("bob", &id));
