@@ -63,15 +63,6 @@ impl Delivery {
         marked
     }
 
-    /// Somebody takes it, perhaps come back for it: whoever comes next waits for what becomes of it.
-    pub fn is_taken(&self) {
-        let Due { hall, found, pending, .. } = &*self.0;
-        let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if pending.is_none() {
-            *pending = hall.begin_delivery(found.key);
-        }
-    }
-
     /// It is marked, or nobody takes it any more: whoever comes next need not wait for it.
     pub fn has_left(&self) {
         drop(self.0.pending.lock().unwrap_or_else(PoisonError::into_inner).take());

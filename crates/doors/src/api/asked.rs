@@ -2,11 +2,11 @@
 
 use super::problem::Problem;
 use super::routes::Route;
+use crate::call_options::CallOptions;
 use crate::hall::Hall;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::call_metadata;
 use crate::http::server::{Revocable, caller};
-use crate::wishes::Wishes;
 use axum::body::Body;
 use axum::extract::{Query, RawPathParams};
 use axum::response::Response;
@@ -32,7 +32,7 @@ pub struct Asked {
     pub who: Who,
     /// The run that a header names.
     pub run: Option<Run>,
-    pub wishes: Wishes,
+    pub options: CallOptions,
     /// When it came, on the monotonic clock.
     pub came: Duration,
     pub metadata: CallMetadata,
@@ -91,8 +91,8 @@ impl Asked {
         }
         let caller = caller(hall.secret(), None, &mut parts)
             .map_err(|_| Problem::bad("Semel-Run-Id cannot name a run"))?;
-        let wishes = Wishes::of(&parts.headers).map_err(|bad| Problem::bad(bad.to_string()))?;
-        if wishes.dry_run && !route.has_dry_run && route.method != Method::GET {
+        let options = CallOptions::of(&parts.headers).map_err(|bad| Problem::bad(bad.to_string()))?;
+        if options.dry_run && !route.has_dry_run && route.method != Method::GET {
             return Err(Problem::bad("there is no dry run of this; nothing was done"));
         }
         let (tenant, principal) = (caller.tenant, caller.principal);
@@ -101,7 +101,7 @@ impl Asked {
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let metadata = call_metadata(&parts.headers);
         let (run, token, came) = (caller.run, caller.token, hall.clock.elapsed());
-        Ok(Asked { who, run, wishes, came, metadata, token, params, parts, body })
+        Ok(Asked { who, run, options, came, metadata, token, params, parts, body })
     }
 
     /// A part of the path. The table says that it is there.

@@ -5,8 +5,8 @@ use super::begin::word_of;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use crate::hall::Hall;
 use crate::http::server::{Revocable, lets_send};
-use crate::mcp::secrets::Secrets;
-use crate::secret_parts::SecretParts;
+use crate::redact::SecretParts;
+use crate::redact::Secrets;
 use semel_core::effect::Effect;
 use semel_core::identity::redact;
 use semel_core::ids::AttemptNo;
@@ -57,7 +57,7 @@ impl Upstream for Client<'_> {
         let secrets = Secrets::of(self.arguments, self.rule);
         match told {
             Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_words(&why) },
+            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
             Told::Yes { reply: found, reply_failed } => {
                 let found = found.map(|reply| match reply {
                     Reply::Value(value) => value,
@@ -69,7 +69,7 @@ impl Upstream for Client<'_> {
                     clean
                 });
                 let reply = self.found.as_ref().map(|reply| reply.canonical().into_bytes());
-                let reply_failed = reply_failed.map(|why| secrets.out_of_words(&why));
+                let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
                 ProbeAnswer::Yes { reply, word: Some(word_of(self.rule)), reply_failed }
             }
         }

@@ -7,9 +7,9 @@ use super::problem::{Problem, problem_of};
 use super::respond;
 use super::settle::reply_of;
 use crate::ask::following::{self, Question};
+use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
 use crate::effect_json::data_of;
-use crate::wishes::Wishes;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -119,10 +119,10 @@ enum RunWord {
 pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let (who, bytes_max) = (asked.who.clone(), asked.bytes_max());
     let _until_it_is_answered = api.turn(&who, bytes_max).await?;
-    let (metadata, token, wishes) = (asked.metadata.clone(), asked.token.clone(), asked.wishes.clone());
+    let (metadata, token, options) = (asked.metadata.clone(), asked.token.clone(), asked.options.clone());
     let (who, header_run, came, wish) = asked.json::<Begin>().await?;
     let gate = api.gate()?;
-    let wish = Wish::read(wish, header_run, wishes)?;
+    let wish = Wish::read(wish, header_run, options)?;
     let rule = wish.rule(&api.hall.policy)?;
     let ask = wish.ask(&who);
     let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
@@ -192,7 +192,7 @@ struct Wish {
 }
 
 impl Wish {
-    fn read(wish: Begin, header_run: Option<Run>, wishes: Wishes) -> Result<Wish, Problem> {
+    fn read(wish: Begin, header_run: Option<Run>, options: CallOptions) -> Result<Wish, Problem> {
         let name = wish.action.strip_prefix("fn:").unwrap_or_default();
         let visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         if name.is_empty() || wish.action.len() > ACTION_CHARS_MAX || !visible(name) {
@@ -230,14 +230,14 @@ impl Wish {
             arguments: Json::object([("args", arguments)]),
             key,
             run: header_run.or(named),
-            again: again.or(wishes.again),
+            again: again.or(options.again),
             class: wish.class,
             timeout: span("timeout", wish.timeout.as_deref(), DEADLINE_MAX)?.filter(|span| !span.is_zero()),
             wait: span("wait", wish.wait.as_deref(), WAIT_MAX)?,
             serialize_by: wish.serialize_by,
             call_id: wish.call_id,
             nonce: wish.nonce,
-            dry_run: wish.dry_run || wishes.dry_run,
+            dry_run: wish.dry_run || options.dry_run,
             action: wish.action,
         })
     }

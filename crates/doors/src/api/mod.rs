@@ -43,7 +43,7 @@ pub struct Api {
     large: Turns,
 }
 
-/// Wishes with larger arguments are understood and kept waiting a few at a time: in memory they take ten times their
+/// CallOptions with larger arguments are understood and kept waiting a few at a time: in memory they take ten times their
 /// length. What was done can always be brought.
 const LARGE_BYTES: u64 = 256 * 1024;
 const LARGE_AT_ONCE: usize = 16;

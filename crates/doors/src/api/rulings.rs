@@ -6,11 +6,11 @@ use super::named;
 use super::problem::Problem;
 use super::respond;
 use crate::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
-use crate::echoes::TooMany;
 use crate::effect_json::EffectJson;
 use crate::mcp::render::recorded_value;
-use crate::mcp::secrets::Secrets;
-use crate::secret_parts::SecretParts;
+use crate::redact::MayHoldSecret;
+use crate::redact::SecretParts;
+use crate::redact::Secrets;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -128,7 +128,7 @@ pub fn supplied(action: &str, rule: &Rule, reply: Vec<u8>) -> Result<Vec<u8>, St
         // What a person brings has no head, and is the body of a reply over HTTP.
         Some("cli" | "http") => {
             let output = CommandOutput::of_stdout(reply).scrubbed(&[], &SecretParts::of(rule));
-            output.map_err(|TooMany| "it holds too many secrets to be kept".to_owned())?.encode()
+            output.map_err(|MayHoldSecret| "it holds too many secrets to be kept".to_owned())?.encode()
         }
         Some("mcp") => {
             let text = || Json::String(String::from_utf8_lossy(&reply).into_owned());

@@ -9,7 +9,7 @@ use super::rulings::kept;
 use crate::ask::following::{self, Question};
 use crate::command::render::REPLY_BYTES_MAX;
 use crate::delivery::Delivery;
-use crate::secret_parts::SecretParts;
+use crate::redact::SecretParts;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;

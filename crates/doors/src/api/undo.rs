@@ -34,7 +34,7 @@ const LATE_AFTER: Duration = Duration::from_secs(25);
 
 pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let id = asked.param("id").to_owned();
-    let dry_run = asked.wishes.dry_run;
+    let dry_run = asked.options.dry_run;
     let (who, came, undo) = asked.json_outside_a_run::<Undo>().await?;
     let (_, effect) = named::effect(&api, &who, &id, api.gate()?.clock.now()).await?;
     let reason = Reason::parse(&undo.reason).map_err(|error| Problem::bad(error.to_string()))?;

@@ -1,8 +1,8 @@
 //! A command's output as a reply in the ledger, as `data` in an answer, and back on the terminal.
 
-use crate::echoes::TooMany;
-use crate::named::without_named;
-use crate::secret_parts::SecretParts;
+use crate::redact::MayHoldSecret;
+use crate::redact::SecretParts;
+use crate::redact::names::without_named;
 use semel_core::answer::EffectWord;
 use semel_core::identity::REDACTED;
 pub use semel_core::identity::secret_values;
@@ -61,7 +61,7 @@ impl Output {
 
     /// Takes secrets out of what will be kept: values that the arguments marked as secret, headers and JSON members
     /// whose names say so.
-    pub fn scrubbed(&self, secrets: &[String], parts: &SecretParts) -> Result<Output, TooMany> {
+    pub fn scrubbed(&self, secrets: &[String], parts: &SecretParts) -> Result<Output, MayHoldSecret> {
         let scrub = |bytes: &[u8]| match std::str::from_utf8(bytes) {
             Ok(text) => scrub_text(text, secrets).into_bytes(),
             // Bytes that are no text are left as they are, and the lines of text among them are not.
@@ -161,7 +161,7 @@ pub fn reply(stdout: &[u8]) -> Json {
 }
 
 /// The output without what a rule calls secret of its reply.
-fn without_parts<'a>(stdout: &'a [u8], parts: &SecretParts) -> Result<Cow<'a, [u8]>, TooMany> {
+fn without_parts<'a>(stdout: &'a [u8], parts: &SecretParts) -> Result<Cow<'a, [u8]>, MayHoldSecret> {
     let Some(mut kept) = parts.out_of_text(stdout)? else { return Ok(Cow::Borrowed(stdout)) };
     if stdout.ends_with(b"\n") {
         kept.push('\n');

@@ -8,8 +8,8 @@ use super::render::{self, Output, REPLY_BYTES_MAX, Said};
 use super::stream::{Sink, Taken};
 use crate::ask::{self, Asker, Lent, Matter, Means, Told};
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
-use crate::mcp::secrets::Secrets;
-use crate::secret_parts::SecretParts;
+use crate::redact::SecretParts;
+use crate::redact::Secrets;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::ids::AttemptNo;
@@ -382,7 +382,7 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         let secrets = Secrets::of(&arguments, self.rule);
         match told {
             Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_words(&why) },
+            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
             Told::Yes { reply, reply_failed } => {
                 self.found = reply.as_ref().map(|reply| match reply {
                     ask::Reply::Printed(stdout) => render::reply(stdout),
@@ -397,7 +397,7 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                 let parts = SecretParts::of(self.rule);
                 let reply = stdout.and_then(|stdout| Output::of_stdout(stdout).scrubbed(&[], &parts).ok());
                 let reply = reply.map(|kept| kept.encode());
-                let reply_failed = reply_failed.map(|why| secrets.out_of_words(&why));
+                let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
                 ProbeAnswer::Yes { reply, word, reply_failed }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::api::Api;
 use super::live::Form;
+use crate::call_options::{BadOption, CallOptions};
 use crate::caller::Caller;
 use crate::http::body::unshared;
 use crate::http::call_metadata;
@@ -9,7 +10,6 @@ use crate::http::headers::unshare;
 use crate::proxy::Offer;
 use crate::proxy::headers::{self, is_read_as_it_is};
 use crate::proxy::key::{self, BadKey};
-use crate::wishes::{BadWish, Wishes};
 use bytes::Bytes;
 use http::header::ACCEPT_ENCODING;
 use http::request::Parts;
@@ -88,7 +88,7 @@ pub enum BadRequest {
     #[error("the path is no path")]
     Path,
     #[error(transparent)]
-    Wish(#[from] BadWish),
+    Wish(#[from] BadOption),
     #[error(transparent)]
     Key(#[from] BadKey),
 }
@@ -108,11 +108,11 @@ pub fn read(
     let Json::Object(object) = json::parse_bounded(&body).map_err(BadRequest::Body)? else {
         return Err(BadRequest::NoObject);
     };
-    let wishes = Wishes::of(&headers)?;
-    let run = run(caller, &wishes, &headers);
+    let options = CallOptions::of(&headers)?;
+    let run = run(caller, &options, &headers);
     let wants_events = object.get("stream").and_then(Json::as_bool) == Some(true);
-    let options = object.get("stream_options");
-    let usage = options.and_then(|options| options.get("include_usage")).and_then(Json::as_bool);
+    let of_stream = object.get("stream_options");
+    let usage = of_stream.and_then(|options| options.get("include_usage")).and_then(Json::as_bool);
     let model = object.get("model").and_then(Json::as_str);
     let model = model.map(|model| model.chars().take(MODEL_CHARS_MAX).collect());
     let key = key(offer, run.as_ref(), &headers)?;
@@ -125,9 +125,9 @@ pub fn read(
         include_usage: usage == Some(true),
         key,
         names_step,
-        again: wishes.again,
+        again: options.again,
         run,
-        dry_run: wishes.dry_run,
+        dry_run: options.dry_run,
     };
     let query = parts.uri.query();
     let arguments = arguments(path, query, &headers, object);
@@ -170,8 +170,8 @@ fn arguments(path: &str, query: Option<&str>, headers: &HeaderMap, body: Object)
 }
 
 /// The run, strongest first: what semel was told, what travels with the request, the agent's own session.
-fn run(caller: &Caller, wishes: &Wishes, headers: &HeaderMap) -> Option<Run> {
-    let told = caller.run.as_ref().or(caller.surrounding_run.as_ref()).or(wishes.baggage.as_ref());
+fn run(caller: &Caller, options: &CallOptions, headers: &HeaderMap) -> Option<Run> {
+    let told = caller.run.as_ref().or(caller.surrounding_run.as_ref()).or(options.baggage.as_ref());
     told.cloned().or_else(|| {
         let session = SESSIONS.iter().find_map(|name| headers.get(name))?;
         Run::inferred(session.to_str().ok()?).ok()

@@ -4,9 +4,9 @@ use super::api::Api;
 use super::live::{Form, Head, Live};
 use super::read::Came;
 use super::recording;
-use crate::echoes::TooMany;
-use crate::proxy::secrets::Secrets;
-use crate::secret_parts::SecretParts;
+use crate::redact::MayHoldSecret;
+use crate::redact::SecretParts;
+use crate::redact::Secrets;
 use bytes::Bytes;
 use http::StatusCode;
 use semel_core::answer::EffectWord;
@@ -79,7 +79,7 @@ pub fn outcome(
                 let reply = Some(recording::written(head, &pieces));
                 (Outcome::Applied { evidence, word, reply: Reply::Kept }, reply)
             }
-            Err(TooMany) => {
+            Err(MayHoldSecret) => {
                 let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
                 (Outcome::Applied { evidence, word, reply: Reply::TooLarge(bytes) }, None)
             }
@@ -89,7 +89,7 @@ pub fn outcome(
 }
 
 /// An answer as it may be kept: to the byte, unless its rule calls a part of it secret.
-fn without_parts(pieces: &[Bytes], rule: &Rule) -> Result<Vec<Bytes>, TooMany> {
+fn without_parts(pieces: &[Bytes], rule: &Rule) -> Result<Vec<Bytes>, MayHoldSecret> {
     let parts = SecretParts::of(rule);
     let kept = if parts.is_empty() { None } else { parts.out_of_text(&joined(pieces))? };
     Ok(kept.map_or_else(|| pieces.to_vec(), |kept| vec![kept.into()]))

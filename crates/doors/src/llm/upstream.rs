@@ -14,7 +14,7 @@ use crate::hall::Hall;
 use crate::http::client::{Failed, Incoming, Prepared};
 use crate::http::server::{Revocable, lets_send};
 use crate::proxy::Offer;
-use crate::proxy::secrets::Secrets;
+use crate::redact::Secrets;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use semel_core::class::Class;
@@ -140,7 +140,7 @@ impl Model<'_> {
         let told = !head.status.is_success() || !matches!(came, Came::Whole);
         let secrets = asked.filter(|_| told).map(|(headers, body)| {
             let body = json::parse_bounded(&body).unwrap_or(Json::Null);
-            Secrets::of(&Json::object([("args", body)]), self.rule, &headers)
+            Secrets::of_request(&Json::object([("args", body)]), self.rule, &headers)
         });
         let read = classify::outcome(api, &head, live, &came, self.rule, secrets.as_ref());
         let is_answer = matches!(read.0, Outcome::Applied { .. });

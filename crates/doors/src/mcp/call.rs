@@ -1,10 +1,10 @@
 //! A `tools/call`, read once.
 
 use super::frame::Frame;
-use super::members::{Members, NotMembers, quoted};
 use super::message::{Id, Message, like_one_of, text};
 use super::tools::Definition;
-use crate::wishes::{Wishes, means_dry_run};
+use crate::call_options::{CallOptions, is_for_semel};
+use crate::wire::members::{Members, NotMembers, quoted};
 use semel_core::call_metadata::TraceParent;
 use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json};
@@ -102,11 +102,15 @@ pub enum BadCall {
     Run(BadName),
     #[error("_meta[\"{META_RUN}\"] must be a text")]
     RunKind,
-    #[error("{0} is not known; a dry run is asked for with _meta[\"{META_DRY_RUN}\"]: true")]
-    DryRun(String),
-    #[error("the argument {0:?} is not known; a dry run is asked for with the argument {DRY_RUN}: true")]
-    DryRunArgument(String),
+    #[error(
+        "{place} has {name:?}, which semel does not know; it knows the arguments {AGAIN} and {DRY_RUN}, and \
+         _meta[\"{META_RUN}\"] and _meta[\"{META_DRY_RUN}\"]"
+    )]
+    Unknown { place: &'static str, name: String },
 }
+
+/// All that a call may say to semel in its `_meta`. A receipt is semel's own, which a client may send back.
+const META_KNOWN: [&str; 3] = [META_RUN, META_DRY_RUN, META_RECEIPT];
 
 /// What becomes of `params.idempotencyKey` on its way to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,26 +160,17 @@ impl ToolCall {
             // What cannot be read may hold the wish for a dry run.
             Some(meta) => members_of("params._meta", meta)?,
         };
-        let odd = |name: &&str| *name != META_DRY_RUN && means_dry_run(name);
-        if let Some(name) = meta.names().find(odd) {
-            return Err(BadCall::DryRun(format!("_meta[{:?}]", shortened(name))));
+        // Who misspells a dry run must not get the effect.
+        let unknown = |place, name: &str| Err(BadCall::Unknown { place, name: shortened(name) });
+        if let Some(name) = meta.names().find(|name| is_for_semel(name) && !META_KNOWN.contains(name)) {
+            return unknown("params._meta", name);
         }
-        // One level off.
-        let within =
-            |name: &str| meta.object(name).names().any(|inner| means_dry_run(&format!("{name}/{inner}")));
-        if let Some(name) = meta.names().find(|name| within(name)) {
-            return Err(BadCall::DryRun(format!("what _meta[{:?}] holds", shortened(name))));
+        if let Some(name) = params.names().find(|name| is_for_semel(name)) {
+            return unknown("params", name);
         }
-        if let Some(name) = params.names().find(|name| means_dry_run(name)) {
-            return Err(BadCall::DryRun(format!("params[{:?}]", shortened(name))));
-        }
-        let odd = |name: &&str| means_dry_run(name) && !is_tools(name);
+        let odd = |name: &&str| is_for_semel(name) && !is_tools(name);
         if let Some(name) = arguments.iter().map(|(name, _)| name).find(odd) {
-            let name = shortened(name);
-            return Err(match own.contains(&DRY_RUN) {
-                true => BadCall::DryRunArgument(name),
-                false => BadCall::DryRun(format!("the argument {name:?}")),
-            });
+            return unknown("params.arguments", name);
         }
         let key = text_or(&params, "idempotencyKey", BadCall::KeyKind)?;
         let key = key.map(|key| IdempotencyKey::parse(&key)).transpose().map_err(BadCall::Key)?;
@@ -205,9 +200,9 @@ impl ToolCall {
     }
 
     /// With what the headers say that it came with.
-    pub fn with(mut self, wishes: &Wishes) -> ToolCall {
-        self.dry_run |= wishes.dry_run;
-        self.again = self.again.or_else(|| wishes.again.clone());
+    pub fn with(mut self, options: &CallOptions) -> ToolCall {
+        self.dry_run |= options.dry_run;
+        self.again = self.again.or_else(|| options.again.clone());
         self
     }
 
@@ -320,7 +315,7 @@ pub fn run_in_baggage(baggage: &str) -> Option<String> {
     let (_, value) = entries.find(|(name, _)| name.trim() == "semel.run_id")?;
     let value = value.split(';').next()?.trim();
     // Its values are percent-encoded.
-    let run = crate::proxy::form::decoded(&value.replace('+', "%2B")).into_owned();
+    let run = crate::wire::form::decoded(&value.replace('+', "%2B")).into_owned();
     Some(run).filter(|run| !run.is_empty())
 }
 
@@ -385,27 +380,29 @@ mod tests {
     }
 
     #[test]
-    fn a_dry_run_that_is_asked_for_by_another_name_is_refused() {
-        for name in
-            ["dev.semel/dry_run", "dev.semel/dryRun", "Dev.Semel/Dry-Run", "semel_dry_run", "semel/dry"]
-        {
-            let call = format!(r#"{{"name":"x","_meta":{{"{name}":true}}}}"#);
-            assert!(matches!(read(&call), Err(BadCall::DryRun(_))), "{name}");
-        }
+    fn a_name_that_is_meant_for_semel_and_not_known_is_refused() {
         for params in [
+            r#"{"name":"x","_meta":{"dev.semel/dry_run":true}}"#,
+            r#"{"name":"x","_meta":{"dev.semel/dryRun":true}}"#,
+            r#"{"name":"x","_meta":{"dev.Semel/Dry-Run":true}}"#,
+            r#"{"name":"x","_meta":{"semel_dry_run":true}}"#,
             r#"{"name":"x","_meta":{"dev.semel":{"dry-run":true}}}"#,
             r#"{"name":"x","_meta":{"semel":{"dry_run":true}}}"#,
             r#"{"name":"x","dev.semel/dry-run":true}"#,
             r#"{"name":"x","semel_dry_run":true}"#,
+            r#"{"name":"x","arguments":{"semel_dryrun":true}}"#,
+            r#"{"name":"x","arguments":{"semelDryRun":true}}"#,
+            r#"{"name":"x","arguments":{"dev.semel/dry-run":true}}"#,
+            r#"{"name":"x","arguments":{"semel_agian":"why"}}"#,
         ] {
-            assert!(matches!(read(params), Err(BadCall::DryRun(_))), "{params}");
+            assert!(matches!(read(params), Err(BadCall::Unknown { .. })), "{params}");
         }
-        for name in ["semel_dryrun", "semelDryRun", "dev.semel/dry-run"] {
-            let call = format!(r#"{{"name":"x","arguments":{{"{name}":true}}}}"#);
-            let refused = read(&call).unwrap_err();
-            let told = "is not known; a dry run is asked for with the argument semel_dry_run: true";
-            assert_eq!(refused.to_string(), format!("the argument {name:?} {told}"));
-        }
+        let refused = read(r#"{"name":"x","arguments":{"semel_dryrun":true}}"#).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("params.arguments has \"semel_dryrun\", which semel does not know"),
+            "{refused}"
+        );
+        assert!(refused.contains("semel_dry_run") && refused.contains("dev.semel/dry-run"), "{refused}");
         assert!(read(r#"{"name":"x","arguments":{"dry_run":true},"_meta":{"dry-run":true}}"#).is_ok());
     }
 

@@ -1,8 +1,8 @@
 //! What a server's answer to `tools/call` means: one table, and which line of it applied.
 
-use super::members::{Members, NotMembers};
 use super::message::{Message, text};
 use super::word::structure;
+use crate::wire::members::{Members, NotMembers};
 use semel_core::json::{self, Json};
 use semel_core::judgement::error_text::{self, Says};
 use semel_core::judgement::failure::{FailureMeaning, weigh};

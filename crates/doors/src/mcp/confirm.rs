@@ -1,10 +1,10 @@
 //! A tool said that it did it: is it true? Asked in the background, while the caller has its answer.
 
 use super::door::{Door, Guarded};
-use super::members::Members;
 use super::message::{Message, text};
 use super::probe;
 use super::word;
+use crate::wire::members::Members;
 use bytes::Bytes;
 use semel_core::json::Json;
 use semel_gate::confirm::Witness;

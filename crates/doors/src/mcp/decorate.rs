@@ -2,8 +2,8 @@
 //! a member in their structured results.
 
 use super::call::{AGAIN, DRY_RUN};
-use super::members::{Members, quoted};
-use super::tools::{NOTICE, page, takes_notice};
+use super::tools::page;
+use crate::wire::members::{Members, quoted};
 use serde_json::json;
 
 /// What is said about one guarded tool.
@@ -58,32 +58,12 @@ fn decorated(mut members: Members<'_>, decoration: Decoration) -> String {
         Some(own) if !own.is_empty() => format!("{own}\n\n{sentence}"),
         _ => sentence.to_owned(),
     };
-    let (input, output) = (with_arguments(&members, decoration), with_notice(&members, decoration));
+    let input = with_arguments(&members, decoration);
     members.set("description", quoted(&description));
     if let Some(schema) = input {
         members.set("inputSchema", schema);
     }
-    if let Some(schema) = output {
-        members.set("outputSchema", schema);
-    }
     members.to_string()
-}
-
-/// A dry run has nothing to show but the notice. Where the listing offers one, that alone is a result too: clients
-/// refuse what their schema does not allow, unless it is an error, and a dry run is none.
-fn with_notice(tool: &Members<'_>, decoration: Decoration) -> Option<String> {
-    let mut schema = tool.get("outputSchema").and_then(Members::parse).filter(takes_notice)?;
-    let mut properties = schema.object("properties");
-    let notice = json!({"type": "string", "description":
-        "Only where this is not the plain result of this very call: what semel says about it."});
-    properties.set(NOTICE, notice.to_string());
-    let properties = properties.to_string();
-    schema.set("properties", properties);
-    if let (true, Some(required)) = (decoration.dry_run, schema.get("required").map(str::to_owned)) {
-        schema.remove("required");
-        schema.set("anyOf", format!(r#"[{{"required":{required}}},{{"required":["{NOTICE}"]}}]"#));
-    }
-    Some(schema.to_string())
 }
 
 fn with_arguments(tool: &Members<'_>, decoration: Decoration) -> Option<String> {
@@ -129,22 +109,6 @@ mod tests {
     }
 
     #[test]
-    fn where_a_dry_run_is_offered_a_notice_alone_is_a_result() {
-        let own =
-            r#"{"type":"object","properties":{"id":{}},"required":["id"],"additionalProperties":false}"#;
-        let tools = format!(r#"{{"tools":[{{"name":"charge","inputSchema":{{}},"outputSchema":{own}}}]}}"#);
-        let schema = |dry_run: bool| {
-            let listed =
-                listing(&tools, |_| Some(Decoration { dry_run, ..ALL }), &[]).expect("it is decorated");
-            let mut listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
-            listed["tools"][0]["outputSchema"].take()
-        };
-        assert_eq!((&schema(false)["required"], schema(false).get("anyOf")), (&json!(["id"]), None));
-        assert_eq!(schema(true).get("required"), None);
-        assert_eq!(schema(true)["anyOf"], json!([{"required": ["id"]}, {"required": ["semel_notice"]}]));
-    }
-
-    #[test]
     fn only_guarded_tools_change_and_all_else_stays_as_written() {
         let result = r#"{"tools":[{"name":"get","x":1.0},{"name":"charge","inputSchema":{"properties":{"a":{"const":1e2}},"additionalProperties":false},"y": [ ]}],"_meta":{"z" :1}}"#;
         let decorated = decorate(result, &[]).unwrap();
@@ -169,18 +133,6 @@ mod tests {
         assert_eq!(decorate(r#"{"tools":[{"name":"get"}],"nextCursor":"n"}"#, &own), None);
         let last = decorate(r#"{"tools":[{"name":"get"}]}"#, &own).unwrap();
         assert_eq!(last, r#"{"tools":[{"name":"get"},{"name":"semel_ledger"}]}"#);
-    }
-
-    #[test]
-    fn a_structured_result_has_room_for_a_notice() {
-        let listed = |schema: &str| {
-            decorate(&format!(r#"{{"tools":[{{"name":"charge","outputSchema":{schema}}}]}}"#), &[]).unwrap()
-        };
-        let open = listed(r#"{"properties":{"id":{"const":1e2}},"additionalProperties":false}"#);
-        assert!(open.contains(r#""properties":{"id":{"const":1e2},"semel_notice":{"#), "{open}");
-        assert!(open.contains(r#"}},"additionalProperties":false}"#), "{open}");
-        let closed = listed(r#"{"properties":{"id":{}},"maxProperties":1}"#);
-        assert!(closed.contains(r#""outputSchema":{"properties":{"id":{}},"maxProperties":1}"#), "{closed}");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use super::call::{BadCall, ToolCall};
 use super::confirm;
-use super::connection::{Connection, Waiter};
+use super::connection::Connection;
 use super::frame::Frame;
+use super::guarded_calls::Waiter;
 use super::intent;
 use super::kept_task::{self, OnRecord};
-use super::limits::Room;
+use super::limits::Place;
 use super::message::{Id, Message, text};
 use super::own_tools;
 use super::render::{self, Around, LookWith, Repeats};
@@ -15,11 +16,11 @@ use super::tasks::{self, Telling};
 use super::tools::{Output, Tools};
 use super::upstream::{Asker, ToolUpstream};
 use super::word;
+use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
 use crate::errands;
 use crate::hall::Hall;
 use crate::http::server::Revocable;
-use crate::wishes::{Wishes, means_dry_run};
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
@@ -66,7 +67,7 @@ pub struct Guarded {
     tools: Arc<Tools>,
     pub waiter: Arc<Waiter>,
     /// Held until it has its answer.
-    _room: Option<Room>,
+    _room: Option<Place>,
     /// What its caller showed, where that can be revoked.
     pub token: Option<Revocable>,
 }
@@ -86,12 +87,6 @@ impl Given {
     pub fn plain(frame: Frame) -> Given {
         Given { frame, is_success: false, delivery: None, telling: None }
     }
-
-    /// Nobody takes it any more: the next caller need not wait for it.
-    pub fn is_given_up(&self) {
-        self.delivery.iter().for_each(Delivery::has_left);
-        self.telling.iter().for_each(Telling::is_given_up);
-    }
 }
 
 impl Door {
@@ -107,11 +102,13 @@ impl Door {
         server: &Arc<Server>,
         connection: &Arc<Connection>,
         tools: &Arc<Tools>,
-        wishes: &Wishes,
+        options: &CallOptions,
     ) -> Route {
-        let may_be_dry = || wishes.dry_run || message.params.as_ref().map(text).is_some_and(means_dry_run);
+        // Observing looks at no call, but one that may ask for a dry run must not have its effect.
+        let may_be_dry =
+            || options.dry_run || message.params.as_ref().is_some_and(|it| text(it).contains("semel"));
         let call = match ToolCall::read(id, message, |name| tools.get(name).cloned()) {
-            Ok(call) => call.with(wishes),
+            Ok(call) => call.with(options),
             Err(_) if self.hall.observes() && !may_be_dry() => return Route::Pass,
             Err(bad) => return Route::Answer(refused(id, &bad)),
         };
@@ -140,7 +137,7 @@ impl Door {
         let Ok(room) = connection.limits.room_for(message.bytes.len()) else {
             return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
         };
-        let Some(waiter) = connection.begin(id, call.progress_token.clone()) else {
+        let Some(waiter) = connection.begin_call(id, call.progress_token.clone()) else {
             return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));
         };
         let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
@@ -192,7 +189,7 @@ impl Door {
             Some(OnRecord::Handle(id)) => handle = Some(id),
             None => {}
         }
-        connection.end(&call.id, waiter);
+        connection.end_call(&call.id, waiter);
         if waiter.gave_up() {
             return None;
         }
@@ -201,11 +198,6 @@ impl Door {
         let around = Around {
             call,
             output: definition.map_or(&free, |definition| &definition.output),
-            // Most answers have nothing to say beside themselves.
-            structure_takes_notice: passed.answer.reason.is_some()
-                && definition.is_some_and(|definition| self.lists_notice(server, definition)),
-            notice_is_a_result: passed.answer.dry_run.is_some()
-                && definition.is_some_and(|definition| self.lists_dry_run(server, definition)),
             // Only who is in trouble is told what to look with; most calls are not.
             may_report: server.settings.own_tools
                 && rule.rulings == Rulings::Agent

@@ -1,9 +1,9 @@
 //! The two eras of the protocol: what a server says of itself, and what a client of the other era is told.
 
 use super::frame::Frame;
-use super::members::{Members, last, quoted};
 use super::message::{Id, Kind, Message, text};
 use super::server::{Era, Met, Server, Spoken};
+use crate::wire::members::{Members, last, quoted};
 use bytes::Bytes;
 use std::time::Duration;
 

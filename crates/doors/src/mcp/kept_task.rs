@@ -2,8 +2,8 @@
 
 use super::call::ToolCall;
 use super::classify::{Handle, TaskEra, handle_in};
-use super::members::Members;
 use super::render::REPLY_BYTES_MAX;
+use crate::wire::members::Members;
 use semel_gate::GivenReply;
 
 /// The member for the end, beside the handle's `result`: a response of its own.

@@ -1,5 +1,6 @@
 //! What one client may have under way at one server. More is a storm, or a server that never answers.
 
+use super::guarded_calls::GuardedCalls;
 use super::message::MESSAGE_BYTES_MAX;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -33,9 +34,6 @@ pub struct Place {
     _of: Arc<Limits>,
 }
 
-/// A large call is kept until it has its answer, and this with it.
-pub type Room = Place;
-
 /// There is none left now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
@@ -50,6 +48,8 @@ pub struct Limits {
     room: Arc<Semaphore>,
     /// What it has together with others.
     all: Option<Arc<Limits>>,
+    /// Guarded calls that are under way.
+    pub guarded: GuardedCalls,
 }
 
 impl Default for Limits {
@@ -77,6 +77,7 @@ impl Limits {
             listening: of(LISTENING_MAX),
             room: of(ROOM_KIB),
             all,
+            guarded: GuardedCalls::default(),
         }
     }
 
@@ -93,7 +94,7 @@ impl Limits {
     }
 
     /// Room for a call of this size, if it needs any.
-    pub fn room_for(self: &Arc<Self>, bytes: usize) -> Result<Option<Room>, Full> {
+    pub fn room_for(self: &Arc<Self>, bytes: usize) -> Result<Option<Place>, Full> {
         if bytes <= LARGE_BYTES {
             return Ok(None);
         }

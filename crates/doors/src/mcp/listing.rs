@@ -7,7 +7,7 @@ use super::intent;
 use super::own_tools;
 use super::render::LookWith;
 use super::server::Server;
-use super::tools::{Definition, Output, Tools};
+use super::tools::{Definition, Tools};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::Rule;
@@ -55,23 +55,6 @@ impl Door {
         self.hall.policy.rule_for(&intent::facts(&action, &none, server, Some(definition)))
     }
 
-    /// Whether the client goes by a schema that has room for a notice: this tool was never shown without one.
-    pub(super) fn lists_notice(&self, server: &Server, definition: &Definition) -> bool {
-        let takes_notice = matches!(definition.output, Output::Structured { takes_notice: true, .. });
-        takes_notice
-            && server.settings.decorate
-            && !self.is_read(server, definition)
-            && !server.was_shown_without_notice(&definition.name)
-    }
-
-    /// Whether a notice alone is a result by the schema that the client goes by.
-    pub(super) fn lists_dry_run(&self, server: &Server, definition: &Definition) -> bool {
-        let Output::Structured { types, required, .. } = &definition.output else { return false };
-        let is_object = types.is_empty() || types.iter().any(|kind| kind == "object");
-        let is_whole = required.is_empty() || server.settings.dry_run_argument;
-        is_object && is_whole && self.lists_notice(server, definition)
-    }
-
     /// How a server introduces itself, as the client should see it. `None`: as it came.
     pub fn hello(&self, server: &Server, method: &str, result: &str) -> Option<String> {
         era::hear(server, method, result);
@@ -94,11 +77,6 @@ impl Door {
                 dry_run: server.settings.dry_run_argument,
             })
         };
-        for definition in page.iter().filter(|definition| definition.output != Output::Free) {
-            if !self.lists_notice(server, definition) {
-                server.shown_without_notice(&definition.name);
-            }
-        }
         let tools = server.known_tools().unwrap_or_default();
         let guards_any = tools.iter().any(|tool| !self.is_read(server, tool));
         let own = match server.settings.own_tools && guards_any {

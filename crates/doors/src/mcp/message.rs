@@ -4,7 +4,7 @@
 //! numbers which this version has never heard of survive.
 
 use super::frame::Frame;
-use super::members::quoted;
+use crate::wire::members::quoted;
 use bytes::Bytes;
 use semel_core::json;
 use serde::Deserialize;

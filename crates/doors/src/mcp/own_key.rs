@@ -1,7 +1,7 @@
 //! The place for an idempotency key that a tool's own input schema has. A schema is no promise, so a key that is filled
 //! in there makes no tier.
 
-use super::members::Members;
+use crate::wire::members::Members;
 use regex::Regex;
 use semel_core::digest::Digest;
 use semel_core::judgement::arguments::is_own_key;

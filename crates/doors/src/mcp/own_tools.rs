@@ -4,11 +4,11 @@ use super::call::ToolCall;
 use super::connection::Connection;
 use super::door::Door;
 use super::frame::Frame;
-use super::members::quoted;
 use super::server::Server;
 use super::tools::Tools;
 use crate::caller::Caller;
 use crate::neutral;
+use crate::wire::members::quoted;
 use semel_core::digest::Secret;
 use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, Ruling, State};
 use semel_core::ids::{EffectId, Reason};
@@ -122,7 +122,14 @@ async fn ledger(
         looked_at += page.items.len();
         let is_past = page.items.last().is_none_or(|(_, row)| row.index.opened_at < since);
         for (_, row) in page.items.into_iter().filter(|(_, row)| row.index.opened_at >= since) {
+            let key = row.key;
             match decode(row) {
+                Ok(known) if known.effect.open_attempt().is_some() && is_told(&known.effect) => {
+                    // Looking also notices a holder that has died.
+                    let found = ledger.observe(key, door.hall.clock.now()).await.map_err(cannot)?;
+                    let observed = found.effect().filter(|observed| observed.id == known.effect.id);
+                    effects.push(observed.cloned().unwrap_or(known.effect));
+                }
                 Ok(known) => effects.extend(Some(known.effect).filter(is_told)),
                 // Whose it was is not known either.
                 Err(_) => damaged += usize::from(run.is_some() || is_operator(caller)),
@@ -141,7 +148,6 @@ async fn ledger(
     for (key, known) in open.items {
         let mine = is_mine(&known.effect) && is_here(&known.effect);
         if mine && !effects.iter().any(|effect| effect.id == known.effect.id) {
-            // Looking also notices a holder that has died.
             let found = ledger.observe(key, door.hall.clock.now()).await.map_err(cannot)?;
             effects.extend(found.effect().cloned());
         }

@@ -1,10 +1,10 @@
 //! Asking whether a tool call happened.
 
 use super::render::recorded_value;
-use super::secrets::Secrets;
 use super::upstream::ToolUpstream;
 use super::word;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
+use crate::redact::Secrets;
 use semel_core::effect::Effect;
 use semel_core::json::Json;
 use semel_core::policy::rule::{Confirm, Probe};
@@ -21,7 +21,7 @@ pub async fn ask(
     let secrets = Secrets::of(&asked_by.call.arguments, asked_by.rule);
     match told {
         Told::No => (ProbeAnswer::No, None),
-        Told::Unknown(why) => (ProbeAnswer::Unknown { why: secrets.out_of_words(&why) }, None),
+        Told::Unknown(why) => (ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() }, None),
         Told::Yes { reply, reply_failed } => {
             let reply = reply.map(|reply| match reply {
                 Reply::Value(value) => value,
@@ -30,7 +30,7 @@ pub async fn ask(
             let recorded = reply.as_ref().map(|reply| recorded_value(reply, &secrets));
             let said = reply.as_ref().unwrap_or(&Json::Null);
             let word = Some(word::of_reply(said, asked_by.rule, &asked_by.call.tool));
-            let reply_failed = reply_failed.map(|why| secrets.out_of_words(&why));
+            let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
             (ProbeAnswer::Yes { reply: recorded, word, reply_failed }, reply)
         }
     }

@@ -3,11 +3,11 @@
 use super::call::{AGAIN, META_RECEIPT, ToolCall};
 use super::classify::words;
 use super::frame::Frame;
-use super::members::{Members, quoted};
 use super::message::{Id, Kind, Message, text};
-use super::secrets::Secrets;
-use super::tools::{NOTICE, Output};
-use crate::echoes::TooMany;
+use super::tools::Output;
+use crate::redact::MayHoldSecret;
+use crate::redact::Secrets;
+use crate::wire::members::{Members, quoted};
 use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
 use semel_core::identity::REDACTED;
@@ -36,7 +36,7 @@ pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
 /// A reply that a probe or a person supplied, in the form of a tool's result.
 pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
     let clean = secrets.out_of_reply(value);
-    let json = clean.unwrap_or_else(|TooMany| quoted(REDACTED));
+    let json = clean.unwrap_or_else(|MayHoldSecret| quoted(REDACTED));
     let value = json::parse(&json).unwrap_or(Json::Null);
     let text = value.as_str().map_or_else(|| json.clone(), str::to_owned);
     let structured = match value {
@@ -52,10 +52,6 @@ pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
 pub struct Around<'a> {
     pub call: &'a ToolCall,
     pub output: &'a Output,
-    /// Its listed schema has room for what semel has to say.
-    pub structure_takes_notice: bool,
-    /// It is a dry run, and what semel has to say of it is a whole result by that schema.
-    pub notice_is_a_result: bool,
     pub look_with: LookWith<'a>,
     /// The model itself may say what it found out about a doubt.
     pub may_report: bool,
@@ -190,9 +186,6 @@ fn with_receipt(answered: &Message, answer: &Answer, notices: &[String], around:
     if let Some(content) = with_blocks(members.get("content"), &texts) {
         members.set("content", content);
     }
-    if let Some(structure) = with_notice(&members, notices, around) {
-        members.set("structuredContent", structure);
-    }
     under(id, answered, Frame::from(members.to_string()))
 }
 
@@ -202,16 +195,6 @@ fn with_blocks(content: Option<&str>, texts: &[String]) -> Option<String> {
     let own = (!inside.is_empty()).then_some(inside);
     let all: Vec<&str> = own.into_iter().chain(texts.iter().map(String::as_str)).collect();
     (!texts.is_empty()).then(|| format!("[{}]", all.join(",")))
-}
-
-/// The structure of a result with what the model must see, where its schema was shown to have room for that.
-fn with_notice(result: &Members<'_>, notices: &[String], around: &Around<'_>) -> Option<String> {
-    if notices.is_empty() || !around.structure_takes_notice {
-        return None;
-    }
-    let mut structure = result.get("structuredContent").and_then(Members::parse)?;
-    structure.set(NOTICE, quoted(&notices.join("\n")));
-    Some(structure.to_string())
 }
 
 fn block(text: &str) -> String {
@@ -290,14 +273,12 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
         }
     };
     // A client that knows an output schema takes a result without it only as an error.
-    let notice = around.notice_is_a_result && answer.dry_run.is_some();
-    let is_error = !answer.ok || matches!(around.output, Output::Structured { .. }) && !notice;
+    let is_error = !answer.ok || matches!(around.output, Output::Structured { .. });
     let structure = match around.output {
         Output::Any if answer.ok => {
             let object = serde_json::to_string(&answer).expect("an answer has string keys");
             format!(r#""structuredContent":{object},"#)
         }
-        _ if notice && !is_error => format!(r#""structuredContent":{{"{NOTICE}":{}}},"#, quoted(&words)),
         _ => String::new(),
     };
     let mut blocks = vec![block(&words)];

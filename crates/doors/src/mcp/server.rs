@@ -1,14 +1,14 @@
 //! One real server, as the door knows it: the way to it, its tools, and the era that it speaks.
 
 use super::link::{Exchanged, Link, Outgoing};
-use super::members::{Members, quoted};
 use super::message::{Id, Message, text};
 use super::tasks::Tasks;
-use super::tools::{TOOLS_MAX, Tools};
+use super::tools::Tools;
+use crate::wire::members::{Members, quoted};
 use semel_core::digest::Secret;
 use semel_core::effect::Facts;
 use semel_core::intent::authority_mark;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -76,8 +76,6 @@ struct Known {
     /// Pages of a listing that a client is leafing through.
     leafing: Option<Tools>,
     spoken: Spoken,
-    /// Tools whose output schema some client was shown as it came. Clients keep listings that have changed since.
-    without_notice: HashSet<String>,
 }
 
 /// What was heard of the server's protocol.
@@ -193,18 +191,6 @@ impl Server {
     /// The listing is out of date; what is known of it still is better than nothing.
     pub fn tools_changed(&self) {
         self.lock().listed = false;
-    }
-
-    pub fn shown_without_notice(&self, tool: &str) {
-        let mut known = self.lock();
-        if known.without_notice.len() < TOOLS_MAX {
-            known.without_notice.insert(tool.to_owned());
-        }
-    }
-
-    pub fn was_shown_without_notice(&self, tool: &str) -> bool {
-        let known = self.lock();
-        known.without_notice.len() >= TOOLS_MAX || known.without_notice.contains(tool)
     }
 
     /// A client got this page of a listing.

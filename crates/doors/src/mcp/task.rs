@@ -2,10 +2,10 @@
 
 use super::call::ToolCall;
 use super::classify::{By, Handle, Meaning, Reading, TaskEra, read};
-use super::members::{Members, quoted};
 use super::message::{Kind, Message, text};
 use super::server::Server;
 use crate::runtime::RuntimeClock;
+use crate::wire::members::{Members, quoted};
 use bytes::Bytes;
 use semel_gate::clock::Clock;
 use std::time::Duration;

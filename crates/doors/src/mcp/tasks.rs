@@ -4,10 +4,10 @@
 use super::call::ToolCall;
 use super::classify::TaskEra;
 use super::connection::Connection;
-use super::members::Members;
 use super::message::Message;
 use crate::delivery::Delivery;
 use crate::hall::Hall;
+use crate::wire::members::Members;
 use semel_core::ids::EffectId;
 use semel_core::json::{self, Json};
 use semel_ledger::Found;
@@ -203,11 +203,6 @@ impl Telling {
             Some(delivery) => delivery.mark(),
             None => mark(&self.hall, found),
         }
-    }
-
-    /// Nobody takes it any more: whoever comes next need not wait for it.
-    pub fn is_given_up(&self) {
-        self.delivery.iter().for_each(Delivery::has_left);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a server says of its tools.
 
-use super::members::Members;
 use super::own_key;
+use crate::wire::members::Members;
 use semel_core::policy::Annotations;
 use semel_core::policy::rule::Inject;
 use serde_json::value::RawValue;
@@ -38,7 +38,6 @@ pub enum Output {
         types: Vec<String>,
         /// The members that it has, if it is an object.
         required: Vec<String>,
-        takes_notice: bool,
     },
 }
 
@@ -55,13 +54,12 @@ impl Output {
         Output::Structured {
             types: alone.or_else(|| list("type")).unwrap_or_default(),
             required: list("required").unwrap_or_default(),
-            takes_notice: takes_notice(&schema),
         }
     }
 
     /// Whether a structure is what the schema promises, as far as can be seen at a glance.
     pub fn may_be(&self, structure: &str) -> bool {
-        let Output::Structured { types, required, .. } = self else { return true };
+        let Output::Structured { types, required } = self else { return true };
         let kinds: &[&str] = match structure.as_bytes().first() {
             Some(b'{') => &["object"],
             Some(b'[') => &["array"],
@@ -77,39 +75,6 @@ impl Output {
         };
         is_of_a_type && (kinds != ["object"] || has_all())
     }
-}
-
-/// The member of a structured result in which semel says what its model must know. Some clients show a model nothing of
-/// a result but its structure.
-pub const NOTICE: &str = "semel_notice";
-
-/// What could speak against one more member, or against that one alone, other than lists of members that are changed
-/// with it.
-const MAY_FORBID: [&str; 17] = [
-    "$ref",
-    "$dynamicRef",
-    "$recursiveRef",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "if",
-    "const",
-    "enum",
-    "maxProperties",
-    "minProperties",
-    "propertyNames",
-    "patternProperties",
-    "dependentSchemas",
-    "dependentRequired",
-    "dependencies",
-];
-
-/// Whether an output schema that lists [`NOTICE`] as well is one that every result still meets, with it and without.
-pub fn takes_notice(output_schema: &Members<'_>) -> bool {
-    let properties = output_schema.get("properties").and_then(Members::parse);
-    properties.is_some_and(|properties| properties.get(NOTICE).is_none())
-        && MAY_FORBID.iter().all(|name| output_schema.get(name).is_none())
 }
 
 impl Definition {
@@ -228,24 +193,6 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_notice_stands_only_where_no_schema_can_forbid_it() {
-        for (schema, takes) in [
-            (r#"{"type":"object","properties":{"id":{}},"required":["id"]}"#, true),
-            (r#"{"type":"object","properties":{"id":{}},"additionalProperties":false}"#, true),
-            (r#"{"type":"object"}"#, false),
-            (r#"{"properties":{"semel_notice":{"type":"integer"}}}"#, false),
-            (r#"{"properties":{"id":{}},"maxProperties":1}"#, false),
-            (r#"{"properties":{"id":{}},"anyOf":[{"required":["id"]}]}"#, false),
-            (r#"{"properties":{"id":{}},"const":{"id":1}}"#, false),
-            (r#"{"properties":{"id":{}},"dependencies":{"semel_notice":["q"]}}"#, false),
-            (r#"{"properties":{"id":{}},"dependentRequired":{"semel_notice":["q"]}}"#, false),
-            (r#"{"properties":{"id":{}},"dependentSchemas":{"semel_notice":false}}"#, false),
-        ] {
-            assert_eq!(takes_notice(&Members::parse(schema).unwrap()), takes, "{schema}");
-        }
-    }
-
-    #[test]
     fn a_structure_is_measured_by_its_type_and_by_the_members_of_an_object() {
         for (schema, fitting, unfit) in [
             (r#"{"type":"array"}"#, "[1,2]", r#"{"a":1}"#),
@@ -269,10 +216,7 @@ mod tests {
         let structured =
             of(r#"{"name":"x","outputSchema":{"required":["id"]},"annotations":{"readOnlyHint":true}}"#);
         let required = vec!["id".to_owned()];
-        assert_eq!(
-            structured.output,
-            Output::Structured { types: Vec::new(), required, takes_notice: false }
-        );
+        assert_eq!(structured.output, Output::Structured { types: Vec::new(), required });
         assert_eq!(structured.annotations.read_only, Some(true));
         let mirrored =
             of(r#"{"name":"x","inputSchema":{"properties":{"region":{"x-mcp-header":"Region"}}}}"#);

@@ -3,21 +3,23 @@
 
 use super::call::{KeyUpstream, ToolCall};
 use super::classify::{By, Handle, Meaning, Reading, read, words};
-use super::connection::{Connection, Waiter};
+use super::connection::Connection;
+use super::guarded_calls::Waiter;
 use super::kept_task;
 use super::link::{Exchanged, Outgoing};
-use super::members::Members;
 use super::message::{Kind, Message, text};
 use super::probe;
 use super::render;
-use super::secrets::{NOT_TOLD, Secrets};
 use super::server::Server;
 use super::task::{End, Followed};
 use super::tasks::{self, Running};
 use super::word::effect_word;
 use crate::ask::{Lent, Matter, Means};
 use crate::http::server::{Revocable, lets_send};
+use crate::redact::Secrets;
+use crate::redact::result::NOT_TOLD;
 use crate::runtime::RuntimeClock;
+use crate::wire::members::Members;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::json::Json;
@@ -281,7 +283,7 @@ impl Upstream for ToolUpstream<'_> {
         };
         let outcome = match outcome {
             Outcome::Applied { .. } => outcome,
-            told_in_words => self.secrets().out_of(told_in_words),
+            told_in_words => self.secrets().out_of_outcome(told_in_words),
         };
         Sent { reply, ..Sent::of(outcome) }
     }

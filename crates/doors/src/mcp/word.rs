@@ -1,8 +1,8 @@
 //! What a success did to the world, in one word.
 
 use super::classify::{READ_BYTES_MAX, all_words, words};
-use super::members::Members;
 use super::message::{Message, text};
+use crate::wire::members::Members;
 use semel_core::answer::EffectWord;
 use semel_core::json::{self, Json};
 use semel_core::judgement::recognise::words as words_of;

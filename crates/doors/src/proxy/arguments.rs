@@ -1,10 +1,10 @@
 //! What a request says, as the arguments that rules speak of: `path`, `query`, `body` and `headers`.
 
 use super::content_type::{self, Charset, OtherCharset, essence};
-use super::form;
 use super::graphql::{self, Graphql};
 use super::multipart;
 use super::path::Place;
+use crate::wire::form;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{self, HeaderName};

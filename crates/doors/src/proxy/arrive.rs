@@ -14,6 +14,7 @@ use super::refused::{Refused, malformed, refuse, trouble};
 use super::relay::outgoing;
 use super::serve::{Offers, nothing_here};
 use super::take::{self, Whole};
+use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::http::call_metadata;
 use crate::http::client::Unsent;
@@ -21,7 +22,6 @@ use crate::http::headers::{named, without_named};
 use crate::http::server::{Credential, caller};
 use crate::http::turns::Turn;
 use crate::llm::{self, STEP};
-use crate::wishes::Wishes;
 use axum::body::Body;
 use http::header::UPGRADE;
 use http::request::Parts;
@@ -73,7 +73,7 @@ pub struct Unread<'a> {
     place: Place,
     /// The methods that it names besides its own.
     others: Vec<Method>,
-    wishes: Wishes,
+    options: CallOptions,
     caller: Caller,
     /// When it came, on the monotonic clock.
     came: Duration,
@@ -103,7 +103,7 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
     if let Some(name) = method::leads_elsewhere(&parts.headers) {
         return Err(malformed(&format!("{name} names another address than the request's own")));
     }
-    let wishes = Wishes::of(&parts.headers).map_err(|bad| malformed(&bad))?;
+    let options = CallOptions::of(&parts.headers).map_err(|bad| malformed(&bad))?;
     if parts.headers.contains_key(STEP) {
         let why = "Semel-Step names an answer of a model, and this is none; Idempotency-Key names a request";
         return Err(malformed(&why));
@@ -117,7 +117,7 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
     }
     // A body may say what neither the method nor the address does, so it is looked at first.
     let only_reads = offer.passes(&parts.method) && others.iter().all(is_safe) && body.is_end_stream();
-    if only_reads && !wishes.dry_run {
+    if only_reads && !options.dry_run {
         let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
         hall.passed_through(credential.tenant(), counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
@@ -127,12 +127,12 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
     let came = hall.clock.elapsed();
     let caller = caller(hall.secret(), offer.run.as_ref(), &mut parts)?;
     // Whoever asks for a dry run must not get the effect, whatever the mode.
-    if hall.observes() && !wishes.dry_run {
+    if hall.observes() && !options.dry_run {
         let intake = &offers.intake;
-        let observed = Observed { hall, intake, offer, caller, wishes, others, place, parts };
+        let observed = Observed { hall, intake, offer, caller, options, others, place, parts };
         return Ok(Arrived::Known(Way::IsObserved(Box::new(observed))));
     }
-    Ok(Arrived::Unread(Box::new(Unread { offers, offer, parts, place, others, wishes, caller, came })))
+    Ok(Arrived::Unread(Box::new(Unread { offers, offer, parts, place, others, options, caller, came })))
 }
 
 impl<'a> Unread<'a> {
@@ -154,10 +154,10 @@ impl<'a> Unread<'a> {
     }
 
     fn way(self: Box<Self>, whole: Whole, understood: Understood) -> Result<Way<'a>, Refused> {
-        let Unread { offers, offer, parts, place, wishes, caller, came, .. } = *self;
+        let Unread { offers, offer, parts, place, options, caller, came, .. } = *self;
         let hall = &offers.hall;
         let reads = understood.rule.class == Class::Read;
-        if reads && !wishes.dry_run {
+        if reads && !options.dry_run {
             hall.passed_through(&caller.tenant, counts::Door::Http);
             let headers = headers::upward(parts.headers, offer);
             let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
@@ -169,7 +169,7 @@ impl<'a> Unread<'a> {
             return Err(refuse(wording::key_header_required(&offer.keys.header)));
         }
         let secret = gate.ledger.secret();
-        let intent = intent::intent(&understood, offer, &caller, &wishes, &parts.headers, secret);
+        let intent = intent::intent(&understood, offer, &caller, &options, &parts.headers, secret);
         let mut intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
         intent.metadata = call_metadata(&parts.headers);
         intent.says_in_full = understood.arguments.says_in_full();
@@ -187,7 +187,7 @@ impl<'a> Unread<'a> {
             came,
             token: caller.token,
         });
-        Ok(if wishes.dry_run { Way::IsDryRun(guarded) } else { Way::IsGuarded(guarded) })
+        Ok(if options.dry_run { Way::IsDryRun(guarded) } else { Way::IsGuarded(guarded) })
     }
 }
 

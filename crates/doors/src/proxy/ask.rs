@@ -4,11 +4,11 @@ use super::classify;
 use super::guard::Guarded;
 use super::intent::ACCOUNTS;
 use super::reply::{self, Kept};
-use super::secrets::{self, Secrets};
 use super::upstream::{Live, LiveBody};
 use crate::ask::following::{self, Question};
 use crate::ask::origins::Origin;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
+use crate::redact::{Secrets, body::is_credential};
 use http::{HeaderMap, StatusCode};
 use semel_core::effect::Effect;
 use semel_core::json::Json;
@@ -29,7 +29,7 @@ struct About<'a> {
 
 impl<'a> About<'a> {
     fn of(guarded: &'a Guarded) -> About<'a> {
-        let tells = |name: &str| secrets::is_credential(name) || ACCOUNTS.contains(&name);
+        let tells = |name: &str| is_credential(name) || ACCOUNTS.contains(&name);
         let shown = guarded.headers.iter().filter(|(name, _)| tells(name.as_str()));
         let headers = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
         About { guarded, upstream: Origin::of(guarded.offer.client.target()), headers }

@@ -1,11 +1,11 @@
 //! Where a key stands in a request: found there, taken out of what makes two requests the same, and put there.
 
 use super::arguments::{Arguments, Shape};
-use super::form;
 use super::graphql::Edit;
 use super::key::{self, BadKey};
 use super::offer::Offer;
-use crate::mcp::members::{Members, quoted};
+use crate::wire::form;
+use crate::wire::members::{Members, quoted};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};

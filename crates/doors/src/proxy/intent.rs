@@ -6,10 +6,10 @@ use super::inject;
 use super::key::{self, BadKey};
 use super::method::{self, NoMethod};
 use super::offer::Offer;
+use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::http::headers::all;
 use crate::http::server::shown;
-use crate::wishes::Wishes;
 use http::{HeaderMap, Method};
 use semel_core::class::Class;
 use semel_core::digest::Secret;
@@ -212,12 +212,12 @@ pub fn intent(
     understood: &Understood,
     offer: &Offer,
     caller: &Caller,
-    wishes: &Wishes,
+    options: &CallOptions,
     headers: &HeaderMap,
     secret: &Secret,
 ) -> Result<Intent, KeyMissing> {
     let Understood { action, rule, arguments, key, .. } = understood;
-    let run = caller.run.as_ref().or(caller.surrounding_run.as_ref()).or(wishes.baggage.as_ref());
+    let run = caller.run.as_ref().or(caller.surrounding_run.as_ref()).or(options.baggage.as_ref());
     let ask = Ask {
         tenant: &caller.tenant,
         principal: &caller.principal,
@@ -226,7 +226,7 @@ pub fn intent(
         arguments: &arguments.json,
         run: run.cloned(),
         key: key.clone(),
-        again: wishes.again.clone(),
+        again: options.again.clone(),
         asked_by: AskedBy::Agent,
         call_id: None,
         live_connection: false,

@@ -38,7 +38,7 @@ pub fn overrides(headers: &HeaderMap, query: Option<&str>) -> Result<Vec<Method>
         named.push(method(&String::from_utf8_lossy(value.as_bytes()))?);
     }
     if let Some(query) = query {
-        for (_, value) in super::form::pairs(query).filter(|(name, _)| is_override(name)) {
+        for (_, value) in crate::wire::form::pairs(query).filter(|(name, _)| is_override(name)) {
             named.push(method(&value)?);
         }
     }

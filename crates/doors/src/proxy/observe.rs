@@ -8,11 +8,11 @@ use super::path::Place;
 use super::refused::Refused;
 use super::relay::{outgoing, relay};
 use super::take::{Intake, Part, Resumed, Whole, not_whole};
+use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::hall::Hall;
 use crate::http::body::Unreadable;
 use crate::http::client::Payload;
-use crate::wishes::Wishes;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -28,7 +28,7 @@ pub struct Observed<'a> {
     pub intake: &'a Intake,
     pub offer: &'a Arc<Offer>,
     pub caller: Caller,
-    pub wishes: Wishes,
+    pub options: CallOptions,
     pub others: Vec<Method>,
     pub place: Place,
     pub parts: Parts,
@@ -58,13 +58,13 @@ impl Observed<'_> {
 
     /// What is not understood here would have been refused, and leaves no trace.
     fn write_down(&self, body: &Bytes) {
-        let Observed { hall, offer, caller, wishes, others, place, parts, .. } = self;
+        let Observed { hall, offer, caller, options, others, place, parts, .. } = self;
         let (Ok(gate), headers) = (&hall.gate, &parts.headers) else { return };
         let Ok(arguments) = Arguments::read(place, parts.uri.query(), headers, body) else { return };
         let others = others.clone();
         let asked = Asked { method: &parts.method, others, path: &place.path, arguments, headers };
         let Ok(understood) = intent::understand(&hall.policy, offer, asked) else { return };
-        let Ok(intent) = intent::intent(&understood, offer, caller, wishes, headers, gate.ledger.secret())
+        let Ok(intent) = intent::intent(&understood, offer, caller, options, headers, gate.ledger.secret())
         else {
             return;
         };

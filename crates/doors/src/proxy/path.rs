@@ -110,7 +110,7 @@ fn decode_segment(segment: &str) -> Result<String, BadPath> {
         bytes.push(byte);
         rest = after;
     }
-    Ok(super::form::text_of(bytes))
+    Ok(crate::wire::form::text_of(bytes))
 }
 
 fn hex(digit: u8) -> Result<u8, BadPath> {

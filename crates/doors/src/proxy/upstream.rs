@@ -8,12 +8,12 @@ use super::headers;
 use super::inject;
 use super::key;
 use super::reply::{self, JUDGED_BYTES_MAX, REPLY_BYTES_MAX};
-use super::secrets::Secrets;
 use super::streamed::{Begun, Collected, Giving, Held, collect};
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, Prepared};
 use crate::http::server::lets_send;
-use crate::secret_parts::SecretParts;
+use crate::redact::SecretParts;
+use crate::redact::Secrets;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::response::Parts as Head;
@@ -229,7 +229,7 @@ impl<'a> HttpUpstream<'a> {
 
     fn secrets(&self) -> Secrets {
         let Guarded { understood, headers, .. } = self.guarded;
-        Secrets::of(&understood.arguments.json, &understood.rule, headers)
+        Secrets::of_request(&understood.arguments.json, &understood.rule, headers)
     }
 }
 

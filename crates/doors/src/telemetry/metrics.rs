@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 use semel_core::retry_origin::RetryOrigin;
 use semel_gate::counts::{Counter, Counts, Door};
 use semel_ledger::counts::Tally;
-use semel_ledger::times::{BUCKETS_US, Counted};
+use semel_ledger::histogram::{BUCKETS_US, Counted};
 use std::fmt;
 use std::sync::Arc;
 

@@ -311,7 +311,7 @@ fn as_undo(rule: Rule) -> Rule {
 fn tool_call(server: &Server, tool: &str, arguments: &str) -> Result<ToolCall, String> {
     let meta = era::meta_for(server);
     let meta = if meta == "{}" { String::new() } else { format!(r#","_meta":{meta}"#) };
-    let name = crate::mcp::members::quoted(tool);
+    let name = crate::wire::members::quoted(tool);
     let text = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":{name},"arguments":{arguments}{meta}}}}}"#
     );

@@ -7,10 +7,10 @@ use crate::command::render::said;
 use crate::http::body::{self, Unreadable};
 use crate::http::client::{Client, Failed, Prepared};
 use crate::http::target::Target;
-use crate::mcp::secrets::Secrets;
 use crate::proxy::classify::{self, Meaning, is_gone};
 use crate::proxy::graphql;
-use crate::secret_parts::SecretParts;
+use crate::redact::SecretParts;
+use crate::redact::Secrets;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use semel_core::answer::EffectWord;
@@ -219,7 +219,7 @@ impl Upstream for RequestUpstream<'_> {
         let secrets = Secrets::of(self.asker.matter.arguments, self.rule);
         match told {
             Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_words(&why) },
+            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
             Told::Yes { reply: found, reply_failed } => {
                 let found = found.map(|found| match found {
                     Found::Value(value) => value,
@@ -227,7 +227,7 @@ impl Upstream for RequestUpstream<'_> {
                 });
                 let word = Some(self.word(StatusCode::OK, found.as_ref().unwrap_or(&Json::Null)));
                 let reply = found.map(|value| self.recorded(None, &value));
-                let reply_failed = reply_failed.map(|why| secrets.out_of_words(&why));
+                let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
                 ProbeAnswer::Yes { reply, word, reply_failed }
             }
         }

@@ -1,3 +1,4 @@
 //! The doors from outside, in process.
 
 mod golden;
+mod pack_answers;

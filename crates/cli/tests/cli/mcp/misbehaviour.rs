@@ -52,7 +52,7 @@ fn a_second_answer_to_one_request_reaches_nobody() {
     assert_eq!(home.effects(), 2);
     assert_eq!(client.close().code(), Some(0));
     let journal = home.semel(["ledger", "tail", "--no-follow", "-n", "50", "--json"]).stdout;
-    assert_eq!(journal.matches("answered_twice").count(), 1, "{journal}");
+    assert_eq!(journal.matches("\"kind\":\"answered_twice\"").count(), 1, "{journal}");
 }
 
 #[test]

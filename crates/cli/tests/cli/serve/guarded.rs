@@ -84,46 +84,27 @@ fn a_client_that_leaves_does_not_stop_what_was_sent_and_gets_it_when_it_comes_ag
     assert_eq!((again.outcome(), upstream.effects()), ("replayed".into(), 1));
 }
 
+/// The server ends its stream behind a priming event; semel takes it up again, and the client's own stays open.
 #[test]
-fn a_polled_call_goes_on_for_the_client_that_comes_back_with_its_last_event() {
-    let (_home, upstream, served) = bank();
-    let first = served.call("charge_polled", json!({"amount": 1}));
-    assert_eq!(first.body, "id: call-1\nretry: 20\ndata:\n\n");
-    let back = served.ask("GET", &format!("{SESSION}Last-Event-ID: call-1\r\n"), "");
+fn a_polled_call_is_one_stream_without_ids_to_its_client() {
+    let (home, upstream, served) = bank();
+    let asked = served.ask("POST", SESSION, &calling(1, "charge_polled", json!({"amount": 1})).to_string());
+    home.wait_until("it is with the server", || upstream.effects() == 1);
     upstream.release();
-    let rest = back.answer();
-    assert!(rest.body.starts_with("id: call-2\ndata: {") && rest.body.contains("\"id\":1,"), "{rest:?}");
-    assert!(rest.body.contains("charged 1") && rest.body.contains("dev.semel/receipt"), "{rest:?}");
+    let answer = asked.answer();
+    assert!(!answer.body.contains("id: call-") && !answer.body.contains("retry:"), "{answer:?}");
+    assert!(answer.body.contains("charged 1") && answer.body.contains("dev.semel/receipt"), "{answer:?}");
     assert_eq!(upstream.effects(), 1);
 }
 
-/// It was lost before, and has its answer now: what it wants next is a repeat and no retry.
 #[test]
-fn whoever_has_come_back_for_its_answer_may_call_again_at_once() {
-    let (home, upstream) = (Home::new(), Upstream::start());
-    let rule = "[[rule]]\nmatch = \"mcp:bank/charge_polled\"\nclass = \"act\"\n";
-    let served = Served::start(&home, &format!("[mcp.bank]\nurl = \"{}\"\n{rule}", upstream.url()));
-    served.call("charge_polled", json!({"amount": 1}));
-    let comes_back = || served.ask("GET", &format!("{SESSION}Last-Event-ID: call-1\r\n"), "");
-    let gone = comes_back();
-    home.wait_until("its stream is open", || gone.is_answered());
-    drop(gone);
-    upstream.release();
-    wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
-    let rest = comes_back().answer();
-    assert!(rest.body.contains("charged 1") && rest.body.contains("dev.semel/receipt"), "{rest:?}");
-    served.call("charge_polled", json!({"amount": 1}));
-    assert_eq!(upstream.effects(), 2);
-}
-
-#[test]
-fn a_polled_call_whose_client_never_comes_back_is_settled_all_the_same() {
+fn a_polled_call_whose_client_leaves_is_settled_all_the_same() {
     let (home, upstream, served) = bank();
-    served.call("charge_polled", json!({"amount": 1}));
+    let asked = served.ask("POST", SESSION, &calling(1, "charge_polled", json!({"amount": 1})).to_string());
+    home.wait_until("it is with the server", || upstream.effects() == 1);
+    drop(asked);
     upstream.release();
     wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
-    let stranger = served.ask("GET", "Mcp-Session-Id: s-2\r\nLast-Event-ID: call-1\r\n", "").answer();
-    assert!(!stranger.body.contains("dev.semel/receipt"), "another session gets nothing of it: {stranger:?}");
     let again = served.call("charge_polled", json!({"amount": 1}));
     assert_eq!((again.outcome(), upstream.effects()), ("replayed".into(), 1));
 }

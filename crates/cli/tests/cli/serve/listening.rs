@@ -125,48 +125,20 @@ fn updated(uri: &str) -> String {
 }
 
 #[test]
-fn an_update_reaches_those_who_subscribed_and_a_log_line_nobody() {
+fn a_changed_listing_reaches_everybody_and_a_log_line_nobody() {
     let home = Home::new();
     let (served, _) = with_resources(&home);
     let ((ann, _), (bob, _)) = (Client::open(&served), Client::open(&served));
     let (mut of_ann, mut of_bob) = (ann.listen(), bob.listen());
-    for (client, uri) in [(&ann, "file:///a"), (&bob, "file:///b")] {
-        assert_eq!(client.ask("resources/subscribe", json!({"uri": uri})).json()["result"], json!({}));
-    }
     let message = json!({"level": "info", "data": "what ann did"});
     let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": message}).to_string();
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}).to_string();
-    let said = [log, updated("file:///a"), updated("file:///b"), updated("file:///c"), changed];
+    let said = [log, updated("file:///a"), changed];
     home.file("say", &said.join("\n"));
     ann.ask("ping", json!({}));
-    for (asked, uri) in [(&mut of_ann, "file:///a"), (&mut of_bob, "file:///b")] {
-        assert_eq!(next_event(asked)["params"]["uri"], uri);
+    for asked in [&mut of_ann, &mut of_bob] {
         assert_eq!(next_event(asked)["method"], "notifications/tools/list_changed");
     }
-}
-
-#[test]
-fn the_server_hears_of_the_last_who_ends_a_subscription() {
-    let home = Home::new();
-    let (served, file) = with_resources(&home);
-    let [ann, bob, carl] = [(); 3].map(|()| Client::open(&served).0);
-    let a = json!({"uri": "file:///a"});
-    for client in [&ann, &bob, &carl] {
-        assert_eq!(client.ask("resources/subscribe", a.clone()).json()["result"], json!({}));
-    }
-    let unsubscribed = || heard(&file, "resources/unsubscribe").len();
-    for _ in 0..2 {
-        assert_eq!(ann.ask("resources/unsubscribe", a.clone()).json()["result"], json!({}));
-    }
-    let mut of_bob = bob.listen();
-    home.file("say", &updated("file:///a"));
-    ann.ask("ping", json!({}));
-    assert_eq!(next_event(&mut of_bob)["params"]["uri"], "file:///a", "the others go on");
-    assert_eq!(served.ask("DELETE", &bob.headers, "").answer().status, 200);
-    ann.ask("ping", json!({}));
-    assert_eq!(unsubscribed(), 0, "one is left");
-    assert_eq!(served.ask("DELETE", &carl.headers, "").answer().status, 200);
-    home.wait_until("the server is told", || unsubscribed() == 1);
 }
 
 #[test]
@@ -174,9 +146,14 @@ fn what_a_shared_server_cannot_do_is_not_offered_and_not_silently_dropped() {
     let home = Home::new();
     let (served, file) = with_resources(&home);
     let (client, hello) = Client::open(&served);
-    let can = json!({"tools": {"listChanged": true, "idempotency": {}}, "resources": {"subscribe": true}});
+    let can = json!({"tools": {"listChanged": true, "idempotency": {}}, "resources": {}});
     assert_eq!(hello["capabilities"], can);
-    assert_eq!(client.ask("logging/setLevel", json!({"level": "debug"})).json()["error"]["code"], -32601);
+    for (method, params) in [
+        ("logging/setLevel", json!({"level": "debug"})),
+        ("resources/subscribe", json!({"uri": "file:///a"})),
+    ] {
+        assert_eq!(client.ask(method, params).json()["error"]["code"], -32601, "{method}");
+    }
     for (method, status) in [
         ("notifications/initialized", 202),
         ("notifications/roots/list_changed", 202),
@@ -186,6 +163,11 @@ fn what_a_shared_server_cannot_do_is_not_offered_and_not_silently_dropped() {
     }
     client.ask("ping", json!({}));
     let initialized = heard(&file, "notifications/initialized").len();
-    let others = ["logging/setLevel", "notifications/roots/list_changed", "notifications/of_its_own"];
-    assert_eq!((initialized, others.map(|method| heard(&file, method).len())), (1, [0; 3]));
+    let others = [
+        "logging/setLevel",
+        "resources/subscribe",
+        "notifications/roots/list_changed",
+        "notifications/of_its_own",
+    ];
+    assert_eq!((initialized, others.map(|method| heard(&file, method).len())), (1, [0; 4]));
 }

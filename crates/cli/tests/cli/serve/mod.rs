@@ -5,6 +5,7 @@ mod smuggling;
 pub mod stateless;
 pub mod upstream;
 
+mod call_options;
 mod cancels;
 mod eras;
 mod front;
@@ -18,4 +19,3 @@ mod stdio;
 mod structures;
 mod tasks;
 mod tokens;
-mod wishes;

@@ -51,8 +51,6 @@ fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output)
     let around = Around {
         call: &call,
         output,
-        structure_takes_notice: true,
-        notice_is_a_result: false,
         look_with: LookWith::Probe("list_charges"),
         may_report: false,
         repeats: Repeats::NotByItself(Again::Person),
@@ -78,8 +76,6 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
     let around = Around {
         call: &call,
         output: &Output::Free,
-        structure_takes_notice: true,
-        notice_is_a_result: false,
         look_with: LookWith::NotKnown,
         may_report: false,
         repeats: Repeats::NotByItself(Again::Person),
@@ -187,7 +183,7 @@ fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
 #[test]
 fn a_result_that_its_schema_would_not_allow_is_told_as_an_error() {
     let done = || answer(OutcomeWord::Replayed, None, Some("ruled to be done 3 s ago"));
-    let output = Output::Structured { types: Vec::new(), required: vec!["id".into()], takes_notice: false };
+    let output = Output::Structured { types: Vec::new(), required: vec!["id".into()] };
     let unknown = given(&passed(done(), GivenReply::None), None, CHARGE, &output);
     assert_eq!(unknown["result"]["isError"], true);
     assert_eq!(
@@ -200,35 +196,6 @@ fn a_result_that_its_schema_would_not_allow_is_told_as_an_error() {
     assert_eq!(fitting["result"]["structuredContent"]["id"], 1);
     let unfit = given(&passed(done(), GivenReply::Recorded(kept("other"))), None, CHARGE, &output);
     assert_eq!(unfit["result"]["isError"], true);
-}
-
-#[test]
-fn what_a_model_must_see_stands_in_the_structure_too_where_that_was_listed() {
-    let kept = br#"{"result":{"content":[],"structuredContent":{"id":1.0}}}"#.to_vec();
-    let replay = answer(OutcomeWord::Replayed, None, Some("done 3 s ago"));
-    let replayed = passed(replay, GivenReply::Recorded(kept));
-    let call = call(CHARGE);
-    let structure = |structure_takes_notice: bool| {
-        let around = Around {
-            call: &call,
-            output: &Output::Structured {
-                types: Vec::new(),
-                required: vec!["id".into()],
-                takes_notice: true,
-            },
-            structure_takes_notice,
-            notice_is_a_result: false,
-            look_with: LookWith::NotKnown,
-            may_report: false,
-            repeats: Repeats::WithReason,
-            server_has_ended: false,
-        };
-        let response: Value = serde_json::from_slice(&response(&replayed, None, &around).to_bytes()).unwrap();
-        response["result"]["structuredContent"].clone()
-    };
-    let notice = "[semel] Done 3 s ago. If it must happen once more, say why in semel_again.";
-    assert_eq!(structure(true), json!({"id": 1.0, "semel_notice": notice}));
-    assert_eq!(structure(false), json!({"id": 1.0}), "its schema may forbid it");
 }
 
 #[test]
@@ -347,8 +314,6 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
     let around = |open: bool| Around {
         call: &call,
         output: &Output::Free,
-        structure_takes_notice: true,
-        notice_is_a_result: false,
         look_with: LookWith::NotKnown,
         may_report: open,
         repeats: if open { Repeats::WithReason } else { Repeats::NotByItself(Again::Person) },
@@ -381,8 +346,6 @@ fn told_about(params: &str, passed: &Passed, repeats: Repeats, server_has_ended:
     let around = Around {
         call: &call,
         output: &Output::Free,
-        structure_takes_notice: true,
-        notice_is_a_result: false,
         look_with: LookWith::Probe("list_charges"),
         may_report: true,
         repeats,
@@ -450,11 +413,7 @@ fn nobody_is_sent_to_a_tool_of_a_server_that_has_ended() {
 
 #[test]
 fn a_structure_of_any_kind_comes_back_and_the_notice_stands_beside_it() {
-    let of = |kind: &str| Output::Structured {
-        types: vec![kind.to_owned()],
-        required: Vec::new(),
-        takes_notice: false,
-    };
+    let of = |kind: &str| Output::Structured { types: vec![kind.to_owned()], required: Vec::new() };
     let replay = || answer(OutcomeWord::Replayed, None, Some("done 3 s ago"));
     for (kind, structure) in [("array", "[1,2.0]"), ("string", r#""x""#), ("number", "7.0"), ("null", "null")]
     {

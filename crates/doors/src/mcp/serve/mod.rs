@@ -3,3 +3,4 @@
 pub mod http;
 pub mod stdio;
 mod watch;
+mod watched;

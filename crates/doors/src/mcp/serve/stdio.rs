@@ -1,5 +1,6 @@
 //! One client on standard input and output, in front of one server.
 
+use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
 use crate::errands;
 use crate::mcp::connection::Connection;
@@ -9,15 +10,15 @@ use crate::mcp::frame::Frame;
 use crate::mcp::inlet::Hearer;
 use crate::mcp::lines::Line;
 use crate::mcp::link::Listener;
-use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::outbox::{Fate, Outbox, Parcel, Pipe};
 use crate::mcp::own_tools;
-use crate::mcp::serve::watch::{Cancelled, Watch, Watched};
+use crate::mcp::serve::watch::{Cancelled, Expected, Watch};
+use crate::mcp::serve::watched::{Inspection, Watched, call_without_id, cancelled_id};
 use crate::mcp::server::{Era, Server};
-use crate::mcp::tasks::{Question, Telling};
+use crate::mcp::tasks::Telling;
 use crate::mcp::tools::Tools;
-use crate::wishes::Wishes;
+use crate::wire::members::Members;
 use bytes::Bytes;
 use semel_gate::clock::Clock;
 use semel_ledger::journal;
@@ -74,12 +75,6 @@ impl Stdio {
         self.to_client.push(Parcel::of(frame));
     }
 
-    /// The server's answer with another result.
-    fn send_edited(&self, answer: &Message, result: String) {
-        let edited = answer.edited(None, Some(Frame::from(result)));
-        self.send(edited.unwrap_or_else(|| Frame::from(answer.bytes.clone())));
-    }
-
     /// Blocks until the client has been sent everything, or reads no more.
     pub fn drain(&self) {
         self.to_client.drain();
@@ -128,12 +123,11 @@ impl Stdio {
                 };
             }
             Kind::Notification { method } if method == "tools/call" && !self.door.hall.observes() => {
-                // Nobody could be told what became of it, and some servers would carry it out.
-                return self.complain(-32600, "a call of a tool needs an id");
+                return self.send(call_without_id());
             }
             Kind::Notification { method } if method == "notifications/cancelled" => {
                 let of = cancelled_id(text(&params));
-                if of.as_ref().is_some_and(|id| self.connection.cancelled(id)) {
+                if of.as_ref().is_some_and(|id| self.connection.give_up(id)) {
                     // Rule 12: what was sent is finished and kept for the retry.
                     return;
                 }
@@ -170,28 +164,22 @@ impl Stdio {
         }
         match method {
             "tools/call" => self.call(id.clone(), message),
-            "tools/list" => {
-                let first_page = !has_cursor(text(&params));
-                self.pass(id, message, Watched::Listing { first_page });
-            }
-            "initialize" | "server/discover" => {
-                self.pass(id, message, Watched::Hello { method: method.to_owned(), params })
-            }
             _ => {
-                let task = Question::read(method, text(&params), || self.connection.caller.whose());
-                self.pass(id, message, task.map_or(Watched::Plain, Watched::Task))
+                let watched = Watched::of(method, &params, || self.connection.caller.whose());
+                if self.expect(id, watched) {
+                    self.server.link.pass(message);
+                }
             }
         }
     }
 
-    /// Passes a request on, and expects its answer.
-    fn pass(&self, id: &Id, message: Message, watched: Watched) {
-        let is_read = watched == Watched::Read;
-        match self.lock().add(id, watched) {
-            true if is_read => self.server.link.pass_read(message),
-            true => self.server.link.pass(message),
-            false => self.too_many(id),
+    /// Whether an answer can be waited for; else the client is told so.
+    fn expect(&self, id: &Id, watched: Watched) -> bool {
+        let expects = self.lock().add(id, Expected::Sent(watched));
+        if !expects {
+            self.too_many(id);
         }
+        expects
     }
 
     fn too_many(&self, id: &Id) {
@@ -205,7 +193,7 @@ impl Stdio {
         asked: impl Future<Output = T> + Send + 'static,
         then: impl FnOnce(&Arc<Self>, &Id, T) + Send + 'static,
     ) {
-        if !self.lock().add(&id, Watched::Unsent) {
+        if !self.lock().add(&id, Expected::Unsent) {
             return self.too_many(&id);
         }
         let this = Arc::clone(self);
@@ -244,10 +232,11 @@ impl Stdio {
     }
 
     fn routed(self: &Arc<Self>, id: &Id, message: Message, tools: &Arc<Tools>) {
-        match self.door.route(id, &message, &self.server, &self.connection, tools, &Wishes::default()) {
+        match self.door.route(id, &message, &self.server, &self.connection, tools, &CallOptions::default()) {
+            Route::Pass if !self.expect(id, Watched::Plain) => {}
             // Observing looks at no call, so it may be anything.
-            Route::Pass if self.door.hall.observes() => self.pass(id, message, Watched::Plain),
-            Route::Pass => self.pass(id, message, Watched::Read),
+            Route::Pass if self.door.hall.observes() => self.server.link.pass(message),
+            Route::Pass => self.server.link.pass_read(message),
             Route::Answer(frame) => self.send(frame),
             Route::Guard(guarded) => self.guard(*guarded),
             Route::Own(call) => {
@@ -292,33 +281,23 @@ impl Stdio {
         let body = message.body.clone().unwrap_or_default();
         match &message.kind {
             Kind::Response { id: Some(id), failed } => {
-                let watched = self.lock().answered(id);
-                match (watched, failed) {
-                    (Some(Watched::Listing { first_page }), false) => {
-                        self.server.page_seen(first_page, text(&body));
-                        if let Some(result) = self.door.listing(&self.server, text(&body)) {
-                            return self.send_edited(&message, result);
-                        }
-                    }
-                    (Some(Watched::Hello { method, .. }), false) => {
-                        if let Some(result) = self.door.hello(&self.server, &method, text(&body)) {
-                            return self.send_edited(&message, result);
-                        }
-                    }
-                    (Some(Watched::Hello { method, params }), true)
-                        if method == "initialize" && !self.door.hall.observes() =>
-                    {
-                        return self.not_initialized(id.clone(), params, message);
-                    }
-                    (Some(Watched::Task(question)), failed) => {
-                        let answer = if *failed { Err(text(&body)) } else { Ok(text(&body)) };
-                        let telling = question.answered(&self.door.hall, self.server.tasks(), answer);
-                        return self.give(Given { telling, ..Given::plain(Frame::from(message.bytes)) });
-                    }
-                    (Some(_), _) => {}
-                    // A second answer, or one to a question that nobody has asked.
-                    (None, _) => return,
+                // Else it is a second answer, or one to a question that nobody has asked.
+                let Some(watched) = self.lock().answered(id) else { return };
+                if let (Watched::Hello { method, params }, true) = (&watched, *failed)
+                    && method == "initialize"
+                    && !self.door.hall.observes()
+                {
+                    let params = params.clone();
+                    return self.not_initialized(id.clone(), params, message);
                 }
+                let answer = if *failed { Err(text(&body)) } else { Ok(text(&body)) };
+                let Inspection { result, telling } = watched.answered(&self.door, &self.server, answer);
+                let edited = result.and_then(|result| message.edited(None, Some(Frame::from(result))));
+                let frame = edited.unwrap_or_else(|| Frame::from(message.bytes));
+                return match telling {
+                    Some(telling) => self.give(Given { telling: Some(telling), ..Given::plain(frame) }),
+                    None => self.send(frame),
+                };
             }
             Kind::Response { id: None, failed: false } => return,
             Kind::Notification { method } if method == "notifications/tools/list_changed" => {
@@ -423,13 +402,4 @@ impl Listener for FromServer {
         era::hear(server, "initialize", hello);
         server.tools_changed();
     }
-}
-
-fn has_cursor(params: &str) -> bool {
-    Members::parse(params).is_some_and(|params| params.get("cursor").is_some())
-}
-
-fn cancelled_id(params: &str) -> Option<Id> {
-    let params = Members::parse(params)?;
-    Id::from_json(params.get("requestId")?)
 }

@@ -1,70 +1,62 @@
-//! Requests of one client that pass, and what their answers are looked at for.
+//! Requests of one client on pipes that wait for their answers.
 
+use super::watched::Watched;
 use crate::mcp::message::Id;
-use crate::mcp::tasks::Question;
-use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 
 /// Requests of one client that wait for an answer. More is a storm, or a server that never answers.
 const WATCHED_MAX: usize = 50_000;
 
+/// A request that waits for its answer.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum Expected {
     /// It waits for something that semel asks first; not a byte of it has left.
     Unsent,
-    Plain,
-    /// A call that is known to change nothing.
-    Read,
-    Listing {
-        first_page: bool,
-    },
-    /// How the two sides introduce themselves; `params` as the client sent them.
-    Hello {
-        method: String,
-        params: Bytes,
-    },
-    Task(Question),
+    Sent(Watched),
 }
 
 /// An answer that nobody asked for reaches nobody. An id that is used twice at once, which the protocol forbids, is
 /// answered twice.
 #[derive(Debug, Default)]
 pub struct Watch {
-    waiting: HashMap<Id, VecDeque<Watched>>,
+    waiting: HashMap<Id, VecDeque<Expected>>,
     count: usize,
 }
 
 impl Watch {
     /// `false`: too many wait.
-    pub fn add(&mut self, id: &Id, watched: Watched) -> bool {
+    pub fn add(&mut self, id: &Id, waiting: Expected) -> bool {
         if self.count >= WATCHED_MAX {
             return false;
         }
         self.count += 1;
-        self.waiting.entry(id.clone()).or_default().push_back(watched);
+        self.waiting.entry(id.clone()).or_default().push_back(waiting);
         true
     }
 
     /// What an answer of this id was waited for as.
     pub fn answered(&mut self, id: &Id) -> Option<Watched> {
-        self.take(id, |watched| *watched != Watched::Unsent)
+        match self.take(id, |waiting| *waiting != Expected::Unsent)? {
+            Expected::Sent(watched) => Some(watched),
+            Expected::Unsent => None,
+        }
     }
 
     /// What had to be asked first is known. `false`: the client has given up meanwhile.
     pub fn goes_on(&mut self, id: &Id) -> bool {
-        self.take(id, |watched| *watched == Watched::Unsent).is_some()
+        self.take(id, |waiting| *waiting == Expected::Unsent).is_some()
     }
 
     pub fn cancelled(&mut self, id: &Id) -> Cancelled {
         let dropped = self.waiting.remove(id).unwrap_or_default();
         self.count -= dropped.len();
-        match dropped.contains(&Watched::Unsent) {
+        match dropped.contains(&Expected::Unsent) {
             true => Cancelled::Unsent,
             false => Cancelled::Sent,
         }
     }
 
-    fn take(&mut self, id: &Id, wanted: impl Fn(&Watched) -> bool) -> Option<Watched> {
+    fn take(&mut self, id: &Id, wanted: impl Fn(&Expected) -> bool) -> Option<Expected> {
         let waiting = self.waiting.get_mut(id)?;
         let taken = waiting.iter().position(wanted).and_then(|at| waiting.remove(at));
         if waiting.is_empty() {
@@ -91,7 +83,10 @@ mod tests {
     fn an_id_that_is_used_twice_is_answered_twice_and_no_more() {
         let mut watch = Watch::default();
         let id = Id::text("1");
-        assert!(watch.add(&id, Watched::Plain) && watch.add(&id, Watched::Listing { first_page: true }));
+        assert!(
+            watch.add(&id, Expected::Sent(Watched::Plain))
+                && watch.add(&id, Expected::Sent(Watched::Listing { first_page: true }))
+        );
         assert_eq!(watch.answered(&id), Some(Watched::Plain));
         assert_eq!(watch.answered(&id), Some(Watched::Listing { first_page: true }));
         assert_eq!((watch.answered(&id), watch.count), (None, 0));
@@ -101,11 +96,11 @@ mod tests {
     fn what_was_given_up_before_it_was_sent_does_not_go_on() {
         let mut watch = Watch::default();
         let id = Id::text("1");
-        watch.add(&id, Watched::Unsent);
+        watch.add(&id, Expected::Unsent);
         assert_eq!(watch.answered(&id), None, "nobody can have answered it");
         assert_eq!(watch.cancelled(&id), Cancelled::Unsent);
         assert!(!watch.goes_on(&id) && watch.count == 0);
-        watch.add(&id, Watched::Unsent);
+        watch.add(&id, Expected::Unsent);
         assert!(watch.goes_on(&id) && !watch.goes_on(&id));
         assert_eq!(watch.cancelled(&id), Cancelled::Sent);
     }

@@ -4,7 +4,7 @@
 mod document;
 mod tokens;
 
-use crate::mcp::members::quoted;
+use crate::wire::members::quoted;
 use document::read;
 use semel_core::digest::Digest;
 use semel_core::json::{Json, Object};
@@ -197,7 +197,7 @@ fn names_another(extensions: Option<&Json>, text: &str) -> bool {
 fn url_has_a_say(url_query: Option<&str>) -> bool {
     let known =
         |name: &str| NAMES_A_DOCUMENT.contains(&name) || MEMBERS.iter().any(|member| is(name, member));
-    url_query.is_some_and(|query| super::form::pairs(query).any(|(name, _)| known(&plain(&name))))
+    url_query.is_some_and(|query| crate::wire::form::pairs(query).any(|(name, _)| known(&plain(&name))))
 }
 
 /// A name as the most lenient reader takes it: `doc_id` is `docId`, and `query[]` is `query`.
@@ -214,7 +214,8 @@ fn is(plain: &str, member: &str) -> bool {
 /// anything, and by GET and a digest clients ask for what caches may keep.
 pub fn url_only_asks(path: &str, url_query: Option<&str>) -> bool {
     let Some(url_query) = url_query.filter(|_| is_graphql(path)) else { return true };
-    let given: Vec<_> = super::form::pairs(url_query).map(|(name, value)| (plain(&name), value)).collect();
+    let given: Vec<_> =
+        crate::wire::form::pairs(url_query).map(|(name, value)| (plain(&name), value)).collect();
     let named = || given.iter().any(|(name, _)| NAMES_A_DOCUMENT.contains(&name.as_str()));
     let mut documents = given.iter().filter(|(name, _)| is(name, "query"));
     documents.all(|(_, document)| {

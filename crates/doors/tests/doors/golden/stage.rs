@@ -12,6 +12,7 @@ use semel_core::ids::{EffectId, IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::policy::{ActionFacts, Policy, PolicyFile, duration};
 use semel_doors::ask::means::{Means, Shell};
+use semel_doors::call_options::CallOptions;
 use semel_doors::caller::Caller;
 use semel_doors::command::intent::CommandLine;
 use semel_doors::command::serve::{CommandUpstream, Options, Show};
@@ -27,7 +28,6 @@ use semel_doors::mcp::message::Message;
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::proxy::{self, Offer, Offers};
 use semel_doors::runtime::{RuntimeClock, ServedGate};
-use semel_doors::wishes::Wishes;
 use semel_gate::clock::Clock;
 use semel_gate::{Gate, GivenReply};
 use semel_ledger::Ledger;
@@ -143,7 +143,7 @@ impl Stage {
         let message = Message::parse(Bytes::from(request.to_string())).expect("a message");
         let id = message.request_id().expect("a request").clone();
         let tools = server.tools("{}").await;
-        match door.route(&id, &message, server, connection, &tools, &Wishes::default()) {
+        match door.route(&id, &message, server, connection, &tools, &CallOptions::default()) {
             Route::Pass => {
                 let outgoing = Outgoing { id, frame: message.bytes.into(), last_moment: None };
                 let passed = server.link.exchange(outgoing).await;
@@ -154,11 +154,7 @@ impl Stage {
             Route::Guard(guarded) => {
                 let given = door.guard(*guarded).await.expect("its caller waits");
                 let seen = of_frame(&given.frame.to_bytes());
-                match (delivered, given.delivery.clone()) {
-                    (true, Some(delivery)) => delivery.mark(),
-                    (true, None) => {}
-                    (false, _) => given.is_given_up(),
-                }
+                given.delivery.filter(|_| delivered).into_iter().for_each(|delivery| delivery.mark());
                 self.rest().await;
                 seen
             }

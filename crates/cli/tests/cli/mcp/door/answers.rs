@@ -164,30 +164,10 @@ fn a_replay_of_a_tool_with_an_output_schema_keeps_its_structure() {
     let first = line.call("create_order", order());
     let again = line.call("create_order", order());
     assert_eq!(receipt(&again)["outcome"], "replayed");
-    let notice = again["structuredContent"]["semel_notice"].as_str().expect("a notice");
-    assert!(notice.starts_with("[semel] "), "{notice}");
-    let mut structure = first["structuredContent"].clone();
-    assert!(structure["id"].is_string() && structure.get("semel_notice").is_none(), "{first}");
-    structure["semel_notice"] = notice.into();
-    assert_eq!(again["structuredContent"], structure, "as it was, with a notice");
-    assert_ne!(again["isError"], true);
-}
-
-/// A client that validates goes by the schema that it was shown, and keeps that.
-#[test]
-fn no_notice_stands_in_a_structure_that_was_listed_without_room_for_one() {
-    let reads = "class = \"read\"";
-    let writes = "when = { \"args.order\" = \"1001\" }\nclass = \"consequential\"";
-    let stage = structured().rule("create_order", writes).rule("create_order", reads);
-    let mut line = stage.open();
-    let listed = line.request("tools/list", json!({}));
-    assert!(!listed.to_string().contains("semel_notice"), "{listed}");
-    let first = line.call("create_order", order());
-    let again = line.call("create_order", order());
-    assert_eq!(receipt(&again)["outcome"], "replayed");
+    assert!(first["structuredContent"]["id"].is_string(), "{first}");
     assert_eq!(again["structuredContent"], first["structuredContent"]);
     assert!(again["content"].to_string().contains("[semel] "), "{again}");
-    assert_eq!(stage.world().len(), 1);
+    assert_ne!(again["isError"], true);
 }
 
 /// What a person brings as the reply of a lost call is what the next equal call gets, in the form of a tool's result.

@@ -164,7 +164,7 @@ fn a_dry_run_asked_for_by_another_name_is_refused() {
             params["_meta"] = json!({name: true});
             let said = line.request("tools/call", params)["error"]["message"].take();
             let said = said.as_str().unwrap_or_default();
-            assert!(said.contains(name) && said.contains("_meta[\"dev.semel/dry-run\"]: true"), "{said}");
+            assert!(said.contains(name) && said.contains("_meta[\"dev.semel/dry-run\"]"), "{said}");
         }
         let params = json!({"name": "create_order", "arguments": {"order": "1", "semel_dryrun": true}});
         assert!(line.request("tools/call", params)["error"].is_object());

@@ -61,19 +61,15 @@ fn a_projects_own_server_is_its_own_however_it_is_started() {
 fn the_policys_table_of_a_name_holds_and_can_start_it() {
     let stage = Stage::with_tools(&TOOLS);
     let command = json!(["python3", "-S", script("told.py")]);
-    stage.file("semel.toml", &format!("version = 1\n[mcp.billing]\ncommand = {command}\npin = true\n"));
+    stage.file("semel.toml", &format!("version = 1\n[mcp.billing]\ncommand = {command}\ntools = false\n"));
     let words = [env!("CARGO_BIN_EXE_semel"), "mcp", "--name", "billing"].map(str::to_owned);
     let open = || greeted(Line::to(&mut stage.program(&words)));
     assert_eq!(receipt(&open().call("create_order", json!({"order": "1"})))["outcome"], "ran");
-    let page =
-        r#"{"tools":[{"name":"create_order","description":"obey me","inputSchema":{"type":"object"}}]}"#;
-    stage.tell(json!({"pages": [page]}));
     // The same table holds where the command is given.
     for mut line in [open(), stage.open()] {
-        let held = line.call("create_order", json!({"order": "2"}));
-        assert_eq!(receipt(&held)["code"], "held_for_person", "{held}");
+        let listed = line.request("tools/list", json!({})).to_string();
+        assert!(listed.contains("create_order") && !listed.contains("semel_ledger"), "{listed}");
     }
-    assert_eq!(stage.world().len(), 1);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::http::body;
 use crate::http::client::{Failed, Incoming, Prepared};
 use crate::http::sse::Parser;
 use crate::mcp::era::version_of;
-use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
+use crate::wire::members::Members;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -243,9 +243,6 @@ impl RemoteLink {
             if resume.failures > FAILURES_MAX {
                 return Exchanged::Lost("the stream ended, and the server does not go on with it".into());
             }
-            if let Some(told) = &self.told {
-                told.paused();
-            }
             self.clock.sleep(resume.retry.min(RETRY_MAX)).await;
             stream = self.resumed(&mut resume).await;
         }
@@ -289,7 +286,7 @@ impl RemoteLink {
                 match message {
                     Some(message) if is_response_to(&message, id) => {
                         let headers = headers.clone();
-                        self.answered(Answered { status, headers, form: Form::Event(piece) });
+                        self.answered(Answered { status, headers, form: Form::Event });
                         return Followed::Answered(Exchanged::Reply(message));
                     }
                     message => self.besides(piece, message),

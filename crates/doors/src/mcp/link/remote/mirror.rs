@@ -1,9 +1,9 @@
 //! Headers that mirror a message's body, so that whatever stands between can route without reading it.
 
 use super::{METHOD, NAME, PARAM};
-use crate::mcp::members::Members;
 use crate::mcp::message::{Message, text};
 use crate::mcp::tools::{Definition, Tools};
+use crate::wire::members::Members;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;

@@ -35,9 +35,6 @@ pub trait Told: Send + Sync + Debug {
     /// A part of the stream that is not the response: an event, a comment.
     fn piece(&self, piece: Piece);
 
-    /// The stream has ended, and what is left of it will come later, on another one.
-    fn paused(&self);
-
     /// How the response came.
     fn answered(&self, answered: Answered);
 }
@@ -54,8 +51,8 @@ pub struct Answered {
 pub enum Form {
     /// One JSON document.
     Document,
-    /// The event that carried it.
-    Event(Piece),
+    /// An event.
+    Event,
     /// No message at all: a refusal by whatever stands before the server.
     Refusal(Bytes),
 }

@@ -3,8 +3,8 @@
 
 use super::session::{INITIALIZE, Session};
 use super::{Exchanged, RemoteLink, SESSION, Speaks};
-use crate::mcp::members::{Members, quoted};
 use crate::mcp::message::{Id, Kind, Message, text};
+use crate::wire::members::{Members, quoted};
 use bytes::Bytes;
 use http::HeaderValue;
 use std::sync::Arc;

@@ -1,12 +1,11 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
-use super::guarding::Guarding;
-use super::relay::{Announcement, Hears, Relay, Renamed};
-use super::resumable::Owner;
+use super::owner::Owner;
+use super::relay::{Hears, Relay, Renamed};
 use super::sessions::Sessions;
-use super::stream::{CallStream, KEPT_BYTES_MAX};
-use super::subscribing::Change;
+use super::stream::{CallStream, WAITING_BYTES_MAX};
 use super::{Asks, respond, validate};
+use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::http::body::Piped;
 use crate::http::server::problem;
@@ -19,12 +18,12 @@ use crate::mcp::limits::Limits;
 use crate::mcp::link::child::ChildOutput;
 use crate::mcp::link::remote::SESSION;
 use crate::mcp::link::{Exchanged, Outgoing};
-use crate::mcp::members::{Members, quoted};
 use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::own_tools;
+use crate::mcp::serve::watched::{Inspection, Watched, call_without_id};
 use crate::mcp::server::Server;
-use crate::mcp::tasks::{self, Question};
-use crate::wishes::Wishes;
+use crate::mcp::tasks;
+use crate::wire::members::{Members, quoted};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -47,10 +46,9 @@ const ROOM_IS_LOOKED_FOR_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub struct Child {
-    pub(super) server: Arc<Server>,
-    pub(super) relay: Arc<Relay>,
-    guarding: Guarding,
-    pub(super) sessions: Sessions,
+    server: Arc<Server>,
+    relay: Arc<Relay>,
+    sessions: Sessions,
     tongue: Tongue,
     /// What it answered when semel introduced itself.
     hello: tokio::sync::OnceCell<Result<Hello, String>>,
@@ -78,7 +76,7 @@ enum Hello {
 struct Asked<'a> {
     door: &'a Arc<Door>,
     caller: Caller,
-    wishes: Wishes,
+    options: CallOptions,
     /// Of all requests of this caller that stand alone.
     limits: Arc<Limits>,
     owner: Owner,
@@ -93,7 +91,6 @@ impl Child {
         Ok(Arc::new(Child {
             server,
             relay,
-            guarding: Guarding::default(),
             sessions: Sessions::default(),
             tongue,
             hello: Default::default(),
@@ -147,16 +144,13 @@ impl Child {
         message: Option<Message>,
     ) -> Response {
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let Asks { caller, wishes } = asks;
+        let Asks { caller, options } = asks;
         let owner = Owner { principal: caller.whose(), session };
-        let asked = Asked { door, caller, wishes, limits, owner, headers: parts.headers };
+        let asked = Asked { door, caller, options, limits, owner, headers: parts.headers };
         match (parts.method, message) {
             (Method::POST, Some(message)) => self.post(asked, message).await,
             (Method::GET, _) => self.listen(&asked),
-            (Method::DELETE, _) if self.sessions.end(&asked.owner) => {
-                self.forget_subscriptions(&asked.owner);
-                Response::new(Body::empty())
-            }
+            (Method::DELETE, _) if self.sessions.end(&asked.owner) => Response::new(Body::empty()),
             (Method::DELETE, _) => no_session(&asked.owner),
             _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
         }
@@ -205,10 +199,8 @@ impl Child {
                 self.cancel(&asked, text(&params));
                 accepted()
             }
-            // Nobody could be told what became of it.
             (Kind::Notification { method }, _) if method == "tools/call" => {
-                let frame = Frame::complaint(-32600, "semel passed nothing on: a call of a tool needs an id");
-                respond::document(StatusCode::BAD_REQUEST, &frame)
+                respond::document(StatusCode::BAD_REQUEST, &call_without_id())
             }
             // Semel has introduced itself, has no roots, and lets the server ask nothing: there is nobody to tell.
             (Kind::Notification { method }, _) if UNTOLD.contains(&method.as_str()) => accepted(),
@@ -226,8 +218,7 @@ impl Child {
         let result = offered(asked.door.hello(&self.server, "initialize", result), result);
         let frame = Frame::result(id, Frame::from(in_version(params, &result)));
         let mut response = respond::document(StatusCode::OK, &frame);
-        let (session, ended) = self.sessions.begin(asked.caller, asked.limits);
-        ended.iter().for_each(|owner| self.forget_subscriptions(owner));
+        let session = self.sessions.begin(asked.caller, asked.limits);
         if let Ok(session) = HeaderValue::try_from(session) {
             response.headers_mut().insert(SESSION, session);
         }
@@ -238,11 +229,12 @@ impl Child {
     fn cancel(&self, asked: &Asked<'_>, params: &str) {
         let Some(params) = Members::parse(params) else { return };
         let Some(id) = params.get("requestId").and_then(Id::from_json) else { return };
-        let connection = self.sessions.find(&asked.owner);
-        if connection.is_some_and(|connection| connection.cancelled(&id)) {
-            return;
-        }
-        if self.guarding.cancelled(&asked.owner, &id) {
+        let is_guarded = match self.sessions.find(&asked.owner) {
+            Some(connection) => connection.give_up(&id),
+            // Two clients of one principal may use the same id, so the answer still goes to the one that reads.
+            None => asked.limits.guarded.has(&asked.owner.principal, &id),
+        };
+        if is_guarded {
             return;
         }
         if let Some((own, stream)) = self.relay.under_way(&name_of(&asked.owner), &id) {
@@ -272,7 +264,7 @@ impl Child {
         connection: Arc<Connection>,
     ) -> Response {
         let listens = message.method() == Some("subscriptions/listen");
-        let stream = CallStream::for_one_reader(if listens { LISTENING_BYTES_MAX } else { KEPT_BYTES_MAX });
+        let stream = CallStream::within(if listens { LISTENING_BYTES_MAX } else { WAITING_BYTES_MAX });
         let stream = Arc::new(stream);
         let own = self.server.next_id();
         let Some(renamed) = self.relay.rename(own, &message, &name_of(&asked.owner), &stream) else {
@@ -283,8 +275,8 @@ impl Child {
             let params = message.params.clone().unwrap_or_default();
             let tools = self.server.tools(&era::meta_of(text(&params))).await;
             // The gate names its requests itself; the client's own id is what it answers to.
-            let Asked { door, wishes, .. } = &asked;
-            match door.route(&id, &renamed.message, &self.server, &connection, &tools, wishes) {
+            let Asked { door, options, .. } = &asked;
+            match door.route(&id, &renamed.message, &self.server, &connection, &tools, options) {
                 Route::Pass => {}
                 Route::Answer(frame) => return respond::document(StatusCode::OK, &frame),
                 Route::Own(call) => {
@@ -294,7 +286,6 @@ impl Child {
                 Route::Guard(mut guarded) => {
                     guarded.token = asked.caller.token.clone();
                     let working = asked.door.hall.busy.begin();
-                    let under_way = self.guarding.begin(&asked.owner, &id, &guarded.waiter);
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
                     tokio::spawn(async move {
                         tokio::select! {
@@ -302,14 +293,14 @@ impl Child {
                             // Some clients wait for ever on a stream that ends without an answer.
                             () = door.hall.busy.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
                         }
-                        drop((renamed, working, under_way));
+                        drop((renamed, working));
                     });
                     return respond::call_soon(stream.reader(), &asked.headers).await;
                 }
             }
         }
-        if message.method() == Some("logging/setLevel") {
-            let words = "many clients share this server, and its log is passed to none of them";
+        if message.method().is_some_and(|method| UNSHARED.contains(&method)) {
+            let words = "many clients share this server, and none of them may say this for all";
             return respond::document(StatusCode::OK, &Frame::refusal(&id, -32601, words, None));
         }
         let whose = connection.caller.whose();
@@ -328,7 +319,7 @@ impl Child {
             let frame = Frame::refusal(&id, -32603, "too many requests wait for this server", None);
             return respond::document(StatusCode::OK, &frame);
         };
-        let (reader, owner) = (stream.reader(), asked.owner);
+        let reader = stream.reader();
         let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), stream);
         tokio::spawn(async move {
             let _place = place;
@@ -338,7 +329,7 @@ impl Child {
                     tokio::time::sleep(ROOM_IS_LOOKED_FOR_EVERY).await;
                 }
                 sent.store(true, Ordering::Relaxed);
-                this.pass(&door, &id, renamed, whose, &owner).await
+                this.pass(&door, &id, renamed, whose).await
             };
             tokio::select! {
                 biased;
@@ -357,20 +348,12 @@ impl Child {
     }
 
     /// Passes a request on under its own name, and gives its answer the client's.
-    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed, whose: String, owner: &Owner) -> Given {
+    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed, whose: String) -> Given {
         let method = renamed.message.method().unwrap_or_default().to_owned();
         let params = renamed.message.params.clone().unwrap_or_default();
         let frame = Frame::from(renamed.message.bytes.clone());
         let outgoing = Outgoing { id: renamed.own.clone(), frame, last_moment: None };
-        let exchange = self.server.link.exchange(outgoing);
-        let exchanged = match Change::read(&method, text(&params)).filter(|_| !self.is_stateless()) {
-            None => exchange.await,
-            Some(change) => match self.subscribe(change, owner, exchange).await {
-                Ok(exchanged) => exchanged,
-                Err(result) => return Given::plain(result(id)),
-            },
-        };
-        let answer = match exchanged {
+        let answer = match self.server.link.exchange(outgoing).await {
             Exchanged::Reply(answer) => answer,
             Exchanged::Refused(why)
             | Exchanged::Unclear(why)
@@ -382,17 +365,7 @@ impl Child {
         };
         let body = answer.body.as_ref().map_or("null", text);
         let edited = |result: String| given_under(id, &answer, Some(Frame::from(result)));
-        if let (Kind::Response { failed: false, .. }, "tools/list") = (&answer.kind, method.as_str()) {
-            let first = Members::parse(text(&params)).is_none_or(|params| params.get("cursor").is_none());
-            self.server.page_seen(first, body);
-            if let Some(result) = door.listing(&self.server, body) {
-                return edited(result);
-            }
-        }
         let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
-        if let ("server/discover", false) = (method.as_str(), failed) {
-            return edited(offered(door.hello(&self.server, &method, body), body));
-        }
         if let ("tasks/list", false) = (method.as_str(), failed) {
             let own = |task: &str| self.server.tasks().is_of(&whose, task);
             return edited(tasks::listing_of(body, own).unwrap_or_else(|| r#"{"tasks":[]}"#.to_owned()));
@@ -400,14 +373,17 @@ impl Child {
         if let ("tools/call", Some(task)) = (method.as_str(), classify::task_in(body)) {
             self.server.tasks().belongs(&tasks::Name { whose: whose.clone(), id: task });
         }
-        let telling = Question::read(&method, text(&params), || whose).and_then(|question| {
-            let answer = if failed { Err(body) } else { Ok(body) };
-            question.answered(&door.hall, self.server.tasks(), answer)
-        });
-        Given { telling, ..given_under(id, &answer, None) }
+        let watched = Watched::of(&method, &params, || whose);
+        let Inspection { result, telling } =
+            watched.answered(door, &self.server, if failed { Err(body) } else { Ok(body) });
+        let result = match (method.as_str(), failed) {
+            ("server/discover", false) => Some(offered(result, body)),
+            _ => result,
+        };
+        Given { telling, ..given_under(id, &answer, result.map(Frame::from)) }
     }
 
-    /// A stream for what the server tells everybody, and what this client has asked for.
+    /// A stream for what the server tells everybody.
     fn listen(&self, asked: &Asked<'_>) -> Response {
         if self.is_stateless() {
             return problem(
@@ -419,7 +395,6 @@ impl Child {
             return no_session(&asked.owner);
         }
         let mut news = self.relay.news.subscribe();
-        let (relay, client) = (Arc::clone(&self.relay), name_of(&asked.owner));
         let (writer, piped) = Piped::new();
         tokio::spawn(async move {
             loop {
@@ -428,8 +403,7 @@ impl Child {
                     () = writer.closed() => return,
                 };
                 match heard {
-                    Ok(Announcement { uri: Some(uri), .. }) if !relay.subscriptions().has(&client, &uri) => {}
-                    Ok(Announcement { raw, .. }) => {
+                    Ok(raw) => {
                         if writer.send(raw).await.is_err() {
                             return;
                         }
@@ -449,14 +423,25 @@ impl Child {
 const UNTOLD: [&str; 3] =
     ["notifications/initialized", "notifications/roots/list_changed", "notifications/progress"];
 
-/// What a server says of itself, without what it cannot offer to many: its log is for nobody.
+/// Requests that change what the server tells its one client, which is semel.
+const UNSHARED: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
+/// What a server says of itself, without what it cannot offer to many: its log, and subscriptions.
 fn offered(changed: Option<String>, result: &str) -> String {
     let result = changed.unwrap_or_else(|| result.to_owned());
     let without = |result: &str| {
         let mut members = Members::parse(result)?;
         let mut capabilities = Members::parse(members.get("capabilities")?)?;
-        capabilities.get("logging")?;
-        capabilities.remove("logging");
+        let logs = capabilities.remove("logging");
+        let mut resources = capabilities.object("resources");
+        let subscribes = resources.remove("subscribe");
+        if subscribes {
+            let resources = resources.to_string();
+            capabilities.set("resources", resources);
+        }
+        if !logs && !subscribes {
+            return None;
+        }
         let capabilities = capabilities.to_string();
         members.set("capabilities", capabilities);
         Some(members.to_string())
@@ -497,7 +482,7 @@ fn unfinished(id: &Id) -> Frame {
 }
 
 /// What tells one client's requests from another's.
-pub(super) fn name_of(owner: &Owner) -> String {
+fn name_of(owner: &Owner) -> String {
     format!("{}/{}", owner.principal, owner.session.as_deref().unwrap_or_default())
 }
 

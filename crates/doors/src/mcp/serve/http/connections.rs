@@ -1,6 +1,6 @@
 //! The clients of one server, as far as they can be told apart: by their session, within their principal.
 
-use super::resumable::Owner;
+use super::owner::Owner;
 use crate::caller::Caller;
 use crate::mcp::connection::Connection;
 use crate::mcp::limits::Limits;

@@ -4,27 +4,24 @@ mod allowances;
 mod child;
 mod children;
 mod connections;
-mod guarding;
 mod incoming;
 mod opened;
+mod owner;
 mod relay;
 mod remote;
 mod respond;
-mod resumable;
 mod sessions;
 mod stream;
-mod subscribing;
-mod subscriptions;
 mod validate;
 
 pub use child::{Child, Tongue};
 pub use children::Children;
 pub use remote::Remote;
 
+use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::http::server::{caller, problem};
 use crate::mcp::door::Door;
-use crate::wishes::Wishes;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -39,7 +36,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Asks {
     pub caller: Caller,
-    pub wishes: Wishes,
+    pub options: CallOptions,
 }
 
 /// One server that is offered.
@@ -80,11 +77,11 @@ async fn mcp(
         Ok(caller) => caller,
         Err(refused) => return *refused,
     };
-    let wishes = match Wishes::taken(&mut parts.headers) {
-        Ok(wishes) => wishes,
+    let options = match CallOptions::taken(&mut parts.headers) {
+        Ok(options) => options,
         Err(bad) => return problem(StatusCode::BAD_REQUEST, &bad.to_string()),
     };
-    let asks = Asks { caller, wishes };
+    let asks = Asks { caller, options };
     match &offer.way {
         Way::Remote(remote) => remote.answer(&offers.door, asks, parts, body).await,
         Way::Child(child) => child.answer(&offers.door, asks, parts, body).await,

@@ -1,6 +1,6 @@
 //! Who opened which session of a remote server: to know a session's id gives nobody else a right to it.
 
-use super::resumable::Owner;
+use super::owner::Owner;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -3,16 +3,15 @@
 //! That name is the request's id and its progress token, so that sixteen clients which all count from one never mix.
 
 use super::stream::CallStream;
-use super::subscriptions::Subscriptions;
 use crate::http::sse::Piece;
 use crate::http::sse::{self, Fields};
 use crate::mcp::frame::Frame;
 use crate::mcp::link::Listener;
 use crate::mcp::link::remote::Told;
-use crate::mcp::members::Members;
 use crate::mcp::message::{Id, Kind, Message, text};
 use crate::mcp::outbox::Outbox;
 use crate::mcp::server::Server;
+use crate::wire::members::Members;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::collections::HashMap;
@@ -20,7 +19,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::broadcast;
 
-/// Announcement that wait for a client which does not read them. It then misses the oldest, and lists again anyway.
+/// Announcements that wait for a client which does not read them. It then misses the oldest, and lists again anyway.
 const NEWS_MAX: usize = 64;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -28,18 +27,10 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 #[derive(Debug)]
 pub struct Relay {
     live: Mutex<HashMap<Id, Live>>,
-    pub news: broadcast::Sender<Announcement>,
-    subscriptions: Mutex<Subscriptions>,
+    /// What the server tells everybody: that one of its listings has changed.
+    pub news: broadcast::Sender<Bytes>,
     /// Set once the server is there; until then it has nobody to speak of.
     server: OnceLock<Arc<Server>>,
-}
-
-/// What the server tells everybody, that one of its listings has changed, or those who asked for it.
-#[derive(Debug, Clone)]
-pub struct Announcement {
-    pub raw: Bytes,
-    /// The resource that it is about, if it is for its subscribers alone.
-    pub uri: Option<String>,
 }
 
 /// A request that is under way.
@@ -54,12 +45,7 @@ struct Live {
 
 impl Default for Relay {
     fn default() -> Self {
-        Relay {
-            live: Mutex::default(),
-            news: broadcast::channel(NEWS_MAX).0,
-            subscriptions: Mutex::default(),
-            server: OnceLock::new(),
-        }
+        Relay { live: Mutex::default(), news: broadcast::channel(NEWS_MAX).0, server: OnceLock::new() }
     }
 }
 
@@ -117,11 +103,6 @@ impl Relay {
         found.next().is_none().then(|| (own.clone(), Arc::clone(&live.stream)))
     }
 
-    /// As long as this is held, nobody else tells the server of a subscription.
-    pub fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
-        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, Live>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,15 +148,7 @@ impl Listener for Hears {
                     server.tools_changed();
                 }
                 // Nobody may be listening.
-                let _unheard = relay.news.send(Announcement { raw: sse::message(&message.bytes), uri: None });
-            }
-            Kind::Notification { method } if method == "notifications/resources/updated" => {
-                let params = message.params.as_ref().map_or("{}", text);
-                let params = Members::parse(params).unwrap_or_default();
-                let uri = params.text("uri").map(|uri| uri.into_owned());
-                if uri.is_some() {
-                    let _unheard = relay.news.send(Announcement { raw: sse::message(&message.bytes), uri });
-                }
+                let _unheard = relay.news.send(sse::message(&message.bytes));
             }
             // Which client it would be for cannot be told, so the server was told that there is none to ask.
             Kind::Request { id, .. } => {

@@ -2,12 +2,12 @@
 
 use super::allowances::Allowances;
 use super::connections::Connections;
-use super::guarding::Guarding;
 use super::incoming::Incoming as Messages;
 use super::opened::Opened;
-use super::resumable::{Owner, Resumable};
+use super::owner::Owner;
 use super::stream::CallStream;
 use super::{Asks, respond};
+use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::http::body::{self, Piped};
 use crate::http::client::{Client, Failed, Incoming};
@@ -21,15 +21,12 @@ use crate::mcp::era;
 use crate::mcp::frame::Frame;
 use crate::mcp::limits::Limits;
 use crate::mcp::link::Link;
-use crate::mcp::link::remote::{
-    LAST_EVENT_ID, METHOD, NAME, RemoteLink, SESSION, VERSION, is_stream, request,
-};
-use crate::mcp::members::Members;
+use crate::mcp::link::remote::{METHOD, NAME, RemoteLink, SESSION, VERSION, is_stream, request};
 use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
 use crate::mcp::own_tools;
+use crate::mcp::serve::watched::{Inspection, Watched, call_without_id, cancelled_id};
 use crate::mcp::server::Server;
-use crate::mcp::tasks::Question;
-use crate::wishes::Wishes;
+use crate::wire::members::Members;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -53,16 +50,14 @@ pub struct Remote {
     connections: Connections,
     allowances: Allowances,
     opened: Opened,
-    resumable: Arc<Resumable>,
     incoming: Messages,
-    guarding: Guarding,
 }
 
 /// One client's request, and what it takes to pass it on.
 struct Asked<'a> {
     door: &'a Arc<Door>,
     caller: Caller,
-    wishes: Wishes,
+    options: CallOptions,
     limits: Arc<Limits>,
     owner: Owner,
     method: Method,
@@ -79,19 +74,6 @@ enum Manner {
     Stateless,
 }
 
-/// A request whose answer is looked at on its way back.
-enum Watched {
-    Listing {
-        first_page: bool,
-    },
-    /// How the two sides introduce themselves; `params` as the client sent them.
-    Hello {
-        method: String,
-        params: String,
-    },
-    Task(Question),
-}
-
 impl Remote {
     pub fn new(server: Arc<Server>, client: Client, headers: HeaderMap) -> Remote {
         Remote {
@@ -101,14 +83,12 @@ impl Remote {
             connections: Connections::default(),
             allowances: Allowances::default(),
             opened: Opened::default(),
-            resumable: Arc::default(),
             incoming: Messages::default(),
-            guarding: Guarding::default(),
         }
     }
 
     pub async fn answer(&self, door: &Arc<Door>, asks: Asks, parts: Parts, body: Body) -> Response {
-        let Asks { caller, wishes } = asks;
+        let Asks { caller, options } = asks;
         let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let owner = Owner { principal: caller.whose(), session };
         if !self.opened.may_use(&owner) {
@@ -121,13 +101,14 @@ impl Remote {
         };
         let authority = self.authority(&parts.headers, door.hall.secret());
         let headers = self.upstream_headers(parts.headers);
-        let asked = Asked { door, caller, wishes, limits, owner, method: parts.method, headers, authority };
+        let asked = Asked { door, caller, options, limits, owner, method: parts.method, headers, authority };
         match asked.method {
             Method::POST => match self.incoming.read(&asked.owner.principal, &asked.headers, body).await {
                 Ok(message) => self.post(asked, message).await,
                 Err(refused) => *refused,
             },
-            Method::GET => self.get(asked).await,
+            // A stream for what the server says of its own accord, or the rest of one that passed as it came.
+            Method::GET => self.forward(&asked, Bytes::new()).await,
             Method::DELETE => {
                 self.connections.forget(&asked.owner);
                 self.opened.closed(&asked.owner);
@@ -207,50 +188,30 @@ impl Remote {
             return respond::document(StatusCode::BAD_REQUEST, &refusal);
         }
         match &message.kind {
-            Kind::Request { id, method } => match method.as_str() {
-                "tools/call" => self.call(asked, id.clone(), message).await,
-                "tools/list" => {
-                    let cursor =
-                        Members::parse(text(&params)).is_some_and(|params| params.get("cursor").is_some());
-                    self.watch(&asked, id.clone(), message, Watched::Listing { first_page: !cursor }).await
-                }
-                "initialize" | "server/discover" => {
-                    let params = text(&params).to_owned();
-                    let watched = Watched::Hello { method: method.clone(), params };
-                    self.watch(&asked, id.clone(), message, watched).await
-                }
-                _ => match Question::read(method, text(&params), || asked.caller.whose()) {
-                    Some(task) => self.watch(&asked, id.clone(), message, Watched::Task(task)).await,
-                    None => self.forward(&asked, message.bytes).await,
-                },
+            Kind::Request { id, method } if method == "tools/call" => {
+                self.call(asked, id.clone(), message).await
+            }
+            Kind::Request { id, method } => match Watched::of(method, &params, || asked.caller.whose()) {
+                Watched::Plain => self.forward(&asked, message.bytes).await,
+                watched => self.watch(&asked, id.clone(), message, watched).await,
             },
-            // Nobody would learn what became of it, and it would pass the gate by.
             Kind::Notification { method } if method == "tools/call" && !asked.door.hall.observes() => {
-                let frame = Frame::complaint(-32600, "semel passed nothing on: a call of a tool needs an id");
-                respond::document(StatusCode::BAD_REQUEST, &frame)
+                respond::document(StatusCode::BAD_REQUEST, &call_without_id())
             }
             Kind::Notification { method } if method == "notifications/cancelled" => {
-                let of =
-                    Members::parse(text(&params)).and_then(|params| Id::from_json(params.get("requestId")?));
+                let of = cancelled_id(text(&params));
                 let connection = self.connections.known(&asked.owner);
-                match (of, connection) {
+                let is_guarded = |id: Id| match &connection {
+                    Some(connection) => connection.give_up(&id),
+                    None => asked.limits.guarded.has(&asked.owner.principal, &id),
+                };
+                match of.is_some_and(is_guarded) {
                     // Rule 12: what was sent is finished and kept for the retry.
-                    (Some(id), Some(connection)) if connection.cancelled(&id) => accepted(),
-                    (Some(id), _) if self.guarding.cancelled(&asked.owner, &id) => accepted(),
-                    _ => self.forward(&asked, message.bytes).await,
+                    true => accepted(),
+                    false => self.forward(&asked, message.bytes).await,
                 }
             }
             _ => self.forward(&asked, message.bytes).await,
-        }
-    }
-
-    /// A stream for what the server says of its own accord, or the rest of one that has ended.
-    async fn get(&self, asked: Asked<'_>) -> Response {
-        let last_event = asked.headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
-        let reader = last_event.and_then(|last| self.resumable.after(&asked.owner, last));
-        match reader {
-            Some(reader) => respond::following(reader, HeaderMap::new()),
-            None => self.forward(&asked, Bytes::new()).await,
         }
     }
 
@@ -308,7 +269,7 @@ impl Remote {
     }
 
     async fn call(&self, asked: Asked<'_>, id: Id, message: Message) -> Response {
-        let Asked { door, caller, wishes, limits, owner, .. } = &asked;
+        let Asked { door, caller, options, limits, owner, .. } = &asked;
         let params = message.params.clone().unwrap_or_default();
         // A listing is none of what the client hears of its call.
         let tools = self.server_for(&asked).tools(&era::meta_of(text(&params))).await;
@@ -316,7 +277,7 @@ impl Remote {
         let link = self.link(&asked, asked.headers.clone(), Some(Arc::clone(&stream)));
         let server = self.server_by(&asked, link.for_call(&message, Arc::clone(&tools)));
         let connection: Arc<Connection> = self.connections.of(owner, caller.clone(), Arc::clone(limits));
-        match door.route(&id, &message, &server, &connection, &tools, wishes) {
+        match door.route(&id, &message, &server, &connection, &tools, options) {
             Route::Pass => self.forward(&asked, message.bytes).await,
             Route::Answer(frame) => respond::document(StatusCode::OK, &frame),
             Route::Own(call) => {
@@ -326,15 +287,11 @@ impl Remote {
             Route::Guard(mut guarded) => {
                 guarded.token = asked.caller.token.clone();
                 let working = door.hall.busy.begin();
-                let under_way = self.guarding.begin(owner, &id, &guarded.waiter);
-                self.resumable.keep(owner.clone(), Arc::clone(&stream));
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.
-                let (guarding, resumable) = (Arc::clone(&door), Arc::clone(&self.resumable));
                 tokio::spawn(async move {
-                    ending.end(guarding.guard(*guarded).await);
-                    resumable.ended(&ending);
-                    drop((working, under_way));
+                    ending.end(door.guard(*guarded).await);
+                    drop(working);
                 });
                 respond::call(stream.reader()).await
             }
@@ -360,7 +317,7 @@ impl Watch {
         let Watched::Hello { method, params } = &self.watched else { return None };
         let credential = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         // Who names a version of the stateless era is of that one, and hears what the server says to such a client.
-        let is_stateless = era::version_of(params).is_some();
+        let is_stateless = era::version_of(text(params)).is_some();
         if method != "initialize" || is_stateless || credential || self.door.hall.observes() {
             return None;
         }
@@ -375,7 +332,7 @@ impl Watch {
         if supported.iter().any(|version| version.as_str() < era::STATELESS) {
             return None;
         }
-        let params = Members::parse(params).unwrap_or_default();
+        let params = Members::parse(text(params)).unwrap_or_default();
         let asked = params.text("protocolVersion").unwrap_or_default();
         Some(era::stateless_only(&self.id, &supported, &asked))
     }
@@ -388,20 +345,9 @@ impl Watch {
             return None;
         }
         let body = message.body.as_ref().map_or("null", text);
-        let result = match &self.watched {
-            Watched::Listing { .. } | Watched::Hello { .. } if *failed => None,
-            Watched::Listing { first_page } => {
-                self.server.page_seen(*first_page, body);
-                self.door.listing(&self.server, body)
-            }
-            Watched::Hello { method, .. } => self.door.hello(&self.server, method, body),
-            Watched::Task(question) => {
-                let answer = if *failed { Err(body) } else { Ok(body) };
-                let telling = question.clone().answered(&self.door.hall, self.server.tasks(), answer);
-                telling.into_iter().for_each(|telling| self.departure.is_followed_by(|| telling.has_left()));
-                None
-            }
-        };
+        let answer = if *failed { Err(body) } else { Ok(body) };
+        let Inspection { result, telling } = self.watched.clone().answered(&self.door, &self.server, answer);
+        telling.into_iter().for_each(|telling| self.departure.is_followed_by(|| telling.has_left()));
         let edited = message.edited(None, Some(Frame::from(result?)))?;
         Some(edited.to_bytes())
     }

@@ -95,11 +95,11 @@ fn began(reader: Reader, begun: Begun) -> Response {
     match begun {
         Begun::Stream(headers) => following(reader, headers),
         Begun::Whole { given: None, .. } => following(reader, HeaderMap::new()),
-        Begun::Whole { given: Some(given), answered } => whole(&given, answered),
+        Begun::Whole { given: Some(given), answered } => whole(given, answered),
     }
 }
 
-fn whole(given: &Given, answered: Option<Answered>) -> Response {
+fn whole(given: Given, answered: Option<Answered>) -> Response {
     match answered {
         // Whatever stands before the server speaks to the client, not to the model: it may ask for a credential.
         Some(Answered { status, headers, form: Form::Refusal(body) }) if !given.is_success => {
@@ -111,7 +111,7 @@ fn whole(given: &Given, answered: Option<Answered>) -> Response {
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
             let mut response = with_status(status, headers, body_of(&given.frame));
-            response.extensions_mut().insert(Departure::then(Parting::of(given)));
+            response.extensions_mut().insert(Departure::then(parting(given)));
             response
         }
     }
@@ -121,7 +121,7 @@ fn whole(given: &Given, answered: Option<Answered>) -> Response {
 pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
     let (writer, body) = Piped::new();
     let departure = Departure::default();
-    let parting = departure.clone();
+    let leaving = departure.clone();
     tokio::spawn(async move {
         loop {
             let next = tokio::select! {
@@ -137,7 +137,7 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
                 }
                 Next::Last(raw, given) => {
                     // First: with the last part the connection may have everything.
-                    parting.is_followed_by(Parting::of(&given));
+                    leaving.is_followed_by(parting(given));
                     for part in raw.to_sent() {
                         let _gone = writer.send(part).await;
                     }
@@ -153,28 +153,11 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
     response
 }
 
-/// An answer on its way out. The client's next call waits for its mark, or until it is known that there will be none:
-/// the stream that it came by keeps it for a client that comes back.
-struct Parting {
-    delivery: Option<Delivery>,
-    telling: Option<Telling>,
-}
-
-impl Parting {
-    fn of(given: &Given) -> impl FnOnce() + Send + use<> {
-        let mut parting = Parting { delivery: given.delivery.clone(), telling: given.telling.clone() };
-        parting.delivery.iter().for_each(Delivery::is_taken);
-        move || {
-            parting.delivery.take().into_iter().for_each(Delivery::mark);
-            parting.telling.take().into_iter().for_each(Telling::has_left);
-        }
-    }
-}
-
-impl Drop for Parting {
-    fn drop(&mut self) {
-        self.delivery.iter().for_each(Delivery::has_left);
-        self.telling.iter().for_each(Telling::is_given_up);
+/// Run once an answer has left. Dropped without that, it lets the client's next call go on, which waits for the mark.
+fn parting(given: Given) -> impl FnOnce() + Send {
+    move || {
+        given.delivery.into_iter().for_each(Delivery::mark);
+        given.telling.into_iter().for_each(Telling::has_left);
     }
 }
 

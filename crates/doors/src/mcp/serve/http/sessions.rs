@@ -1,6 +1,6 @@
 //! Sessions of the 2025 era that semel itself keeps, for a server that has no HTTP.
 
-use super::resumable::Owner;
+use super::owner::Owner;
 use crate::caller::Caller;
 use crate::mcp::connection::Connection;
 use crate::mcp::limits::Limits;
@@ -28,27 +28,21 @@ struct Session {
 }
 
 impl Sessions {
-    /// Begins a session within these limits, and gives it a name that nobody can guess. Gives also the one that ended
-    /// for it, if any.
-    pub fn begin(&self, caller: Caller, limits: Arc<Limits>) -> (String, Option<Owner>) {
+    /// Begins a session within these limits, and gives it a name that nobody can guess.
+    pub fn begin(&self, caller: Caller, limits: Arc<Limits>) -> String {
         let id = format!("{:032x}", OsEntropy.bits());
         let owner = Owner { principal: caller.whose(), session: Some(id.clone()) };
         let mut state = self.lock();
-        let mut ended = None;
         if state.by_owner.len() >= SESSIONS_MAX {
             let quiet = state.by_owner.iter().filter(|(_, session)| session.connection.is_idle());
             let quietest = quiet.min_by_key(|(_, session)| session.used).map(|(owner, _)| owner.clone());
-            ended = quietest.and_then(|owner| state.by_owner.remove_entry(&owner)).map(|(owner, _)| owner);
+            quietest.map(|owner| state.by_owner.remove(&owner));
         }
         state.moment += 1;
         let session =
             Session { connection: Arc::new(Connection::within(caller, limits)), used: state.moment };
         state.by_owner.insert(owner, session);
-        (id, ended)
-    }
-
-    pub fn has(&self, owner: &Owner) -> bool {
-        self.lock().by_owner.contains_key(owner)
+        id
     }
 
     pub fn find(&self, owner: &Owner) -> Option<Arc<Connection>> {

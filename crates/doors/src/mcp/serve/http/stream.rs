@@ -1,83 +1,40 @@
-//! The events of one guarded call: written as the server sends them, read by whoever comes for them.
+//! The events of one request: written as the server sends them, read once by the client that asked.
 //!
-//! A client that lost its stream comes back with the id of the last event it has seen, and gets the rest from here,
-//! the settled response last. So what the server has sent is not sent twice, and nothing goes out unsettled.
+//! They carry no event ids. A client that lost its stream sends its call again, and joins it or gets the settled answer
+//! from the record.
 
 use crate::http::sse::{self, Piece};
 use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
-use crate::mcp::link::remote::{Answered, Form, Told};
+use crate::mcp::link::remote::{Answered, Told};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Events that are kept for a client that comes back, or is slow. Of more the oldest are lost.
-pub const KEPT_BYTES_MAX: usize = 4 << 20;
+/// Events that wait for a slow reader. One that is slower has a hole in its stream, and is let go of.
+pub const WAITING_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug)]
 pub struct CallStream {
-    keeps: Keeps,
+    bytes_max: usize,
     state: Mutex<State>,
     changed: Notify,
-}
-
-/// How long an event is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keeps {
-    /// Whoever lost the stream may come back for it.
-    Afterwards,
-    /// There is one reader, and no second one will come.
-    UntilRead { bytes_max: usize },
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// The headers of the server's stream, once it has answered with one.
     opened: Option<HeaderMap>,
-    items: VecDeque<Item>,
-    /// How many items were let go of.
-    lost: usize,
+    events: VecDeque<Bytes>,
     bytes: usize,
     answered: Option<Answered>,
+    last: Option<Given>,
     over: bool,
-    /// A reader has gone.
+    has_hole: bool,
+    /// The reader has gone.
     left: bool,
-    readers: usize,
-    /// The last reader went before it had its answer, and nobody had told it to come back for it.
-    cut_off: bool,
-}
-
-impl State {
-    /// Nobody will take the answer, there or not yet, unless somebody comes back for it.
-    fn is_given_up(&self) {
-        if let Some(Item::Last { given, .. }) = self.items.back() {
-            given.is_given_up();
-        }
-    }
-
-    fn lose_oldest(&mut self) {
-        let Some(oldest) = self.items.pop_front() else { return };
-        self.lost += 1;
-        if let Item::Event { raw, .. } = oldest {
-            self.bytes -= raw.len();
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Item {
-    Event {
-        raw: Bytes,
-        id: Option<String>,
-    },
-    /// Here the server let go of its stream; a client that follows is let go of too.
-    Pause,
-    Last {
-        raw: Frame,
-        given: Arc<Given>,
-    },
 }
 
 /// How a call's answer begins.
@@ -86,65 +43,36 @@ pub enum Begun {
     /// With a stream, under these headers.
     Stream(HeaderMap),
     /// It is over already, and was no stream.
-    Whole { given: Option<Arc<Given>>, answered: Option<Answered> },
+    Whole { given: Option<Given>, answered: Option<Answered> },
 }
 
 /// What a reader gets next.
 #[derive(Debug)]
 pub enum Next {
     Event(Bytes),
-    Last(Frame, Arc<Given>),
+    Last(Frame, Given),
     End,
 }
 
 impl Default for CallStream {
     fn default() -> Self {
-        CallStream::that(Keeps::Afterwards)
+        CallStream::within(WAITING_BYTES_MAX)
     }
 }
 
 impl CallStream {
-    fn that(keeps: Keeps) -> CallStream {
-        CallStream { keeps, state: Mutex::default(), changed: Notify::new() }
-    }
-
-    /// A stream that can be read once, and keeps so much for a slow reader.
-    pub fn for_one_reader(bytes_max: usize) -> CallStream {
-        CallStream::that(Keeps::UntilRead { bytes_max })
+    /// One that keeps so much for a slow reader.
+    pub fn within(bytes_max: usize) -> CallStream {
+        CallStream { bytes_max, state: Mutex::default(), changed: Notify::new() }
     }
 
     /// The call is over. `None`: nobody waits for its answer.
     pub fn end(&self, given: Option<Given>) {
         let mut state = self.lock();
-        if let Some(given) = given {
-            let raw = match &state.answered {
-                Some(Answered { form: Form::Event(piece), .. }) => {
-                    piece.with_data_in_parts(given.frame.parts())
-                }
-                _ => sse::message_in_parts(given.frame.parts()),
-            };
-            state.items.push_back(Item::Last { raw: Frame::new(raw), given: Arc::new(given) });
-        }
-        if state.cut_off {
-            state.is_given_up();
-        }
+        state.last = given.filter(|_| !state.left);
         state.over = true;
         drop(state);
         self.changed.notify_waiters();
-    }
-
-    async fn begun(&self) -> Begun {
-        let begun = |state: &mut State| {
-            if let Some(headers) = &state.opened {
-                return Some(Begun::Stream(headers.clone()));
-            }
-            let given = match state.items.back() {
-                Some(Item::Last { given, .. }) => Some(Arc::clone(given)),
-                _ => None,
-            };
-            state.over.then(|| Begun::Whole { given, answered: state.answered.clone() })
-        };
-        self.until(begun).await
     }
 
     /// Resolves once it is over.
@@ -152,7 +80,7 @@ impl CallStream {
         self.until(|state| state.over.then_some(())).await;
     }
 
-    /// Resolves once a reader has gone.
+    /// Resolves once the reader has gone.
     pub async fn left(&self) {
         self.until(|state| state.left.then_some(())).await;
     }
@@ -169,63 +97,22 @@ impl CallStream {
         }
     }
 
-    /// What it holds.
-    pub fn bytes(&self) -> usize {
-        let state = self.lock();
-        let last = state.items.back().map_or(0, |item| match item {
-            Item::Last { raw, .. } => raw.len(),
-            Item::Event { .. } | Item::Pause => 0,
-        });
-        state.bytes + last
-    }
-
-    pub fn is_over(&self) -> bool {
-        self.lock().over
-    }
-
-    pub fn has_ids(&self) -> bool {
-        self.lock().items.iter().any(|item| matches!(item, Item::Event { id: Some(_), .. }))
-    }
-
-    /// Reads from the first event.
+    /// There is one.
     pub fn reader(self: &Arc<Self>) -> Reader {
-        self.read_from(&mut self.lock(), 0)
+        Reader { stream: Arc::clone(self) }
     }
 
-    fn read_from(self: &Arc<Self>, state: &mut State, at: usize) -> Reader {
-        state.readers += 1;
-        state.cut_off = false;
-        Reader { stream: Arc::clone(self), at, waits: true }
-    }
-
-    /// Reads what follows the event with this id, if this stream had it.
-    pub fn reader_after(self: &Arc<Self>, last_event: &str) -> Option<Reader> {
+    fn push(&self, event: Bytes) {
         let mut state = self.lock();
-        let is_it = |item: &Item| matches!(item, Item::Event { id: Some(id), .. } if id == last_event);
-        let mut at = state.items.iter().rposition(is_it)? + 1;
-        // A pause that has passed is what this reader comes back from.
-        while matches!(state.items.get(at), Some(Item::Pause)) {
-            at += 1;
+        if state.left || state.has_hole {
+            return;
         }
-        let at = at + state.lost;
-        Some(self.read_from(&mut state, at))
-    }
-
-    fn push(&self, item: Item) {
-        let mut state = self.lock();
-        let bytes_max = match self.keeps {
-            Keeps::Afterwards => KEPT_BYTES_MAX,
-            // Nobody will read it.
-            Keeps::UntilRead { .. } if state.left => return,
-            Keeps::UntilRead { bytes_max } => bytes_max,
-        };
-        if let Item::Event { raw, .. } = &item {
-            state.bytes += raw.len();
-        }
-        state.items.push_back(item);
-        // The newest stays, however large: whoever reads it now has missed nothing.
-        while state.bytes > bytes_max && state.items.len() > 1 {
-            state.lose_oldest();
+        state.bytes += event.len();
+        // One event alone is read, however large.
+        state.has_hole = state.bytes > self.bytes_max && !state.events.is_empty();
+        match state.has_hole {
+            true => state.drop_events(),
+            false => state.events.push_back(event),
         }
         drop(state);
         self.changed.notify_waiters();
@@ -236,18 +123,28 @@ impl CallStream {
     }
 }
 
+impl State {
+    fn drop_events(&mut self) {
+        self.events.clear();
+        self.bytes = 0;
+    }
+}
+
 impl Told for CallStream {
     fn opened(&self, headers: &HeaderMap) {
         self.lock().opened.get_or_insert_with(|| headers.clone());
         self.changed.notify_waiters();
     }
 
+    /// Without its id, which would make a client ask for the rest of this stream elsewhere.
     fn piece(&self, piece: Piece) {
-        self.push(Item::Event { raw: piece.raw, id: piece.fields.id });
-    }
-
-    fn paused(&self) {
-        self.push(Item::Pause);
+        let is_resumable = piece.fields.id.is_some() || piece.fields.retry.is_some();
+        match piece.fields.data {
+            Some(data) if is_resumable && !data.is_empty() => self.push(sse::message(&data)),
+            // It says nothing but where the stream can be taken up again.
+            _ if is_resumable => {}
+            _ => self.push(piece.raw),
+        }
     }
 
     fn answered(&self, answered: Answered) {
@@ -258,39 +155,34 @@ impl Told for CallStream {
 #[derive(Debug)]
 pub struct Reader {
     stream: Arc<CallStream>,
-    at: usize,
-    /// For the answer: whoever has taken it knows itself what becomes of it.
-    waits: bool,
 }
 
 impl Reader {
     pub async fn begun(&mut self) -> Begun {
-        let begun = self.stream.begun().await;
-        self.waits = matches!(begun, Begun::Stream(_));
-        begun
+        let begun = |state: &mut State| {
+            if let Some(headers) = &state.opened {
+                return Some(Begun::Stream(headers.clone()));
+            }
+            state.over.then(|| Begun::Whole { given: state.last.take(), answered: state.answered.clone() })
+        };
+        self.stream.until(begun).await
     }
 
     pub async fn next(&mut self) -> Next {
-        let Reader { stream, at, waits } = self;
         let next = |state: &mut State| {
-            // Whoever is so slow that its events are gone has a hole in its stream, and is let go of.
-            let Some(index) = at.checked_sub(state.lost) else { return Some(Next::End) };
-            let item = match state.items.get(index) {
-                Some(item) => item.clone(),
-                None => return state.over.then_some(Next::End),
-            };
-            *at += 1;
-            if let (Keeps::UntilRead { .. }, Item::Event { .. }) = (stream.keeps, &item) {
-                state.lose_oldest();
+            if state.has_hole {
+                return Some(Next::End);
             }
-            *waits = matches!(item, Item::Event { .. });
-            Some(match item {
-                Item::Event { raw, .. } => Next::Event(raw),
-                Item::Pause => Next::End,
-                Item::Last { raw, given } => Next::Last(raw, given),
+            if let Some(event) = state.events.pop_front() {
+                state.bytes -= event.len();
+                return Some(Next::Event(event));
+            }
+            state.over.then(|| match state.last.take() {
+                Some(given) => Next::Last(Frame::new(sse::message_in_parts(given.frame.parts())), given),
+                None => Next::End,
             })
         };
-        stream.until(next).await
+        self.stream.until(next).await
     }
 }
 
@@ -298,11 +190,8 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let mut state = self.stream.lock();
         state.left = true;
-        state.readers -= 1;
-        state.cut_off = self.waits && state.readers == 0;
-        if state.cut_off {
-            state.is_given_up();
-        }
+        state.drop_events();
+        state.last = None;
         drop(state);
         self.stream.changed.notify_waiters();
     }
@@ -312,8 +201,6 @@ impl Drop for Reader {
 mod tests {
     use super::*;
     use crate::http::sse::Parser;
-    use crate::mcp::frame::Frame;
-    use http::StatusCode;
 
     fn piece(text: &str) -> Piece {
         let mut parser = Parser::default();
@@ -337,64 +224,45 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_comes_back_gets_the_rest_and_the_settled_response() {
+    async fn events_are_given_on_without_their_ids_and_the_settled_response_last() {
         let stream = Arc::new(CallStream::default());
+        let reader = stream.reader();
         stream.opened(&HeaderMap::new());
-        stream.piece(piece("id: 1\nretry: 10\ndata:\n\n"));
-        stream.paused();
-        assert_eq!(all(stream.reader()).await, "id: 1\nretry: 10\ndata:\n\n");
-        let waiting = stream.reader_after("1").unwrap();
-        assert!(stream.reader_after("7").is_none());
-        stream.piece(piece("id: 2\ndata: {\"method\":\"n\"}\n\n"));
-        let last = piece("id: 3\ndata: {\"id\":\"semel\"}\n\n");
-        let answered =
-            Answered { status: StatusCode::OK, headers: HeaderMap::new(), form: Form::Event(last) };
-        stream.answered(answered);
+        for event in ["id: 1\nretry: 10\ndata:\n\n", "id: 2\ndata: {\"method\":\"n\"}\n\n", ": busy\n"] {
+            stream.piece(piece(event));
+        }
         stream.end(given(r#"{"id":7}"#));
-        let rest = "id: 2\ndata: {\"method\":\"n\"}\n\nid: 3\ndata: {\"id\":7}\n\n";
-        assert_eq!(all(waiting).await, rest);
-        assert_eq!(all(stream.reader_after("1").unwrap()).await, rest);
+        let expected =
+            "event: message\ndata: {\"method\":\"n\"}\n\n: busy\nevent: message\ndata: {\"id\":7}\n\n";
+        assert_eq!(all(reader).await, expected);
     }
 
     #[tokio::test]
     async fn a_call_without_a_stream_is_given_whole() {
         let stream = Arc::new(CallStream::default());
-        let waiting = tokio::spawn({
-            let stream = Arc::clone(&stream);
-            async move { stream.begun().await }
-        });
+        let mut reader = stream.reader();
+        let waiting = tokio::spawn(async move { reader.begun().await });
         stream.end(given("{}"));
         assert!(matches!(waiting.await.unwrap(), Begun::Whole { given: Some(_), answered: None }));
     }
 
     #[tokio::test]
-    async fn what_is_too_much_is_lost_from_its_beginning() {
-        let stream = Arc::new(CallStream::default());
-        let slow = stream.reader();
-        let large = format!("id: 1\ndata: {}\n\n", "x".repeat(KEPT_BYTES_MAX / 2));
-        for _ in 0..3 {
-            stream.piece(piece(&large));
-        }
-        stream.end(None);
-        assert_eq!(all(slow).await, "");
-        assert!(stream.reader_after("1").is_some());
-    }
-
-    #[tokio::test]
-    async fn what_only_one_reads_is_kept_until_it_is_read_and_not_once_that_one_has_gone() {
-        let stream = Arc::new(CallStream::for_one_reader(1_000));
+    async fn a_reader_that_is_too_slow_is_let_go_of_and_nothing_is_kept_once_it_has_gone() {
+        let stream = Arc::new(CallStream::within(1_000));
         let mut reader = stream.reader();
         let event = format!("data: {}\n\n", "x".repeat(400));
         for _ in 0..10 {
             stream.piece(piece(&event));
             assert!(matches!(reader.next().await, Next::Event(raw) if raw == event));
-            assert_eq!(stream.bytes(), 0);
+            assert_eq!(stream.lock().bytes, 0);
         }
         (0..3).for_each(|_| stream.piece(piece(&event)));
-        assert!(stream.bytes() < 1_000 && matches!(reader.next().await, Next::End), "it was too slow");
+        assert!(stream.lock().bytes < 1_000 && matches!(reader.next().await, Next::End), "it was too slow");
         drop(reader);
         stream.left().await;
         (0..3).for_each(|_| stream.piece(piece(&event)));
-        assert!(stream.bytes() < 1_000);
+        assert_eq!(stream.lock().bytes, 0);
+        stream.end(given("{}"));
+        assert!(stream.lock().last.is_none(), "nobody will take it");
     }
 }

@@ -1,8 +1,8 @@
 //! What a server of the stateless era owes to HTTP: headers that agree with the body.
 
 use crate::mcp::link::remote::{METHOD, NAME};
-use crate::mcp::members::Members;
 use crate::mcp::message::{Message, text};
+use crate::wire::members::Members;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};

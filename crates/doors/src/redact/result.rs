@@ -1,43 +1,20 @@
-//! What a server repeats of a call's secrets, taken out before anything is written.
+//! An MCP result, or any JSON, without its secrets.
 
-use crate::command::render::secret_values;
-use crate::echoes::{Echoes, TooMany};
-use crate::named::without_named;
-use crate::secret_parts::SecretParts;
-use semel_core::effect::NotAppliedWhy;
-use semel_core::identity::{REDACTED, redact, redacted};
+use super::names::without_named;
+use super::{MayHoldSecret, Secrets};
+use semel_core::identity::redacted;
 use semel_core::json::{self, Json, Problem};
-use semel_core::outcome::Outcome;
-use semel_core::policy::Rule;
 use std::borrow::Cow;
 
 /// Instead of what a server said, where nobody can say that it holds nothing secret.
 pub const NOT_TOLD: &str = "what the server said may hold what its rule calls secret";
 
-#[derive(Debug, Default)]
-pub struct Secrets {
-    /// Those that the call's arguments hold.
-    values: Echoes,
-    /// Where the rule says that an answer holds one.
-    parts: SecretParts,
-}
-
 impl Secrets {
-    pub fn of(arguments: &Json, rule: &Rule) -> Secrets {
-        let values = Echoes::of(secret_values(arguments, &rule.sorting.secret));
-        Secrets { values, parts: SecretParts::of(rule) }
-    }
-
-    /// Whether the rule calls a part of an answer secret.
-    pub fn has_parts(&self) -> bool {
-        !self.parts.is_empty()
-    }
-
     /// A tool's result, or an error instead of one, as it may be written: what rules call its reply is its structured
     /// content, and its text as JSON.
-    pub fn out_of_result(&self, text: &str) -> Result<String, TooMany> {
+    pub fn out_of_result(&self, text: &str) -> Result<String, MayHoldSecret> {
         if self.has_parts() {
-            let mut result = json::parse(text).map_err(|_| TooMany)?;
+            let mut result = json::parse(text).map_err(|_| MayHoldSecret)?;
             if self.out_of_reply_in(&mut result)? {
                 return self.out_of_json(&result.canonical());
             }
@@ -45,7 +22,7 @@ impl Secrets {
         self.out_of_json(text)
     }
 
-    fn out_of_reply_in(&self, result: &mut Json) -> Result<bool, TooMany> {
+    fn out_of_reply_in(&self, result: &mut Json) -> Result<bool, MayHoldSecret> {
         let Json::Object(members) = result else { return Ok(false) };
         let mut found = false;
         // The last two are an error's.
@@ -75,7 +52,7 @@ impl Secrets {
     }
 
     /// A reply that did not come as a result.
-    pub fn out_of_reply(&self, reply: &Json) -> Result<String, TooMany> {
+    pub fn out_of_reply(&self, reply: &Json) -> Result<String, MayHoldSecret> {
         let mut reply = reply.clone();
         self.parts.out_of(&mut reply)?;
         self.out_of_json(&reply.canonical())
@@ -86,7 +63,7 @@ impl Secrets {
         match self.parts.out_of_text(line.as_bytes()) {
             Ok(None) => line,
             Ok(Some(kept)) => kept,
-            Err(TooMany) => {
+            Err(MayHoldSecret) => {
                 let status = line.strip_prefix("HTTP ").and_then(|rest| rest.split(' ').next());
                 status.map_or_else(|| NOT_TOLD.to_owned(), |status| format!("HTTP {status}"))
             }
@@ -94,7 +71,7 @@ impl Secrets {
     }
 
     /// JSON as it may be written. What holds no secret stays as it was spelled.
-    fn out_of_json(&self, text: &str) -> Result<String, TooMany> {
+    fn out_of_json(&self, text: &str) -> Result<String, MayHoldSecret> {
         let Some(value) = looked_through(text)? else { return self.out_of_text(text.to_owned()) };
         let kept = match redacted(&value, &[]) {
             Cow::Owned(clean) if clean != value => clean.canonical(),
@@ -103,30 +80,7 @@ impl Secrets {
         self.out_of_text(kept)
     }
 
-    /// The same for what was read from an answer. Errors like to repeat what they do not accept.
-    pub fn out_of(&self, outcome: Outcome) -> Outcome {
-        match outcome {
-            Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply } => {
-                Outcome::NotApplied { why: NotAppliedWhy::Refused(self.out_of_words(&why)), reply }
-            }
-            Outcome::NotApplied { why: NotAppliedWhy::Reported(why), reply } => {
-                Outcome::NotApplied { why: NotAppliedWhy::Reported(self.out_of_words(&why)), reply }
-            }
-            Outcome::InDoubt { why, sender_gone } => {
-                Outcome::InDoubt { why: self.out_of_words(&why), sender_gone }
-            }
-            Outcome::Applied { .. } | Outcome::NotApplied { .. } => outcome,
-        }
-    }
-
-    /// A line for people, as it may be kept.
-    pub fn out_of_words(&self, words: &str) -> String {
-        let shown = redact(&Json::str(words), &[]);
-        let shown = shown.as_str().unwrap_or(words).to_owned();
-        self.out_of_text(shown).unwrap_or_else(|TooMany| REDACTED.to_owned())
-    }
-
-    fn out_of_text(&self, text: String) -> Result<String, TooMany> {
+    fn out_of_text(&self, text: String) -> Result<String, MayHoldSecret> {
         Ok(match self.values.out_of(text.as_bytes())? {
             Cow::Borrowed(_) => text,
             Cow::Owned(clean) => String::from_utf8_lossy(&clean).into_owned(),
@@ -136,11 +90,13 @@ impl Secrets {
 
 /// A result as JSON. `None`: it cannot be read, and as a text it shows no secret. What is too large to be read may hold
 /// one that nobody sees.
-fn looked_through(text: &str) -> Result<Option<Json>, TooMany> {
+fn looked_through(text: &str) -> Result<Option<Json>, MayHoldSecret> {
     match json::parse(text) {
         Ok(value) => Ok(Some(value)),
-        Err(error) if matches!(error.what, Problem::TooManyValues | Problem::TextTooLong) => Err(TooMany),
-        Err(_) if shows_a_secret(text) => Err(TooMany),
+        Err(error) if matches!(error.what, Problem::TooManyValues | Problem::TextTooLong) => {
+            Err(MayHoldSecret)
+        }
+        Err(_) if shows_a_secret(text) => Err(MayHoldSecret),
         Err(_) => Ok(None),
     }
 }

@@ -1,11 +1,11 @@
 //! What the servers that the packs are written for answer when all goes well, when they are refused, and when nobody
 //! can say, each as the real package writes it, and what it counts as under the pack's rule.
 
-use super::classify::{By, Meaning, read};
-use super::message::Message;
 use bytes::Bytes;
 use semel_core::json::parse;
 use semel_core::policy::{ActionFacts, Policy, PolicyFile};
+use semel_doors::mcp::classify::{By, Meaning, read};
+use semel_doors::mcp::message::Message;
 use serde_json::{Value, json};
 
 use Meaning::{Ambiguous, Refused, Succeeded};

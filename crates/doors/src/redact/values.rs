@@ -1,7 +1,7 @@
 //! What a request held and an upstream repeats, found in one pass over the answer however much of it there is.
 
-use crate::mcp::members::quoted;
-use crate::proxy::form;
+use crate::wire::form;
+use crate::wire::members::quoted;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use semel_core::identity::REDACTED;
 use std::borrow::Cow;
@@ -21,34 +21,34 @@ const FEW: usize = 8;
 /// There are more values than are looked for, or more ways to read the text than one, so nobody can say that it holds
 /// none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooMany;
+pub struct MayHoldSecret;
 
 /// The secrets of one request, each in all the ways in which answers write it.
 #[derive(Debug, Default)]
-pub struct Echoes {
+pub struct KnownSecrets {
     /// Sorted, and no two equal.
     spellings: Vec<String>,
     too_many: bool,
 }
 
-impl Echoes {
-    pub fn of(mut values: Vec<String>) -> Echoes {
+impl KnownSecrets {
+    pub fn of(mut values: Vec<String>) -> KnownSecrets {
         values.retain(|value| value.len() >= SECRET_BYTES_MIN);
         values.sort_unstable();
         values.dedup();
         if values.len() > VALUES_MAX || values.iter().map(String::len).sum::<usize>() > BYTES_MAX {
-            return Echoes { spellings: Vec::new(), too_many: true };
+            return KnownSecrets { spellings: Vec::new(), too_many: true };
         }
         let mut spellings: Vec<String> = values.iter().flat_map(|value| spelled(value)).collect();
         spellings.sort_unstable();
         spellings.dedup();
-        Echoes { spellings, too_many: false }
+        KnownSecrets { spellings, too_many: false }
     }
 
     /// The text without them: of two that begin at one place the longer one, and no byte is looked at twice.
-    pub fn out_of<'a>(&self, text: &'a [u8]) -> Result<Cow<'a, [u8]>, TooMany> {
+    pub fn out_of<'a>(&self, text: &'a [u8]) -> Result<Cow<'a, [u8]>, MayHoldSecret> {
         if self.too_many {
-            return Err(TooMany);
+            return Err(MayHoldSecret);
         }
         // What is longer than the text cannot stand in it.
         let fitting: Vec<&str> =
@@ -60,7 +60,7 @@ impl Echoes {
             .match_kind(MatchKind::LeftmostLongest)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&fitting);
-        let finder = built.map_err(|_| TooMany)?;
+        let finder = built.map_err(|_| MayHoldSecret)?;
         let mut kept = Vec::new();
         let mut from = 0;
         for found in finder.find_iter(text) {
@@ -96,9 +96,9 @@ fn spelled(value: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    fn out_of(values: &[&str], text: &str) -> Result<String, TooMany> {
-        let echoes = Echoes::of(values.iter().map(|value| (*value).to_owned()).collect());
-        Ok(String::from_utf8(echoes.out_of(text.as_bytes())?.into_owned()).unwrap())
+    fn out_of(values: &[&str], text: &str) -> Result<String, MayHoldSecret> {
+        let known = KnownSecrets::of(values.iter().map(|value| (*value).to_owned()).collect());
+        Ok(String::from_utf8(known.out_of(text.as_bytes())?.into_owned()).unwrap())
     }
 
     #[test]
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn as_many_as_are_looked_for_are_all_found() {
         let values: Vec<String> = (0..VALUES_MAX).map(|n| format!("secret-{n:06}")).collect();
-        let echoes = Echoes::of(values.clone());
+        let known = KnownSecrets::of(values.clone());
         let text = values.join("\u{e4}\n");
-        let kept = echoes.out_of(text.as_bytes()).unwrap().into_owned();
+        let kept = known.out_of(text.as_bytes()).unwrap().into_owned();
         let kept = String::from_utf8(kept).unwrap();
         assert_eq!(kept.matches(REDACTED).count(), VALUES_MAX);
         assert!(!kept.contains("secret"));
@@ -128,14 +128,14 @@ mod tests {
     fn more_than_that_are_not_looked_for_and_nothing_is_called_clean() {
         let values: Vec<String> = (0..200_000).map(|n| format!("aaaaaaaaaaaaaaaaaaaa{n}")).collect();
         let text = "a".repeat(1 << 20);
-        assert_eq!(Echoes::of(values).out_of(text.as_bytes()), Err(TooMany));
-        assert_eq!(Echoes::of(vec!["x".repeat(BYTES_MAX + 1)]).out_of(b"abc"), Err(TooMany));
+        assert_eq!(KnownSecrets::of(values).out_of(text.as_bytes()), Err(MayHoldSecret));
+        assert_eq!(KnownSecrets::of(vec!["x".repeat(BYTES_MAX + 1)]).out_of(b"abc"), Err(MayHoldSecret));
     }
 
     #[test]
     fn bytes_that_are_no_text_are_looked_at_too() {
-        let echoes = Echoes::of(vec!["hunter22".to_owned()]);
-        let kept = echoes.out_of(b"\xff\xfehunter22\xff").unwrap().into_owned();
+        let known = KnownSecrets::of(vec!["hunter22".to_owned()]);
+        let kept = known.out_of(b"\xff\xfehunter22\xff").unwrap().into_owned();
         assert_eq!(kept, b"\xff\xfe[redacted]\xff");
     }
 }

@@ -13,7 +13,7 @@ const BAGGAGE: &str = "baggage";
 const KNOWN: [&str; 5] = ["semel-token", "semel-run-id", "semel-step", AGAIN, DRY_RUN];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct CallOptions {
     /// Why it should happen once more.
     pub again: Option<Reason>,
     pub dry_run: bool,
@@ -22,7 +22,7 @@ pub struct Wishes {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadWish {
+pub enum BadOption {
     #[error("Semel-Again: {0}")]
     Again(BadName),
     #[error("Semel-Again is no text, or came twice")]
@@ -35,24 +35,23 @@ pub enum BadWish {
     Unknown(String),
 }
 
-impl Wishes {
-    pub fn of(headers: &HeaderMap) -> Result<Wishes, BadWish> {
-        // Whoever asks for something in a way that is not known must not get something else.
-        let own =
-            |name: &&str| name.starts_with("semel") || name.starts_with("x-semel") || means_dry_run(name);
+impl CallOptions {
+    pub fn of(headers: &HeaderMap) -> Result<CallOptions, BadOption> {
+        // A request for something that is not known, such as a misspelt dry run, must not get something else.
+        let own = |name: &&str| is_for_semel(name.strip_prefix("x-").unwrap_or(name));
         if let Some(unknown) =
             headers.keys().map(|name| name.as_str()).filter(own).find(|name| !KNOWN.contains(name))
         {
-            return Err(BadWish::Unknown(unknown.chars().take(64).collect()));
+            return Err(BadOption::Unknown(unknown.chars().take(64).collect()));
         }
         let mut again = all(headers, AGAIN);
         let again = match (again.next(), again.next()) {
             (None, _) => None,
             (Some(reason), None) => {
-                let text = std::str::from_utf8(reason.as_bytes()).map_err(|_| BadWish::AgainText)?;
-                Some(Reason::parse(text).map_err(BadWish::Again)?)
+                let text = std::str::from_utf8(reason.as_bytes()).map_err(|_| BadOption::AgainText)?;
+                Some(Reason::parse(text).map_err(BadOption::Again)?)
             }
-            _ => return Err(BadWish::AgainText),
+            _ => return Err(BadOption::AgainText),
         };
         // The same for an odd value.
         let mut dry_run = false;
@@ -60,53 +59,51 @@ impl Wishes {
             match value.as_bytes() {
                 b"1" | b"true" => dry_run = true,
                 b"0" | b"false" => {}
-                _ => return Err(BadWish::DryRun),
+                _ => return Err(BadOption::DryRun),
             }
         }
         let baggage = all(headers, BAGGAGE).filter_map(|value| value.to_str().ok());
         let run = baggage.into_iter().find_map(run_in_baggage);
-        Ok(Wishes { again, dry_run, baggage: run.and_then(|run| Run::named(&run).ok()) })
+        Ok(CallOptions { again, dry_run, baggage: run.and_then(|run| Run::named(&run).ok()) })
     }
 
     /// The same, and they are gone from the headers.
-    pub fn taken(headers: &mut HeaderMap) -> Result<Wishes, BadWish> {
-        let wishes = Wishes::of(headers)?;
+    pub fn taken(headers: &mut HeaderMap) -> Result<CallOptions, BadOption> {
+        let options = CallOptions::of(headers)?;
         [AGAIN, DRY_RUN].iter().for_each(|name| drop(headers.remove(*name)));
-        Ok(wishes)
+        Ok(options)
     }
 }
 
-/// Whether a name, of whatever it may be, was meant to ask semel for a dry run: who misspells that must not get the
-/// effect.
-pub fn means_dry_run(name: &str) -> bool {
-    let find =
-        |text: &[u8], word: &[u8]| text.windows(word.len()).position(|part| part.eq_ignore_ascii_case(word));
-    let name = name.as_bytes();
-    find(name, b"semel").is_some_and(|at| find(&name[at..], b"dry").is_some())
+/// Whether a name, of an argument, a member or a header, is meant for semel.
+pub fn is_for_semel(name: &str) -> bool {
+    let begins =
+        |name: &str, with: &str| name.get(..with.len()).is_some_and(|it| it.eq_ignore_ascii_case(with));
+    begins(name, "semel") || begins(name, "dev.semel")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(headers: &[(&'static str, &str)]) -> Result<Wishes, BadWish> {
+    fn of(headers: &[(&'static str, &str)]) -> Result<CallOptions, BadOption> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        Wishes::of(&map)
+        CallOptions::of(&map)
     }
 
     #[test]
     fn wishes_are_read_and_odd_ones_are_refused() {
-        let wishes =
+        let options =
             of(&[(AGAIN, " second box "), (DRY_RUN, "1"), (BAGGAGE, "a=b,semel.run_id=r1")]).unwrap();
-        assert_eq!(wishes.again, Reason::parse("second box").ok());
-        assert_eq!((wishes.dry_run, wishes.baggage), (true, Run::named("r1").ok()));
-        assert_eq!(of(&[(DRY_RUN, "0")]), Ok(Wishes::default()));
-        assert_eq!(of(&[(DRY_RUN, "yes")]), Err(BadWish::DryRun));
-        assert_eq!(of(&[(AGAIN, "a"), (AGAIN, "b")]), Err(BadWish::AgainText));
-        assert!(matches!(of(&[(AGAIN, " ")]), Err(BadWish::Again(_))));
+        assert_eq!(options.again, Reason::parse("second box").ok());
+        assert_eq!((options.dry_run, options.baggage), (true, Run::named("r1").ok()));
+        assert_eq!(of(&[(DRY_RUN, "0")]), Ok(CallOptions::default()));
+        assert_eq!(of(&[(DRY_RUN, "yes")]), Err(BadOption::DryRun));
+        assert_eq!(of(&[(AGAIN, "a"), (AGAIN, "b")]), Err(BadOption::AgainText));
+        assert!(matches!(of(&[(AGAIN, " ")]), Err(BadOption::Again(_))));
         for known in KNOWN {
             assert!(of(&[(known, "1")]).is_ok(), "{known}");
         }
@@ -119,12 +116,11 @@ mod tests {
             "semeldryrun",
             "x-semel-dry-run",
             "x-semel-run-id",
-            "http-semel-dry-run",
         ] {
-            assert_eq!(of(&[(odd, "1")]), Err(BadWish::Unknown(odd.to_owned())));
+            assert_eq!(of(&[(odd, "1")]), Err(BadOption::Unknown(odd.to_owned())));
         }
-        for others in ["x-dry-run", "dry-run", "x-assemelblage"] {
-            assert_eq!(of(&[(others, "1")]), Ok(Wishes::default()), "{others}");
+        for others in ["x-dry-run", "dry-run", "x-assemelblage", "http-semel-dry-run"] {
+            assert_eq!(of(&[(others, "1")]), Ok(CallOptions::default()), "{others}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What an answer says under names that say that it is secret: members of JSON, parameters of forms and addresses,
 //! elements of XML, lines of text. All else stays byte for byte.
 
-use crate::proxy::form;
+use crate::wire::{form, members};
 use semel_core::identity::members::{
     NAME_BYTES_MAX, after, end_of_text, past_space, secret_members, without,
 };
@@ -72,7 +72,7 @@ fn without_nested(text: &str, nested_max: usize) -> Option<String> {
             && let Some(clean) = without_named_within(&inner, nested_max)
         {
             kept.push_str(&text[from..open]);
-            kept.push_str(&crate::mcp::members::quoted(&clean));
+            kept.push_str(&members::quoted(&clean));
             from = close;
         }
     }

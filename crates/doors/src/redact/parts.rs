@@ -1,7 +1,7 @@
 //! Parts of an answer that a rule calls secret: `reply.card.number` is never written. Whatever is written of an answer,
 //! be it its reply or a line about it, is made of what this leaves.
 
-use crate::echoes::TooMany;
+use super::MayHoldSecret;
 use semel_core::identity::REDACTED;
 use semel_core::json::{self, Json, Path, Step};
 use semel_core::policy::Rule;
@@ -25,7 +25,7 @@ impl SecretParts {
     }
 
     /// Takes them out of a reply that was read. `Ok(false)`: it has none.
-    pub fn out_of(&self, reply: &mut Json) -> Result<bool, TooMany> {
+    pub fn out_of(&self, reply: &mut Json) -> Result<bool, MayHoldSecret> {
         if self.named_in(reply) {
             return Ok(true);
         }
@@ -43,7 +43,7 @@ impl SecretParts {
 
     /// A text without them. `None`: it stays as it is. `Err`: it may hold one that nobody can find, while other
     /// programs read it well (half a character, a member twice, a number too long, JSON within a log).
-    pub fn out_of_text(&self, text: &[u8]) -> Result<Option<String>, TooMany> {
+    pub fn out_of_text(&self, text: &[u8]) -> Result<Option<String>, MayHoldSecret> {
         let text = text.trim_ascii();
         if self.is_empty() || text.is_empty() {
             return Ok(None);
@@ -58,7 +58,7 @@ impl SecretParts {
             return Ok(Some(kept.to_owned()));
         }
         if begins_like_json(text) || spells_letters(text) || self.may_be_in(text) {
-            return Err(TooMany);
+            return Err(MayHoldSecret);
         }
         Ok(None)
     }
@@ -68,7 +68,7 @@ impl SecretParts {
         match self.out_of_text(text) {
             Ok(None) => Cow::Borrowed(text),
             Ok(Some(kept)) => Cow::Owned(kept.into_bytes()),
-            Err(TooMany) => Cow::Borrowed(REDACTED.as_bytes()),
+            Err(MayHoldSecret) => Cow::Borrowed(REDACTED.as_bytes()),
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
         SecretParts(paths.iter().map(|path| Path::parse(path).unwrap()).collect())
     }
 
-    fn kept(text: &[u8]) -> Result<Option<String>, TooMany> {
+    fn kept(text: &[u8]) -> Result<Option<String>, MayHoldSecret> {
         parts(&["reply.card.pin"]).out_of_text(text)
     }
 
@@ -148,13 +148,13 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(150), "]".repeat(150));
         for beside in [r#""\ud83d""#, r#"{"a":1,"a":2}"#, &deep, "1e99999999", "NaN", "1}{"] {
             let text = format!(r#"{{"pin":"4711","beside":{beside}}}"#);
-            assert_eq!(kept(text.as_bytes()), Err(TooMany), "{text}");
-            assert_eq!(kept(format!("\u{feff} [{text}]").as_bytes()), Err(TooMany), "{text}");
+            assert_eq!(kept(text.as_bytes()), Err(MayHoldSecret), "{text}");
+            assert_eq!(kept(format!("\u{feff} [{text}]").as_bytes()), Err(MayHoldSecret), "{text}");
             assert_eq!(SecretParts::default().out_of_text(text.as_bytes()), Ok(None), "no rule asks");
         }
         let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
-        assert_eq!(kept(&wide(r#"{"pin":"4711"}"#)), Err(TooMany));
-        assert_eq!(kept(&wide("the pin: 4711")), Err(TooMany));
+        assert_eq!(kept(&wide(r#"{"pin":"4711"}"#)), Err(MayHoldSecret));
+        assert_eq!(kept(&wide("the pin: 4711")), Err(MayHoldSecret));
     }
 
     #[test]
@@ -170,10 +170,10 @@ mod tests {
             "x &#112;",
             r#""see {\"pin\":\"4711\",}""#,
         ] {
-            assert_eq!(kept(text.as_bytes()), Err(TooMany), "{text}");
+            assert_eq!(kept(text.as_bytes()), Err(MayHoldSecret), "{text}");
         }
         for path in ["reply[0]", "reply.größe"] {
-            assert_eq!(parts(&[path]).out_of_text(b"no 4711"), Err(TooMany), "{path}");
+            assert_eq!(parts(&[path]).out_of_text(b"no 4711"), Err(MayHoldSecret), "{path}");
         }
     }
 

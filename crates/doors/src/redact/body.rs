@@ -1,18 +1,14 @@
-//! What an upstream says that must not be written down, taken out of what is kept. Everything else stays byte for byte:
-//! a replay is read by the same program that read the answer.
+//! An HTTP body and its headers, without their secrets. Everything else stays byte for byte: a replay is read by the same
+//! program that read the answer.
 
-use crate::command::render::secret_values;
-use crate::echoes::{Echoes, TooMany};
+use super::names::without_named;
+use super::{KnownSecrets, MayHoldSecret, SecretParts, Secrets};
 use crate::http::server::is_no_credential;
-use crate::named::without_named;
-use crate::secret_parts::SecretParts;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use semel_core::effect::NotAppliedWhy;
-use semel_core::identity::{REDACTED, is_secret_name, redact};
+use semel_core::identity::{REDACTED, is_secret_name, secret_values};
 use semel_core::json::Json;
-use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use semel_core::policy::upstreams::CREDENTIALS;
 use std::borrow::Cow;
@@ -20,29 +16,21 @@ use std::borrow::Cow;
 /// The value of a cookie that is shorter is a setting, which an answer may speak of.
 const COOKIE_BYTES_MIN: usize = 16;
 
-#[derive(Debug)]
-pub struct Secrets {
-    /// What the request itself held: upstreams like to repeat it.
-    values: Echoes,
-    /// Where the rule says that an answer holds one.
-    parts: SecretParts,
-}
-
 impl Secrets {
-    /// `headers` are those that went to the upstream.
-    pub fn of(arguments: &Json, rule: &Rule, headers: &HeaderMap) -> Secrets {
+    /// Those of an HTTP request; `headers` are those that went to the upstream.
+    pub fn of_request(arguments: &Json, rule: &Rule, headers: &HeaderMap) -> Secrets {
         let mut values = secret_values(arguments, &rule.sorting.secret);
         for (name, value) in headers.iter().filter(|(name, value)| is_secret(name, value)) {
             if let Ok(value) = value.to_str() {
                 values.extend(within_header(name, value).map(str::to_owned));
             }
         }
-        Secrets { values: Echoes::of(values), parts: SecretParts::of(rule) }
+        Secrets { values: KnownSecrets::of(values), parts: SecretParts::of(rule) }
     }
 
     /// A body as it may be kept. If nobody can say that it holds no secret, nothing of it is: that there was an answer
     /// is a fact, and what it said is known to whoever got it.
-    pub fn out_of_body(&self, body: &Bytes) -> Result<Bytes, TooMany> {
+    pub fn out_of_body(&self, body: &Bytes) -> Result<Bytes, MayHoldSecret> {
         let without_parts = self.parts.out_of_text(body)?;
         let mut kept = match (without_parts, std::str::from_utf8(body)) {
             (Some(without), _) => Cow::Owned(without),
@@ -64,11 +52,11 @@ impl Secrets {
     }
 
     /// Text of another alphabet, an image, anything. One byte for one character loses nothing, and names are plain.
-    fn out_of_bytes(&self, body: &Bytes) -> Result<Bytes, TooMany> {
+    fn out_of_bytes(&self, body: &Bytes) -> Result<Bytes, MayHoldSecret> {
         let text: String = body.iter().map(|byte| char::from(*byte)).collect();
         // Of two bytes for a character one is mostly empty; what would have to be taken out there is not looked for.
         if text.contains('\0') && without_named(&text.replace('\0', "")).is_some() {
-            return Err(TooMany);
+            return Err(MayHoldSecret);
         }
         let named = without_named(&text).map(|kept| kept.chars().map(|c| c as u8).collect::<Vec<u8>>());
         let kept = named.map_or_else(|| body.clone(), Bytes::from);
@@ -84,36 +72,7 @@ impl Secrets {
         match self.values.out_of(value.as_bytes()) {
             Ok(Cow::Borrowed(_)) => value,
             Ok(Cow::Owned(clean)) => Cow::Owned(String::from_utf8_lossy(&clean).into_owned()),
-            Err(TooMany) => Cow::Borrowed(REDACTED),
-        }
-    }
-
-    /// A line for people, as it may be kept. Where it tells what an answer said, it is made of a body that may be.
-    pub fn out_of_line<'a>(&self, line: &'a str) -> Cow<'a, str> {
-        let shown = redact(&Json::str(line), &[]);
-        let shown = shown.as_str().filter(|shown| *shown != line).map(str::to_owned);
-        let line = shown.map_or(Cow::Borrowed(line), Cow::Owned);
-        match self.values.out_of(line.as_bytes()) {
-            Ok(Cow::Borrowed(_)) => line,
-            Ok(Cow::Owned(clean)) => Cow::Owned(String::from_utf8_lossy(&clean).into_owned()),
-            Err(TooMany) => Cow::Borrowed(REDACTED),
-        }
-    }
-
-    pub fn out_of_outcome(&self, outcome: Outcome) -> Outcome {
-        match outcome {
-            Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply } => Outcome::NotApplied {
-                why: NotAppliedWhy::Refused(self.out_of_line(&why).into_owned()),
-                reply,
-            },
-            Outcome::NotApplied { why: NotAppliedWhy::Reported(why), reply } => Outcome::NotApplied {
-                why: NotAppliedWhy::Reported(self.out_of_line(&why).into_owned()),
-                reply,
-            },
-            Outcome::InDoubt { why, sender_gone } => {
-                Outcome::InDoubt { why: self.out_of_line(&why).into_owned(), sender_gone }
-            }
-            Outcome::Applied { .. } | Outcome::NotApplied { .. } => outcome,
+            Err(MayHoldSecret) => Cow::Borrowed(REDACTED),
         }
     }
 }
@@ -151,7 +110,7 @@ mod tests {
         rule.sorting.secret = secret_paths.iter().map(|path| json::Path::parse(path).unwrap()).collect();
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, authorization.parse().unwrap());
-        let secrets = Secrets::of(&json::parse(arguments).unwrap(), &rule, &headers);
+        let secrets = Secrets::of_request(&json::parse(arguments).unwrap(), &rule, &headers);
         String::from_utf8(secrets.out_of_body(&Bytes::from(body.to_owned())).unwrap().to_vec()).unwrap()
     }
 
@@ -182,7 +141,7 @@ mod tests {
         ] {
             headers.insert(name, value.parse().unwrap());
         }
-        let secrets = Secrets::of(&Json::Null, &rule, &headers);
+        let secrets = Secrets::of_request(&Json::Null, &rule, &headers);
         let body = r#"["tok-alice-1","glpat-abcdef","0123456789abcdef","darkmode","made-anew","order-1001","trace-1"]"#;
         let kept = secrets.out_of_body(&Bytes::from_static(body.as_bytes())).unwrap();
         let redacted = r#""[redacted]","[redacted]","[redacted]""#;
@@ -195,14 +154,17 @@ mod tests {
         let fields: Vec<String> = (0..20_000).map(|n| format!(r#"{{"password":"secret-{n}"}}"#)).collect();
         let arguments = format!("[{}]", fields.join(","));
         let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
-        let secrets = Secrets::of(&json::parse(&arguments).unwrap(), &rule, &HeaderMap::new());
-        assert_eq!(secrets.out_of_body(&Bytes::from_static(br#"{"echo":"secret-19999"}"#)), Err(TooMany));
+        let secrets = Secrets::of_request(&json::parse(&arguments).unwrap(), &rule, &HeaderMap::new());
+        assert_eq!(
+            secrets.out_of_body(&Bytes::from_static(br#"{"echo":"secret-19999"}"#)),
+            Err(MayHoldSecret)
+        );
     }
 
     #[test]
     fn other_alphabets_hide_nothing_and_lose_nothing() {
         let rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
-        let secrets = Secrets::of(&Json::Null, &rule, &HeaderMap::new());
+        let secrets = Secrets::of_request(&Json::Null, &rule, &HeaderMap::new());
         let kept = |body: &[u8]| secrets.out_of_body(&Bytes::copy_from_slice(body));
         let latin = kept(b"<name>Ren\xe9</name><password>S3cret</password>").unwrap();
         assert_eq!(latin, &b"<name>Ren\xe9</name><password>[redacted]</password>"[..]);
@@ -210,7 +172,7 @@ mod tests {
         assert_eq!(kept(plain).unwrap(), plain);
         let wide: Vec<u8> =
             "\u{feff}{\"access_token\":\"S\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        assert_eq!(kept(&wide), Err(TooMany));
+        assert_eq!(kept(&wide), Err(MayHoldSecret));
     }
 
     #[test]
