@@ -3,8 +3,8 @@
 use super::Context;
 use crate::args::Cancel;
 use crate::effect_json::{self, EffectJson};
-use crate::house::TENANT;
 use crate::neutral;
+use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::counted;
 use semel_core::ids::{Reason, Run};

@@ -1,12 +1,12 @@
 //! What happens to each server, and why.
 
-use super::behind::Guarded;
 use super::clients::Client;
 use super::edit::Edit;
 use super::entry::{Entry, Header, HeaderFrom, Local, Place, Remote};
 use super::guard::Front;
 use super::resolve::{self, Program};
 use super::words::words;
+use super::wrapped::Guarded;
 use super::{guard, known, readers};
 use crate::commands::mcp::name;
 use semel_core::identity::{quoted_for_a_shell, redact};

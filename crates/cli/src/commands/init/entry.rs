@@ -1,7 +1,7 @@
 //! A server's entry, read once: what it starts or where it goes, and whether semel already stands in front of it.
 
-use super::behind::{Behind, Guarded, flags, starts_semel};
 use super::clients::{Client, Containers};
+use super::wrapped::{Behind, Guarded, flags, starts_semel};
 use serde_json::{Map, Value};
 
 /// Where an entry stands in its file.

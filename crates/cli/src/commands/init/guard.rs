@@ -1,9 +1,9 @@
 //! Which edits put semel in front of a server, and which take it out again.
 
-use super::behind::{Behind, Guarded};
 use super::clients::{Client, Format, Kind};
 use super::edit::Edit;
 use super::entry::{Header, HeaderFrom, Local, Place, Remote};
+use super::wrapped::{Behind, Guarded};
 use crate::commands::mcp::name;
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 
 use super::clients::{Client, Containers};
 use super::edit::{Scalar, Unreadable};
-use super::forms::{self, is_placeholder};
+use super::secret_patterns::{self, is_placeholder};
 use semel_core::identity::{REDACTED, redact};
 use semel_core::json::Json;
 
@@ -115,7 +115,7 @@ fn argument(value: &str, scalar: &Scalar, before: &[Scalar]) -> String {
         // The name of a variable, whatever the header is called.
         return value.to_owned();
     }
-    if let Some(shown) = forms::argument(words.last().copied(), value) {
+    if let Some(shown) = secret_patterns::argument(words.last().copied(), value) {
         return plain(&shown);
     }
     words.push(value);
@@ -125,7 +125,7 @@ fn argument(value: &str, scalar: &Scalar, before: &[Scalar]) -> String {
     let last = last.replace(REDACTED, MASK);
     // A single pair is one of a connection string, too; in a longer text it may be anything.
     let is_pair = !last.contains(char::is_whitespace);
-    plain(&if is_pair { forms::without_pairs(&last) } else { last })
+    plain(&if is_pair { secret_patterns::without_pairs(&last) } else { last })
 }
 
 fn text(value: &str) -> String {
@@ -134,7 +134,7 @@ fn text(value: &str) -> String {
 }
 
 fn plain(text: &str) -> String {
-    without_known_secrets(&forms::without_passwords(text))
+    without_known_secrets(&secret_patterns::without_passwords(text))
 }
 
 /// What stands between names and values: punctuation, and comments.

@@ -4,7 +4,6 @@
 //! of a server's entry that say how it is started.
 
 mod backups;
-mod behind;
 mod clients;
 mod decide;
 mod edit;
@@ -12,7 +11,6 @@ mod edit_json;
 mod edit_toml;
 mod entry;
 mod foreign;
-mod forms;
 mod guard;
 mod known;
 mod mask;
@@ -24,10 +22,12 @@ mod read_toml;
 mod readers;
 mod report;
 mod resolve;
-mod sound;
+mod secret_patterns;
 mod undo;
+mod verify;
 mod vscode;
 mod words;
+mod wrapped;
 mod write;
 
 use super::Context;

@@ -5,7 +5,7 @@ use super::decide::{self, Decision, Surroundings};
 use super::edit::{Change, Unreadable};
 use super::entry::{Place, entries};
 use super::places::Candidate;
-use super::sound::{Way, made};
+use super::verify::{Way, made};
 use super::write::Snapshot;
 use super::{known, undo};
 use serde::Serialize;

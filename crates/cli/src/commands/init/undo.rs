@@ -1,13 +1,13 @@
 //! Taking semel out again: exactly where a backup proves what was there, else by what the entry itself holds.
 
-use super::behind::{Behind, Guarded};
 use super::clients::Client;
 use super::edit::Change;
 use super::entry::{Entry, Place, at};
 use super::guard::{self, Front, Spelling};
 use super::plan::Wish;
 use super::resolve;
-use super::sound::{Made, Way, made};
+use super::verify::{Made, Way, made};
+use super::wrapped::{Behind, Guarded};
 use super::write::Snapshot;
 use serde_json::Value;
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
 //! The words that say which server an entry starts.
 
-use super::behind::{Behind, Guarded};
 use super::entry::{Entry, Local, Remote};
+use super::wrapped::{Behind, Guarded};
 
 /// Programs that read what they start out of one argument.
 const SHELLS: [&str; 9] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "cmd", "powershell", "pwsh"];

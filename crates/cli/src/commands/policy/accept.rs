@@ -3,8 +3,8 @@
 use super::change;
 use crate::args::PolicyAccept;
 use crate::commands::Context;
-use crate::house::TENANT;
 use crate::neutral;
+use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use semel_core::identity::quoted_for_a_shell;

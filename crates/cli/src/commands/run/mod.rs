@@ -1,17 +1,19 @@
 //! `semel run`: any command, at most once.
 
-mod asked;
-pub mod give;
 mod piped;
+mod request;
+pub mod respond;
 
 use super::Context;
-use crate::args::{READ_ON, Run as Args};
-use crate::house::{self, LocalGate};
-use crate::means;
+use crate::args::{DRAIN_OUTPUT, Run as Args};
+use crate::open::{self, LocalGate};
 use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files;
-use asked::{Asked, named_action};
-use give::{dry_run, finish_trouble, finish_unavailable, give, not_understood, policy_invalid, say_waiting};
+use crate::probe_access;
+use request::{RunRequest, named_action};
+use respond::{
+    dry_run, finish_trouble, finish_unavailable, give, not_understood, policy_invalid, say_waiting,
+};
 use semel_core::class::Class;
 use semel_core::intent::Intent;
 use semel_core::policy::{Policy, Rule, duration};
@@ -28,46 +30,46 @@ use std::sync::Arc;
 
 pub fn run(context: &Context, args: &Args) -> u8 {
     let parent = rustix::process::getppid();
-    let asked = match Asked::understand(context, args) {
-        Ok(asked) => asked,
+    let request = match RunRequest::parse(context, args) {
+        Ok(request) => request,
         Err(error) => return not_understood(context, &error),
     };
     let policy = match policy_files::load(&context.environment, context.global.policy.as_deref()) {
         Ok(policy) => policy,
         Err(unusable) => return policy_invalid(context, &unusable),
     };
-    let arguments = asked.line.arguments();
-    let action = args.action.as_ref().map_or_else(|| asked.line.action(), |name| named_action(name));
-    let rule = match asked.rule(&policy, &action, &arguments) {
+    let arguments = request.line.arguments();
+    let action = args.action.as_ref().map_or_else(|| request.line.action(), |name| named_action(name));
+    let rule = match request.rule(&policy, &action, &arguments) {
         Ok(rule) => rule,
         Err(error) => return not_understood(context, &error),
     };
     let clock = SystemClock::start();
     let options = || Options {
         show: if context.output.json { Show::InAnswer } else { Show::Live },
-        pass_input: asked.pass_input,
-        effect: asked.effect,
-        // Most commands are asked nothing about.
+        pass_input: request.pass_input,
+        effect: request.effect,
+        // Most commands are request nothing about.
         means: Arc::new(match rule.probe.is_some() || rule.confirm.is_some() {
-            true => means::alone(context, &policy),
-            false => means::commands(context),
+            true => probe_access::alone(context, &policy),
+            false => probe_access::commands(context),
         }),
         // A program that reads stderr learns it from the answer.
         waits: (stderr_is_terminal() && !context.output.quiet).then_some(say_waiting),
-        reads_on: Some(reader),
+        output_drain: Some(drain),
     };
     let file = context.environment.ledger_file(context.global.ledger.as_deref());
     // A dry run founds no ledger: where there is none, nothing is known.
-    let unfounded = args.dry_run && file.as_ref().is_ok_and(|file| !house::is_founded(&Place::at(file)));
+    let unfounded = args.dry_run && file.as_ref().is_ok_and(|file| !open::is_founded(&Place::at(file)));
     let nowhere = unfounded.then(tempfile::tempdir).and_then(Result::ok);
     let opened = file.map_err(|error| (error.to_string(), None)).and_then(|file| {
         let environment = &context.environment;
         let opened = match (args.dry_run, &nowhere) {
-            (false, _) => house::ledger(&file, environment, &clock),
+            (false, _) => open::ledger(&file, environment, &clock),
             // One whose founding was cut short must be founded before anything is known.
-            (true, None) => house::reading(&file, environment, &clock)
-                .or_else(|_| house::ledger(&file, environment, &clock)),
-            (true, Some(nowhere)) => house::ledger(&nowhere.path().join("ledger.db"), environment, &clock),
+            (true, None) => open::reading(&file, environment, &clock)
+                .or_else(|_| open::ledger(&file, environment, &clock)),
+            (true, Some(nowhere)) => open::ledger(&nowhere.path().join("ledger.db"), environment, &clock),
         };
         opened.map_err(|error| (error.to_string(), ledger_hint(&error)))
     });
@@ -77,21 +79,21 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         Err(_) if rule.class == Class::Read && !args.dry_run => {
             let holders = FileHolders::in_directory(std::path::PathBuf::new());
             let mut upstream =
-                CommandUpstream::new(&asked.line, action, (&rule, &policy), &holders, &clock, options());
+                CommandUpstream::new(&request.line, action, (&rule, &policy), &holders, &clock, options());
             let passed = block_on(semel_gate::unrecorded(&rule, &mut upstream));
             return give(context, &passed, &mut upstream).0;
         }
         Err((why, hint)) => return finish_unavailable(context, &rule, &why, hint),
     };
-    let ask = asked.ask(&action, &arguments);
+    let ask = request.ask(&action, &arguments);
     let intent = match Intent::of(&ask, &rule, ledger.secret()) {
         Ok(intent) => intent,
         Err(missing) => return finish_trouble(context, &rule, wording::key_required(&missing)),
     };
-    let gate = house::gate(ledger, clock, policy.mode);
+    let gate = open::gate(ledger, clock, policy.mode);
     let holders = gate.ledger.holders();
     let mut upstream =
-        CommandUpstream::new(&asked.line, action, (&rule, &policy), holders, &gate.clock, options());
+        CommandUpstream::new(&request.line, action, (&rule, &policy), holders, &gate.clock, options());
     if args.dry_run {
         return match block_on(gate.dry_run(&intent, &rule, &mut upstream)) {
             Ok(answer) => dry_run(context, &rule, answer, &mut upstream),
@@ -112,7 +114,7 @@ pub fn run(context: &Context, args: &Args) -> u8 {
         ));
     }
     // A parent that has gone cannot have read the answer, whatever the pipe accepted.
-    // Nor can one that asked us to end, or closed its end of the pipe.
+    // Nor can one that request us to end, or closed its end of the pipe.
     let heard = accepted
         && rustix::process::getppid() == parent
         && !upstream.was_asked_to_end()
@@ -131,16 +133,16 @@ pub fn run(context: &Context, args: &Args) -> u8 {
     code
 }
 
-/// This program, as the reader of what nobody else reads any more.
-fn reader() -> std::process::Command {
+/// This program, to read the output of background processes once nobody else does.
+fn drain() -> std::process::Command {
     // Where it lies is not known in every sandbox; its name is.
-    let mut reader = std::process::Command::new(std::env::current_exe().unwrap_or_else(|_| "semel".into()));
-    reader.arg(READ_ON);
-    reader
+    let mut drain = std::process::Command::new(std::env::current_exe().unwrap_or_else(|_| "semel".into()));
+    drain.arg(DRAIN_OUTPUT);
+    drain
 }
 
 /// Reads standard input to its end.
-pub fn read_on() {
+pub fn drain_output() {
     let _gone_is_read = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
 }
 
@@ -164,7 +166,7 @@ fn confirm(
     let confirmed = block_on(gate.confirm(confirm, &done, &mut asks));
     let told = confirmed.and_then(|confirmed| block_on(gate.confirmed_answer(passed.clone(), confirmed)));
     told.unwrap_or_else(|error| {
-        context.output.say(format_args!("semel: what was asked could not be recorded: {error}"));
+        context.output.say(format_args!("semel: what was request could not be recorded: {error}"));
         passed
     })
 }

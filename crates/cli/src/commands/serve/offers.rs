@@ -1,9 +1,9 @@
 //! From `[mcp.NAME]` to servers that can be offered.
 
 use crate::commands::Context;
-use crate::commands::mcp::authority::of_command;
+use crate::commands::mcp::server_identity::of_command;
 use crate::output::Output;
-use crate::served;
+use crate::server_runtime;
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::ids::Run;
@@ -103,7 +103,8 @@ pub fn ask(
     let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
     link.listen(queue, Deaf);
     let (name, link) = (name.to_owned(), Link::Remote(link));
-    let server = Arc::new(Server::new(name, authority, settings(configured), link, served::instance()));
+    let server =
+        Arc::new(Server::new(name, authority, settings(configured), link, server_runtime::instance()));
     Ok(Box::pin(async move {
         if era::introduce(&server, false).await.is_err() {
             era::introduce(&server, true).await?;
@@ -137,7 +138,7 @@ fn start(
     let (mut command, authority) = command(context, argv, env, cwd.as_deref());
     let (link, output) = launched(&mut command, clock).context("command")?;
     let (name, link) = (name.to_owned(), Link::Child(link));
-    let server = Server::new(name, authority, settings(configured), link, served::instance());
+    let server = Server::new(name, authority, settings(configured), link, server_runtime::instance());
     Ok(Child::new(Arc::new(server), output, tongue)?)
 }
 
@@ -183,8 +184,13 @@ fn offer(
             let client = Client::to(target)?;
             let headers = headers(context, fixed, headers_env, in_policy)?;
             let link = RemoteLink::for_client(client.clone(), headers.clone(), None, clock.clone());
-            let server =
-                Server::new(name.to_owned(), authority, settings, Link::Remote(link), served::instance());
+            let server = Server::new(
+                name.to_owned(),
+                authority,
+                settings,
+                Link::Remote(link),
+                server_runtime::instance(),
+            );
             let server = Arc::new(server);
             let way = Way::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
             Ok(Offered { server, also: None, offer: Offer { way, run } })

@@ -1,9 +1,9 @@
 //! Changes that are made only where nothing is lost by them. One that cannot be made keeps no other from it.
 
-use super::behind::{Behind, Guarded};
 use super::clients::Client;
 use super::edit::Change;
 use super::entry::{Entry, Header, Place, at};
+use super::wrapped::{Behind, Guarded};
 
 const SOMETHING_LOST: &str = "not all that it says would be kept; change it by hand";
 const COMMENT_LOST: &str = "a comment in it would be lost; change it by hand";
