@@ -124,6 +124,9 @@ pub struct Mcp {
     /// Offer a dry run of guarded tools as the optional argument semel_dry_run.
     #[arg(long)]
     pub dry_run_argument: bool,
+    /// The server is the same one in every directory that it is started from.
+    #[arg(long, conflicts_with = "url")]
+    pub any_directory: bool,
     /// A remote server instead of a command.
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub url: Option<String>,
@@ -303,6 +306,13 @@ pub enum LedgerCommand {
         /// Prune although the clock is far past the newest line of the ledger.
         #[arg(long)]
         clock_is_right: bool,
+    },
+    /// Say that a server on stdio is still the same one, although it is started otherwise than before.
+    SameServer {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        operator: Operator,
     },
     /// Show whether calls are held because the ledger may have lost some.
     Quarantine,

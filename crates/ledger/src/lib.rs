@@ -13,6 +13,7 @@ pub mod error;
 pub mod failpoint;
 pub mod holders;
 pub mod journal;
+pub mod known_servers;
 pub mod lapses;
 pub mod ledger;
 pub mod lines;

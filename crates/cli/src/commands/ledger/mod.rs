@@ -12,6 +12,7 @@ mod reply;
 mod resolve;
 mod rule;
 mod runs;
+mod same_server;
 mod scan;
 mod show;
 mod tail;
@@ -61,6 +62,7 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::Prune { replies, clock_is_right }) => {
             prune::run(context, *replies, *clock_is_right)
         }
+        Some(LedgerCommand::SameServer { name, operator }) => same_server::run(context, name, operator),
         Some(LedgerCommand::Quarantine) => quarantine::show(context),
         Some(LedgerCommand::MarkRestored { reason }) => quarantine::begin(context, reason),
         Some(LedgerCommand::EndQuarantine(operator)) => quarantine::end(context, operator),

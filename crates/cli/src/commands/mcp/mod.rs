@@ -1,6 +1,5 @@
 //! `semel mcp`: one MCP server, guarded, in front of one client.
 
-mod directory;
 pub mod name;
 pub mod server_identity;
 mod session;
@@ -26,6 +25,7 @@ use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
+use server_identity::{STDIO, Start};
 use session::{Hears, Session};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -129,7 +129,7 @@ fn child(
 ) -> anyhow::Result<(Server, Hears)> {
     let name = name::checked(args.name.clone().unwrap_or_else(|| name::of(&args.command)))?;
     let configured = policy.mcp.get(&name);
-    let (mut command, authority) = match (&*args.command, configured.map(|configured| &configured.reach)) {
+    let mut command = match (&*args.command, configured.map(|configured| &configured.reach)) {
         ([], Some(Reach::Command { argv, env, cwd })) => offers::command(context, argv, env, cwd.as_deref()),
         ([], Some(Reach::Url { .. })) => {
             bail!("[mcp.{name}] has a url; semel serve offers it, or give --url")
@@ -138,12 +138,15 @@ fn child(
         ([program, rest @ ..], _) => {
             let mut command = Command::new(program);
             command.args(rest);
-            (command, server_identity::of_command(&args.command, &context.environment.cwd))
+            command
         }
     };
+    let any_directory = args.any_directory;
+    server_identity::check(context, policy.mode, Start { name: &name, command: &command, any_directory })?;
     let (link, output) = offers::launched(&mut command, clock)?;
     let settings = settings(args, configured);
-    let server = Server::new(name, authority, settings, Link::Child(link), server_runtime::instance());
+    let link = Link::Child(link);
+    let server = Server::new(name, STDIO.to_owned(), settings, link, server_runtime::instance());
     Ok((server, Hears::Child(output)))
 }
 
