@@ -463,19 +463,18 @@ pub struct Undo {
     semel init                               what would change; nothing is written\n  \
     semel init --write                       change it; what was there is kept in the state directory\n  \
     semel init --client cursor --server github --write\n  \
-    semel init --undo --write                take semel out again")]
+    semel init --undo --write                put the files back as they were\n\n\
+    Any other client starts semel with the server's own command behind it:\n  \
+    {\"command\": \"semel\", \"args\": [\"mcp\", \"--name\", \"NAME\", \"--\", \"COMMAND\", \"ARGUMENT\"]}")]
 pub struct Init {
     /// Write the files; without it they are only shown.
     #[arg(long)]
     pub write: bool,
-    /// Take semel out of the servers it stands in front of.
+    /// Put the files back as they were, where nobody has changed them since.
     #[arg(long)]
     pub undo: bool,
-    /// Servers that are known to read only, too.
-    #[arg(long, conflicts_with = "undo")]
-    pub all: bool,
     /// Only this server; may be repeated.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     pub server: Vec<String>,
     /// Only this client; may be repeated.
     #[arg(long, value_name = "CLIENT")]
