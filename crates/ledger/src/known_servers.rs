@@ -42,8 +42,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         ServerStart { command: self.secret().mac("server command", words), shown, directory }
     }
 
-    /// Compares a start with the one that its name is known for. The first start makes the name known. With
-    /// `any_directory` the words alone decide.
+    /// Compares a start with the one that its name is known for. With `any_directory` the words alone decide. With
+    /// `remember` a name that is not known yet belongs to this server from now on.
     ///
     /// `Some`: the name belongs to this other server. Its refused start is kept, so that a person can accept it.
     pub async fn check_server(
@@ -51,6 +51,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         name: &str,
         start: &ServerStart,
         any_directory: bool,
+        remember: bool,
         now: At,
     ) -> Result<Option<KnownServer>, Error> {
         let is_same = |known: &ServerStart| match any_directory {
@@ -63,6 +64,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 Some(known) if is_same(&known.start) => return Ok(None),
                 Some(known) if known.refused.as_ref() == Some(start) => return Ok(Some(known)),
                 Some(known) => (KnownServer { refused: Some(start.clone()), ..known }, "server_refused"),
+                None if !remember => return Ok(None),
                 None => (KnownServer { start: start.clone(), refused: None }, "server_named"),
             };
             let data = json!({"server": name, "command": start.shown, "directory": start.directory});

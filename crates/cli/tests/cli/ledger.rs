@@ -252,13 +252,3 @@ fn a_ledger_of_an_older_format_is_refused_with_a_way_on() {
     assert!(refused.stderr.contains("format 1 of an older build"), "{refused:?}");
     assert!(refused.stderr.contains("leave ledger.secret"), "{refused:?}");
 }
-
-#[test]
-fn where_nothing_was_ever_recorded_the_place_is_named() {
-    let home = Home::new();
-    let empty = home.semel(["ledger"]);
-    let file = home.state().join("ledger.db");
-    assert!(empty.stderr.contains(&format!("There is no ledger yet at {}", file.display())), "{empty:?}");
-    home.semel(["run", "--", "true"]);
-    assert!(!home.semel(["ledger"]).stderr.contains("no ledger"));
-}

@@ -27,3 +27,4 @@ mod serve;
 mod stats;
 mod streams;
 mod undo;
+mod whole_answers;

@@ -142,8 +142,8 @@ fn child(
         }
     };
     let any_directory = args.any_directory;
-    server_identity::check(context, policy.mode, Start { name: &name, command: &command, any_directory })?;
-    let (link, output) = offers::launched(&mut command, clock)?;
+    let start = Start { name: &name, command: &mut command, any_directory };
+    let (link, output) = server_identity::launch(context, policy.mode, start, clock)?;
     let settings = settings(args, configured);
     let link = Link::Child(link);
     let server = Server::new(name, STDIO.to_owned(), settings, link, server_runtime::instance());

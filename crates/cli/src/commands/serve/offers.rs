@@ -14,7 +14,6 @@ use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::door::Servers;
 use semel_doors::mcp::era;
-use semel_doors::mcp::link::child::{ChildLink, ChildOutput};
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::link::{Link, Listener};
 use semel_doors::mcp::message::Message;
@@ -139,24 +138,11 @@ fn start(
 ) -> anyhow::Result<Arc<Child>> {
     let Reach::Command { argv, env, cwd } = &configured.reach else { bail!("there is no command") };
     let mut command = command(context, argv, env, cwd.as_deref());
-    server_identity::check(context, mode, Start { name, command: &command, any_directory: false })?;
-    let (link, output) = launched(&mut command, clock).context("command")?;
+    let start = Start { name, command: &mut command, any_directory: false };
+    let (link, output) = server_identity::launch(context, mode, start, clock).context("command")?;
     let (name, link) = (name.to_owned(), Link::Child(link));
     let server = Server::new(name, STDIO.to_owned(), settings(configured), link, server_runtime::instance());
     Ok(Child::new(Arc::new(server), output, tongue)?)
-}
-
-/// Starts a server. Where the directory is missing that it should run in, the system speaks as if the program were.
-pub fn launched(command: &mut Command, clock: &RuntimeClock) -> anyhow::Result<(ChildLink, ChildOutput)> {
-    let error = match ChildLink::start(command, clock.clone()) {
-        Ok(started) => return Ok(started),
-        Err(error) => error,
-    };
-    let what = format!("cannot start {}", command.get_program().to_string_lossy());
-    match command.get_current_dir().filter(|cwd| !cwd.is_dir()) {
-        Some(cwd) => bail!("{what}: its cwd {} is no directory", cwd.display()),
-        None => Err(error).context(what),
-    }
 }
 
 /// The command of `[mcp.NAME]`.

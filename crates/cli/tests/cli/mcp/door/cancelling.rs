@@ -242,7 +242,7 @@ fn another_server_another_run_and_another_directory_are_told_nothing() {
     let elsewhere = stage.work().join("elsewhere");
     std::fs::create_dir(&elsewhere).expect("a directory");
     let told_there = {
-        let mut command = stage.guarded(&[]);
+        let mut command = stage.guarded(&["--any-directory"]);
         command.current_dir(&elsewhere);
         super::stage::greeted(Line::to(&mut command)).call("create_order", order("1"))
     };
