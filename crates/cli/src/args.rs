@@ -1,9 +1,14 @@
 //! The command line of semel: what a person or an agent may say.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use semel_core::answer::EffectWord;
+use semel_core::class::Class;
+use semel_core::policy::duration;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -50,8 +55,8 @@ pub enum Color {
     Never,
 }
 
-/// Not for people: what `semel run` leaves behind beside a command's own background processes.
-pub const READ_ON: &str = "read-on";
+/// Not for people: `semel run` leaves this process behind when a command's background processes still write.
+pub const DRAIN_OUTPUT: &str = "drain-output";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -61,9 +66,9 @@ pub enum Command {
     Mcp(Box<Mcp>),
     /// Offer the configured servers, guarded, over HTTP.
     Serve(Serve),
-    /// Read the ledger and settle doubts. Alone: what needs a person.
+    /// Read the ledger and settle doubts. Alone: lists the effects that need a person.
     Ledger(Ledger),
-    /// Put semel in front of the MCP servers of your clients. Alone: shows what would change.
+    /// Put semel in front of the MCP servers of your clients. Alone: shows the changes.
     Init(Init),
     /// Stop a run: nothing more starts in it.
     Cancel(Cancel),
@@ -81,9 +86,9 @@ pub enum Command {
     Doctor(Doctor),
     /// Show what semel does, on a ledger and a payment server of its own.
     Demo(Demo),
-    /// Read standard input to its end, for what a command left running.
-    #[command(name = READ_ON, hide = true)]
-    ReadOn,
+    /// Read standard input to its end, so that background processes of a command can go on writing.
+    #[command(name = DRAIN_OUTPUT, hide = true)]
+    DrainOutput,
     /// Print shell completions.
     Completions(Completions),
     /// Write man pages into a directory.
@@ -116,6 +121,9 @@ pub struct Mcp {
     /// Offer a dry run of guarded tools as the optional argument semel_dry_run.
     #[arg(long)]
     pub dry_run_argument: bool,
+    /// The server is the same one in every directory that it is started from.
+    #[arg(long, conflicts_with = "url")]
+    pub any_directory: bool,
     /// A remote server instead of a command.
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub url: Option<String>,
@@ -146,6 +154,20 @@ fn listen(text: &str) -> Result<std::net::SocketAddr, String> {
     let port = text.strip_prefix("localhost:").unwrap_or(text);
     let local = || port.parse().ok().map(|port: u16| (std::net::Ipv4Addr::LOCALHOST, port).into());
     text.parse().ok().or_else(local).ok_or_else(|| "such as 127.0.0.1:7777".to_owned())
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    duration::parse(text).map_err(|error| format!("{error}, such as 90s, 30m, 24h or 7d"))
+}
+
+fn class() -> impl TypedValueParser<Value = Class> {
+    PossibleValuesParser::new(Class::ALL.map(Class::word))
+        .map(|word| Class::parse(&word).expect("one of the possible values"))
+}
+
+fn effect_word() -> impl TypedValueParser<Value = EffectWord> {
+    PossibleValuesParser::new(EffectWord::SAYABLE.map(EffectWord::word))
+        .map(|word| EffectWord::parse(&word).expect("one of the possible values"))
 }
 
 /// One entry of `--refused-exit`.
@@ -183,32 +205,32 @@ pub struct Run {
     /// Do it once more on purpose; the same reason again is the same repetition.
     #[arg(long, value_name = "WHY")]
     pub again: Option<String>,
-    /// read, convergent, act, generate or consequential.
-    #[arg(long, value_name = "CLASS")]
-    pub class: Option<String>,
+    /// How a repeat is treated; `semel policy explain` says which class a command has otherwise.
+    #[arg(long, value_name = "CLASS", value_parser = class())]
+    pub class: Option<Class>,
     /// Exit codes after which it certainly did not happen, beside those of its rule: numbers, or `any` for a command
     /// whose failure leaves nothing behind, such as a build. With a key every other failure is in doubt.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = refused_exit)]
     pub refused_exit: Vec<RefusedExit>,
-    /// What it does when it works: created, updated, deleted, sent, noop or none.
-    #[arg(long, value_name = "EFFECT")]
-    pub effect: Option<String>,
-    /// End the command after this time; what it did by then is in doubt.
-    #[arg(long, value_name = "TIME")]
-    pub timeout: Option<String>,
+    /// The change that it makes when it succeeds.
+    #[arg(long, value_name = "EFFECT", value_parser = effect_word())]
+    pub effect: Option<EffectWord>,
+    /// End the command after this time; its effect is then in doubt.
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub timeout: Option<Duration>,
     /// A command that asks whether it happened: exit 0 yes, 1 no, other unknown. Split as a shell would, run without
     /// one.
     #[arg(long, value_name = "CMD")]
     pub probe: Option<String>,
     /// How long after the last possible sending a probe's no begins to count.
-    #[arg(long, value_name = "TIME", requires = "probe")]
-    pub probe_quiet: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "probe")]
+    pub probe_quiet: Option<Duration>,
     /// Take turns with other calls on this resource.
     #[arg(long, value_name = "RESOURCE")]
     pub serialize_by: Option<String>,
     /// How long to wait for the same call elsewhere before answering "in flight".
-    #[arg(long, value_name = "TIME")]
-    pub wait: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub wait: Option<Duration>,
     /// Read piped input to its end first, as part of what is asked, or hand it through unread. In a loop that reads
     /// lines itself, give </dev/null.
     #[arg(long, value_name = "HOW", default_value = "read")]
@@ -251,21 +273,20 @@ pub struct Ledger {
 pub enum LedgerCommand {
     /// List effects, newest first.
     List(List),
+    /// List runs, the one that changed last first.
+    Runs(Runs),
     /// Show one effect with its attempts and history.
-    Show {
-        /// An effect id, or the end of one.
-        effect: String,
-    },
-    /// Print the recorded reply of an effect, by id or by idempotency key.
-    Get(Get),
+    Show(EffectName),
+    /// Print the recorded reply of an effect.
+    Reply(EffectName),
     /// Follow the journal.
     Tail(Tail),
-    /// Say what became of an effect that is in doubt.
+    /// Record whether an effect in doubt happened.
     Resolve(Resolve),
     /// Take a ruling back.
     Reopen(Because),
-    /// Let an effect happen once more, also where its rule leaves repeats to a person: the next equal call runs.
-    Again(Because),
+    /// Allow one repeat of an effect, even if its rule requires a person: the next equal call runs.
+    AllowRepeat(Because),
     /// Take an effect back, as an effect of its own, where its rule says how.
     Undo(Undo),
     /// Print every effect, one JSON document a line.
@@ -277,17 +298,56 @@ pub enum LedgerCommand {
     /// Drop replies and facts that are older than the policy keeps them.
     Prune {
         /// Drop replies older than this instead.
-        #[arg(long, value_name = "TIME")]
-        replies: Option<String>,
+        #[arg(long, value_name = "TIME", value_parser = span)]
+        replies: Option<Duration>,
         /// Prune although the clock is far past the newest line of the ledger.
         #[arg(long)]
         clock_is_right: bool,
     },
-    /// Show or change the epoch: whether the ledger may have forgotten claims.
-    Epoch {
-        #[command(subcommand)]
-        command: Option<EpochCommand>,
+    /// Say that a server on stdio is still the same one, although it is started otherwise than before.
+    SameServer {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        operator: Operator,
     },
+    /// Show whether calls are held because the ledger may have lost some.
+    Quarantine,
+    /// Tell semel that the ledger was restored or may have lost claims: calls that may be older are held.
+    MarkRestored {
+        /// What happened to it.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// End the quarantine, if no older call will be retried.
+    EndQuarantine(Operator),
+    /// Make a new secret, because the old one is lost or leaked. A quarantine begins.
+    RotateSecret {
+        /// What happened to the old one.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// Replace a secret that is still there; the old one is set aside.
+        #[arg(long)]
+        replace: bool,
+    },
+}
+
+/// An effect, by its id or by the idempotency key of its call.
+#[derive(Debug, Args)]
+pub struct EffectName {
+    /// An effect id, or the end of one.
+    #[arg(required_unless_present = "key")]
+    pub effect: Option<String>,
+    /// The idempotency key that the call came with, instead of an id.
+    #[arg(long, value_name = "KEY", conflicts_with = "effect")]
+    pub key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Runs {
+    /// At most this many.
+    #[arg(long, default_value = "50", value_name = "N")]
+    pub limit: NonZeroUsize,
 }
 
 #[derive(Debug, Args)]
@@ -302,9 +362,9 @@ pub struct List {
     #[arg(long, value_name = "TEXT")]
     pub action: Option<String>,
     /// Only effects younger than this.
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<String>,
-    /// Only effects older than this one: what `next` of the page before says.
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub since: Option<Duration>,
+    /// Only effects older than this one: `next` of the page before.
     #[arg(long, value_name = "EFFECT")]
     pub before: Option<String>,
     /// At most this many.
@@ -325,15 +385,6 @@ pub enum StateChoice {
     Applied,
     #[value(alias = "not-applied")]
     NotApplied,
-}
-
-#[derive(Debug, Args)]
-pub struct Get {
-    /// An effect id, or the end of one.
-    pub effect: Option<String>,
-    /// The idempotency key that the call came with.
-    #[arg(long, value_name = "KEY", conflicts_with = "effect", required_unless_present = "effect")]
-    pub key: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -359,8 +410,8 @@ pub struct Verdict {
 
 #[derive(Debug, Args)]
 pub struct Resolve {
-    /// An effect id, or the end of one.
-    pub effect: String,
+    #[command(flatten)]
+    pub name: EffectName,
     #[command(flatten)]
     pub verdict: Verdict,
     /// How you know.
@@ -375,8 +426,8 @@ pub struct Resolve {
 
 #[derive(Debug, Args)]
 pub struct Because {
-    /// An effect id, or the end of one.
-    pub effect: String,
+    #[command(flatten)]
+    pub name: EffectName,
     /// Why.
     #[arg(long, alias = "note", value_name = "TEXT")]
     pub reason: String,
@@ -392,8 +443,8 @@ pub struct Because {
     cmd = [\"./refund.sh\", \"{reply.id}\"]\n\n\
     Values are filled in when the effect is done. A second undo of one effect changes nothing.")]
 pub struct Undo {
-    /// An effect id, or the end of one.
-    pub effect: String,
+    #[command(flatten)]
+    pub name: EffectName,
     /// Why.
     #[arg(long, alias = "note", value_name = "TEXT")]
     pub reason: String,
@@ -404,45 +455,23 @@ pub struct Undo {
     pub operator: Operator,
 }
 
-#[derive(Debug, Subcommand)]
-pub enum EpochCommand {
-    /// The ledger was restored or may have lost claims: hold what may be older than now.
-    Bump {
-        /// What happened to it.
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
-    },
-    /// Nothing older will be retried: end the quarantine.
-    Accept(Operator),
-    /// The secret is lost: make a new one, and start a new epoch.
-    NewSecret {
-        /// What happened to it.
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
-        /// Even if there is one: it is set aside.
-        #[arg(long)]
-        replace: bool,
-    },
-}
-
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     semel init                               what would change; nothing is written\n  \
     semel init --write                       change it; what was there is kept in the state directory\n  \
     semel init --client cursor --server github --write\n  \
-    semel init --undo --write                take semel out again")]
+    semel init --undo --write                put the files back as they were\n\n\
+    Any other client starts semel with the server's own command behind it:\n  \
+    {\"command\": \"semel\", \"args\": [\"mcp\", \"--name\", \"NAME\", \"--\", \"COMMAND\", \"ARGUMENT\"]}")]
 pub struct Init {
     /// Write the files; without it they are only shown.
     #[arg(long)]
     pub write: bool,
-    /// Take semel out of the servers it stands in front of.
+    /// Put the files back as they were, where nobody has changed them since.
     #[arg(long)]
     pub undo: bool,
-    /// Servers that are known to read only, too.
-    #[arg(long, conflicts_with = "undo")]
-    pub all: bool,
     /// Only this server; may be repeated.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     pub server: Vec<String>,
     /// Only this client; may be repeated.
     #[arg(long, value_name = "CLIENT")]
@@ -488,8 +517,8 @@ pub struct Key {
 #[derive(Debug, Args)]
 pub struct Stats {
     /// How far back, in whole days.
-    #[arg(long, value_name = "TIME", default_value = "7d")]
-    pub since: String,
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "7d")]
+    pub since: Duration,
     /// Only this tenant.
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<String>,
@@ -531,8 +560,8 @@ pub struct TokenCreate {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// How long it works; until it is revoked unless given.
-    #[arg(long, value_name = "TIME")]
-    pub expires: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub expires: Option<Duration>,
     #[command(flatten)]
     pub operator: Operator,
 }

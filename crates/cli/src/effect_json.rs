@@ -1,6 +1,6 @@
 //! The one form of effects, read by a command, which blocks.
 
-use crate::house::LocalLedger;
+use crate::open::LocalLedger;
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
 pub use semel_doors::effect_json::{EffectJson, ReplyKept, why};

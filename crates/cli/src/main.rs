@@ -4,18 +4,19 @@ mod args;
 mod commands;
 mod config;
 mod effect_json;
-mod house;
-mod means;
+mod open;
 mod operator;
 mod output;
 mod policy_files;
-mod served;
+mod probe_access;
+mod server_runtime;
 mod table;
 mod traces;
 
 use args::{Cli, Command};
 use clap::Parser;
-use commands::run::give::{EXIT_SEMEL_FAILED, not_understood_answer};
+use clap::error::{ContextKind, ContextValue};
+use commands::run::respond::{EXIT_SEMEL_FAILED, not_understood_answer};
 use config::Environment;
 use output::Output;
 use semel_doors::neutral;
@@ -28,7 +29,7 @@ const EXIT_FAILED: u8 = 2;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     let output = Output::new(&cli.global);
     let environment = match Environment::read() {
@@ -47,27 +48,27 @@ fn main() -> ExitCode {
     // A file that may grow no further is an error to hear of, not the end of a process that has something in flight.
     let unheard = std::sync::Arc::default();
     let _then_it_ends_us = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, unheard);
-    let house = commands::Context { global: cli.global, environment, output };
+    let context = commands::Context { global: cli.global, environment, output };
     let done = match cli.command {
-        Command::Run(run) => return ExitCode::from(commands::run::run(&house, &run)),
-        Command::ReadOn => {
-            commands::run::read_on();
+        Command::Run(run) => return ExitCode::from(commands::run::run(&context, &run)),
+        Command::DrainOutput => {
+            commands::run::drain_output();
             return ExitCode::SUCCESS;
         }
-        Command::Mcp(mcp) => commands::mcp::run(&house, &mcp),
-        Command::Serve(serve) => commands::serve::run(&house, &serve),
-        Command::Ledger(ledger) => commands::ledger::run(&house, &ledger),
-        Command::Init(init) => commands::init::run(&house, &init),
-        Command::Cancel(cancel) => commands::cancel::run(&house, &cancel),
-        Command::Key(key) => commands::key::run(&house, &key),
-        Command::Stats(stats) => commands::stats::run(&house, &stats),
-        Command::Token(token) => commands::token::run(&house, &token),
-        Command::Policy(policy) => commands::policy::run(&house, &policy),
-        Command::Explain(explain) => commands::explain::run(&house, &explain),
-        Command::Doctor(doctor) => commands::doctor::run(&house, &doctor),
-        Command::Completions(completions) => commands::completions::run(&house, &completions),
-        Command::Man(man) => commands::man::run(&house, &man),
-        Command::Demo(demo) => commands::demo::demo(&house, &demo),
+        Command::Mcp(mcp) => commands::mcp::run(&context, &mcp),
+        Command::Serve(serve) => commands::serve::run(&context, &serve),
+        Command::Ledger(ledger) => commands::ledger::run(&context, &ledger),
+        Command::Init(init) => commands::init::run(&context, &init),
+        Command::Cancel(cancel) => commands::cancel::run(&context, &cancel),
+        Command::Key(key) => commands::key::run(&context, &key),
+        Command::Stats(stats) => commands::stats::run(&context, &stats),
+        Command::Token(token) => commands::token::run(&context, &token),
+        Command::Policy(policy) => commands::policy::run(&context, &policy),
+        Command::Explain(explain) => commands::explain::run(&context, &explain),
+        Command::Doctor(doctor) => commands::doctor::run(&context, &doctor),
+        Command::Completions(completions) => commands::completions::run(&context, &completions),
+        Command::Man(man) => commands::man::run(&context, &man),
+        Command::Demo(demo) => commands::demo::demo(&context, &demo),
     };
     // An export that a full disk cut off must not look like a whole one.
     let done = done.and_then(|code| match output::lost() {
@@ -80,22 +81,37 @@ fn main() -> ExitCode {
     })
 }
 
-/// A call that could not be understood. Of `semel run` it starts nothing, and says so as every wrapper does: 125.
-fn usage(error: &clap::Error) -> ExitCode {
+/// Commands that delete or act: a mistyped word must not lead to them.
+const NEVER_SUGGESTED: [&str; 4] = ["prune", "revoke", "rotate-secret", "undo"];
+
+fn without_dangerous_suggestions(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {
+        let harmless = names.iter().filter(|name| !NEVER_SUGGESTED.contains(&name.as_str()));
+        let harmless: Vec<String> = harmless.cloned().collect();
+        let kept = if harmless.is_empty() { ContextValue::None } else { ContextValue::Strings(harmless) };
+        error.insert(ContextKind::SuggestedSubcommand, kept);
+    }
+    error
+}
+
+/// A command line that semel does not understand. `semel run` starts nothing then, and exits with 125 as other wrappers do.
+fn usage(error: clap::Error) -> ExitCode {
+    let error = without_dangerous_suggestions(error);
     let help = !error.use_stderr();
     let words: Vec<_> = std::env::args_os().collect();
     let wraps = words.get(1).is_some_and(|word| word == "run");
     let own_words = words.split(|word| word == "--").next().unwrap_or_default();
     if wraps && !help && own_words.iter().any(|word| word == "--json") {
         let why = error.render().to_string();
-        let why = why.trim().trim_start_matches("error: ").lines().next().unwrap_or_default();
-        Output { json: true, quiet: false }.document(&not_understood_answer(why));
+        let why = why.trim().trim_start_matches("error: ").lines().map(str::trim);
+        let why: Vec<&str> = why.take_while(|line| !line.is_empty()).collect();
+        Output { json: true, quiet: false }.document(&not_understood_answer(&why.join(" ")));
         return ExitCode::from(EXIT_SEMEL_FAILED);
     }
     let _nobody_listens = error.print();
     if wraps && !help && own_words.len() == words.len() {
         let _nobody_listens =
-            writeln!(anstream::stderr(), "hint: the command stands after two dashes: semel run -- COMMAND");
+            writeln!(anstream::stderr(), "hint: put the command after two dashes: semel run -- COMMAND");
     }
     ExitCode::from(match (help, wraps) {
         (true, _) => 0,

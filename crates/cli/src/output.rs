@@ -164,7 +164,7 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
 
 /// The log of one file beside another would be mixed into it.
 pub const RESTORE: &str = "keep ledger.db, -wal and -shm elsewhere, all three; put a backup in the place of \
-                           ledger.db; then: semel ledger epoch bump --reason restored";
+                           ledger.db; then: semel ledger mark-restored --reason TEXT";
 
 pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
     use semel_ledger::Error;
@@ -184,7 +184,7 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
             Unsafe::NotAFile => format!("move {} out of the way", path.display()),
         },
         Error::SecretMissing { path } => format!(
-            "restore {} from your backup, or start a new epoch: semel ledger epoch new-secret --reason TEXT",
+            "restore {} from your backup, or make a new one: semel ledger rotate-secret --reason TEXT",
             semel_ledger::place::Place::at(path).secret_file().display()
         ),
         Error::WrongSecret { .. } => "restore the ledger and its secret from the same backup".into(),

@@ -448,9 +448,6 @@ pub fn upstream_refused(effect: &Effect) -> Trouble {
     }
 }
 
-/// Where a failure was only reported: safe in the sense that nothing forbids it.
-pub const MAY_RUN_AGAIN: &str = "It may run again, because nothing says that it must happen only once";
-
 /// The tool's own word that it failed, which proves nothing.
 fn reported(effect: &Effect, what: &str) -> Trouble {
     let what = what.trim_end_matches('.');
@@ -464,7 +461,9 @@ fn reported(effect: &Effect, what: &str) -> Trouble {
         code: Code::UpstreamRefused,
         what_happened: format!("{failed} Whether it changed anything is not known."),
         is_it_safe_to_retry: Code::UpstreamRefused.retry(),
-        next_step: format!("{MAY_RUN_AGAIN}; {key} to change that."),
+        next_step: format!(
+            "It may run again, because nothing says that it must happen only once; {key} to change that."
+        ),
         human_next_step: format!("semel ledger show {}", effect.id),
         differing: Vec::new(),
     }

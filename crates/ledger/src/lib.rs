@@ -11,6 +11,7 @@ pub mod failpoint;
 pub mod histogram;
 pub mod holders;
 pub mod journal;
+pub mod known_servers;
 pub mod lapses;
 mod late_refutations;
 pub mod ledger;

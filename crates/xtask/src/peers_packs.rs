@@ -6,6 +6,7 @@
 use crate::peers;
 use crate::project::{self, Result};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -22,115 +23,39 @@ pub const VARIABLE: &str = "SEMEL_PACK_SERVERS";
 /// Starting one of them takes seconds on a busy machine; one that has not answered by then will not.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A server as its pack names it.
+#[derive(serde::Deserialize)]
 struct Server {
-    pack: &'static str,
-    package: &'static str,
-    version: &'static str,
-    program: &'static str,
-    arguments: &'static [&'static str],
+    #[serde(skip)]
+    pack: String,
+    package: String,
+    version: String,
+    program: String,
+    #[serde(default)]
+    arguments: Vec<String>,
     /// Credentials that open nothing: a list of tools needs none.
-    environment: &'static [(&'static str, &'static str)],
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
 }
 
-const SERVERS: [Server; 12] = [
-    Server {
-        pack: "filesystem",
-        package: "@modelcontextprotocol/server-filesystem",
-        version: "2026.8.31",
-        program: "mcp-server-filesystem",
-        arguments: &["."],
-        environment: &[],
-    },
-    Server {
-        pack: "github",
-        package: "@modelcontextprotocol/server-github",
-        version: "2025.4.8",
-        program: "mcp-server-github",
-        arguments: &[],
-        environment: &[("GITHUB_PERSONAL_ACCESS_TOKEN", "none")],
-    },
-    Server {
-        pack: "linear",
-        package: "@tacticlaunch/mcp-linear",
-        version: "1.4.3",
-        program: "mcp-linear",
-        arguments: &[],
-        environment: &[("LINEAR_API_TOKEN", "none")],
-    },
-    Server {
-        pack: "linear",
-        package: "linear-mcp-server",
-        version: "0.1.0",
-        program: "linear-mcp-server",
-        arguments: &[],
-        environment: &[("LINEAR_API_KEY", "none")],
-    },
-    Server {
-        pack: "linear",
-        package: "mcp-server-linear",
-        version: "1.6.0",
-        program: "mcp-server-linear",
-        arguments: &[],
-        environment: &[("LINEAR_ACCESS_TOKEN", "none")],
-    },
-    Server {
-        pack: "notion",
-        package: "@notionhq/notion-mcp-server",
-        version: "2.5.2",
-        program: "notion-mcp-server",
-        arguments: &[],
-        environment: &[("NOTION_TOKEN", "ntn_none")],
-    },
-    Server {
-        pack: "playwright",
-        package: "@playwright/mcp",
-        version: "0.0.83",
-        program: "playwright-mcp",
-        arguments: &["--headless", "--caps=vision,pdf,testing,tracing,devtools,storage,network"],
-        environment: &[],
-    },
-    Server {
-        pack: "postgres",
-        package: "@modelcontextprotocol/server-postgres",
-        version: "0.6.2",
-        program: "mcp-server-postgres",
-        arguments: &["postgresql://127.0.0.1:9/none"],
-        environment: &[],
-    },
-    Server {
-        pack: "resend",
-        package: "resend-mcp",
-        version: "2.22.0",
-        program: "resend-mcp",
-        arguments: &[],
-        environment: &[("RESEND_API_KEY", "re_none")],
-    },
-    Server {
-        pack: "slack",
-        package: "@modelcontextprotocol/server-slack",
-        version: "2025.4.25",
-        program: "mcp-server-slack",
-        arguments: &[],
-        environment: &[("SLACK_BOT_TOKEN", "xoxb-none"), ("SLACK_TEAM_ID", "T0")],
-    },
-    Server {
-        pack: "slack",
-        package: "@zencoderai/slack-mcp-server",
-        version: "0.0.1",
-        program: "slack-mcp",
-        arguments: &[],
-        environment: &[("SLACK_BOT_TOKEN", "xoxb-none"), ("SLACK_TEAM_ID", "T0")],
-    },
-    // Later versions only pass on what the hosted server says.
-    Server {
-        pack: "stripe",
-        package: "@stripe/mcp",
-        version: "0.2.5",
-        program: "mcp",
-        arguments: &["--tools=all", "--api-key=sk_test_none"],
-        environment: &[],
-    },
-];
+/// `[[server.tested]]` of every pack, by pack.
+fn servers() -> Result<Vec<Server>> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(project::root().join("packs"))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    files.sort();
+    let mut servers = Vec::new();
+    for file in files {
+        let pack = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let document: toml::Table = std::fs::read_to_string(&file)?.parse()?;
+        let tested = document.get("server").and_then(|server| server.get("tested"));
+        for tested in tested.and_then(toml::Value::as_array).into_iter().flatten() {
+            let server: Server = tested.clone().try_into()?;
+            servers.push(Server { pack: pack.clone(), ..server });
+        }
+    }
+    Ok(servers)
+}
 
 /// `cargo xtask packs`: says whether the fixture still holds; `--write` makes it hold.
 pub fn run(arguments: &[&str]) -> Result<ExitCode> {
@@ -138,7 +63,7 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     let path = project::root().join(FIXTURE);
     if arguments == ["--write"] {
         std::fs::write(&path, said)?;
-        println!("{FIXTURE} holds what {} servers say", SERVERS.len());
+        println!("{FIXTURE} holds what {} servers say", servers()?.len());
         return Ok(ExitCode::SUCCESS);
     }
     let holds = std::fs::read_to_string(&path)? == said;
@@ -150,7 +75,7 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
 pub fn install() -> Result<PathBuf> {
     let directory = project::target().join("peers/packs");
     let wanted: Vec<String> =
-        SERVERS.iter().map(|server| format!("{}@{}", server.package, server.version)).collect();
+        servers()?.iter().map(|server| format!("{}@{}", server.package, server.version)).collect();
     let mark = directory.join("installed.txt");
     let wanted_text = wanted.join("\n");
     if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted_text) {
@@ -169,7 +94,7 @@ fn ask_all(directory: &Path) -> Result<String> {
         "# What the servers that the packs are written for say of their tools. Written by `cargo xtask packs --write`.\n\
          # tool, hints (r read-only, i idempotent, d destructive; + true, - false), arguments (* required)\n",
     );
-    for server in &SERVERS {
+    for server in &servers()? {
         let Server { pack, package, version, .. } = server;
         let mut tools = ask(directory, server).map_err(|error| format!("{package}: {error}"))?;
         tools.sort_by_key(|tool| tool["name"].as_str().unwrap_or_default().to_owned());
@@ -206,9 +131,9 @@ fn facts(tool: &Value) -> String {
 
 /// Starts a server and asks for its tools, page by page.
 fn ask(directory: &Path, server: &Server) -> Result<Vec<Value>> {
-    let mut child = Command::new(directory.join("node_modules/.bin").join(server.program))
-        .args(server.arguments)
-        .envs(server.environment.iter().copied())
+    let mut child = Command::new(directory.join("node_modules/.bin").join(&server.program))
+        .args(&server.arguments)
+        .envs(&server.environment)
         .env("PATH", peers::path_with_node()?)
         .current_dir(directory)
         .stdin(Stdio::piped())

@@ -3,8 +3,8 @@
 use super::Context;
 use crate::args::Cancel;
 use crate::effect_json::{self, EffectJson};
-use crate::house::TENANT;
 use crate::neutral;
+use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::counted;
 use semel_core::ids::{Reason, Run};
@@ -86,8 +86,12 @@ fn text(cancelled: &Cancelled, known: bool, args: &Cancel) -> Result<String, std
         format!("Run {run} is cancelled: nothing more starts in it.\n")
     };
     if !known {
-        text.push_str("Nothing was known of a run of this name yet.");
-        text.push_str(if args.lift { "\n" } else { " The fence holds for what comes; is the name right?\n" });
+        text.push_str("No such run so far.");
+        text.push_str(if args.lift {
+            "\n"
+        } else {
+            " Future calls under this name are blocked; is the name right?\n"
+        });
     }
     let effects = |known: &[Known]| -> Vec<String> {
         known

@@ -2,8 +2,8 @@
 
 use super::{Context, EXIT_FINDINGS};
 use crate::args::Doctor;
-use crate::house::{self, LocalLedger};
 use crate::neutral;
+use crate::open::{self, LocalLedger};
 use crate::output::{RESTORE, counted, hint, ledger_hint};
 use crate::policy_files::{self, Unusable};
 use owo_colors::OwoColorize;
@@ -124,7 +124,7 @@ fn directory(checks: &mut Checks, place: &Place) {
             checks.fail("state directory", format!("{shown} is not a directory"), hint())
         }
         // In another directory it would begin with an empty ledger.
-        Ok(_) if !writable && house::is_founded(place) => {
+        Ok(_) if !writable && open::is_founded(place) => {
             let hint =
                 format!("make it writable again: what was done is known by the ledger in {shown} alone");
             checks.fail("state directory", format!("{shown} cannot be written"), Some(hint));
@@ -154,7 +154,7 @@ fn directory(checks: &mut Checks, place: &Place) {
 
 fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> anyhow::Result<()> {
     let database = place.database();
-    if !house::is_founded(place) {
+    if !open::is_founded(place) {
         checks.ok("ledger", format!("{} is not there yet; the first semel run makes it", database.display()));
         return Ok(());
     }
@@ -171,7 +171,7 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
     if let Ok(Some(_)) = place.secret() {
         checks.ok("secret", place.secret_file().display().to_string());
     }
-    let ledger = match house::reading(database, &context.environment, &SystemClock::start()) {
+    let ledger = match open::reading(database, &context.environment, &SystemClock::start()) {
         Ok(ledger) => ledger,
         Err(error) => {
             checks.fail("ledger", error.to_string(), ledger_hint(&error));
@@ -224,7 +224,7 @@ fn contents(checks: &mut Checks, ledger: &LocalLedger, now: At) -> anyhow::Resul
         Some(epoch) if epoch.forgotten_before(now).is_some() => {
             let detail =
                 format!("{} since {}: {}; unseen intents are held", epoch.number, epoch.since, epoch.reason);
-            checks.warn("epoch", detail, "if nothing older will be retried: semel ledger epoch accept");
+            checks.warn("epoch", detail, "if nothing older will be retried: semel ledger end-quarantine");
         }
         Some(epoch) => checks.ok("epoch", format!("{}, nothing is held for it", epoch.number)),
         None => checks.ok("epoch", "1"),

@@ -17,13 +17,11 @@ pub mod token;
 
 use crate::args::Global;
 use crate::config::Environment;
-use crate::house::{self, LocalLedger};
+use crate::open::{self, LocalLedger};
 use crate::output::{Hinted, Output, counted, stderr_is_terminal};
 use crate::policy_files::{self, Unusable};
 use semel_core::policy::Policy;
-use semel_core::policy::duration;
 use semel_gate::clock::SystemClock;
-use std::time::Duration;
 
 /// What every command is given.
 #[derive(Debug, Clone)]
@@ -40,13 +38,13 @@ impl Context {
     /// The ledger, founded if there is none.
     pub fn ledger(&self, clock: &SystemClock) -> anyhow::Result<LocalLedger> {
         let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
-        Ok(house::ledger(&file, &self.environment, clock)?)
+        Ok(open::ledger(&file, &self.environment, clock)?)
     }
 
     /// The ledger, if there is one.
     pub fn existing_ledger(&self, clock: &SystemClock) -> anyhow::Result<Option<LocalLedger>> {
         let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
-        Ok(house::existing(&file, &self.environment, clock)?)
+        Ok(open::existing(&file, &self.environment, clock)?)
     }
 
     pub fn policy(&self) -> anyhow::Result<Policy> {
@@ -63,9 +61,4 @@ impl Context {
             }
         }
     }
-}
-
-fn span(flag: &str, text: &str) -> anyhow::Result<Duration> {
-    duration::parse(text)
-        .map_err(|error| Hinted::error(format!("{flag} {text}: {error}"), "such as 90s, 30m, 24h or 7d"))
 }

@@ -1,6 +1,6 @@
 //! `semel stats`: what was asked, sent, done and saved.
 
-use super::{Context, span};
+use super::Context;
 use crate::args::Stats as Args;
 use crate::table;
 use semel_doors::stats::{Line, Stats, stats};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
-    let since = span("--since", &args.since)?;
+    let since = args.since;
     let Some(ledger) = context.existing_ledger(&clock)? else {
         let nothing = empty(since, &clock);
         print(context, &nothing);

@@ -1,8 +1,8 @@
 //! `semel token`: who may use `semel serve`, and for what.
 
-use super::{Context, span};
+use super::Context;
 use crate::args::{ScopeChoice, Token, TokenCommand, TokenCreate};
-use crate::house::TENANT;
+use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use crate::{neutral, table};
@@ -59,9 +59,9 @@ fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow:
         Scope::Operator | Scope::Admin => Some(Operator::find(context, create.operator.token.as_deref())?),
     };
     let now = clock.now();
-    let expires = create.expires.as_deref().map(|text| span("--expires", text)).transpose()?;
     let tenant = create.tenant.as_deref().unwrap_or(TENANT);
-    let new = NewToken::new(tenant, scope, create.name.as_deref(), expires.map(|span| now.plus(span)))?;
+    let new =
+        NewToken::new(tenant, scope, create.name.as_deref(), create.expires.map(|span| now.plus(span)))?;
     let ledger = context.ledger(clock)?;
     if let Some(operator) = operator {
         let what = format!("Make a token that rules (scope {scope}, tenant {tenant})?");

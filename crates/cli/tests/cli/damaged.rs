@@ -34,7 +34,7 @@ fn lists_go_on_past_it_and_say_so() {
     assert_eq!(home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(2));
     assert_eq!(home.semel(["ledger", "list", "--run", "b"]).stderr, "", "nothing of it was left out");
     assert_eq!(home.semel(["ledger", "prune"]).code, Some(0));
-    let unsure = home.semel(["ledger", "get", "--key", "unknown"]);
+    let unsure = home.semel(["ledger", "reply", "--key", "unknown"]);
     assert_eq!(unsure.code, Some(2), "what is asked for may be the one: {unsure:?}");
     let cancelled = home.json(["cancel", "b"]);
     assert_eq!(cancelled["applied"].as_array().map(Vec::len), Some(1));

@@ -7,8 +7,9 @@ fn every_command_prints_exactly_one_document() {
         &["ledger"],
         &["ledger", "--markdown"],
         &["ledger", "list"],
+        &["ledger", "runs"],
         &["ledger", "prune"],
-        &["ledger", "epoch"],
+        &["ledger", "quarantine"],
         &["token", "list"],
         &["stats"],
         &["doctor"],
@@ -28,14 +29,14 @@ fn every_command_prints_exactly_one_document() {
         &["ledger", "--run", "r", "--markdown"],
         &["ledger", "list", "--wide"],
         &["ledger", "show", &id],
-        &["ledger", "get", "--key", "done"],
+        &["ledger", "reply", "--key", "done"],
         &["ledger", "resolve", &id, "--applied", "--reason", "seen"],
-        &["ledger", "again", &id, "--reason", "once more"],
+        &["ledger", "allow-repeat", &id, "--reason", "once more"],
         &["ledger", "reopen", &id, "--reason", "no"],
         &["ledger", "prune"],
-        &["ledger", "epoch"],
-        &["ledger", "epoch", "bump", "--reason", "test"],
-        &["ledger", "epoch", "accept"],
+        &["ledger", "quarantine"],
+        &["ledger", "mark-restored", "--reason", "test"],
+        &["ledger", "end-quarantine"],
         &["cancel", "r"],
         &["cancel", "r", "--lift"],
         &["key", "fn:x", "--args", "{}"],
@@ -52,7 +53,7 @@ fn every_command_prints_exactly_one_document() {
         &["completions", "bash"],
         &["man", man.to_str().unwrap()],
         // Tokens are forgotten with the secret.
-        &["ledger", "epoch", "new-secret", "--reason", "test", "--replace"],
+        &["ledger", "rotate-secret", "--reason", "test", "--replace"],
     ];
     for args in full {
         let document = home.json(args.iter());
@@ -70,7 +71,26 @@ fn global_flags_stand_anywhere_and_an_error_is_one_document_on_stderr() {
     assert_eq!((error.code, error.stdout.as_str()), (Some(2), ""));
     let document: serde_json::Value = serde_json::from_str(&error.stderr).expect("one document");
     assert_eq!(document["hint"], "semel doctor");
-    assert_eq!(home.semel(["ledger", "--run", "r", "list"]).code, Some(2));
+    let misplaced = home.semel(["ledger", "--run", "r", "show", "ZZZZ"]);
+    assert_eq!(misplaced.code, Some(2), "{misplaced:?}");
+    assert!(misplaced.stderr.contains("hint:  semel ledger list --run RUN"), "{misplaced:?}");
+}
+
+#[test]
+fn values_are_completed_and_a_mistyped_word_leads_to_nothing_that_deletes() {
+    let home = Home::new();
+    let bash = home.semel(["completions", "bash"]).stdout;
+    for values in ["read convergent act generate consequential", "created updated deleted sent noop none"] {
+        assert!(bash.contains(values), "{values}");
+    }
+    for mistyped in ["prun", "undoo", "rotate-secre"] {
+        let refused = home.semel(["ledger", mistyped]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        for deletes in ["'prune'", "'undo'", "'rotate-secret'"] {
+            assert!(!refused.stderr.contains(deletes), "{refused:?}");
+        }
+    }
+    assert!(home.semel(["ledger", "rns"]).stderr.contains("'runs'"));
 }
 
 #[test]

@@ -3,11 +3,11 @@ use crate::home::Home;
 #[test]
 fn a_bumped_epoch_holds_what_is_unseen_until_it_is_accepted() {
     let home = Home::new();
-    assert_eq!(home.json(["ledger", "epoch"])["number"], 1);
-    assert_eq!(home.json(["ledger", "epoch", "bump", "--reason", "restored"])["number"], 2);
+    assert_eq!(home.json(["ledger", "quarantine"])["number"], 1);
+    assert_eq!(home.json(["ledger", "mark-restored", "--reason", "restored"])["number"], 2);
     assert_eq!(home.semel(["run", "--", "echo", "a"]).code, Some(121));
     assert!(home.semel(["ledger"]).stderr.contains("may have forgotten"));
-    let accepted = home.json(["ledger", "epoch", "accept"]);
+    let accepted = home.json(["ledger", "end-quarantine"]);
     assert_eq!(
         (&accepted["accepted"], &accepted["quarantined_until"]),
         (&true.into(), &serde_json::Value::Null)
@@ -22,8 +22,8 @@ fn a_lost_secret_is_replaced_under_a_new_epoch() {
     std::fs::remove_file(home.state().join("ledger.secret")).expect("the secret was there");
     let refused = home.semel(["ledger"]);
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("semel ledger epoch new-secret"), "{refused:?}");
-    let renewed = home.json(["ledger", "epoch", "new-secret", "--reason", "lost"]);
+    assert!(refused.stderr.contains("semel ledger rotate-secret"), "{refused:?}");
+    let renewed = home.json(["ledger", "rotate-secret", "--reason", "lost"]);
     assert_eq!((&renewed["number"], &renewed["reason"]), (&2.into(), &"lost".into()));
     // The same key is not recognised, and must not run again.
     assert_eq!(home.semel(["run", "--run", "r", "--key", "k", "--", "echo", "a"]).code, Some(121));
@@ -33,7 +33,7 @@ fn a_lost_secret_is_replaced_under_a_new_epoch() {
         2,
         "effects from before are still listed by their run"
     );
-    home.semel(["ledger", "epoch", "accept"]);
+    home.semel(["ledger", "end-quarantine"]);
     assert_eq!(home.semel(["run", "--key", "k2", "--", "echo", "b"]).code, Some(0));
     assert_eq!(home.semel(["doctor", "--full"]).code, Some(0));
 }
@@ -41,22 +41,15 @@ fn a_lost_secret_is_replaced_under_a_new_epoch() {
 #[test]
 fn a_secret_that_is_there_is_replaced_only_on_demand_and_set_aside() {
     let home = Home::new();
-    assert_eq!(
-        home.semel(["ledger", "epoch", "new-secret", "--reason", "x"]).code,
-        Some(2),
-        "there is no ledger"
-    );
+    assert_eq!(home.semel(["ledger", "rotate-secret", "--reason", "x"]).code, Some(2), "there is no ledger");
     home.semel(["run", "--", "true"]);
     let secret = home.state().join("ledger.secret");
     let before = std::fs::read(&secret).unwrap();
-    let refused = home.semel(["ledger", "epoch", "new-secret", "--reason", "leaked"]);
+    let refused = home.semel(["ledger", "rotate-secret", "--reason", "leaked"]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("--replace"), "{refused:?}");
     assert_eq!(std::fs::read(&secret).unwrap(), before);
-    assert_eq!(
-        home.semel(["ledger", "epoch", "new-secret", "--reason", "leaked", "--replace"]).code,
-        Some(0)
-    );
+    assert_eq!(home.semel(["ledger", "rotate-secret", "--reason", "leaked", "--replace"]).code, Some(0));
     assert_ne!(std::fs::read(&secret).unwrap(), before);
     let aside = home.state_files().into_iter().filter(|path| path.to_string_lossy().contains(".secret."));
     assert_eq!(aside.map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>(), [before]);

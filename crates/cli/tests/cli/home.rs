@@ -19,7 +19,18 @@ use tempfile::TempDir;
 pub const RULER: &str = "operator token alice";
 
 /// The words of commands that take a person.
-const RULING: [&str; 8] = ["resolve", "reopen", "again", "undo", "accept", "--lift", "operator", "admin"];
+const RULING: [&str; 10] = [
+    "resolve",
+    "reopen",
+    "allow-repeat",
+    "undo",
+    "end-quarantine",
+    "same-server",
+    "accept",
+    "--lift",
+    "operator",
+    "admin",
+];
 
 #[derive(Debug)]
 pub struct Home {

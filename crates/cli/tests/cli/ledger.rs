@@ -45,6 +45,8 @@ fn the_list_is_newest_first_and_filters() {
     };
     assert_eq!(actions(&[]), ["cli:three", "cli:two", "cli:one"]);
     assert_eq!(actions(&["--run", "two"]), ["cli:two"]);
+    let before = home.json(["ledger", "--run", "two", "list"]);
+    assert_eq!(before["items"].as_array().map(Vec::len), Some(1), "the flag may stand before the word");
     assert_eq!(actions(&["--action", "o"]), ["cli:two", "cli:one"]);
     assert_eq!(actions(&["--state", "in_doubt"]), Vec::<String>::new());
     assert_eq!(actions(&["--state", "applied", "--since", "1h"]).len(), 3);
@@ -75,24 +77,60 @@ fn the_recorded_reply_comes_back_by_id_and_by_key() {
     let home = Home::new();
     let ran = home.semel(["run", "--key", "k1", "--", "sh", "-c", "echo out; echo err >&2"]);
     assert_eq!(ran.code, Some(0));
-    let by_key = home.semel(["ledger", "get", "--key", "k1"]);
+    let by_key = home.semel(["ledger", "reply", "--key", "k1"]);
     assert_eq!((by_key.code, by_key.stdout.as_str(), by_key.stderr.as_str()), (Some(0), "out\n", "err\n"));
     let id = home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().unwrap().to_owned();
-    assert_eq!(home.semel(["ledger", "get", &id]).stdout, "out\n");
-    assert_eq!(home.json(["ledger", "get", &id])["data"]["stdout"], "out\n");
+    assert_eq!(home.semel(["ledger", "reply", &id]).stdout, "out\n");
+    assert_eq!(home.json(["ledger", "reply", &id])["data"]["stdout"], "out\n");
     for key in ["k1", "invoice-1001", "invoice 1001", "KEY1"] {
-        let taken = home.semel(["ledger", "get", key]);
+        let taken = home.semel(["ledger", "reply", key]);
         assert_eq!(taken.code, Some(2), "{taken:?}");
         let quoted = if key.contains(' ') { format!("'{key}'") } else { key.to_owned() };
-        let hint = format!("if it is an idempotency key: semel ledger get --key {quoted}\n");
+        let hint = format!("if it is an idempotency key: --key {quoted}\n");
         assert!(taken.stderr.ends_with(&hint), "{taken:?}");
     }
-    let unknown = home.semel(["ledger", "get", "--key", "k2"]);
+    let unknown = home.semel(["ledger", "reply", "--key", "k2"]);
     assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(1), ""));
     let open = home.doubt("k3");
-    let none = home.semel(["ledger", "get", &open]);
+    let none = home.semel(["ledger", "reply", &open]);
     assert_eq!((none.code, none.stdout.as_str()), (Some(1), ""));
     assert!(none.stderr.contains("in doubt"), "{none:?}");
+}
+
+#[test]
+fn an_effect_is_shown_and_ruled_on_by_its_idempotency_key() {
+    let home = Home::new();
+    let id = home.doubt("k");
+    assert_eq!(home.json(["ledger", "show", "--key", "k"])["effect_id"], id.as_str());
+    let ruled = home.json(["ledger", "resolve", "--key", "k", "--not-applied", "--reason", "looked"]);
+    assert_eq!((&ruled["effect_id"], &ruled["state"]), (&id.as_str().into(), &"not_applied".into()));
+    let unknown = home.semel(["ledger", "show", "--key", "other"]);
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(1), ""), "{unknown:?}");
+    let unknown = home.semel(["ledger", "resolve", "--key", "other", "--applied", "--reason", "looked"]);
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""), "{unknown:?}");
+}
+
+#[test]
+fn runs_are_listed_with_the_last_changed_one_first() {
+    let home = Home::new();
+    for (run, script) in [("one", "true"), ("two", "true"), ("two", "kill -9 $$"), ("one", "echo again")] {
+        home.semel(["run", "--run", run, "--", "sh", "-c", script]);
+    }
+    home.semel(["run", "--", "true"]);
+    let list = home.json(["ledger", "runs"]);
+    let of = |item: &serde_json::Value| {
+        let number = |name: &str| item[name].as_u64().expect("a number");
+        (
+            item["run"].as_str().expect("a name").to_owned(),
+            number("effects"),
+            number("open"),
+            number("in_doubt"),
+        )
+    };
+    let items: Vec<_> = list["items"].as_array().expect("a list").iter().map(of).collect();
+    assert_eq!(items, [("one".to_owned(), 2, 0, 0), ("two".to_owned(), 2, 1, 1)]);
+    assert_eq!((&list["schema_version"], &list["next"]), (&1.into(), &serde_json::Value::Null));
+    assert_eq!(home.json(["ledger", "runs", "--limit", "1"])["items"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
@@ -103,7 +141,7 @@ fn a_key_that_only_joins_finds_the_effect_of_the_rule() {
         "version = 1\n[[rule]]\nmatch = \"cli:echo*\"\nclass = \"consequential\"\nkey = [\"argv[1]\"]\ncaller_key = \"joins\"\n",
     );
     assert_eq!(home.semel(["run", "--key", "sdk-1", "--", "echo", "1001"]).code, Some(0));
-    assert_eq!(home.semel(["ledger", "get", "--key", "sdk-1"]).stdout, "1001\n");
+    assert_eq!(home.semel(["ledger", "reply", "--key", "sdk-1"]).stdout, "1001\n");
 }
 
 #[test]
@@ -113,7 +151,7 @@ fn a_pruned_reply_is_said_to_be_pruned_and_the_fact_stays() {
     let pruned = home.json(["ledger", "prune", "--replies", "0s"]);
     assert_eq!((&pruned["replies_dropped"], &pruned["facts_dropped"]), (&1.into(), &0.into()));
     assert_eq!(home.json(["ledger", "list"])["items"][0]["reply"], "pruned");
-    let gone = home.semel(["ledger", "get", "--key", "k1"]);
+    let gone = home.semel(["ledger", "reply", "--key", "k1"]);
     assert_eq!(gone.code, Some(1));
     assert!(gone.stderr.contains("no longer kept"), "{gone:?}");
 }
@@ -213,14 +251,4 @@ fn a_ledger_of_an_older_format_is_refused_with_a_way_on() {
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
     assert!(refused.stderr.contains("format 1 of an older build"), "{refused:?}");
     assert!(refused.stderr.contains("leave ledger.secret"), "{refused:?}");
-}
-
-#[test]
-fn where_nothing_was_ever_recorded_the_place_is_named() {
-    let home = Home::new();
-    let empty = home.semel(["ledger"]);
-    let file = home.state().join("ledger.db");
-    assert!(empty.stderr.contains(&format!("There is no ledger yet at {}", file.display())), "{empty:?}");
-    home.semel(["run", "--", "true"]);
-    assert!(!home.semel(["ledger"]).stderr.contains("no ledger"));
 }

@@ -3,8 +3,6 @@
 mod home;
 
 mod api;
-mod api_peers;
-mod asking;
 mod damaged;
 mod demo;
 mod docs;
@@ -18,12 +16,15 @@ mod mcp;
 mod operation;
 mod person;
 mod policy;
+mod probes;
 mod proxy;
 mod restored;
 mod rulings;
 mod run;
 mod runs;
+mod sdk_faults;
 mod serve;
 mod stats;
 mod streams;
 mod undo;
+mod whole_answers;

@@ -13,9 +13,9 @@ fn rulings(doubt: &str, done: &str) -> Vec<Vec<String>> {
         format!("ledger resolve {doubt} --applied --reason seen"),
         format!("ledger resolve {doubt} --not-applied --reason looked"),
         format!("ledger reopen {doubt} --reason wrong"),
-        format!("ledger again {done} --reason wanted"),
+        format!("ledger allow-repeat {done} --reason wanted"),
         format!("ledger undo {done} --reason wrong"),
-        "ledger epoch accept".to_owned(),
+        "ledger end-quarantine".to_owned(),
         "cancel r1 --lift".to_owned(),
         "token create --scope operator".to_owned(),
         "token create --scope admin".to_owned(),
@@ -128,9 +128,9 @@ fn a_token_rules_by_its_scope_its_tenant_and_its_time() {
 fn the_journal_says_who_accepted_lifted_and_allowed() {
     let (home, _, done) = scene();
     for args in [
-        vec!["ledger", "epoch", "accept"],
+        vec!["ledger", "end-quarantine"],
         vec!["cancel", "r1", "--lift"],
-        vec!["ledger", "again", &done, "--reason", "wanted"],
+        vec!["ledger", "allow-repeat", &done, "--reason", "wanted"],
     ] {
         assert_eq!(home.semel(&args).code, Some(0), "{args:?}");
     }
@@ -225,7 +225,7 @@ fn the_text_that_a_model_reads_never_names_the_command_that_rules() {
         .map(|args| home.semel(args.split(' ').chain(args.contains("show").then_some(id.as_str()))));
     for ran in [first, held, again, cancelled].iter().chain(&shown) {
         for ruling in
-            ["ledger resolve", "ledger reopen", "ledger again", "ledger undo", "--lift", "--applied"]
+            ["ledger resolve", "ledger reopen", "ledger allow-repeat", "ledger undo", "--lift", "--applied"]
         {
             assert!(!ran.stderr.contains(ruling) && !ran.stdout.contains(ruling), "{ruling}: {ran:?}");
         }

@@ -36,7 +36,7 @@ fn an_older_state_put_back_under_a_server_lets_nothing_happen_twice() {
     home.copy("old.db", "ledger.db");
     assert_eq!(served.call("charge", json!({"n": 2})).outcome(), "held");
     assert_eq!(served.call("charge", json!({"n": 1})).outcome(), "replayed");
-    assert_eq!(home.json(["ledger", "epoch"])["number"], 2);
+    assert_eq!(home.json(["ledger", "quarantine"])["number"], 2);
     assert!(served.stop().success());
     let again = Served::again(&home);
     assert_eq!(again.call("charge", json!({"n": 2})).outcome(), "held");
@@ -58,7 +58,7 @@ fn an_older_state_put_back_under_a_command_lets_nothing_happen_twice() {
         let lost = run();
         assert_eq!(lost.code, Some(121), "{meanwhile}: {lost:?}");
         assert_eq!(run().code, Some(121), "{meanwhile}");
-        assert_eq!(home.json(["ledger", "epoch"])["number"], 2, "{meanwhile}");
+        assert_eq!(home.json(["ledger", "quarantine"])["number"], 2, "{meanwhile}");
         assert_eq!(fs::read_to_string(home.work().join("world")).expect("it was done"), "done\n");
     }
 }
@@ -97,9 +97,9 @@ fn a_server_whose_ledger_was_replaced_says_once_that_it_has_to_be_started_again(
 #[test]
 fn an_accepted_epoch_says_what_stays_in_doubt() {
     let home = Home::new();
-    home.semel(["ledger", "epoch", "bump", "--reason", "restored"]);
+    home.semel(["ledger", "mark-restored", "--reason", "restored"]);
     assert_eq!(home.semel(["run", "--key", "k", "--", "true"]).code, Some(121));
-    let accepted = home.semel(["ledger", "epoch", "accept"]);
-    assert!(accepted.stderr.contains("1 effect stays in doubt"), "{accepted:?}");
+    let accepted = home.semel(["ledger", "end-quarantine"]);
+    assert!(accepted.stderr.contains("1 effect is still in doubt"), "{accepted:?}");
     assert!(accepted.stderr.contains("hint: semel ledger"), "{accepted:?}");
 }

@@ -28,7 +28,7 @@ fn a_reply_may_come_from_standard_input_and_has_a_limit() {
     let large = home.semel_reading(args, &vec![b'x'; 1024 * 1024 + 1]);
     assert_eq!(large.code, Some(2), "{large:?}");
     assert_eq!(home.semel_reading(args, b"found").code, Some(0));
-    assert_eq!(home.semel(["ledger", "get", "--key", "k"]).stdout, "found");
+    assert_eq!(home.semel(["ledger", "reply", "--key", "k"]).stdout, "found");
 }
 
 #[test]
@@ -59,11 +59,11 @@ fn a_ruling_can_be_taken_back_and_only_a_doubt_can_be_ruled_on() {
     assert!(open.stderr.contains("no ruling made it so"), "{open:?}");
 }
 
-/// What `semel ledger again` says of the next equal calls is what they get.
+/// What `semel ledger allow-repeat` says of the next equal calls is what they get.
 #[test]
 fn who_lets_it_happen_again_is_told_which_call_runs() {
     let home = Home::new();
-    let again = |id: &str| home.semel(["ledger", "again", id, "--reason", "wanted"]).stdout;
+    let again = |id: &str| home.semel(["ledger", "allow-repeat", id, "--reason", "wanted"]).stdout;
     let script = home.file("charge.sh", "echo x >> world\n");
     let run = || home.json(["run", "--key", "done", "--", "sh", script.to_str().expect("a path")]);
     let done = run()["effect_id"].as_str().expect("an id").to_owned();
@@ -90,7 +90,7 @@ fn what_a_rule_never_repeats_nobody_lets_happen_again() {
     );
     assert_eq!(home.semel(["run", "--", "echo", "once"]).code, Some(0));
     let id = home.json(["ledger", "list"])["items"][0]["effect_id"].as_str().expect("an id").to_owned();
-    let refused = home.semel(["ledger", "again", &id, "--reason", "please"]);
+    let refused = home.semel(["ledger", "allow-repeat", &id, "--reason", "please"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("semel.toml:1 says again = \"never\""), "{refused:?}");
 }

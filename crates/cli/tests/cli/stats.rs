@@ -126,11 +126,11 @@ fn a_generation_that_was_lost_needs_nobody_and_nothing_says_otherwise() {
     assert!(ledger.stdout.contains("nothing needs a decision"), "{ledger:?}");
     assert!(!told.stderr.contains("in doubt now"), "{told:?}");
     assert_eq!(stats(home)["in_doubt_now"], json!(0));
-    home.semel(["ledger", "epoch", "bump", "--reason", "restored"]);
-    let accepted = home.semel(["ledger", "epoch", "accept"]);
-    assert!(accepted.code == Some(0) && !accepted.stderr.contains("settled by a person"), "{accepted:?}");
+    home.semel(["ledger", "mark-restored", "--reason", "restored"]);
+    let accepted = home.semel(["ledger", "end-quarantine"]);
+    assert!(accepted.code == Some(0) && !accepted.stderr.contains("still in doubt"), "{accepted:?}");
     home.doubt("d");
     assert_eq!(stats(home)["in_doubt_now"], json!(1));
-    let accepted = home.semel(["ledger", "epoch", "accept"]);
-    assert!(accepted.stderr.contains("1 effect stays in doubt"), "{accepted:?}");
+    let accepted = home.semel(["ledger", "end-quarantine"]);
+    assert!(accepted.stderr.contains("1 effect is still in doubt"), "{accepted:?}");
 }

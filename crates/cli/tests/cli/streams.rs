@@ -10,7 +10,7 @@ fn a_reader_that_went_away_is_no_error() {
         &["ledger"],
         &["ledger", "list"],
         &["ledger", "list", "--json"],
-        &["ledger", "get", "--key", "k"],
+        &["ledger", "reply", "--key", "k"],
         &["ledger", "export"],
         &["ledger", "tail", "--no-follow"],
         &["ledger", "tail"],
@@ -118,7 +118,7 @@ fn escape_sequences_in_recorded_text_are_shown_and_not_obeyed() {
         assert!(ran.stdout.contains("\\u{1b}[31mevil"), "{args:?}: {ran:?}");
         assert!(!ran.stdout.contains("\u{1b}[31mevil") && !ran.stdout.contains('\u{7}'), "{args:?}: {ran:?}");
     }
-    assert_eq!(home.semel(["ledger", "get", "--key", "k"]).stdout, evil, "data is given as it was");
+    assert_eq!(home.semel(["ledger", "reply", "--key", "k"]).stdout, evil, "data is given as it was");
 }
 
 #[test]

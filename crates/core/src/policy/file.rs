@@ -38,6 +38,9 @@ pub struct File {
     /// What a pack says about the HTTP API that it is for. Only packs have one.
     #[schemars(skip)]
     pub preset: Option<Spot<PresetTable>>,
+    /// The MCP servers that a pack is for. Only packs have one.
+    #[schemars(skip)]
+    pub server: Option<Spot<PackServerTable>>,
     /// MCP servers by name: what `semel serve` offers at `/mcp/NAME`.
     #[serde(default)]
     pub mcp: Entries<Spot<McpTable>>,
@@ -189,6 +192,24 @@ pub struct UpstreamTable {
     /// What clients get for their idempotency keys.
     #[serde(default)]
     pub keys: KeysTable,
+}
+
+/// How the MCP servers of a pack are recognised.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct PackServerTable {
+    /// Packages, programs and images, without version.
+    #[serde(default)]
+    pub packages: Vec<String>,
+    /// Hosts, with or without the beginning of a path.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Short names that its rules match, beside those that contain the pack's.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// The versions that its rules were written for; `cargo xtask packs` installs them.
+    #[serde(default, rename = "tested")]
+    _tested: Vec<serde::de::IgnoredAny>,
 }
 
 /// What a pack knows about an HTTP API.

@@ -171,6 +171,11 @@ impl Policy {
             for (name, api) in build::upstreams(input, &file.upstream, &mut found) {
                 policy.upstreams.entry(name).or_insert(api);
             }
+            if let Some(server) = &file.server {
+                let what = "only a pack says by what its servers are recognised";
+                let help = "[mcp.NAME] is a server of your own";
+                found.error_help(source, server.span.clone(), diagnostic::Code::BadServer, what, help);
+            }
             if let Some(preset) = &file.preset {
                 let what = "only a pack says what an API is like";
                 let help = "[upstream.NAME] has the same keys, and `preset` names a pack";

@@ -2,7 +2,7 @@
 
 use super::build::{self, Written};
 use super::diagnostic::{Code, Diagnostics, Source};
-use super::file::Spot;
+use super::file::{PackServerTable, Spot};
 use super::nearest::nearest;
 use super::read;
 use super::rule::Origin;
@@ -64,21 +64,32 @@ pub const PACKS: &[Pack] = packs![
     "zendesk"
 ];
 
-/// Where a pack says what it knows about an HTTP API, and where its rules begin.
+/// Where a pack says what it knows about an HTTP API and about MCP servers, and where its rules begin.
 const PRESET: &str = "\n[preset]\n";
+const SERVER: &str = "\n[server]\n";
 const RULES: &str = "\n[[rule]]\n";
 
 impl Pack {
     /// What it knows about an HTTP API. Only that part is read: a server with one API needs one of the packs.
     pub fn preset(&self) -> Option<Preset> {
-        let from = self.text.find(PRESET)?;
-        let part = &self.text[from..];
-        let text = &part[..part.find(RULES).unwrap_or(part.len())];
-        let source = Source { path: Path::new(self.path), text };
+        let source = self.part(PRESET)?;
         // The tests see to it that a pack has no findings.
         let mut found = Diagnostics::default();
         let read::Shape { file, .. } = read::read(source, &mut found);
         Some(build::preset(source, &file.preset?.value, &mut found))
+    }
+
+    /// The MCP servers that it has rules for.
+    pub fn server(&self) -> Option<PackServerTable> {
+        let read::Shape { file, .. } = read::read(self.part(SERVER)?, &mut Diagnostics::default());
+        Some(file.server?.value)
+    }
+
+    /// From a header up to the rules.
+    fn part(&self, header: &str) -> Option<Source<'static>> {
+        let part = &self.text[self.text.find(header)?..];
+        let text = &part[..part.find(RULES).unwrap_or(part.len())];
+        Some(Source { path: Path::new(self.path), text })
     }
 
     pub(super) fn rules(&self, found: &mut Diagnostics) -> Vec<Written> {

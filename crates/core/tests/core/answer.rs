@@ -192,7 +192,7 @@ fn nobody_is_sent_to_an_error_that_nobody_wrote() {
 fn no_sentence_names_the_command_that_rules() {
     for trouble in every_trouble() {
         let text = format!("{} {} {}", trouble.what_happened, trouble.next_step, trouble.human_next_step);
-        for ruling in ["ledger resolve", "ledger reopen", "ledger again", "ledger undo", "--lift"] {
+        for ruling in ["ledger resolve", "ledger reopen", "ledger allow-repeat", "ledger undo", "--lift"] {
             assert!(!text.contains(ruling), "{text}");
         }
     }

@@ -45,7 +45,7 @@ fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<Heard, Stri
         stderr: Sink::Nowhere,
         kept_max: ANSWER_BYTES_MAX,
         timeout: Some(TAKES_MAX),
-        reads_on: None,
+        output_drain: None,
     };
     let clock = SystemClock::start();
     let ended = child::run(plan, signals, &|| clock.elapsed(), |_| ()).map_err(|error| error.to_string())?;

@@ -97,7 +97,7 @@ pub struct Plan<'a> {
     pub kept_max: usize,
     pub timeout: Option<Duration>,
     /// Makes the program that reads its standard input to the end, for whoever the command leaves behind.
-    pub reads_on: Option<fn() -> Command>,
+    pub output_drain: Option<fn() -> Command>,
 }
 
 /// What became of it.
@@ -205,7 +205,7 @@ pub fn run(
     let left_running = !status.success() && group.is_some_and(|group| outlives(group, elapsed));
     // With nobody at the other end of the pipe, what the command left running would be killed at its next word.
     for left_open in [&mut stdout, &mut stderr].into_iter().filter_map(Stream::left_open) {
-        if let Some(mut reader) = plan.reads_on.map(|reader| reader()) {
+        if let Some(mut reader) = plan.output_drain.map(|reader| reader()) {
             reader.current_dir("/").process_group(0);
             reader.stdin(left_open).stdout(Stdio::null()).stderr(Stdio::null());
             let _it_must_do_without = reader.spawn();

@@ -43,7 +43,7 @@ pub struct CommandUpstream<'a, C> {
     pass_input: bool,
     means: Arc<Means>,
     waits: Option<fn(&Effect)>,
-    reads_on: Option<fn() -> Command>,
+    output_drain: Option<fn() -> Command>,
     /// `--effect` of this call.
     said_effect: Option<EffectWord>,
     signals: Option<Signals>,
@@ -72,7 +72,7 @@ pub struct Options {
     /// Hears that the call waits for an attempt of somebody else's.
     pub waits: Option<fn(&Effect)>,
     /// Makes the program that reads on for whoever the command leaves behind.
-    pub reads_on: Option<fn() -> Command>,
+    pub output_drain: Option<fn() -> Command>,
 }
 
 impl<'a, C: Clock> CommandUpstream<'a, C> {
@@ -95,7 +95,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             pass_input: options.pass_input,
             means: options.means,
             waits: options.waits,
-            reads_on: options.reads_on,
+            output_drain: options.output_drain,
             said_effect: options.effect,
             signals: None,
             program: None,
@@ -195,7 +195,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             stderr,
             kept_max: REPLY_BYTES_MAX,
             timeout,
-            reads_on: self.reads_on,
+            output_drain: self.output_drain,
         };
         let signals = self.signals.as_ref().expect("prepare listens before anything is sent");
         self.holders.inheritable().map_err(NotRun::before)?;

@@ -109,7 +109,7 @@ impl Undoing<'_> {
             effect: None,
             means,
             waits: None,
-            reads_on: None,
+            output_drain: None,
         };
         let holders = self.gate.ledger.holders();
         let action = prepared.action.clone();

@@ -2,7 +2,7 @@
 
 use super::protocol::{self, Reply, Request};
 use crate::config::Environment;
-use crate::house::{self, TENANT};
+use crate::open::{self, TENANT};
 use anyhow::Context as _;
 use semel_doors::caller::OPERATOR_TOKEN;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -124,7 +124,7 @@ impl World {
         let clock = SystemClock::start();
         let file = self.directory.path().join("state/ledger.db");
         let new = NewToken::new(TENANT, Scope::Operator, Some("demo"), None)?;
-        let made = block_on(house::ledger(&file, &self.environment, &clock)?.make_token(&new, clock.now()))?;
+        let made = block_on(open::ledger(&file, &self.environment, &clock)?.make_token(&new, clock.now()))?;
         let mut command = self.command(self.program.as_os_str());
         command.env(OPERATOR_TOKEN, made.text).args(arguments);
         command.output().context("semel cannot be started")

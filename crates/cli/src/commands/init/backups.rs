@@ -4,6 +4,7 @@
 //! lies beside an ignored file is not ignored with it.
 
 use anyhow::{Context, bail, ensure};
+use semel_core::digest::Digest;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -22,46 +23,60 @@ impl Backups {
         Backups { directory: state_directory.join("init-backups") }
     }
 
-    /// What was kept of a file, the newest first. Earlier versions kept it beside the file.
-    pub fn of(&self, file: &Path) -> Vec<String> {
-        let kept = |of: &Path| {
-            let all =
-                (1..=BACKUPS_MAX).map_while(|number| std::fs::read_to_string(numbered(of, number)).ok());
-            let mut all: Vec<String> = all.collect();
-            all.reverse();
-            all
-        };
-        let mut all = kept(&self.mirrored(file));
-        all.extend(kept(file));
-        all
+    /// What a file was before semel first wrote it, if it is still what semel wrote.
+    pub fn former(&self, file: &Path, now: &str) -> Option<String> {
+        let mut former: Option<String> = None;
+        // Each step goes to an older backup, so it ends.
+        for backup in self.of(file).into_iter().rev() {
+            let text = former.as_deref().unwrap_or(now);
+            if std::fs::read_to_string(written(&backup)).is_ok_and(|kept| kept == digest(text)) {
+                former = std::fs::read_to_string(backup).ok().or(former);
+            }
+        }
+        former
     }
 
-    /// Keeps a text under a name that is free or holds the same already.
-    pub fn keep(&self, file: &Path, text: &str) -> anyhow::Result<PathBuf> {
+    pub fn newest(&self, file: &Path) -> Option<PathBuf> {
+        self.of(file).pop()
+    }
+
+    fn of(&self, file: &Path) -> Vec<PathBuf> {
+        let mirrored = self.mirrored(file);
+        let numbered = (1..=BACKUPS_MAX).map(|number| numbered(&mirrored, number));
+        numbered.take_while(|backup| backup.is_file()).collect()
+    }
+
+    /// Keeps a text under a name that is free or holds the same already, beside the digest of the text that takes its
+    /// place.
+    pub fn keep(&self, file: &Path, text: &str, new: Option<&str>) -> anyhow::Result<PathBuf> {
         let mirrored = self.mirrored(file);
         let directory = mirrored.parent().context("has no directory")?;
         self.prepare(directory)?;
         for number in 1..=BACKUPS_MAX {
             let path = numbered(&mirrored, number);
+            let about = || format!("the backup {} cannot be written", path.display());
             let mut options = OpenOptions::new();
             match options.write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(mut backup) => {
-                    let about = || format!("the backup {} cannot be written", path.display());
                     backup.write_all(text.as_bytes()).with_context(about)?;
                     backup.sync_all().with_context(about)?;
-                    self.make_durable(directory).with_context(about)?;
-                    return Ok(path);
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    if std::fs::read(&path).is_ok_and(|kept| kept == text.as_bytes()) {
-                        return Ok(path);
+                    if std::fs::read(&path).is_ok_and(|kept| kept != text.as_bytes()) {
+                        continue;
                     }
                 }
-                Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("the backup {} cannot be made", path.display()));
-                }
+                Err(error) => return Err(error).with_context(about),
             }
+            if let Some(new) = new {
+                let mut options = OpenOptions::new();
+                let options = options.write(true).create(true).truncate(true).mode(0o600);
+                let mut kept = options.open(written(&path)).with_context(about)?;
+                kept.write_all(digest(new).as_bytes()).with_context(about)?;
+                kept.sync_all().with_context(about)?;
+            }
+            self.make_durable(directory).with_context(about)?;
+            return Ok(path);
         }
         bail!("has {BACKUPS_MAX} backups already; move those away that begin with {}", mirrored.display())
     }
@@ -104,6 +119,14 @@ fn numbered(file: &Path, number: usize) -> PathBuf {
     PathBuf::from(name)
 }
 
+fn written(backup: &Path) -> PathBuf {
+    backup.with_added_extension("written")
+}
+
+fn digest(text: &str) -> String {
+    Digest::of(&[text.as_bytes()]).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,23 +138,13 @@ mod tests {
         let file = Path::new("/somewhere/mcp.json");
         for (text, name) in [("one", "mcp.json.semel-backup"), ("two", "mcp.json.semel-backup.2")] {
             for _ in 0..2 {
-                let kept = backups.keep(file, text).expect("kept");
+                let kept = backups.keep(file, text, Some("new")).expect("kept");
                 assert_eq!(kept, state.path().join("init-backups/somewhere").join(name));
             }
         }
-        assert_eq!(backups.of(file), ["two", "one"]);
-        assert!(backups.of(Path::new("/elsewhere/mcp.json")).is_empty());
-    }
-
-    #[test]
-    fn what_was_kept_beside_the_file_is_found_after_the_rest() {
-        let state = tempfile::tempdir().expect("a temporary directory");
-        let backups = Backups::below(state.path());
-        let file = state.path().join("mcp.json");
-        std::fs::write(state.path().join("mcp.json.semel-backup"), "old").expect("a file");
-        std::fs::write(state.path().join("mcp.json.semel-backup.2"), "less old").expect("a file");
-        backups.keep(&file, "new").expect("kept");
-        assert_eq!(backups.of(&file), ["new", "less old", "old"]);
+        assert_eq!(backups.former(file, "new").as_deref(), Some("two"));
+        assert_eq!(backups.former(file, "changed"), None);
+        assert_eq!(backups.newest(Path::new("/elsewhere/mcp.json")), None);
     }
 
     #[test]
@@ -139,7 +152,7 @@ mod tests {
         let state = tempfile::tempdir().expect("a temporary directory");
         let backups = Backups::below(state.path());
         std::os::unix::fs::symlink("/tmp", state.path().join("init-backups")).expect("a link");
-        let refused = backups.keep(Path::new("/mcp.json"), "one").expect_err("a link").to_string();
+        let refused = backups.keep(Path::new("/mcp.json"), "one", None).expect_err("a link").to_string();
         assert!(refused.contains("of yours alone"), "{refused}");
     }
 }

@@ -1,5 +1,6 @@
 //! Which clients there are, and how they spell a server.
 
+use super::format::Format;
 use crate::args::ClientChoice;
 
 /// What a client calls the parts of a server's entry.
@@ -31,13 +32,6 @@ pub enum Kind {
     Named,
     /// The client tells them apart by the other members.
     Dropped,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// With comments and trailing commas, which the editors allow.
-    Json,
-    Toml,
 }
 
 const JSON: Client = Client {

@@ -1,13 +1,11 @@
 //! What happens to each server, and why.
 
-use super::behind::Guarded;
 use super::clients::Client;
-use super::edit::Edit;
-use super::entry::{Entry, Header, HeaderFrom, Local, Place, Remote};
-use super::guard::Front;
+use super::edit::{Edit, Place};
+use super::entry::{Entry, Header, HeaderFrom, Local, Remote};
+use super::guard::{self, Front};
+use super::places::Candidate;
 use super::resolve::{self, Program};
-use super::words::words;
-use super::{guard, known, readers};
 use crate::commands::mcp::name;
 use semel_core::identity::{quoted_for_a_shell, redact};
 use semel_core::json::Json;
@@ -20,6 +18,8 @@ pub enum Decision {
     /// Semel goes in front of it.
     Guard {
         edits: Vec<Edit>,
+        /// Texts that may be shown beside semel's own words: the program, the names of variables.
+        shown: Vec<String>,
         note: Option<String>,
     },
     /// Semel is in front of it.
@@ -31,65 +31,52 @@ pub enum Decision {
     },
 }
 
-impl Decision {
-    /// The same for a file that is not written. What is there of semel holds where that file is read, which is not here.
-    pub fn without_writing(self, why: &str) -> Decision {
-        match self {
-            Decision::Guard { .. } => Decision::LeftAlone { why: why.to_owned() },
-            Decision::Guarded { .. } => Decision::Guarded { note: None },
-            left => left,
-        }
-    }
-}
-
 /// What the decisions depend on besides the entries.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
     pub front: Front<'a>,
     pub search: &'a OsStr,
-    /// Servers that only read are guarded too.
-    pub all: bool,
     /// Somebody asked for these very servers, and knows better than what is only presumed of them.
     pub named: bool,
 }
 
-pub fn guard(place: &Place, entry: &Entry, client: &Client, around: &Surroundings<'_>) -> Decision {
+pub fn guard(place: &Place, entry: &Entry, candidate: &Candidate, around: &Surroundings<'_>) -> Decision {
     let left = |why: &str| Decision::LeftAlone { why: why.to_owned() };
     if place.server.is_empty() || place.server.starts_with('-') {
         return left("its name cannot stand on a command line");
     }
-    let reads = if around.all { None } else { reads_only(entry, around.search) };
     match entry {
         Entry::Odd(why) => left(why),
-        Entry::Guarded(guarded) => guarded_already(guarded, around.front.semel),
-        Entry::Local(_) | Entry::Remote(_) if reads.is_some() => {
-            left(&format!("reads only: it {}", reads.unwrap_or_default()))
+        Entry::Guarded { semel, .. } => guarded_already(semel, around.front.semel),
+        Entry::Local(server) => {
+            // A project of Claude Code has its servers in the file of the person.
+            let of_person = !candidate.shared && candidate.named_within(place).is_none();
+            local(place, server, of_person, around)
         }
-        Entry::Local(server) => local(place, server, around),
         Entry::Remote(server) if is_served(&server.url) => {
             Decision::Guarded { note: Some("by semel serve, it seems".to_owned()) }
         }
-        Entry::Remote(server) => match why_not_remote(place, server, client, around.named) {
+        Entry::Remote(server) => match why_not_remote(place, server, candidate.client, around.named) {
             Some(why) => Decision::LeftAlone { why },
-            None => Decision::Guard {
-                edits: guard::remote(place, server, client, around.front),
-                note: other_name(place),
-            },
+            None => {
+                let (edits, variables) = guard::remote(place, server, candidate.client, around.front);
+                Decision::Guard { edits, shown: variables, note: other_name(place) }
+            }
         },
     }
 }
 
-fn guarded_already(guarded: &Guarded, semel: &str) -> Decision {
-    let gone = Path::new(&guarded.semel).is_absolute() && !Path::new(&guarded.semel).is_file();
+fn guarded_already(by: &str, semel: &str) -> Decision {
+    let gone = Path::new(by).is_absolute() && !Path::new(by).is_file();
     let note = match () {
-        () if gone => Some(format!("by {}, which is gone: undo, then init again", guarded.semel)),
-        () if guarded.semel != semel => Some(format!("by {}", guarded.semel)),
+        () if gone => Some(format!("by {by}, which is gone: undo, then init again")),
+        () if by != semel => Some(format!("by {by}")),
         () => None,
     };
     Decision::Guarded { note }
 }
 
-fn local(place: &Place, server: &Local, around: &Surroundings<'_>) -> Decision {
+fn local(place: &Place, server: &Local, of_person: bool, around: &Surroundings<'_>) -> Decision {
     let (command, note) = match resolve::program(&server.command, server.own_path, around.search) {
         Program::Absolute(path) => (path, None),
         Program::AsItIs(why) => (server.command.clone(), why.map(str::to_owned)),
@@ -99,7 +86,8 @@ fn local(place: &Place, server: &Local, around: &Surroundings<'_>) -> Decision {
         }
     };
     Decision::Guard {
-        edits: guard::local(place, around.front, &command),
+        edits: guard::local(place, around.front, &command, of_person),
+        shown: vec![server.command.clone(), command],
         note: note.or_else(|| other_name(place)),
     }
 }
@@ -222,20 +210,4 @@ fn is_credential(header: &Header) -> bool {
     held && ["authorization", "token", "key", "secret", "auth", "cookie"]
         .iter()
         .any(|word| name.contains(word))
-}
-
-/// The pack whose rules fit, also where semel stands in front already.
-pub fn pack(entry: &Entry) -> Option<&'static str> {
-    known::pack(&words(entry))
-}
-
-/// What it does, if it is known to do nothing but read.
-fn reads_only(entry: &Entry, search: &OsStr) -> Option<&'static str> {
-    let reads = match entry {
-        Entry::Local(server) => readers::started(server, search)?,
-        Entry::Remote(server) => readers::at(&server.url)?,
-        Entry::Guarded(_) | Entry::Odd(_) => return None,
-    };
-    // What names something with a pack as well is not known.
-    pack(entry).is_none().then_some(reads)
 }

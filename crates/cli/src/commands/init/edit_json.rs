@@ -1,8 +1,7 @@
 //! JSON with comments, edited in its concrete syntax: white space, comments, number literals and order stay.
 
 use super::edit::{Change, Edit, Unreadable};
-use super::entry::Place;
-use super::read_json::{entry_ranges, read, split_mark, tree};
+use super::read_json::{read, split_mark, tree};
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp};
 use serde_json::Value;
 
@@ -46,69 +45,19 @@ fn edit_entry(entry: &CstObject, edit: &Edit) {
                 member.remove();
             }
         }
-        Edit::Move { from, to, names } => {
-            if let Some(member) = entry.get(from) {
-                move_members(entry, &member, to, names);
-            }
-        }
-        Edit::Front { drop, add } => match entry.array_value("args") {
-            None => edit_entry(entry, &Edit::set("args", add.clone(), "command")),
-            Some(args) => front(&args, *drop, add),
+        Edit::Prepend(words) => match entry.array_value("args") {
+            None => edit_entry(entry, &Edit::set("args", words.clone(), "command")),
+            Some(args) => prepend(&args, words),
         },
     }
 }
 
-fn move_members(entry: &CstObject, from: &CstObjectProp, to: &str, names: &[(String, String)]) {
-    let Some(table) = from.object_value() else { return };
-    let named: Vec<_> = table
-        .properties()
-        .into_iter()
-        .filter_map(|member| {
-            let now = member.decoded_name()?;
-            let (_, name) = names.iter().find(|(name, _)| *name == now)?;
-            Some((member, name))
-        })
-        .collect();
-    let target = entry.object_value(to);
-    let nothing_there = target.as_ref().is_none_or(|target| target.properties().is_empty());
-    if nothing_there && named.len() == table.properties().len() {
-        if let Some(empty) = target.and_then(|_| entry.get(to)) {
-            empty.remove();
-        }
-        rename(from, to);
-        named.iter().for_each(|(member, name)| rename(member, name));
-        return;
-    }
-    let mut moving = Vec::new();
-    for (member, name) in named {
-        let text = member.value().and_then(|value| value.as_string_lit()?.decoded_value().ok());
-        let Some(text) = text else { continue };
-        moving.push((name.clone(), CstInputValue::String(text)));
-        member.remove();
-    }
-    match target {
-        Some(target) => moving.into_iter().for_each(|(name, text)| {
-            target.append(&name, text);
-        }),
-        None => {
-            entry.insert(from.property_index() + 1, to, CstInputValue::Object(moving));
-        }
-    }
-    if table.properties().is_empty() {
-        from.clone().remove();
-    }
-}
-
-fn front(args: &CstArray, drop: usize, add: &[String]) {
+fn prepend(args: &CstArray, words: &[String]) {
     let space_first = || args.child_at_index(1).filter(CstNode::is_whitespace);
     let had_space = space_first().is_some();
-    // The words are put in before the old ones go: what is empty for a moment loses its form. Each goes to the very
-    // front: between two others the library adds a space too many.
-    for word in add.iter().rev() {
+    // Each goes to the very front: between two others the library adds a space too many.
+    for word in words.iter().rev() {
         args.insert(0, CstInputValue::String(word.clone()));
-    }
-    for element in args.elements().into_iter().skip(add.len()).take(drop) {
-        element.remove();
     }
     if let (false, Some(space)) = (had_space, space_first()) {
         space.remove();
@@ -134,22 +83,9 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
-pub fn transplant(text: &str, from: &str, places: &[&Place]) -> Option<String> {
-    let (here, there) = (entry_ranges(text, places)?, entry_ranges(from, places)?);
-    let mut swaps: Vec<_> = here.into_iter().zip(there).collect();
-    swaps.sort_by_key(|(here, _)| here.start);
-    let (mut result, mut end) = (String::with_capacity(text.len()), 0);
-    for (here, there) in swaps {
-        result.push_str(&text[end..here.start]);
-        result.push_str(&from[there]);
-        end = here.end;
-    }
-    Some(result + &text[end..])
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::entry::Place;
+    use super::super::edit::Place;
     use super::*;
     use serde_json::json;
 
@@ -182,7 +118,7 @@ mod tests {
         ];
         let fillings =
             ["", " ", "\n", "\r\n\t", "\n\n  ", " /* note */ ", " // note\n", "\n// note\n  ", "\t"];
-        let edits = [Edit::set("command", "semel", ""), Edit::Front { drop: 0, add: vec!["0".to_owned()] }];
+        let edits = [Edit::set("command", "semel", ""), Edit::Prepend(vec!["0".to_owned()])];
         for (tokens, args) in layouts {
             for gap in 0..tokens.split(' ').count() {
                 for filling in fillings {
@@ -196,11 +132,6 @@ mod tests {
                         text.matches("note").count(),
                         "{text:?}: {edited:?}"
                     );
-                    assert_eq!(transplant(&edited, &text, &[&place()]).as_ref(), Some(&text), "{edited:?}");
-                    let back = apply(&edited, &changes(&[Edit::Front { drop: 1, add: Vec::new() }]));
-                    let back = read(&back.expect("it can be taken back")).expect("it can be read");
-                    let rest: Vec<_> = args.as_array().expect("a list").iter().skip(1).cloned().collect();
-                    assert_eq!(back["mcpServers"]["a"]["args"], Value::Array(rest), "{edited:?}");
                 }
             }
         }
@@ -212,26 +143,18 @@ mod tests {
   "mcpServers": {
     "a": {
       // where
-      "url": "u", // it is
-      "headers": {"K": "\u0041" /* kept */}
+      "url": "u" // it is
     }
   }
 }"#;
         let edits = [
-            Edit::Put { from: "url".to_owned(), to: "command".to_owned(), value: "semel".into(), after: "" },
+            Edit::Put { from: "url", to: "command", value: "semel".into(), after: "" },
             Edit::set("args", vec!["x"], "command"),
-            Edit::Move { from: "headers", to: "env", names: vec![("K".to_owned(), "V".to_owned())] },
         ];
-        let expected = r#"{
-  "mcpServers": {
-    "a": {
-      // where
-      "command": "semel", // it is
-      "args": ["x"],
-      "env": {"V": "\u0041" /* kept */}
-    }
-  }
-}"#;
-        assert_eq!(apply(text, &changes(&edits)).expect("it can be edited"), expected);
+        let edited = apply(text, &changes(&edits)).expect("it can be edited");
+        assert!(
+            edited.contains("// where\n      \"command\": \"semel\"") && edited.contains("// it is"),
+            "{edited}"
+        );
     }
 }

@@ -1,10 +1,9 @@
 //! TOML, edited by toml_edit: comments, order and white space stay.
 
-use super::edit::{Change, Edit, Unreadable};
-use super::entry::Place;
+use super::edit::{Change, Edit, Place, Unreadable};
 use super::read_toml::{parse, rendered};
 use serde_json::{Map, Value as Json};
-use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, Key, TableLike, Value};
+use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, Key, Value};
 
 pub fn apply(text: &str, changes: &[Change]) -> Result<String, Unreadable> {
     let mut document = parse(text)?.into_mut();
@@ -66,77 +65,17 @@ fn edit_members(members: &mut Vec<(Key, Item)>, edit: &Edit) {
             }
             None => {
                 let index = at(members, after).map_or(members.len(), |index| index + 1);
-                members.insert(index, (Key::new(to.as_str()), Item::Value(written(value))));
+                members.insert(index, (Key::new(*to), Item::Value(written(value))));
             }
         },
         Edit::Remove(member) => members.retain(|(key, _)| key.get() != *member),
-        Edit::Move { from, to, names } => {
-            if let Some(from) = at(members, from) {
-                move_members(members, from, to, names);
-            }
-        }
-        Edit::Front { drop, add } => {
+        Edit::Prepend(words) => {
             let args = members.iter_mut().find(|(key, _)| key.get() == "args");
             match args.and_then(|(_, item)| item.as_array_mut()) {
-                Some(args) => front(args, *drop, add),
-                None => edit_members(members, &Edit::set("args", add.clone(), "command")),
+                Some(args) => prepend(args, words),
+                None => edit_members(members, &Edit::set("args", words.clone(), "command")),
             }
         }
-    }
-}
-
-fn move_members(members: &mut Vec<(Key, Item)>, from: usize, to: &str, names: &[(String, String)]) {
-    let target = members.iter().position(|(key, _)| key.get() == to);
-    let is_empty = |(_, item): &(Key, Item)| item.as_table_like().is_some_and(TableLike::is_empty);
-    if [Some(from), target].into_iter().flatten().any(|index| !members[index].1.is_table_like()) {
-        // What has no members is somebody's mistake, which is not made worse.
-        return;
-    }
-    let (mut moving, mut staying) = (Vec::new(), Vec::new());
-    for (key, item) in take_members(&mut members[from].1) {
-        match names.iter().find(|(name, _)| name == key.get()) {
-            Some((_, name)) => moving.push((renamed(&key, name), item)),
-            None => staying.push((key, item)),
-        }
-    }
-    if staying.is_empty() && target.is_none_or(|target| is_empty(&members[target])) {
-        let (key, item) = &mut members[from];
-        *key = renamed(key, to);
-        put_members(item, moving);
-        if let Some(target) = target {
-            members.remove(target);
-        }
-        return;
-    }
-    let written_alike =
-        target.is_some_and(|target| members[target].1.is_table() && members[from].1.is_table());
-    if !written_alike {
-        moving.iter_mut().for_each(|(key, item)| plain(key, item));
-    }
-    put_members(&mut members[from].1, staying);
-    match target {
-        Some(target) => put_members(&mut members[target].1, moving),
-        None => {
-            let mut table = Item::Value(Value::InlineTable(InlineTable::new()));
-            put_members(&mut table, moving);
-            members.insert(from + 1, (Key::new(to), table));
-        }
-    }
-    if let Some(Item::Value(Value::InlineTable(table))) = target.map(|target| &mut members[target].1) {
-        // What stood before the closing brace would stand before a comma now.
-        table.fmt();
-    }
-    if is_empty(&members[from]) {
-        members.remove(from);
-    }
-}
-
-/// Without what was written around it: a line of a table is not a part of a line.
-fn plain(key: &mut Key, item: &mut Item) {
-    key.leaf_decor_mut().clear();
-    key.dotted_decor_mut().clear();
-    if let Item::Value(value) = item {
-        value.decor_mut().clear();
     }
 }
 
@@ -167,18 +106,15 @@ fn replaced(old: &Item, value: &Json) -> Item {
     }
 }
 
-fn front(args: &mut Array, drop: usize, add: &[String]) {
+fn prepend(args: &mut Array, words: &[String]) {
     let first = args.get(0).map(|value| value.decor().clone());
-    for _ in 0..drop.min(args.len()) {
-        args.remove(0);
-    }
     // One word a line where it was so before.
     let several_lines = first.as_ref().and_then(Decor::prefix).and_then(|prefix| prefix.as_str());
     let several_lines = several_lines.filter(|prefix| prefix.contains('\n')).map(|prefix| {
         let indent = prefix.rsplit('\n').next().unwrap_or_default();
         format!("\n{indent}")
     });
-    for (index, word) in add.iter().enumerate() {
+    for (index, word) in words.iter().enumerate() {
         let prefix = match &several_lines {
             Some(line) => line.as_str(),
             None if index == 0 => "",
@@ -186,9 +122,8 @@ fn front(args: &mut Array, drop: usize, add: &[String]) {
         };
         args.insert_formatted(index, Value::from(word.as_str()).decorated(prefix, ""));
     }
-    let next = if add.is_empty() { 0 } else { add.len() };
-    if let (None, Some(value)) = (&several_lines, args.get_mut(next)) {
-        value.decor_mut().set_prefix(if next == 0 { "" } else { " " });
+    if let (None, Some(value)) = (&several_lines, args.get_mut(words.len())) {
+        value.decor_mut().set_prefix(" ");
     }
 }
 
@@ -210,14 +145,6 @@ fn inline(members: &Map<String, Json>) -> InlineTable {
     members.iter().map(|(name, value)| (name.as_str(), written(value))).collect()
 }
 
-pub fn transplant(text: &str, from: &str, places: &[&Place]) -> Option<String> {
-    let (mut document, mut from) = (parse(text).ok()?.into_mut(), parse(from).ok()?.into_mut());
-    for place in places {
-        *entry_mut(&mut document, place)? = entry_mut(&mut from, place)?.clone();
-    }
-    Some(rendered(&document, text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::read_toml::read;
@@ -227,7 +154,7 @@ mod tests {
     #[test]
     fn an_entry_may_be_written_in_any_way_that_toml_has() {
         let place = Place { container: vec!["mcp_servers".to_owned()], server: "a".to_owned() };
-        let edits = [Edit::set("command", "semel", ""), Edit::Front { drop: 0, add: vec!["0".to_owned()] }];
+        let edits = [Edit::set("command", "semel", ""), Edit::Prepend(vec!["0".to_owned()])];
         for text in [
             "[mcp_servers.a]\ncommand = 'x' # note\nargs = ['1']\n[other]\nb = 1_000\n",
             "[mcp_servers.a]\nargs = ['1',] # note\ncommand = \"\"\"x\"\"\"\n[mcp_servers.a.env]\nK = 'v'\n",
@@ -246,7 +173,6 @@ mod tests {
                 "{edited}"
             );
             assert!(edited.contains("# note"), "{text:?}: {edited:?}");
-            assert_eq!(transplant(&edited, text, &[&place]).as_deref(), Some(text));
         }
     }
 }

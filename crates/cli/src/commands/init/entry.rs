@@ -1,21 +1,18 @@
 //! A server's entry, read once: what it starts or where it goes, and whether semel already stands in front of it.
 
-use super::behind::{Behind, Guarded, flags, starts_semel};
-use super::clients::{Client, Containers};
+use super::clients::Client;
+use super::edit::Place;
 use serde_json::{Map, Value};
-
-/// Where an entry stands in its file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    pub container: Vec<String>,
-    pub server: String,
-}
 
 #[derive(Debug)]
 pub enum Entry {
     Local(Local),
     Remote(Remote),
-    Guarded(Guarded),
+    /// It starts `semel mcp` already.
+    Guarded {
+        semel: String,
+        args: Vec<String>,
+    },
     /// Nothing that semel can stand in front of, and why.
     Odd(&'static str),
 }
@@ -72,17 +69,11 @@ const SIGNS_IN: [&str; 7] = [
 ];
 
 /// All entries of a document, in order of their places.
-pub fn entries(document: &Value, client: &Client, containers: Containers) -> Vec<(Place, Entry)> {
+pub fn entries(document: &Value, client: &Client) -> Vec<(Place, Entry)> {
     let mut found = Vec::new();
-    for path in containers {
+    for path in client.containers {
         walk(document, path, &mut Vec::new(), &mut |container, servers| {
-            // A container within a container is no server of it.
-            let is_container = |name: &str| {
-                containers.iter().any(|other| {
-                    other.split_last().is_some_and(|(last, before)| *last == name && before == container)
-                })
-            };
-            for (server, entry) in servers.iter().filter(|(name, _)| !is_container(name)) {
+            for (server, entry) in servers {
                 let place = Place { container: container.to_vec(), server: server.clone() };
                 found.push((place, Entry::read(entry, client)));
             }
@@ -106,12 +97,31 @@ fn walk(
     }
 }
 
-/// The entry of a document at a place.
-pub fn at<'a>(document: &'a Value, place: &Place) -> Option<&'a Value> {
-    place.container.iter().try_fold(document, |value, step| value.get(step))?.get(&place.server)
+/// `semel mcp`, however semel itself is started (`npx semel mcp`, `/opt/semel mcp`).
+fn starts_semel(command: &str, args: &[String]) -> bool {
+    let is_semel = |word: &str| {
+        let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
+        name == "semel" || name == "semel.exe"
+    };
+    let words = || std::iter::once(command).chain(args.iter().map(String::as_str));
+    words().zip(words().skip(1)).any(|(word, next)| is_semel(word) && next == "mcp")
 }
 
 impl Entry {
+    /// The words that tell which server it is, also those within a shell's line.
+    pub fn words(&self) -> Vec<String> {
+        let between = |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '\'' | '"');
+        let (first, args) = match self {
+            Entry::Local(Local { command, args, .. }) | Entry::Guarded { semel: command, args } => {
+                (command, &args[..])
+            }
+            Entry::Remote(Remote { url, .. }) => (url, &[][..]),
+            Entry::Odd(_) => return Vec::new(),
+        };
+        let parts = args.iter().flat_map(|arg| arg.split(between)).filter(|word| !word.is_empty());
+        std::iter::once(first.as_str()).chain(parts).map(str::to_owned).collect()
+    }
+
     pub fn read(entry: &Value, client: &Client) -> Entry {
         let Value::Object(members) = entry else { return Entry::Odd("it is not an object") };
         let mut urls = client.urls.iter().filter_map(|member| Some((*member, members.get(*member)?)));
@@ -139,15 +149,7 @@ fn local(command: &str, members: &Map<String, Value>) -> Entry {
     let Some(args) = args else { return Entry::Odd("its args are not a list of texts") };
     let env = object(members, "env");
     if starts_semel(command, &args) {
-        let behind = Behind::read(&args, &env, members);
-        let flags = flags(&args);
-        return Entry::Guarded(Guarded {
-            semel: command.to_owned(),
-            flags,
-            behind,
-            env,
-            kind: kind(members),
-        });
+        return Entry::Guarded { semel: command.to_owned(), args };
     }
     let own_path = env.keys().any(|name| name.eq_ignore_ascii_case("PATH"));
     Entry::Local(Local { command: command.to_owned(), args, own_path })

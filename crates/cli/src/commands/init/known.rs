@@ -1,105 +1,30 @@
 //! Servers for which a pack is shipped.
 
-/// A server by what starts it or where it is.
-#[derive(Debug)]
-struct Known {
-    pack: &'static str,
-    /// Packages, programs and images, without version.
-    packages: &'static [&'static str],
-    /// Hosts, with or without the beginning of a path.
-    hosts: &'static [&'static str],
-}
-
-const PACKS: &[Known] = &[
-    Known {
-        pack: "github",
-        packages: &[
-            "@modelcontextprotocol/server-github",
-            "github-mcp-server",
-            "ghcr.io/github/github-mcp-server",
-            "mcp/github",
-            "mcp/github-mcp-server",
-        ],
-        hosts: &["api.githubcopilot.com/mcp"],
-    },
-    Known {
-        pack: "slack",
-        packages: &[
-            "@modelcontextprotocol/server-slack",
-            "@zencoderai/slack-mcp-server",
-            "slack-mcp-server",
-            "mcp/slack",
-        ],
-        hosts: &["mcp.slack.com"],
-    },
-    Known { pack: "stripe", packages: &["@stripe/mcp", "mcp/stripe"], hosts: &["mcp.stripe.com"] },
-    Known { pack: "resend", packages: &["resend-mcp", "mcp-send-email"], hosts: &["mcp.resend.com"] },
-    Known {
-        pack: "linear",
-        packages: &["@tacticlaunch/mcp-linear", "linear-mcp-server", "mcp-linear"],
-        hosts: &["mcp.linear.app"],
-    },
-    Known {
-        pack: "notion",
-        packages: &["@notionhq/notion-mcp-server", "mcp/notion"],
-        hosts: &["mcp.notion.com"],
-    },
-    Known {
-        pack: "filesystem",
-        packages: &["@modelcontextprotocol/server-filesystem", "mcp/filesystem"],
-        hosts: &[],
-    },
-    Known {
-        pack: "playwright",
-        packages: &[
-            "@playwright/mcp",
-            "@executeautomation/playwright-mcp-server",
-            "mcr.microsoft.com/playwright/mcp",
-            "mcp/playwright",
-        ],
-        hosts: &[],
-    },
-    Known {
-        pack: "postgres",
-        packages: &[
-            "@modelcontextprotocol/server-postgres",
-            "postgres-mcp",
-            "crystaldba/postgres-mcp",
-            "mcp/postgres",
-        ],
-        hosts: &[],
-    },
-];
+use semel_core::policy::file::PackServerTable;
+use semel_core::policy::pack::PACKS;
 
 /// The pack whose rules are about this server.
 pub fn pack(words: &[String]) -> Option<&'static str> {
-    let found = PACKS.iter().find(|known| words.iter().any(|word| known.is(word)));
-    found.map(|known| known.pack)
+    let fits = |server: &PackServerTable| words.iter().any(|word| is_known(word, server));
+    PACKS.iter().find(|pack| pack.server().is_some_and(|server| fits(&server))).map(|pack| pack.name)
 }
 
 /// Whether a pack's rules apply to a server of this name: they know a server by its name alone.
 pub fn goes_by(pack: &str, server: &str) -> bool {
-    let short: &[&str] = match pack {
-        "github" => &["gh"],
-        "playwright" => &["browser"],
-        "postgres" => &["pg"],
-        "filesystem" => &["files", "fs"],
-        _ => &[],
-    };
-    short.contains(&server) || server.to_lowercase().contains(pack)
+    let known = PACKS.iter().find(|known| known.name == pack).and_then(|known| known.server());
+    let is_short = known.is_some_and(|known| known.names.iter().any(|name| name == server));
+    is_short || server.to_lowercase().contains(pack)
 }
 
-impl Known {
-    fn is(&self, word: &str) -> bool {
-        match word.contains("://") {
-            true => self.hosts.iter().any(|host| is_at(word, host)),
-            false => self.packages.contains(&package(word).as_str()),
-        }
+fn is_known(word: &str, server: &PackServerTable) -> bool {
+    match word.contains("://") {
+        true => server.hosts.iter().any(|host| is_at(word, host)),
+        false => server.packages.contains(&package(word)),
     }
 }
 
 /// Whether an address is at this host, or below the path that stands behind it.
-pub fn is_at(url: &str, host: &str) -> bool {
+fn is_at(url: &str, host: &str) -> bool {
     let address = url.split_once("://").map_or("", |(_, address)| address);
     let Some(rest) = address.strip_prefix(host) else { return false };
     // The next character ends the name: mcp.exa.ai.other.example is somebody else, and so is who stands behind an @.

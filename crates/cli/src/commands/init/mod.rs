@@ -1,18 +1,16 @@
 //! `semel init`: puts semel in front of the MCP servers that are configured already, and takes it out again.
 //!
-//! The files belong to other programs. They are shown before they are written, and changed nowhere but in the members
-//! of a server's entry that say how it is started.
+//! The files belong to other programs. They are shown before they are written, and changed only in a server's start
+//! command and headers.
 
 mod backups;
-mod behind;
 mod clients;
 mod decide;
 mod edit;
 mod edit_json;
 mod edit_toml;
 mod entry;
-mod foreign;
-mod forms;
+mod format;
 mod guard;
 mod known;
 mod mask;
@@ -21,13 +19,9 @@ mod places;
 mod plan;
 mod read_json;
 mod read_toml;
-mod readers;
 mod report;
 mod resolve;
-mod sound;
-mod undo;
-mod vscode;
-mod words;
+mod verify;
 mod write;
 
 use super::Context;
@@ -39,7 +33,6 @@ use clap::ValueEnum;
 use decide::Surroundings;
 use guard::Front;
 use places::Candidate;
-use plan::{Wish, plan};
 use report::Outcome;
 use std::path::Path;
 use std::process::ExitCode;
@@ -51,15 +44,24 @@ pub fn run(context: &Context, args: &Init) -> anyhow::Result<ExitCode> {
     let flags = flags(context);
     let front = Front { semel: &semel, flags: &flags };
     let named = !args.server.is_empty();
-    let around = Surroundings { front, search: &environment.search, all: args.all, named };
+    let around = Surroundings { front, search: &environment.search, named };
     let found = places::find(environment, &args.client)?;
     let backups = Backups::below(&environment.state_directory()?);
-    let wish = Wish { undo: args.undo, servers: &args.server, around, backups: &backups };
-    let mut outcomes: Vec<Outcome> =
-        found.into_iter().filter_map(|candidate| look(candidate, &wish)).collect();
+    let look = |candidate: Candidate| {
+        let (client, path) = (candidate.client.name, candidate.path.clone());
+        let planned = Snapshot::read(&path).and_then(|snapshot| {
+            let planned = match args.undo {
+                true => plan::undo(candidate, snapshot, &backups),
+                false => plan::guard(candidate, snapshot, &args.server, &around),
+            };
+            planned.map_err(|error| anyhow::anyhow!("{error}"))
+        });
+        planned.map_or_else(|error| Outcome::NotRead { client, path, error }, Outcome::Planned)
+    };
+    let mut outcomes: Vec<Outcome> = found.into_iter().map(look).collect();
     every_server_is_there(&outcomes, args)?;
     if args.write {
-        outcomes = outcomes.into_iter().map(|outcome| write(outcome, &backups)).collect();
+        outcomes = outcomes.into_iter().map(|outcome| write(outcome, &backups, !args.undo)).collect();
     }
     Ok(report(context, args, &outcomes))
 }
@@ -71,20 +73,6 @@ fn flags(context: &Context) -> Vec<String> {
     let given = given.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
     let whole = |path: &Path| context.environment.cwd.join(path).display().to_string();
     given.flat_map(|(flag, path)| [flag.to_owned(), whole(path)]).collect()
-}
-
-/// `None`: the file is not about servers.
-fn look(candidate: Candidate, wish: &Wish<'_>) -> Option<Outcome> {
-    let (client, path) = (candidate.client.name, candidate.path.clone());
-    let planned = match Snapshot::read(&path) {
-        Ok(snapshot) if !candidate.may_hold_servers(&snapshot.text) => return None,
-        Ok(snapshot) => plan(candidate, snapshot, wish).map_err(|error| anyhow::anyhow!("{error}")),
-        Err(error) => Err(error),
-    };
-    Some(match planned {
-        Ok(plan) => Outcome::Planned(plan),
-        Err(error) => Outcome::NotRead { client, path, error },
-    })
 }
 
 /// A name that nobody has is a mistake, and found before anything is written.
@@ -105,12 +93,14 @@ fn every_server_is_there(outcomes: &[Outcome], args: &Init) -> anyhow::Result<()
     })
 }
 
-fn write(outcome: Outcome, backups: &Backups) -> Outcome {
+fn write(outcome: Outcome, backups: &Backups, can_be_undone: bool) -> Outcome {
     match outcome {
-        Outcome::Planned(plan) if plan.changes() => match plan.snapshot.replace(&plan.text, backups) {
-            Ok(backup) => Outcome::Written(plan, backup),
-            Err(error) => Outcome::NotWritten(plan, error),
-        },
+        Outcome::Planned(plan) if plan.changes() => {
+            match plan.snapshot.replace(&plan.text, backups, can_be_undone) {
+                Ok(backup) => Outcome::Written(plan, backup),
+                Err(error) => Outcome::NotWritten(plan, error),
+            }
+        }
         other => other,
     }
 }

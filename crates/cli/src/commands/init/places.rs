@@ -1,8 +1,7 @@
-//! Where the clients keep their configurations.
+//! Where the clients keep their configurations: the person's file and the project's, of each client.
 
-use super::clients::{CLIENTS, Client, Containers};
-use super::entry::Place;
-use super::{foreign, vscode};
+use super::clients::{CLIENTS, Client};
+use super::edit::Place;
 use crate::args::ClientChoice;
 use crate::config::Environment;
 use crate::output::Hinted;
@@ -13,55 +12,19 @@ use std::path::{Path, PathBuf};
 pub struct Candidate {
     pub client: &'static Client,
     pub path: PathBuf,
-    /// Where in the file the servers are.
-    pub containers: Containers,
-    /// Made for other things, too.
-    among_others: bool,
     /// In the project rather than in the home: others may share it.
     pub shared: bool,
-    /// Why its servers are told of and it is not written, with what a person can do.
-    pub hands_off: Option<&'static str>,
 }
 
 impl Candidate {
-    /// Whether servers may be in a file of this text. One of settings is none of ours without them, and what its client
-    /// forgives in it is no fault.
-    pub fn may_hold_servers(&self, text: &str) -> bool {
-        let is_there = |path: &&[&str]| path.iter().all(|step| text.contains(&format!("{step:?}")));
-        !self.among_others || self.containers.iter().any(is_there)
-    }
-
     /// What of the way to a server only this file says: a project of Claude Code.
     pub fn named_within<'a>(&self, place: &'a Place) -> Option<&'a str> {
         let fits = |path: &&&[&str]| {
             path.len() == place.container.len()
                 && path.iter().zip(&place.container).all(|(step, name)| *step == "*" || step == name)
         };
-        let at = self.containers.iter().find(fits)?.iter().position(|step| *step == "*")?;
+        let at = self.client.containers.iter().find(fits)?.iter().position(|step| *step == "*")?;
         Some(&place.container[at])
-    }
-}
-
-/// A file that a client reads.
-#[derive(Debug)]
-pub struct File {
-    path: PathBuf,
-    /// Where servers are among other things; `None` if the file is for servers.
-    among_others: Option<Containers>,
-    hands_off: Option<&'static str>,
-}
-
-impl File {
-    pub fn of_servers(path: PathBuf) -> Self {
-        File { path, among_others: None, hands_off: None }
-    }
-
-    pub fn among_others(path: PathBuf, containers: Containers) -> Self {
-        File { path, among_others: Some(containers), hands_off: None }
-    }
-
-    pub fn hands_off(self, why: &'static str) -> Self {
-        File { hands_off: Some(why), ..self }
     }
 }
 
@@ -107,17 +70,10 @@ fn candidates(environment: &Environment, home: &Path, platform: Platform) -> Vec
     let mut found = Vec::new();
     for client in &CLIENTS {
         let project =
-            projects(&environment.cwd).flat_map(|directory| project_files(client.choice, directory));
+            projects(&environment.cwd).filter_map(|directory| project_file(client.choice, directory));
         let user = user_files(client.choice, environment, home, platform);
-        let files = project.map(|file| (file, true)).chain(user.into_iter().map(|file| (file, false)));
-        found.extend(files.map(|(File { path, among_others, hands_off }, shared)| Candidate {
-            client,
-            path,
-            containers: among_others.unwrap_or(client.containers),
-            among_others: among_others.is_some(),
-            shared,
-            hands_off,
-        }));
+        let files = project.map(|path| (path, true)).chain(user.into_iter().map(|path| (path, false)));
+        found.extend(files.map(|(path, shared)| Candidate { client, path, shared }));
     }
     found
 }
@@ -128,65 +84,46 @@ fn projects(cwd: &Path) -> impl Iterator<Item = &Path> {
     cwd.ancestors().take_while(move |directory| directory.starts_with(root))
 }
 
-fn project_files(client: ClientChoice, directory: &Path) -> Vec<File> {
-    let file = |name: &str| vec![File::of_servers(directory.join(name))];
-    match client {
-        ClientChoice::ClaudeCode => file(".mcp.json"),
-        ClientChoice::Cursor => file(".cursor/mcp.json"),
-        ClientChoice::VsCode => {
-            let mut files = vscode::project_files(directory);
-            files.extend(foreign::devcontainers(directory));
-            files
-        }
-        ClientChoice::Gemini => {
-            let mut files = file(".gemini/settings.json");
-            files.extend(foreign::gemini_extensions(&directory.join(".gemini")));
-            files
-        }
-        ClientChoice::Codex => file(".codex/config.toml"),
-        ClientChoice::ClaudeDesktop | ClientChoice::Windsurf => Vec::new(),
-    }
+fn project_file(client: ClientChoice, directory: &Path) -> Option<PathBuf> {
+    let name = match client {
+        ClientChoice::ClaudeCode => ".mcp.json",
+        ClientChoice::Cursor => ".cursor/mcp.json",
+        ClientChoice::VsCode => ".vscode/mcp.json",
+        ClientChoice::Gemini => ".gemini/settings.json",
+        ClientChoice::Codex => ".codex/config.toml",
+        ClientChoice::ClaudeDesktop | ClientChoice::Windsurf => return None,
+    };
+    Some(directory.join(name))
 }
 
-fn user_files(client: ClientChoice, environment: &Environment, home: &Path, platform: Platform) -> Vec<File> {
+fn user_files(
+    client: ClientChoice,
+    environment: &Environment,
+    home: &Path,
+    platform: Platform,
+) -> Vec<PathBuf> {
     let desktop = desktop(platform, home, environment.xdg_config.as_deref(), environment.app_data.as_deref());
     let or = |directory: &Option<PathBuf>, otherwise: PathBuf| directory.clone().unwrap_or(otherwise);
-    let file = |path: PathBuf| vec![File::of_servers(path)];
     match client {
         ClientChoice::ClaudeCode => {
-            let mut files = file(or(&environment.claude_config_dir, home.to_owned()).join(".claude.json"));
-            files.extend(foreign::claude_plugins(&or(&environment.claude_config_dir, home.join(".claude"))));
-            files
+            vec![or(&environment.claude_config_dir, home.to_owned()).join(".claude.json")]
         }
-        ClientChoice::ClaudeDesktop => file(desktop.join("Claude/claude_desktop_config.json")),
-        ClientChoice::Cursor => file(home.join(".cursor/mcp.json")),
-        ClientChoice::VsCode => {
-            let mut files = vscode::user_files(home, &desktop);
-            files.extend(foreign::vscode_of_flatpak(home));
-            files
-        }
+        ClientChoice::ClaudeDesktop => vec![desktop.join("Claude/claude_desktop_config.json")],
+        ClientChoice::Cursor => vec![home.join(".cursor/mcp.json")],
+        ClientChoice::VsCode => ["Code", "Code - Insiders", "VSCodium"]
+            .map(|edition| desktop.join(edition).join("User/mcp.json"))
+            .into(),
         // The editor, its preview, and the plugin for other editors.
         ClientChoice::Windsurf => {
             ["windsurf/mcp_config.json", "windsurf-next/mcp_config.json", "mcp_config.json"]
-                .map(|name| File::of_servers(home.join(".codeium").join(name)))
+                .map(|name| home.join(".codeium").join(name))
                 .into()
         }
         ClientChoice::Gemini => {
-            let gemini = or(&environment.gemini_home, home.to_owned()).join(".gemini");
-            let mut files = file(gemini.join("settings.json"));
-            files.extend(foreign::gemini_extensions(&gemini));
-            files
+            vec![or(&environment.gemini_home, home.to_owned()).join(".gemini/settings.json")]
         }
-        ClientChoice::Codex => file(or(&environment.codex_home, home.join(".codex")).join("config.toml")),
+        ClientChoice::Codex => vec![or(&environment.codex_home, home.join(".codex")).join("config.toml")],
     }
-}
-
-/// What lies in a directory, by name: in another order the answer would be another one each time.
-pub fn inside(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
 }
 
 /// Where programs with a window keep what belongs to a person.

@@ -2,13 +2,13 @@
 
 use super::backups::Backups;
 use super::decide::{self, Decision, Surroundings};
-use super::edit::{Change, Unreadable};
-use super::entry::{Place, entries};
+use super::edit::{Change, Place, Unreadable};
+use super::entry::{Entry, entries};
 use super::places::Candidate;
-use super::sound::{Way, made};
 use super::write::Snapshot;
-use super::{known, undo};
+use super::{known, verify};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// One file with its servers.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct Plan {
     pub rows: Vec<Row>,
     /// The file's text afterwards.
     pub text: String,
+    /// Texts of the file that may be shown.
+    pub shown: BTreeSet<String>,
 }
 
 /// What happens to one server.
@@ -55,62 +57,73 @@ impl Plan {
     }
 }
 
-/// Which servers, and which way.
-#[derive(Debug)]
-pub struct Wish<'a> {
-    pub undo: bool,
-    /// None named: all of them.
-    pub servers: &'a [String],
-    pub around: Surroundings<'a>,
-    pub backups: &'a Backups,
-}
-
-pub fn plan(candidate: Candidate, snapshot: Snapshot, wish: &Wish<'_>) -> Result<Plan, Unreadable> {
+/// Puts semel in front of the named servers, or of all of them where none is named.
+pub fn guard(
+    candidate: Candidate,
+    snapshot: Snapshot,
+    servers: &[String],
+    around: &Surroundings<'_>,
+) -> Result<Plan, Unreadable> {
     let client = candidate.client;
     let document = client.format.read(&snapshot.text)?;
-    let mut entries = entries(&document, client, candidate.containers);
-    entries.retain(|(place, _)| wish.servers.is_empty() || wish.servers.contains(&place.server));
-    let (mut rows, mut changes, mut undoings) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, entry) in &entries {
-        let pack = decide::pack(entry);
-        let (action, why) = if wish.undo {
-            match undo::undoing(place, entry) {
-                Ok(_) if candidate.hands_off.is_some() => {
-                    (Action::LeftAlone, candidate.hands_off.map(str::to_owned))
-                }
-                Ok(undoing) => {
-                    undoings.push(undoing);
-                    (Action::Undo, None)
-                }
-                Err(why) => (Action::LeftAlone, Some(why.to_owned())),
-            }
-        } else {
-            let mut decision = decide::guard(place, entry, client, &wish.around);
-            if let Some(why) = candidate.hands_off {
-                decision = decision.without_writing(why);
-            }
-            match decision {
-                Decision::LeftAlone { why } => (Action::LeftAlone, Some(why)),
-                Decision::Guarded { note } => (Action::GuardedAlready, note),
-                Decision::Guard { edits, note } => {
-                    changes.push(Change { place: place.clone(), edits });
-                    (Action::Guard, note)
-                }
+    let (mut rows, mut changes, mut shown) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for (place, entry) in entries(&document, client) {
+        if !servers.is_empty() && !servers.contains(&place.server) {
+            continue;
+        }
+        let pack = known::pack(&entry.words());
+        let (action, why) = match decide::guard(&place, &entry, &candidate, around) {
+            Decision::LeftAlone { why } => (Action::LeftAlone, Some(why)),
+            Decision::Guarded { note } => (Action::GuardedAlready, note),
+            Decision::Guard { edits, shown: own, note } => {
+                shown.extend(around.front.all_words(&place).into_iter().chain(own));
+                changes.push(Change { place: place.clone(), edits });
+                (Action::Guard, note)
             }
         };
-        let why = why.or_else(|| misnamed(place, action, pack));
-        rows.push(Row { place: place.clone(), action, why, pack });
+        let why = why.or_else(|| misnamed(&place, action, pack));
+        rows.push(Row { place, action, why, pack });
     }
-    let made = match wish.undo {
-        true => undo::undone(&snapshot, &undoings, client, wish),
-        false => made(&snapshot.text, &changes, client, Way::Guard),
-    };
-    for (place, why) in made.refused {
+    let verified = verify::apply(&snapshot.text, &changes, client.format);
+    for (place, why) in verified.refused {
         for row in rows.iter_mut().filter(|row| row.place == place) {
             (row.action, row.why) = (Action::LeftAlone, Some(why.to_owned()));
         }
     }
-    Ok(Plan { candidate, snapshot, rows, text: made.text })
+    Ok(Plan { candidate, snapshot, rows, text: verified.text, shown })
+}
+
+/// Takes semel out of a file: the backup comes back, if the file is still as semel wrote it.
+pub fn undo(candidate: Candidate, snapshot: Snapshot, backups: &Backups) -> Result<Plan, Unreadable> {
+    let document = candidate.client.format.read(&snapshot.text)?;
+    let mut entries = entries(&document, candidate.client);
+    entries.retain(|(_, entry)| matches!(entry, Entry::Guarded { .. }));
+    let former = if entries.is_empty() { None } else { snapshot.former(backups) };
+    let (action, why) = match &former {
+        Some(_) => (Action::Undo, None),
+        None => (
+            Action::LeftAlone,
+            Some(match snapshot.newest_backup(backups) {
+                Some(backup) => format!(
+                    "the file has changed since semel wrote it: take semel's words out of this entry by hand; as it \
+                     was: {}",
+                    backup.display()
+                ),
+                None => {
+                    "semel init did not write it: take semel's words out of this entry by hand".to_owned()
+                }
+            }),
+        ),
+    };
+    let mut shown = BTreeSet::new();
+    let rows = entries.into_iter().map(|(place, entry)| {
+        let words = entry.words();
+        shown.extend(words.first().cloned());
+        Row { action, why: why.clone(), pack: known::pack(&words), place }
+    });
+    let rows = rows.collect();
+    let text = former.unwrap_or_else(|| snapshot.text.clone());
+    Ok(Plan { candidate, snapshot, rows, text, shown })
 }
 
 /// A pack that fits the server but not its name would sit there without effect.

@@ -1,13 +1,11 @@
 //! JSON with comments as values, and where in the text they stand.
 
 use super::edit::{Scalar, Unreadable};
-use super::entry::Place;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::cst::CstRootNode;
 use jsonc_parser::errors::ParseError;
 use jsonc_parser::{CollectOptions, ParseOptions, ast, common, parse_to_ast};
 use serde_json::{Map, Value};
-use std::ops::Range;
 
 /// Windows editors write it; no parser here expects it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -81,54 +79,32 @@ fn read_value(value: &ast::Value<'_>, body: &str) -> Result<Value, Unreadable> {
     })
 }
 
-/// Where the values of entries stand.
-pub fn entry_ranges(text: &str, places: &[&Place]) -> Option<Vec<Range<usize>>> {
-    let (mark, body) = split_mark(text);
-    let top = parse(body).ok()??;
-    let range = |place: &&Place| {
-        let mut value = &top;
-        for step in place.container.iter().chain([&place.server]) {
-            value = &value.as_object()?.properties.iter().find(|member| member.name.as_str() == step)?.value;
-        }
-        let range = value.range();
-        Some(mark.len() + range.start..mark.len() + range.end)
-    };
-    places.iter().map(range).collect()
-}
-
 pub fn scalars(text: &str) -> Result<Vec<Scalar>, Unreadable> {
     let (mark, body) = split_mark(text);
     let mut found = Vec::new();
     if let Some(value) = parse(body)? {
-        collect(&value, mark.len(), &mut Vec::new(), &mut found);
+        collect(&value, mark.len(), &mut found);
     }
     Ok(found)
 }
 
-fn collect(value: &ast::Value<'_>, offset: usize, path: &mut Vec<String>, found: &mut Vec<Scalar>) {
-    let scalar = |range: common::Range, path: &[String], text: Option<String>| Scalar {
+fn collect(value: &ast::Value<'_>, offset: usize, found: &mut Vec<Scalar>) {
+    let scalar = |range: common::Range, text: Option<String>| Scalar {
         range: offset + range.start..offset + range.end,
-        path: path.to_vec(),
         text,
     };
     match value {
         ast::Value::Object(object) => {
             for member in &object.properties {
-                path.push(member.name.as_str().to_owned());
-                found.push(scalar(member.name.range(), path, None));
-                collect(&member.value, offset, path, found);
-                path.pop();
+                found.push(scalar(member.name.range(), None));
+                collect(&member.value, offset, found);
             }
         }
         ast::Value::Array(array) => {
-            for (index, element) in array.elements.iter().enumerate() {
-                path.push(index.to_string());
-                collect(element, offset, path, found);
-                path.pop();
-            }
+            array.elements.iter().for_each(|element| collect(element, offset, found));
         }
-        ast::Value::StringLit(text) => found.push(scalar(text.range, path, Some(text.value.to_string()))),
-        other => found.push(scalar(other.range(), path, None)),
+        ast::Value::StringLit(text) => found.push(scalar(text.range, Some(text.value.to_string()))),
+        other => found.push(scalar(other.range(), None)),
     }
 }
 

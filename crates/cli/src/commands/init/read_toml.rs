@@ -2,7 +2,7 @@
 
 use super::edit::{Scalar, Unreadable};
 use serde_json::{Number, Value as Json};
-use toml_edit::{Document, DocumentMut, Item, Table, TableLike, Value};
+use toml_edit::{Document, DocumentMut, Item, TableLike, Value};
 
 pub fn read(text: &str) -> Result<Json, Unreadable> {
     let document = parse(text)?;
@@ -62,44 +62,30 @@ fn read_value(value: &Value) -> Json {
 pub fn scalars(text: &str) -> Result<Vec<Scalar>, Unreadable> {
     let document = parse(text)?;
     let mut found = Vec::new();
-    collect_table(document.as_table(), &mut Vec::new(), &mut found);
+    collect_table(document.as_table(), &mut found);
     // Tables come in the order of their names, which is not always that of the text.
     found.sort_by_key(|scalar| scalar.range.start);
     Ok(found)
 }
 
-fn collect_table(table: &dyn TableLike, path: &mut Vec<String>, found: &mut Vec<Scalar>) {
-    for (name, item) in table.iter() {
-        path.push(name.to_owned());
+fn collect_table(table: &dyn TableLike, found: &mut Vec<Scalar>) {
+    for (_, item) in table.iter() {
         match item {
             Item::None => {}
-            Item::Value(value) => collect_value(value, path, found),
-            Item::Table(table) => collect_table(table, path, found),
-            Item::ArrayOfTables(tables) => {
-                for (index, table) in tables.iter().enumerate() {
-                    path.push(index.to_string());
-                    collect_table(table as &Table, path, found);
-                    path.pop();
-                }
-            }
+            Item::Value(value) => collect_value(value, found),
+            Item::Table(table) => collect_table(table, found),
+            Item::ArrayOfTables(tables) => tables.iter().for_each(|table| collect_table(table, found)),
         }
-        path.pop();
     }
 }
 
-fn collect_value(value: &Value, path: &mut Vec<String>, found: &mut Vec<Scalar>) {
+fn collect_value(value: &Value, found: &mut Vec<Scalar>) {
     match value {
-        Value::Array(array) => {
-            for (index, element) in array.iter().enumerate() {
-                path.push(index.to_string());
-                collect_value(element, path, found);
-                path.pop();
-            }
-        }
-        Value::InlineTable(table) => collect_table(table, path, found),
+        Value::Array(array) => array.iter().for_each(|element| collect_value(element, found)),
+        Value::InlineTable(table) => collect_table(table, found),
         scalar => {
             if let Some(range) = scalar.span() {
-                found.push(Scalar { range, path: path.clone(), text: scalar.as_str().map(str::to_owned) });
+                found.push(Scalar { range, text: scalar.as_str().map(str::to_owned) });
             }
         }
     }

@@ -136,7 +136,7 @@ fn file(outcome: &Outcome) -> Value {
 
 /// A unified diff of what may be shown.
 fn diff(plan: &Plan) -> String {
-    let show = |text: &str| masked(text, plan.candidate.client, plan.candidate.containers);
+    let show = |text: &str| masked(text, plan.candidate.client.format, &plan.shown);
     let (Ok(before), Ok(after)) = (show(&plan.snapshot.text), show(&plan.text)) else {
         return format!("{} cannot be shown", plan.candidate.path.display());
     };
@@ -182,7 +182,7 @@ fn next(outcomes: &[Outcome], args: &Init, flags: &[String]) -> String {
     match () {
         () if outcomes.is_empty() => {
             let whose = if args.client.is_empty() { "an MCP client" } else { "such a client" };
-            format!("No configuration of {whose} was found here or in your home.")
+            format!("No configuration of {whose} was found here or in your home.\n\n{}", snippet(flags))
         }
         () if !backups.is_empty() => {
             format!("Written; restart the clients. Backups:\n{}\nTo take it back: {back}", backups.join("\n"))
@@ -195,6 +195,17 @@ fn next(outcomes: &[Outcome], args: &Init, flags: &[String]) -> String {
     }
 }
 
+/// For a client whose file semel does not know.
+fn snippet(flags: &[String]) -> String {
+    let mut args = vec!["mcp".to_owned()];
+    args.extend_from_slice(flags);
+    args.extend(["--name", "NAME", "--", "COMMAND", "ARGUMENT"].map(str::to_owned));
+    format!(
+        "In any other client, let the server's entry start semel with the server's own command behind it:\n  {}",
+        json!({"command": "semel", "args": args})
+    )
+}
+
 /// The same call, writing.
 fn command(args: &Init, flags: &[String]) -> String {
     let quoted = |word: &String| {
@@ -204,7 +215,6 @@ fn command(args: &Init, flags: &[String]) -> String {
     let mut words = vec!["semel".to_owned(), "init".to_owned()];
     words.extend(flags.iter().map(quoted));
     words.extend(args.undo.then(|| "--undo".to_owned()));
-    words.extend(args.all.then(|| "--all".to_owned()));
     for client in &args.client {
         let client = super::clients::CLIENTS.iter().find(|known| known.choice == *client);
         words.extend(client.map(|client| format!("--client {}", client.name)));

@@ -1,6 +1,5 @@
 //! Programs by their absolute paths: desktop applications start servers with another search path than a shell's.
 
-use super::entry::Local;
 use anyhow::Context;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -50,26 +49,6 @@ pub fn program(command: &str, own_path: bool, search: &OsStr) -> Program {
         Some(path) => Program::Absolute(path),
         None if command.contains(char::is_whitespace) => Program::Line,
         None => Program::AsItIs(Some("its command is not on this PATH")),
-    }
-}
-
-/// Whether `semel init` would start this server by that program.
-pub fn leads_to(server: &Local, search: &OsStr, started: &str) -> bool {
-    match program(&server.command, server.own_path, search) {
-        Program::Absolute(path) => path == started,
-        Program::AsItIs(_) => server.command == started,
-        Program::Line => false,
-    }
-}
-
-/// The name of a program that is what this PATH gives under it, written as that name or as where it lies.
-pub fn plain_name<'a>(server: &'a Local, search: &OsStr) -> Option<&'a str> {
-    let command = server.command.as_str();
-    match command.rsplit_once('/') {
-        None => (!server.own_path).then_some(command),
-        Some((_, name)) => {
-            on_path(name, search).is_some_and(|path| path == Path::new(command)).then_some(name)
-        }
     }
 }
 

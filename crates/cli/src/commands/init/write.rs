@@ -36,17 +36,22 @@ impl Snapshot {
         Ok(Snapshot { path: real, text })
     }
 
-    /// Earlier contents that were kept, the newest first.
-    pub fn kept(&self, backups: &Backups) -> Vec<String> {
-        backups.of(&self.path)
+    /// The text before semel wrote this one, if semel did.
+    pub fn former(&self, backups: &Backups) -> Option<String> {
+        backups.former(&self.path, &self.text)
     }
 
-    /// Replaces the file, unless it is no longer what was read. Returns where the former content is kept.
-    pub fn replace(&self, text: &str, backups: &Backups) -> anyhow::Result<PathBuf> {
+    pub fn newest_backup(&self, backups: &Backups) -> Option<PathBuf> {
+        backups.newest(&self.path)
+    }
+
+    /// Replaces the file, unless it is no longer what was read. Returns where the former content is kept. With
+    /// `can_be_undone` that can be put back later.
+    pub fn replace(&self, text: &str, backups: &Backups, can_be_undone: bool) -> anyhow::Result<PathBuf> {
         let metadata = self.path.metadata().context("cannot be read")?;
         self.may_write(&metadata)?;
         let directory = self.path.parent().context("has no directory")?;
-        let backup = backups.keep(&self.path, &self.text)?;
+        let backup = backups.keep(&self.path, &self.text, can_be_undone.then_some(text))?;
         let mut new = tempfile::Builder::new()
             .prefix(".semel-")
             .tempfile_in(directory)
@@ -112,7 +117,7 @@ mod tests {
         let backups = Backups::below(directory.path());
         let snapshot = Snapshot::read(&path).expect("readable");
         std::fs::write(&path, "two").expect("written");
-        let error = snapshot.replace("three", &backups).expect_err("changed").to_string();
+        let error = snapshot.replace("three", &backups, true).expect_err("changed").to_string();
         assert!(error.contains("changed by somebody else"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("readable"), "two");
     }

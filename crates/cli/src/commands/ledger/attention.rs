@@ -1,9 +1,9 @@
 //! `semel ledger` alone: what needs a person.
 
-use super::walk::{self, Which};
+use super::scan::{self, Which};
 use crate::commands::Context;
 use crate::effect_json;
-use crate::house::TENANT;
+use crate::open::TENANT;
 use crate::{neutral, table};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
@@ -34,7 +34,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut counts = Counts::default();
     let mut waiting: Vec<(Digest, Effect)> = Vec::new();
     if let Some(ledger) = &ledger {
-        let damaged = walk::effects(ledger, Which { run, open: false }, now, |key, effect| {
+        let damaged = scan::effects(ledger, Which { run, open: false }, now, |key, effect| {
             let duplicate = lifecycle::duplicates(&effect).is_some();
             let (count, needs_a_person) = match &effect.state {
                 _ if duplicate => (&mut counts.duplicates, true),
@@ -55,7 +55,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        walk::say_left_out(context.output, damaged);
+        scan::say_left_out(context.output, damaged);
     }
     waiting.sort_by_key(|(_, effect)| urgency(effect));
     if context.output.json {
@@ -107,7 +107,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
         && block_on(ledger.epoch())?.1.is_some_and(|epoch| epoch.forgotten_before(now).is_some())
     {
         context.output.say(
-            "the ledger may have forgotten claims: intents it has not seen are held (semel ledger epoch)",
+            "the ledger may have forgotten claims: intents it has not seen are held (semel ledger quarantine)",
         );
     }
     Ok(ExitCode::SUCCESS)

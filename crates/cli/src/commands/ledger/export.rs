@@ -1,7 +1,7 @@
 //! `semel ledger export`: every effect, one JSON document a line.
 
 use super::reply_data;
-use super::walk::{self, Which};
+use super::scan::{self, Which};
 use crate::commands::Context;
 use crate::effect_json::{self, EffectJson};
 use semel_gate::clock::{Clock, SystemClock};
@@ -21,12 +21,12 @@ struct Exported {
 pub fn run(context: &Context, replies: bool) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let Some(ledger) = context.existing_ledger(&clock)? else { return Ok(ExitCode::SUCCESS) };
-    let damaged = walk::effects(&ledger, Which::default(), clock.now(), |key, effect| {
+    let damaged = scan::effects(&ledger, Which::default(), clock.now(), |key, effect| {
         let (kept, bytes) = effect_json::reply(&ledger, key, &effect)?;
         let data = bytes.filter(|_| replies).map(|bytes| reply_data(&bytes));
         let taken = context.output.line(&Exported { effect: EffectJson::of(&effect, kept), data });
         Ok(if taken { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    walk::say_left_out(context.output, damaged);
+    scan::say_left_out(context.output, damaged);
     Ok(ExitCode::SUCCESS)
 }

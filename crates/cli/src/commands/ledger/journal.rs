@@ -1,7 +1,7 @@
 //! Lines of the journal, for `tail`, `show` and `doctor`.
 
-use crate::house::LocalLedger;
 use crate::neutral;
+use crate::open::LocalLedger;
 use semel_core::ids::EffectId;
 use semel_gate::clock::block_on;
 use semel_ledger::store::{JOURNAL_PAGE_MAX, JournalLine};

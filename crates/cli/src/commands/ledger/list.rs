@@ -1,9 +1,9 @@
 //! `semel ledger list`: effects, newest first.
 
 use super::named;
-use super::walk::{self, Which};
+use super::scan::{self, Which};
 use crate::args::{List, StateChoice};
-use crate::commands::{Context, span};
+use crate::commands::Context;
 use crate::effect_json::{self, EffectJson};
 use crate::table;
 use semel_core::digest::Digest;
@@ -14,17 +14,16 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &List) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &List, run: Option<&str>) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let now = clock.now();
-    let since = args.since.as_deref().map(|text| span("--since", text)).transpose()?;
-    let opened_after = since.map(|span| At(now.0.saturating_sub(span.as_micros() as u64)));
+    let opened_after = args.since.map(|span| At(now.0.saturating_sub(span.as_micros() as u64)));
     let Some(ledger) = context.existing_ledger(&clock)? else {
         return Ok(print(context, &[], false, args, now, Vec::new()));
     };
-    let before = args.before.as_deref().map(|text| named::find(Some(&ledger), text)).transpose()?;
+    let before = args.before.as_deref().map(|text| named::by_text(Some(&ledger), text)).transpose()?;
     let open = matches!(args.state, Some(StateChoice::InFlight | StateChoice::InDoubt)) && before.is_none();
-    let which = Which { run: args.run.as_deref(), open };
+    let which = Which { run, open };
     let wanted = |effect: &Effect| {
         args.state.is_none_or(|state| is(&effect.state, state))
             && args.action.as_ref().is_none_or(|text| effect.facts.action.contains(text.as_str()))
@@ -33,7 +32,7 @@ pub fn run(context: &Context, args: &List) -> anyhow::Result<ExitCode> {
     // Stores go forwards only, so the newest are what is left at the end.
     let mut newest: VecDeque<(Digest, Effect)> = VecDeque::new();
     let mut more = false;
-    let damaged = walk::effects(&ledger, which, now, |key, effect| {
+    let damaged = scan::effects(&ledger, which, now, |key, effect| {
         if before.as_ref().is_some_and(|(_, before)| before.id == effect.id) {
             return Ok(ControlFlow::Break(()));
         }
@@ -46,7 +45,7 @@ pub fn run(context: &Context, args: &List) -> anyhow::Result<ExitCode> {
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    walk::say_left_out(context.output, damaged);
+    scan::say_left_out(context.output, damaged);
     let newest = Vec::from(newest);
     let items = match context.output.json {
         true => newest

@@ -1,8 +1,8 @@
 //! `semel ledger --markdown`: what was done, for a model that has forgotten it.
 
-use super::walk::{self, Which};
+use super::scan::{self, Which};
 use crate::commands::Context;
-use crate::house::TENANT;
+use crate::open::TENANT;
 use semel_doors::told::{self, OfRun, Sorted};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::ops::ControlFlow;
@@ -13,11 +13,11 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut sorted = Sorted::default();
     let ledger = context.existing_ledger(&clock)?;
     if let Some(ledger) = &ledger {
-        let damaged = walk::effects(ledger, Which { run, open: false }, clock.now(), |key, effect| {
+        let damaged = scan::effects(ledger, Which { run, open: false }, clock.now(), |key, effect| {
             sorted.push(key, effect);
             Ok(ControlFlow::Continue(()))
         })?;
-        walk::say_left_out(context.output, damaged);
+        scan::say_left_out(context.output, damaged);
     }
     let of = run.map(|run| OfRun { tenant: TENANT, run });
     let text = block_on(told::markdown(ledger.as_ref(), &sorted, of))?;

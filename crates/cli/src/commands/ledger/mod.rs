@@ -1,20 +1,22 @@
-//! `semel ledger`: what was done, what nobody knows, and rulings on it.
+//! `semel ledger`: reading what was done, and ruling on what nobody knows.
 
 mod attention;
-mod epoch;
 mod export;
-mod get;
 mod journal;
 mod list;
 mod markdown;
 mod named;
 mod prune;
+mod quarantine;
+mod reply;
 mod resolve;
 mod rule;
+mod runs;
+mod same_server;
+mod scan;
 mod show;
 mod tail;
 mod undo;
-mod walk;
 
 use super::Context;
 use crate::args::{Ledger, LedgerCommand};
@@ -31,11 +33,12 @@ use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
     // clap could refuse this itself, but then it would refuse `semel ledger --json list` too.
-    if args.command.is_some() && (args.run.is_some() || args.markdown) {
-        return Err(Hinted::error(
-            "--run and --markdown belong to `semel ledger` alone",
-            "semel ledger list --run RUN",
-        ));
+    let lists = matches!(args.command, None | Some(LedgerCommand::List(_)));
+    if args.run.is_some() && !lists {
+        return Err(Hinted::error("--run chooses the effects of a list", "semel ledger list --run RUN"));
+    }
+    if args.markdown && args.command.is_some() {
+        return Err(Hinted::error("--markdown belongs to `semel ledger` alone", "semel ledger --markdown"));
     }
     if let Some(run) = &args.run {
         // An empty variable would else be answered with "nothing is recorded", which a model believes.
@@ -44,19 +47,28 @@ pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
     match &args.command {
         None if args.markdown => markdown::run(context, args.run.as_deref()),
         None => attention::run(context, args.run.as_deref()),
-        Some(LedgerCommand::List(list)) => list::run(context, list),
-        Some(LedgerCommand::Show { effect }) => show::run(context, effect),
-        Some(LedgerCommand::Get(get)) => get::run(context, get),
+        Some(LedgerCommand::List(list)) => {
+            list::run(context, list, list.run.as_deref().or(args.run.as_deref()))
+        }
+        Some(LedgerCommand::Runs(runs)) => runs::run(context, runs),
+        Some(LedgerCommand::Show(name)) => show::run(context, name),
+        Some(LedgerCommand::Reply(name)) => reply::run(context, name),
         Some(LedgerCommand::Tail(tail)) => tail::run(context, tail),
         Some(LedgerCommand::Resolve(resolve)) => resolve::run(context, resolve),
         Some(LedgerCommand::Reopen(because)) => rule::reopen(context, because),
-        Some(LedgerCommand::Again(because)) => rule::again(context, because),
+        Some(LedgerCommand::AllowRepeat(because)) => rule::allow_repeat(context, because),
         Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
         Some(LedgerCommand::Prune { replies, clock_is_right }) => {
-            prune::run(context, replies.as_deref(), *clock_is_right)
+            prune::run(context, *replies, *clock_is_right)
         }
-        Some(LedgerCommand::Epoch { command }) => epoch::run(context, command.as_ref()),
+        Some(LedgerCommand::SameServer { name, operator }) => same_server::run(context, name, operator),
+        Some(LedgerCommand::Quarantine) => quarantine::show(context),
+        Some(LedgerCommand::MarkRestored { reason }) => quarantine::begin(context, reason),
+        Some(LedgerCommand::EndQuarantine(operator)) => quarantine::end(context, operator),
+        Some(LedgerCommand::RotateSecret { reason, replace }) => {
+            quarantine::rotate_secret(context, reason, *replace)
+        }
     }
 }
 

@@ -1,12 +1,20 @@
-//! Naming an effect: by its id, or by the end of one.
+//! Naming an effect: by its id, by the end of one, or by the idempotency key of its call.
 
-use crate::house::LocalLedger;
-use crate::output::Hinted;
+use super::scan::{self, Which};
+use crate::args::EffectName;
+use crate::commands::Context;
+use crate::open::{LocalLedger, TENANT};
+use crate::output::{Hinted, counted, hint};
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
-use semel_core::ids::EffectId;
+use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key, quoted_for_a_shell};
+use semel_core::ids::{EffectId, IdempotencyKey};
+use semel_core::time::At;
 use semel_gate::clock::block_on;
+use semel_ledger::small_records::Alias;
 use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 /// Shorter ends would too often name two.
 const SUFFIX_CHARACTERS_MIN: usize = 4;
@@ -14,8 +22,53 @@ const SUFFIX_CHARACTERS_MIN: usize = 4;
 /// So many are named when an end fits several.
 const CANDIDATES_SHOWN: usize = 5;
 
-/// Finds the effect that a person means, in a ledger that may not exist.
-pub fn find(ledger: Option<&LocalLedger>, text: &str) -> anyhow::Result<(Digest, Effect)> {
+/// Finds the effect that a command reads. `None`: no call came with this key, and the caller was told so. That is no
+/// mistake: after a lost answer it is the question.
+pub fn look_up(
+    context: &Context,
+    ledger: Option<&LocalLedger>,
+    name: &EffectName,
+    now: At,
+) -> anyhow::Result<Option<(Digest, Effect)>> {
+    let Some(key) = &name.key else { return by_id(ledger, name).map(Some) };
+    let parsed = IdempotencyKey::parse(key)?;
+    let found = ledger.map(|ledger| by_key(ledger, &parsed, now)).transpose()?.flatten();
+    if found.is_none() {
+        context.output.error(&no_such_key(key));
+    }
+    Ok(found)
+}
+
+/// Finds the one effect that a person decides about. A key that several callers used names none.
+pub fn find(ledger: Option<&LocalLedger>, name: &EffectName, now: At) -> anyhow::Result<(Digest, Effect)> {
+    let Some(key) = &name.key else { return by_id(ledger, name) };
+    let parsed = IdempotencyKey::parse(key)?;
+    let Some(ledger) = ledger else { return Err(no_such_key(key)) };
+    let mut found: BTreeMap<Digest, Effect> = with_key(ledger, &parsed, now)?;
+    found.extend(by_key(ledger, &parsed, now)?);
+    if found.len() > 1 {
+        let ids: Vec<String> =
+            found.values().take(CANDIDATES_SHOWN).map(|effect| effect.id.to_string()).collect();
+        let what = format!("{} callers used the key {key}: {}", found.len(), ids.join(", "));
+        return Err(Hinted::error(what, "name the effect by its id"));
+    }
+    found.pop_first().ok_or_else(|| no_such_key(key))
+}
+
+fn no_such_key(key: &str) -> anyhow::Error {
+    Hinted::error(
+        format!("no effect with the key {key} in this ledger"),
+        "nothing was claimed under it; semel ledger list",
+    )
+}
+
+fn by_id(ledger: Option<&LocalLedger>, name: &EffectName) -> anyhow::Result<(Digest, Effect)> {
+    let text = name.effect.as_deref().unwrap_or_default();
+    by_text(ledger, text).map_err(|error| if ledger.is_some() { perhaps_a_key(error, text) } else { error })
+}
+
+/// Finds an effect by its id or the end of one, in a ledger that may not exist.
+pub fn by_text(ledger: Option<&LocalLedger>, text: &str) -> anyhow::Result<(Digest, Effect)> {
     let unknown = || Hinted::error(format!("no effect {text} in this ledger"), "semel ledger list");
     // `semel doctor` says where it would be.
     let none = || Hinted::error(format!("no effect {text}: there is no ledger yet"), "semel doctor");
@@ -26,6 +79,64 @@ pub fn find(ledger: Option<&LocalLedger>, text: &str) -> anyhow::Result<(Digest,
     };
     let (key, known) = block_on(ledger.by_id(id))?;
     Ok((key, known.effect))
+}
+
+/// A key given as an id is not looked up as a key: the end of an id can be a key as well.
+fn perhaps_a_key(error: anyhow::Error, name: &str) -> anyhow::Error {
+    let is_key = EffectId::parse(name).is_none() && IdempotencyKey::parse(name).is_ok();
+    match hint(&error).filter(|_| is_key && error.is::<Hinted>()) {
+        Some(hint) => {
+            let key = format!("--key {}", quoted_for_a_shell(name));
+            Hinted::error(error.to_string(), format!("{hint}; if it is an idempotency key: {key}"))
+        }
+        None => error,
+    }
+}
+
+/// The newest effect under a caller's key: the key as identity, else through a rule's fields, else the newest of those
+/// that came through another door.
+fn by_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result<Option<(Digest, Effect)>> {
+    let parts = IntentParts { tenant: TENANT, principal: TENANT, authority: "", scope: "global" };
+    let named = intent_key(ledger.secret(), &parts, &IntentDigest::of_caller_key(key.as_str()));
+    let found = block_on(ledger.find(named))?;
+    if let Some(known) = found.newest {
+        return Ok(Some((named, known.effect.clone())));
+    }
+    if let Some(Alias { key, stands_for }) =
+        block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))?.1
+    {
+        let newest = block_on(ledger.find(key))?.newest.map(|known| known.effect.clone());
+        let is_it = |effect: &Effect| stands_for.is_none_or(|it| it.is(effect));
+        return Ok(match (newest.filter(is_it), stands_for) {
+            (Some(effect), _) => Some((key, effect)),
+            (None, Some(it)) => {
+                let earlier = block_on(ledger.occurrence(key, it.number))?.map(|known| known.effect);
+                earlier.filter(is_it).map(|effect| (key, effect))
+            }
+            (None, None) => None,
+        });
+    }
+    Ok(with_key(ledger, key, now)?.into_iter().max_by_key(|(_, effect)| effect.opened_at))
+}
+
+/// The newest effect of every caller that used this key. Its record's key holds whose it was and where it went, which
+/// only its caller knows, so all effects are looked at.
+fn with_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result<BTreeMap<Digest, Effect>> {
+    let digest = IntentDigest::of_caller_key(key.as_str());
+    let mut found = BTreeMap::new();
+    let damaged = scan::effects(ledger, Which::default(), now, |key, effect| {
+        if effect.facts.caller_key && effect.facts.digest == digest {
+            found.insert(key, effect);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    // A caller that is told "unknown" may act.
+    if damaged > 0 {
+        let records = counted(damaged, "record", "records");
+        let what = format!("{records} cannot be read, and any of them may be under this key");
+        return Err(Hinted::error(what, "semel doctor --full"));
+    }
+    Ok(found)
 }
 
 fn by_suffix(ledger: &LocalLedger, text: &str) -> anyhow::Result<Option<EffectId>> {

@@ -1,15 +1,16 @@
 //! `semel ledger prune`: retention, now instead of by itself.
 
-use crate::commands::{Context, span};
+use crate::commands::Context;
 use semel_core::policy::Retention;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::prune::PruneReport;
 use std::process::ExitCode;
+use std::time::Duration;
 
-pub fn run(context: &Context, replies: Option<&str>, clock_is_right: bool) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, replies: Option<Duration>, clock_is_right: bool) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let kept = context.policy()?.retention;
-    let replies = replies.map(|text| span("--replies", text)).transpose()?.unwrap_or(kept.replies);
+    let replies = replies.unwrap_or(kept.replies);
     let report = match context.existing_ledger(&clock)? {
         Some(ledger) => {
             let now = clock.now();

@@ -27,7 +27,7 @@ pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let reply = args.reply.as_deref().map(read_reply).transpose()?;
     let ledger = context.existing_ledger(&clock)?;
-    let (key, effect) = named::find(ledger.as_ref(), &args.effect)?;
+    let (key, effect) = named::find(ledger.as_ref(), &args.name, clock.now())?;
     let counts = Arc::new(Counts::default());
     let witness: Arc<Counts> = Arc::clone(&counts);
     let ledger = ledger.expect("an effect was found in it").witnessed_by(witness);

@@ -1,10 +1,10 @@
-//! `semel ledger reopen` and `semel ledger again`: a person's word about what has ended.
+//! `semel ledger reopen` and `semel ledger allow-repeat`: a person's word about what has ended.
 
 use super::{named, recognisable, ruling};
 use crate::args::Because;
 use crate::commands::Context;
 use crate::effect_json;
-use crate::house::LocalLedger;
+use crate::open::LocalLedger;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use semel_core::effect::{Effect, Ruling};
@@ -28,7 +28,7 @@ pub fn reopen(context: &Context, because: &Because) -> anyhow::Result<ExitCode> 
 }
 
 /// Somebody wants it once more.
-pub fn again(context: &Context, because: &Because) -> anyhow::Result<ExitCode> {
+pub fn allow_repeat(context: &Context, because: &Because) -> anyhow::Result<ExitCode> {
     let policy = context.policy()?;
     rule(
         context,
@@ -68,7 +68,7 @@ fn rule(
     let operator = Operator::find(context, because.operator.token.as_deref())?;
     let clock = SystemClock::start();
     let ledger = context.existing_ledger(&clock)?;
-    let (key, effect) = named::find(ledger.as_ref(), &because.effect)?;
+    let (key, effect) = named::find(ledger.as_ref(), &because.name, clock.now())?;
     let ledger = ledger.expect("an effect was found in it");
     let id = effect.id;
     let what = format!("{} {}?", words.asks, recognisable(&effect));

@@ -1,11 +1,12 @@
 //! `semel ledger show`: all that is known of one effect.
 
 use super::journal::{self, LineJson};
-use super::{first_line, named, walk};
-use crate::commands::Context;
+use super::{first_line, named, scan};
+use crate::args::EffectName;
+use crate::commands::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, EffectJson, ReplyKept};
-use crate::house::LocalLedger;
 use crate::neutral;
+use crate::open::LocalLedger;
 use crate::output::stderr_is_terminal;
 use crate::table;
 use semel_core::class::Class;
@@ -53,13 +54,15 @@ struct OccurrenceJson {
     again: Option<String>,
 }
 
-pub fn run(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, name: &EffectName) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let ledger = context.existing_ledger(&clock)?;
-    let (key, effect) = named::find(ledger.as_ref(), name)?;
+    let Some((key, effect)) = named::look_up(context, ledger.as_ref(), name, clock.now())? else {
+        return Ok(ExitCode::from(EXIT_FINDINGS));
+    };
     let ledger = ledger.expect("an effect was found in it");
     let now = clock.now();
-    let effect = walk::now_of(&ledger, key, effect, now)?;
+    let effect = scan::now_of(&ledger, key, effect, now)?;
     let shown = look(&ledger, key, &effect)?;
     if context.output.json {
         context.output.document(&shown);
@@ -86,8 +89,8 @@ fn hints(effect: &Effect) -> Vec<String> {
         }
         State::Applied(_) => {
             let answers = effect.facts.class == Class::Consequential || effect.facts.caller_key;
-            let again =
-                answers.then(|| format!("hint: to allow a repeat: semel ledger again {id} --reason TEXT"));
+            let again = answers
+                .then(|| format!("hint: to allow a repeat: semel ledger allow-repeat {id} --reason TEXT"));
             effect.undoable().map(|_| undo()).into_iter().chain(again).collect()
         }
         State::NotApplied(_) | State::InFlight { .. } => Vec::new(),

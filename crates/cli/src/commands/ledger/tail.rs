@@ -3,7 +3,7 @@
 use super::journal::LineJson;
 use crate::args::Tail;
 use crate::commands::Context;
-use crate::house::{self, LocalLedger};
+use crate::open::{self, LocalLedger};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use semel_gate::clock::{SystemClock, block_on};
 use semel_ledger::Error;
@@ -40,10 +40,10 @@ pub fn run(context: &Context, args: &Tail) -> anyhow::Result<ExitCode> {
 
 /// The ledger, once there is one. Between its first file and its tables it is not there yet.
 fn founded(context: &Context, file: &Path) -> anyhow::Result<Option<LocalLedger>> {
-    if !house::is_founded(&Place::at(file)) {
+    if !open::is_founded(&Place::at(file)) {
         return Ok(None);
     }
-    match house::reading(file, &context.environment, &SystemClock::start()) {
+    match open::reading(file, &context.environment, &SystemClock::start()) {
         Err(Error::Open { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
         opened => Ok(Some(opened?)),
     }

@@ -3,11 +3,11 @@
 use super::{named, recognisable};
 use crate::args::Undo as Args;
 use crate::commands::Context;
-use crate::commands::run::give;
-use crate::house::TENANT;
+use crate::commands::run::respond;
 use crate::neutral;
+use crate::open::TENANT;
 use crate::operator::Operator;
-use crate::{means, served};
+use crate::{probe_access, server_runtime};
 use anyhow::Context as _;
 use semel_core::answer::OutcomeWord;
 use semel_core::ids::{EffectId, Reason};
@@ -17,7 +17,7 @@ use semel_doors::hall::Hall;
 use semel_doors::runtime::RuntimeClock;
 use semel_doors::undo::{Asked, carry_out};
 use semel_gate::Passed;
-use semel_gate::clock::SystemClock;
+use semel_gate::clock::{Clock, SystemClock};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -37,8 +37,9 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let reason = Reason::parse(&args.reason).context("--reason")?;
     let policy = context.policy()?;
     let (effect, call, by) = {
-        let ledger = context.existing_ledger(&SystemClock::start())?;
-        let (_, effect) = named::find(ledger.as_ref(), &args.effect)?;
+        let clock = SystemClock::start();
+        let ledger = context.existing_ledger(&clock)?;
+        let (_, effect) = named::find(ledger.as_ref(), &args.name, clock.now())?;
         let call = match &effect.undo {
             Some(Undo::By(call)) => call.to_string(),
             _ => String::new(),
@@ -52,11 +53,11 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
             operator.map(|operator| operator.confirm(&ledger, &effect.facts.tenant, asks)).transpose()?;
         (effect.id, call, by.unwrap_or_default())
     };
-    let runtime = served::runtime()?;
+    let runtime = server_runtime::runtime()?;
     let _in_runtime = runtime.enter();
     let clock = RuntimeClock::start();
-    let gate = served::gate(context, &clock, &policy).map_err(anyhow::Error::msg)?;
-    let means = means::alone(context, &policy);
+    let gate = server_runtime::gate(context, &clock, &policy).map_err(anyhow::Error::msg)?;
+    let means = probe_access::alone(context, &policy);
     let hall = Hall::new(Ok(gate), policy, clock).with_means(means);
     let asked = Asked {
         effect,
@@ -77,7 +78,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         gate.ledger.holders().let_go();
     }
     runtime.shutdown_background();
-    Ok(ExitCode::from(give::exit_code(&passed.answer, None)))
+    Ok(ExitCode::from(respond::exit_code(&passed.answer, None)))
 }
 
 fn tell(context: &Context, undoes: EffectId, call: &str, passed: &Passed) {
@@ -97,12 +98,12 @@ fn tell(context: &Context, undoes: EffectId, call: &str, passed: &Passed) {
         }
         (true, OutcomeWord::Ran) => {
             context.output.data(format_args!("Undone: {undoes}{by} ({call})"));
-            give::talk(context, answer);
+            respond::talk(context, answer);
         }
         (true, _) => {
             let reason = answer.reason.as_deref().unwrap_or("done before");
             context.output.data(format_args!("Undone before: {undoes}{by}; {reason}"));
         }
-        (false, _) => give::talk(context, answer),
+        (false, _) => respond::talk(context, answer),
     }
 }

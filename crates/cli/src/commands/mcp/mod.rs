@@ -1,17 +1,16 @@
 //! `semel mcp`: one MCP server, guarded, in front of one client.
 
-pub mod authority;
-mod directory;
 pub mod name;
+pub mod server_identity;
 mod session;
 
 use super::Context;
 use super::serve::offers;
 use crate::args::Mcp as Args;
-use crate::house::TENANT;
-use crate::means;
+use crate::open::TENANT;
 use crate::policy_files;
-use crate::{served, traces};
+use crate::probe_access;
+use crate::{server_runtime, traces};
 use anyhow::{Context as _, bail};
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
@@ -26,6 +25,7 @@ use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
+use server_identity::{STDIO, Start};
 use session::{Hears, Session};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -35,10 +35,10 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let mut caller = caller(context, args)?;
     let policy = context.policy()?;
     let clock = RuntimeClock::start();
-    let runtime = served::runtime_beside()?;
+    let runtime = server_runtime::runtime_beside()?;
     let _in_runtime = runtime.enter();
     let traces = traces::started(context, &policy);
-    let gate = served::gate(context, &clock, &policy);
+    let gate = server_runtime::gate(context, &clock, &policy);
     let gate = match &traces {
         Some((traces, _)) => gate.map(|gate| gate.with_observer(Arc::clone(traces) as _)),
         None => gate,
@@ -60,22 +60,22 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     }
     say(context, &server.name, &policy);
     let servers = offers::asked(context, &policy, &server.name, &clock)?;
-    let means = means::serving(context, &policy, servers);
+    let means = probe_access::serving(context, &policy, servers);
     let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
-    runtime.spawn(served::keep_retention(Arc::clone(&hall)));
-    runtime.spawn(served::keep_counts(Arc::clone(&hall), context.output));
-    runtime.spawn(served::keep_settling(Arc::clone(&hall)));
+    runtime.spawn(server_runtime::keep_retention(Arc::clone(&hall)));
+    runtime.spawn(server_runtime::keep_counts(Arc::clone(&hall), context.output));
+    runtime.spawn(server_runtime::keep_settling(Arc::clone(&hall)));
     let door = Arc::new(Door::new(Arc::clone(&hall)));
     let connection = Arc::new(Connection::new(caller));
     let session = Session { door, server: Arc::new(server), connection };
     let code = runtime.block_on(session.run(hears))?;
     runtime.block_on(async {
-        served::write_counts(&hall).await;
+        server_runtime::write_counts(&hall).await;
         if let Some((_, exporting)) = traces {
             // Standard error is the client's log; a collector that is away is not its concern.
             let _lost = exporting.finish().await;
         }
-        served::fold_back(&hall);
+        server_runtime::fold_back(&hall);
     });
     runtime.shutdown_background();
     Ok(ExitCode::from(code))
@@ -128,7 +128,7 @@ fn child(
 ) -> anyhow::Result<(Server, Hears)> {
     let name = name::checked(args.name.clone().unwrap_or_else(|| name::of(&args.command)))?;
     let configured = policy.mcp.get(&name);
-    let (mut command, authority) = match (&*args.command, configured.map(|configured| &configured.reach)) {
+    let mut command = match (&*args.command, configured.map(|configured| &configured.reach)) {
         ([], Some(Reach::Command { argv, env, cwd })) => offers::command(context, argv, env, cwd.as_deref()),
         ([], Some(Reach::Url { .. })) => {
             bail!("[mcp.{name}] has a url; semel serve offers it, or give --url")
@@ -137,12 +137,15 @@ fn child(
         ([program, rest @ ..], _) => {
             let mut command = Command::new(program);
             command.args(rest);
-            (command, authority::of_command(&args.command, &context.environment.cwd))
+            command
         }
     };
-    let (link, output) = offers::launched(&mut command, clock)?;
+    let any_directory = args.any_directory;
+    let start = Start { name: &name, command: &mut command, any_directory };
+    let (link, output) = server_identity::launch(context, policy.mode, start, clock)?;
     let settings = settings(args, configured);
-    let server = Server::new(name, authority, settings, Link::Child(link), served::instance());
+    let link = Link::Child(link);
+    let server = Server::new(name, STDIO.to_owned(), settings, link, server_runtime::instance());
     Ok((server, Hears::Child(output)))
 }
 
@@ -165,6 +168,6 @@ fn remote(
     let (session, queue) = RemoteSession::new(offers::headers(context, &[], &from_env, said)?);
     let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
     let settings = settings(args, policy.mcp.get(&name));
-    let server = Server::new(name, authority, settings, Link::Remote(link), served::instance());
+    let server = Server::new(name, authority, settings, Link::Remote(link), server_runtime::instance());
     Ok((server, Hears::Remote(queue)))
 }

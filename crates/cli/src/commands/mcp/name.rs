@@ -30,11 +30,11 @@ pub fn fitting(name: &str) -> String {
 }
 
 /// Programs that only start another one, which is named by their first argument that is no option.
-pub(super) const STARTERS: [&str; 12] =
+const STARTERS: [&str; 12] =
     ["npx", "bunx", "pnpx", "uvx", "uv", "pipx", "node", "bun", "deno", "python", "python3", "docker"];
 
 /// Words of such a starter that do not name the server.
-pub(super) const STARTER_WORDS: [&str; 6] = ["run", "exec", "tool", "dlx", "x", "start"];
+const STARTER_WORDS: [&str; 6] = ["run", "exec", "tool", "dlx", "x", "start"];
 
 /// What packages of servers have in common, and so does not tell one from another.
 const AFFIXES: [&str; 5] = ["mcp-server", "server-mcp", "modelcontextprotocol", "mcp", "server"];

@@ -1,6 +1,6 @@
 //! From the first message to the last: who may end the conversation, and what is finished before.
 
-use crate::served;
+use crate::server_runtime;
 use rustix::process::Signal;
 use semel_doors::mcp::connection::Connection;
 use semel_doors::mcp::door::Door;
@@ -64,10 +64,10 @@ impl Session {
         let runtime = Handle::current();
         let pipes = std::thread::Builder::new().name("pipes".into());
         pipes.spawn(move || Inlet::read_and_run_errands(inlets, &runtime))?;
-        let signalled = served::signals()?;
+        let signalled = server_runtime::signals()?;
         if let Link::Child(_) = &self.server.link {
             let server = Arc::clone(&self.server);
-            served::pass_on_signals(move |signal| {
+            server_runtime::pass_on_signals(move |signal| {
                 if let Link::Child(child) = &server.link {
                     child.signal(signal);
                 }
@@ -91,7 +91,7 @@ impl Session {
                 if asked.is_some() {
                     child.close();
                 }
-                let status = served::end(child).await;
+                let status = server_runtime::end(child).await;
                 if asked.is_some() {
                     // Its last words may still be in the pipe, unless somebody else keeps that open.
                     let _kept_open = tokio::time::timeout(LAST_WORDS_TAKE_MAX, server_ended).await;
@@ -105,9 +105,10 @@ impl Session {
             }
         };
         // A call may have been answered while the server was ending.
-        self.settle(served::ENDS_BY_ITSELF).await;
+        self.settle(server_runtime::ENDS_BY_ITSELF).await;
         let drained = tokio::task::spawn_blocking(move || stdio.drain());
-        let _a_client_that_does_not_read = tokio::time::timeout(served::ENDS_BY_ITSELF, drained).await;
+        let _a_client_that_does_not_read =
+            tokio::time::timeout(server_runtime::ENDS_BY_ITSELF, drained).await;
         Ok(code)
     }
 

@@ -1,19 +1,23 @@
 //! `semel run`: any command, at most once.
 
-mod asked;
-pub mod give;
 mod piped;
+mod request;
+pub mod respond;
 
 use super::Context;
-use crate::args::{READ_ON, Run as Args};
-use crate::house::{self, LocalGate};
-use crate::means;
+use crate::args::{DRAIN_OUTPUT, Run as Args};
+use crate::open::{self, LocalGate, LocalLedger};
 use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files;
-use asked::{Asked, named_action};
-use give::{dry_run, finish_trouble, finish_unavailable, give, not_understood, policy_invalid, say_waiting};
+use crate::probe_access;
+use request::{RunRequest, named_action};
+use respond::{
+    dry_run, finish_trouble, finish_unavailable, not_understood, policy_invalid, respond, say_waiting,
+};
+use rustix::process::Pid;
 use semel_core::class::Class;
 use semel_core::intent::Intent;
+use semel_core::json::Json;
 use semel_core::policy::{Policy, Rule, duration};
 use semel_core::wording;
 use semel_doors::command::confirm::Asks;
@@ -28,119 +32,191 @@ use std::sync::Arc;
 
 pub fn run(context: &Context, args: &Args) -> u8 {
     let parent = rustix::process::getppid();
-    let asked = match Asked::understand(context, args) {
-        Ok(asked) => asked,
-        Err(error) => return not_understood(context, &error),
-    };
-    let policy = match policy_files::load(&context.environment, context.global.policy.as_deref()) {
-        Ok(policy) => policy,
-        Err(unusable) => return policy_invalid(context, &unusable),
-    };
-    let arguments = asked.line.arguments();
-    let action = args.action.as_ref().map_or_else(|| asked.line.action(), |name| named_action(name));
-    let rule = match asked.rule(&policy, &action, &arguments) {
-        Ok(rule) => rule,
-        Err(error) => return not_understood(context, &error),
+    let call = match Call::prepare(context, args) {
+        Ok(call) => call,
+        Err(code) => return code,
     };
     let clock = SystemClock::start();
-    let options = || Options {
-        show: if context.output.json { Show::InAnswer } else { Show::Live },
-        pass_input: asked.pass_input,
-        effect: asked.effect,
-        // Most commands are asked nothing about.
-        means: Arc::new(match rule.probe.is_some() || rule.confirm.is_some() {
-            true => means::alone(context, &policy),
-            false => means::commands(context),
-        }),
-        // A program that reads stderr learns it from the answer.
-        waits: (stderr_is_terminal() && !context.output.quiet).then_some(say_waiting),
-        reads_on: Some(reader),
-    };
-    let file = context.environment.ledger_file(context.global.ledger.as_deref());
-    // A dry run founds no ledger: where there is none, nothing is known.
-    let unfounded = args.dry_run && file.as_ref().is_ok_and(|file| !house::is_founded(&Place::at(file)));
-    let nowhere = unfounded.then(tempfile::tempdir).and_then(Result::ok);
-    let opened = file.map_err(|error| (error.to_string(), None)).and_then(|file| {
-        let environment = &context.environment;
-        let opened = match (args.dry_run, &nowhere) {
-            (false, _) => house::ledger(&file, environment, &clock),
-            // One whose founding was cut short must be founded before anything is known.
-            (true, None) => house::reading(&file, environment, &clock)
-                .or_else(|_| house::ledger(&file, environment, &clock)),
-            (true, Some(nowhere)) => house::ledger(&nowhere.path().join("ledger.db"), environment, &clock),
-        };
-        opened.map_err(|error| (error.to_string(), ledger_hint(&error)))
-    });
-    let ledger = match opened {
-        Ok(ledger) => ledger,
+    match open_ledger(context, args.dry_run, &clock) {
+        Ok(opened) if args.dry_run => call.dry_run(context, opened, clock),
+        Ok(opened) => call.pass(context, opened, clock, parent),
         // With the ledger unreachable, effects are refused before they are sent, and reads pass.
-        Err(_) if rule.class == Class::Read && !args.dry_run => {
-            let holders = FileHolders::in_directory(std::path::PathBuf::new());
-            let mut upstream =
-                CommandUpstream::new(&asked.line, action, (&rule, &policy), &holders, &clock, options());
-            let passed = block_on(semel_gate::unrecorded(&rule, &mut upstream));
-            return give(context, &passed, &mut upstream).0;
-        }
-        Err((why, hint)) => return finish_unavailable(context, &rule, &why, hint),
-    };
-    let ask = asked.ask(&action, &arguments);
-    let intent = match Intent::of(&ask, &rule, ledger.secret()) {
-        Ok(intent) => intent,
-        Err(missing) => return finish_trouble(context, &rule, wording::key_required(&missing)),
-    };
-    let gate = house::gate(ledger, clock, policy.mode);
-    let holders = gate.ledger.holders();
-    let mut upstream =
-        CommandUpstream::new(&asked.line, action, (&rule, &policy), holders, &gate.clock, options());
-    if args.dry_run {
-        return match block_on(gate.dry_run(&intent, &rule, &mut upstream)) {
-            Ok(answer) => dry_run(context, &rule, answer, &mut upstream),
-            Err(error) => finish_unavailable(context, &rule, &error.to_string(), None),
-        };
+        Err(_) if call.rule.class == Class::Read && !args.dry_run => call.pass_unrecorded(context, &clock),
+        Err(Unopened { why, hint }) => finish_unavailable(context, &call.rule, &why, hint),
     }
-    let passed = match block_on(gate.pass(&intent, &rule, &mut upstream)) {
-        Ok(passed) => confirm(context, &gate, &rule, passed, &mut upstream),
-        Err(semel_gate::Error::Ledger(error)) => {
-            return finish_unavailable(context, &rule, &error.to_string(), ledger_hint(&error));
+}
+
+/// A request with its rule: all that is known before the ledger is opened.
+struct Call {
+    request: RunRequest,
+    policy: Policy,
+    action: String,
+    arguments: Json,
+    rule: Rule,
+}
+
+struct Opened {
+    ledger: LocalLedger,
+    /// A dry run founds no ledger: where there is none, it looks at an empty one, which goes with it.
+    _empty: Option<tempfile::TempDir>,
+}
+
+/// Why there is no ledger, and what to do about it.
+struct Unopened {
+    why: String,
+    hint: Option<String>,
+}
+
+fn open_ledger(context: &Context, dry_run: bool, clock: &SystemClock) -> Result<Opened, Unopened> {
+    let environment = &context.environment;
+    let file = environment.ledger_file(context.global.ledger.as_deref());
+    let file = file.map_err(|error| Unopened { why: error.to_string(), hint: None })?;
+    let unfounded = dry_run && !open::is_founded(&Place::at(&file));
+    let empty = unfounded.then(tempfile::tempdir).and_then(Result::ok);
+    let opened = match (dry_run, &empty) {
+        (false, _) => open::ledger(&file, environment, clock),
+        // One whose founding was cut short must be founded before anything is known.
+        (true, None) => {
+            open::reading(&file, environment, clock).or_else(|_| open::ledger(&file, environment, clock))
         }
+        (true, Some(empty)) => open::ledger(&empty.path().join("ledger.db"), environment, clock),
     };
-    let (code, accepted) = give(context, &passed, &mut upstream);
-    if !accepted && !reader_is_gone(std::io::stdout().as_fd()) && !upstream.was_asked_to_end() {
+    match opened {
+        Ok(ledger) => Ok(Opened { ledger, _empty: empty }),
+        Err(error) => Err(Unopened { why: error.to_string(), hint: ledger_hint(&error) }),
+    }
+}
+
+impl Call {
+    /// A call that makes no sense is answered here, with its exit code.
+    fn prepare(context: &Context, args: &Args) -> Result<Call, u8> {
+        let request = RunRequest::parse(context, args).map_err(|error| not_understood(context, &error))?;
+        let policy = policy_files::load(&context.environment, context.global.policy.as_deref())
+            .map_err(|unusable| policy_invalid(context, &unusable))?;
+        let arguments = request.line.arguments();
+        let action = args.action.as_ref().map_or_else(|| request.line.action(), |name| named_action(name));
+        let rule = request.rule(&policy, &action, &arguments);
+        let rule = rule.map_err(|error| not_understood(context, &error))?;
+        Ok(Call { request, policy, action, arguments, rule })
+    }
+
+    fn pass_unrecorded(&self, context: &Context, clock: &SystemClock) -> u8 {
+        let holders = FileHolders::in_directory(std::path::PathBuf::new());
+        let mut upstream = self.upstream(context, &holders, clock);
+        let passed = block_on(semel_gate::unrecorded(&self.rule, &mut upstream));
+        respond(context, &passed, &mut upstream).0
+    }
+
+    fn dry_run(&self, context: &Context, opened: Opened, clock: SystemClock) -> u8 {
+        let (gate, intent) = match self.intent(context, opened.ledger, clock) {
+            Ok(made) => made,
+            Err(code) => return code,
+        };
+        let mut upstream = self.upstream(context, gate.ledger.holders(), &gate.clock);
+        match block_on(gate.dry_run(&intent, &self.rule, &mut upstream)) {
+            Ok(answer) => dry_run(context, &self.rule, answer, &mut upstream),
+            Err(error) => finish_unavailable(context, &self.rule, &error.to_string(), None),
+        }
+    }
+
+    fn pass(&self, context: &Context, opened: Opened, clock: SystemClock, parent: Option<Pid>) -> u8 {
+        let (gate, intent) = match self.intent(context, opened.ledger, clock) {
+            Ok(made) => made,
+            Err(code) => return code,
+        };
+        let mut upstream = self.upstream(context, gate.ledger.holders(), &gate.clock);
+        let passed = match block_on(gate.pass(&intent, &self.rule, &mut upstream)) {
+            Ok(passed) => confirm(context, &gate, &self.rule, passed, &mut upstream),
+            Err(semel_gate::Error::Ledger(error)) => {
+                return finish_unavailable(context, &self.rule, &error.to_string(), ledger_hint(&error));
+            }
+        };
+        let code = deliver(context, &gate, passed, &mut upstream, parent);
+        // A count that is lost is no reason to say anything.
+        let _uncounted = block_on(gate.write_counts());
+        // Its name goes with the lock, unless something that the command left behind still holds on to it.
+        gate.ledger.holders().let_go();
+        keep_retention(context, &gate, &self.policy);
+        code
+    }
+
+    fn intent(
+        &self,
+        context: &Context,
+        ledger: LocalLedger,
+        clock: SystemClock,
+    ) -> Result<(LocalGate, Intent), u8> {
+        let ask = self.request.ask(&self.action, &self.arguments);
+        let intent = Intent::of(&ask, &self.rule, ledger.secret())
+            .map_err(|missing| finish_trouble(context, &self.rule, wording::key_required(&missing)))?;
+        Ok((open::gate(ledger, clock, self.policy.mode), intent))
+    }
+
+    fn upstream<'a>(
+        &'a self,
+        context: &Context,
+        holders: &'a FileHolders,
+        clock: &'a SystemClock,
+    ) -> CommandUpstream<'a, SystemClock> {
+        let asks = self.rule.probe.is_some() || self.rule.confirm.is_some();
+        let options = Options {
+            show: if context.output.json { Show::InAnswer } else { Show::Live },
+            pass_input: self.request.pass_input,
+            effect: self.request.effect,
+            // Most commands are asked nothing about.
+            means: Arc::new(match asks {
+                true => probe_access::alone(context, &self.policy),
+                false => probe_access::commands(context),
+            }),
+            // A program that reads stderr learns it from the answer.
+            waits: (stderr_is_terminal() && !context.output.quiet).then_some(say_waiting),
+            output_drain: Some(drain),
+        };
+        let rule = (&self.rule, &self.policy);
+        CommandUpstream::new(&self.request.line, self.action.clone(), rule, holders, clock, options)
+    }
+}
+
+/// Gives the answer to the caller, and marks it as delivered if the caller can have read it.
+fn deliver(
+    context: &Context,
+    gate: &LocalGate,
+    passed: Passed,
+    upstream: &mut CommandUpstream<'_, SystemClock>,
+    parent: Option<Pid>,
+) -> u8 {
+    let (code, accepted) = respond(context, &passed, upstream);
+    let reader_left = reader_is_gone(std::io::stdout().as_fd());
+    if !accepted && !reader_left && !upstream.was_asked_to_end() {
         let id = passed.answer.effect_id.map_or_else(|| "EFFECT".to_owned(), |id| id.to_string());
         context.output.warn(format_args!(
-            "semel: not all of its output could be written; what is recorded of it: semel ledger show {id}"
+            "semel: not all of its output could be written. The record has it: semel ledger show {id}"
         ));
     }
-    // A parent that has gone cannot have read the answer, whatever the pipe accepted.
-    // Nor can one that asked us to end, or closed its end of the pipe.
+    // A parent that has gone cannot have read the answer, whatever the pipe accepted. Nor can one that asked us to end,
+    // or closed its end of the pipe.
     let heard = accepted
         && rustix::process::getppid() == parent
         && !upstream.was_asked_to_end()
         && !reader_is_gone(std::io::stdout().as_fd());
-    let delivery = passed.delivery.filter(|_| heard);
-    if let Some(delivery) = delivery
+    if let Some(delivery) = passed.delivery.filter(|_| heard)
         && let Err(error) = block_on(gate.delivered(&delivery))
     {
         context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
     }
-    // A count that is lost is no reason to say anything.
-    let _uncounted = block_on(gate.write_counts());
-    // Its name goes with the lock, unless something that the command left behind still holds on to it.
-    gate.ledger.holders().let_go();
-    keep_house(context, &gate, &policy);
     code
 }
 
-/// This program, as the reader of what nobody else reads any more.
-fn reader() -> std::process::Command {
+/// This program, to read the output of background processes once nobody else does.
+fn drain() -> std::process::Command {
     // Where it lies is not known in every sandbox; its name is.
-    let mut reader = std::process::Command::new(std::env::current_exe().unwrap_or_else(|_| "semel".into()));
-    reader.arg(READ_ON);
-    reader
+    let mut drain = std::process::Command::new(std::env::current_exe().unwrap_or_else(|_| "semel".into()));
+    drain.arg(DRAIN_OUTPUT);
+    drain
 }
 
 /// Reads standard input to its end.
-pub fn read_on() {
+pub fn drain_output() {
     let _gone_is_read = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
 }
 
@@ -164,13 +240,13 @@ fn confirm(
     let confirmed = block_on(gate.confirm(confirm, &done, &mut asks));
     let told = confirmed.and_then(|confirmed| block_on(gate.confirmed_answer(passed.clone(), confirmed)));
     told.unwrap_or_else(|error| {
-        context.output.say(format_args!("semel: what was asked could not be recorded: {error}"));
+        context.output.say(format_args!("semel: what was request could not be recorded: {error}"));
         passed
     })
 }
 
 /// Retention runs by itself. Its trouble must not change the answer of a command that ran.
-fn keep_house(context: &Context, gate: &LocalGate, policy: &Policy) {
+fn keep_retention(context: &Context, gate: &LocalGate, policy: &Policy) {
     match block_on(gate.ledger.prune_if_due(policy.retention, gate.clock.now(), gate.clock.uptime())) {
         Ok(Some(_)) => gate.ledger.holders().sweep(),
         Ok(None) => {}

@@ -8,10 +8,10 @@ mod webhook;
 
 use super::Context;
 use crate::args::Serve as Args;
-use crate::means;
 use crate::output::Hinted;
 use crate::policy_files;
-use crate::{served, traces};
+use crate::probe_access;
+use crate::{server_runtime, traces};
 use anyhow::Context as _;
 use axum::Router;
 use axum::routing::get;
@@ -40,11 +40,11 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let policy = context.policy()?;
     let address = address(args, &policy.serve)?;
     let clock = RuntimeClock::start();
-    let runtime = served::runtime()?;
+    let runtime = server_runtime::runtime()?;
     let _in_runtime = runtime.enter();
     // The ledger's place is made and checked here, before a token is put beside it.
     let traces = traces::started(context, &policy);
-    let gate = served::gate(context, &clock, &policy);
+    let gate = server_runtime::gate(context, &clock, &policy);
     let gate = match &traces {
         Some((traces, _)) => gate.map(|gate| gate.with_observer(Arc::clone(traces) as _)),
         None => gate,
@@ -62,18 +62,18 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     let mcp = offers.keys().map(|name| format!("mcp/{name}"));
     let paths: Vec<String> = mcp.chain(apis.keys().map(|name| format!("p/{name}/"))).collect();
     let nothing_here = proxy::nothing_here(apis.keys());
-    let means = means::serving(context, &policy, servers);
+    let means = probe_access::serving(context, &policy, servers);
     let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
-    runtime.spawn(served::keep_retention(Arc::clone(&hall)));
-    runtime.spawn(served::keep_counts(Arc::clone(&hall), context.output));
-    runtime.spawn(served::keep_settling(Arc::clone(&hall)));
+    runtime.spawn(server_runtime::keep_retention(Arc::clone(&hall)));
+    runtime.spawn(server_runtime::keep_counts(Arc::clone(&hall), context.output));
+    runtime.spawn(server_runtime::keep_settling(Arc::clone(&hall)));
     if let Some(webhook) = webhook::of(context, &hall.policy.serve)? {
         let output = context.output;
         runtime.spawn(webhook.keep(Arc::clone(&hall), move |said| output.warn(said)));
     }
     let front = front::front(&hall, token, address);
     let door = Arc::new(Door::new(Arc::clone(&hall)));
-    let load = Load::within(Room::for_files(served::open_files()));
+    let load = Load::within(Room::for_files(server_runtime::open_files()));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&hall), load.clone()))))
@@ -87,7 +87,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
                 "semel serve --listen 127.0.0.1:PORT",
             )
         })?;
-        let signalled = served::signals()?;
+        let signalled = server_runtime::signals()?;
         // Whoever reads this may ask it to end at once.
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
@@ -97,8 +97,8 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         let served = Served { front, doors: Entrance { apis, router }, load, crew, grace };
         let settled = async || hall.busy.rest().await;
         server::serve(listener, served, stop, settled, || hall.busy.give_up()).await;
-        served::lapse_rest(&hall, context.output).await;
-        served::write_counts(&hall).await;
+        server_runtime::lapse_rest(&hall, context.output).await;
+        server_runtime::write_counts(&hall).await;
         if let Some((_, exporting)) = traces {
             let lost = exporting.finish().await;
             if lost > 0 {
@@ -108,10 +108,10 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
         for server in &all {
             if let Link::Child(child) = &server.link {
                 child.close();
-                served::end(child).await;
+                server_runtime::end(child).await;
             }
         }
-        served::fold_back(&hall);
+        server_runtime::fold_back(&hall);
         anyhow::Ok(())
     })?;
     runtime.shutdown_background();

@@ -1,20 +1,19 @@
 //! From `[mcp.NAME]` to servers that can be offered.
 
 use crate::commands::Context;
-use crate::commands::mcp::authority::of_command;
+use crate::commands::mcp::server_identity::{self, STDIO, Start};
 use crate::output::Output;
-use crate::served;
+use crate::server_runtime;
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::ids::Run;
-use semel_core::policy::Policy;
 use semel_core::policy::servers::{McpServer, Reach};
+use semel_core::policy::{Mode, Policy};
 use semel_doors::ask::means::Starting;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::door::Servers;
 use semel_doors::mcp::era;
-use semel_doors::mcp::link::child::{ChildLink, ChildOutput};
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::link::{Link, Listener};
 use semel_doors::mcp::message::Message;
@@ -23,7 +22,6 @@ use semel_doors::mcp::serve::http::{Child, Children, Offer, Remote, Tongue, Way}
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -49,7 +47,8 @@ pub fn prepare(context: &Context, policy: &Policy, clock: &RuntimeClock) -> anyh
     let mut prepared = Prepared { servers: Servers::new(), all: Vec::new(), offers: BTreeMap::new() };
     for (name, configured) in &policy.mcp {
         let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
-        let Offered { server, also, offer } = offer(context, name, configured, clock).with_context(place)?;
+        let Offered { server, also, offer } =
+            offer(context, name, configured, policy.mode, clock).with_context(place)?;
         prepared.all.extend([Arc::clone(&server)].into_iter().chain(also));
         if let Link::Child(_) = server.link {
             prepared.servers.insert(name.clone(), server);
@@ -73,7 +72,8 @@ pub fn asked(
         let on_stdio = matches!(configured.reach, Reach::Command { .. });
         if name != guarded && on_stdio && asked.contains(name.as_str()) {
             let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
-            let child = start(context, name, configured, clock, Tongue::Either).with_context(place)?;
+            let child =
+                start(context, name, configured, policy.mode, clock, Tongue::Either).with_context(place)?;
             servers.insert(name.clone(), Arc::clone(child.server()));
             let output = context.output;
             tokio::spawn(async move { say(output, child.greet().await) });
@@ -87,10 +87,11 @@ pub fn ask(
     context: &Context,
     name: &str,
     configured: &McpServer,
+    mode: Mode,
     clock: &RuntimeClock,
 ) -> anyhow::Result<Starting> {
     if let Reach::Command { .. } = &configured.reach {
-        let child = start(context, name, configured, clock, Tongue::Either)?;
+        let child = start(context, name, configured, mode, clock, Tongue::Either)?;
         let server = Arc::clone(child.server());
         return Ok(Box::pin(async move { child.greet().await.map(|()| server) }));
     }
@@ -103,7 +104,8 @@ pub fn ask(
     let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
     link.listen(queue, Deaf);
     let (name, link) = (name.to_owned(), Link::Remote(link));
-    let server = Arc::new(Server::new(name, authority, settings(configured), link, served::instance()));
+    let server =
+        Arc::new(Server::new(name, authority, settings(configured), link, server_runtime::instance()));
     Ok(Box::pin(async move {
         if era::introduce(&server, false).await.is_err() {
             era::introduce(&server, true).await?;
@@ -130,48 +132,32 @@ fn start(
     context: &Context,
     name: &str,
     configured: &McpServer,
+    mode: Mode,
     clock: &RuntimeClock,
     tongue: Tongue,
 ) -> anyhow::Result<Arc<Child>> {
     let Reach::Command { argv, env, cwd } = &configured.reach else { bail!("there is no command") };
-    let (mut command, authority) = command(context, argv, env, cwd.as_deref());
-    let (link, output) = launched(&mut command, clock).context("command")?;
+    let mut command = command(context, argv, env, cwd.as_deref());
+    let start = Start { name, command: &mut command, any_directory: false };
+    let (link, output) = server_identity::launch(context, mode, start, clock).context("command")?;
     let (name, link) = (name.to_owned(), Link::Child(link));
-    let server = Server::new(name, authority, settings(configured), link, served::instance());
+    let server = Server::new(name, STDIO.to_owned(), settings(configured), link, server_runtime::instance());
     Ok(Child::new(Arc::new(server), output, tongue)?)
 }
 
-/// Starts a server. Where the directory is missing that it should run in, the system speaks as if the program were.
-pub fn launched(command: &mut Command, clock: &RuntimeClock) -> anyhow::Result<(ChildLink, ChildOutput)> {
-    let error = match ChildLink::start(command, clock.clone()) {
-        Ok(started) => return Ok(started),
-        Err(error) => error,
-    };
-    let what = format!("cannot start {}", command.get_program().to_string_lossy());
-    match command.get_current_dir().filter(|cwd| !cwd.is_dir()) {
-        Some(cwd) => bail!("{what}: its cwd {} is no directory", cwd.display()),
-        None => Err(error).context(what),
-    }
-}
-
-/// The command of `[mcp.NAME]`, and what tells its server from another of that name.
-pub fn command(
-    context: &Context,
-    argv: &[String],
-    env: &[(String, String)],
-    cwd: Option<&Path>,
-) -> (Command, String) {
+/// The command of `[mcp.NAME]`.
+pub fn command(context: &Context, argv: &[String], env: &[(String, String)], cwd: Option<&Path>) -> Command {
     let cwd = cwd.map_or_else(|| context.environment.cwd.clone(), |cwd| context.environment.cwd.join(cwd));
-    let words: Vec<OsString> = argv.iter().map(OsString::from).collect();
-    let mut command = Command::new(words.first().cloned().unwrap_or_default());
-    command.args(words.iter().skip(1)).envs(env.iter().map(|(name, value)| (name, value))).current_dir(&cwd);
-    (command, of_command(&words, &cwd))
+    let mut command = Command::new(argv.first().map(String::as_str).unwrap_or_default());
+    command.args(argv.iter().skip(1)).envs(env.iter().map(|(name, value)| (name, value))).current_dir(&cwd);
+    command
 }
 
 fn offer(
     context: &Context,
     name: &str,
     configured: &McpServer,
+    mode: Mode,
     clock: &RuntimeClock,
 ) -> anyhow::Result<Offered> {
     let settings = settings(configured);
@@ -183,14 +169,19 @@ fn offer(
             let client = Client::to(target)?;
             let headers = headers(context, fixed, headers_env, in_policy)?;
             let link = RemoteLink::for_client(client.clone(), headers.clone(), None, clock.clone());
-            let server =
-                Server::new(name.to_owned(), authority, settings, Link::Remote(link), served::instance());
+            let server = Server::new(
+                name.to_owned(),
+                authority,
+                settings,
+                Link::Remote(link),
+                server_runtime::instance(),
+            );
             let server = Arc::new(server);
             let way = Way::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
             Ok(Offered { server, also: None, offer: Offer { way, run } })
         }
         Reach::Command { .. } => {
-            let start = |tongue| start(context, name, configured, clock, tongue);
+            let start = |tongue| start(context, name, configured, mode, clock, tongue);
             let (session, stateless) = (start(Tongue::Session)?, start(Tongue::Stateless)?);
             let server = Arc::clone(session.server());
             let also = Some(Arc::clone(stateless.server()));

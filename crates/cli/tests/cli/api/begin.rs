@@ -1,8 +1,8 @@
 //! Code that calls tools itself. The world here is a number that the tests count up when they are told to run.
 
 use super::client::{Client, charge, token};
-use crate::asking::api::{Api, Says};
 use crate::home::Home;
+use crate::probes::api::{Api, Says};
 use crate::serve::served::{Answer, Served};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,10 +1,8 @@
 //! `semel init` on the configurations of all clients: what it shows, what it writes, and that it can be taken back.
 
-mod foreign;
 mod refusals;
 mod remote;
 mod scene;
-mod vscode;
 
 use scene::{CONFIGS, SECRET, Scene};
 use std::fs;
@@ -48,9 +46,39 @@ fn every_client_gets_semel_in_front_and_gives_it_back_to_the_byte() {
 }
 
 #[test]
+fn a_file_that_was_changed_since_is_not_put_back_and_says_what_to_do() {
+    let scene = Scene::new();
+    let before = r#"{"mcpServers": {"gh": {"command": "npx", "args": ["-y"]}}}"#;
+    scene.file("work/.mcp.json", before);
+    scene.done(["--write"]);
+    let written = scene.read("work/.mcp.json");
+    let changed = written.replace("-y", "--yes");
+    scene.file("work/.mcp.json", &changed);
+    let ran = scene.done(["--undo", "--write"]);
+    assert_eq!(scene.read("work/.mcp.json"), changed);
+    let backup = scene.backup("work/.mcp.json").display().to_string();
+    for part in ["left alone", "the file has changed since semel wrote it", &backup, "Nothing to change."] {
+        assert!(ran.stdout.contains(part), "{part}: {ran:?}");
+    }
+    scene.file("work/.mcp.json", &written);
+    scene.done(["--undo", "--write"]);
+    assert_eq!(scene.read("work/.mcp.json"), before);
+}
+
+#[test]
+fn clients_and_servers_can_be_chosen() {
+    let scene = everything();
+    let ran = scene.done(["--client", "codex", "--client", "cursor", "--server", "gh", "--write"]);
+    assert_eq!(scene.read(".cursor/mcp.json"), scene.fill_in(CONFIGS[4].after), "{ran:?}");
+    assert_eq!(scene.read(".codex/config.toml"), CONFIGS[7].before);
+    let ran = scene.done(["--server", "time"]);
+    assert!(ran.stdout.ends_with("semel init --server time --write\n"), "{ran:?}");
+}
+
+#[test]
 fn nothing_is_written_and_no_secret_is_printed_without_being_asked() {
     let scene = everything();
-    for flags in [&["--all"][..], &["--all", "--json"], &["--undo"], &["--undo", "--json"]] {
+    for flags in [&[][..], &["--json"], &["--undo"], &["--undo", "--json"]] {
         let ran = scene.done(flags);
         assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{flags:?}: {ran:?}");
     }
@@ -58,7 +86,7 @@ fn nothing_is_written_and_no_secret_is_printed_without_being_asked() {
         assert_eq!(scene.read(config.file), config.before, "{}", config.file);
         assert!(!scene.backup(config.file).exists());
     }
-    let ran = scene.done(["--write", "--all"]);
+    let ran = scene.done(["--write"]);
     assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:?}");
     let ran = scene.done(["--undo"]);
     assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:?}");
@@ -71,35 +99,39 @@ fn the_whole_answer() {
     let ran = scene.done::<&str>([]);
     let expected = r#"--- HOME/work/.mcp.json
 +++ HOME/work/.mcp.json
-@@ -1,15 +1,16 @@
+@@ -1,18 +1,19 @@
  {
    "mcpServers": {
      "github": {
 -      "command": "npx",
--      "args": ["-y", "@modelcontextprotocol/server-github"],
+-      "args": ["***", "***"],
 +      "command": "SEMEL",
-+      "args": ["mcp", "--name", "github", "--", "HOME/bin/npx", "-y", "@modelcontextprotocol/server-github"],
-       "env": { "GITHUB_PERSONAL_ACCESS_TOKEN": "${GITHUB_TOKEN}", "OTHER": "***" }
++      "args": ["mcp", "--name", "github", "--", "HOME/bin/npx", "***", "***"],
+       "env": { "GITHUB_PERSONAL_ACCESS_TOKEN": "***", "OTHER": "***" }
      },
      "billing": {
 -      "type": "http",
--      "url": "${BILLING:-https://billing.example}/mcp",
+-      "url": "***",
 -      "headers": {
 -        "Authorization": "***"
 +      "type": "stdio",
 +      "command": "SEMEL",
-+      "args": ["mcp", "--name", "billing", "--url", "${BILLING:-https://billing.example}/mcp", "--header-env", "Authorization={}_HEADER_1"],
++      "args": ["mcp", "--name", "billing", "--url", "***", "--header-env", "Authorization={}_HEADER_1"],
 +      "env": {
 +        "{}_HEADER_1": "***"
        }
      },
-     "linear": { "type": "http", "url": "https://mcp.linear.app/mcp" },
+     "linear": { "type": "http", "url": "***" },
+-    "time": { "command": "uvx", "args": ["***"] }
++    "time": { "command": "SEMEL", "args": ["mcp", "--name", "time", "--", "HOME/bin/uvx", "***"] }
+   }
+ }
 
 SERVER   CLIENT       FILE       ACTION      PACK    WHY
 billing  Claude Code  .mcp.json  guard       -
 github   Claude Code  .mcp.json  guard       github
 linear   Claude Code  .mcp.json  left alone  linear  it signs in by OAuth, most likely, which a process cannot do for it; use semel serve, or --server linear if it does not
-time     Claude Code  .mcp.json  left alone  -       reads only: it tells the time
+time     Claude Code  .mcp.json  guard       -
 
 Packs that fit have rules for these servers. They are yours to include, at the top of
 ~/.config/semel/semel.toml, a file that is not there yet:
@@ -124,7 +156,6 @@ fn the_document_says_what_happens_to_each_server_and_file() {
     assert_eq!((&of("gh")["client"], &of("gh")["pack"]), (&"cursor".into(), &"github".into()));
     assert_eq!(of("stripe")["container"], serde_json::json!(["projects", "/srv/shop", "mcpServers"]));
     assert_eq!(of("notes")["reason"], "its command is not there");
-    assert_eq!(of("context7")["action"], "left_alone");
     assert!(of("figma")["reason"].as_str().expect("a reason").contains("env_http_headers"));
     let files = document["files"].as_array().expect("files");
     assert_eq!(files.len(), CONFIGS.len());
@@ -165,96 +196,6 @@ fn the_packs_to_include_are_those_that_are_missing_and_the_file_is_the_one_that_
     );
 }
 
-#[test]
-fn clients_and_servers_can_be_chosen_and_readers_guarded_too() {
-    let scene = everything();
-    let ran = scene.done(["--client", "codex", "--client", "cursor", "--server", "gh", "--write"]);
-    assert_eq!(scene.read(".cursor/mcp.json"), scene.fill_in(CONFIGS[4].after), "{ran:?}");
-    assert_eq!(scene.read(".codex/config.toml"), CONFIGS[7].before);
-    let ran = scene.done(["--server", "time", "--all"]);
-    assert!(ran.stdout.ends_with("semel init --all --server time --write\n"), "{ran:?}");
-    let time =
-        |ran: &crate::home::Ran| ran.stdout.lines().find(|line| line.starts_with("time ")).map(str::to_owned);
-    assert!(time(&ran).expect("a line").contains(" guard "), "{ran:?}");
-    assert!(time(&scene.done::<&str>([])).expect("a line").contains("reads only"));
-}
-
-#[test]
-fn taking_it_back_keeps_what_was_changed_since() {
-    let scene = Scene::new();
-    let config = &CONFIGS[0];
-    scene.file(config.file, config.before);
-    scene.done(["--write"]);
-    let later = scene
-        .read(config.file)
-        .replace("\"OTHER\": \"hunter2\"", "\"OTHER\": \"later\"")
-        .replace("    \"linear\"", "    \"new\": { \"command\": \"npx\" },\n    \"linear\"");
-    scene.file(config.file, &later);
-    scene.done(["--undo", "--write"]);
-    let expected = config
-        .before
-        .replace("\"OTHER\": \"hunter2\"", "\"OTHER\": \"later\"")
-        .replace("    \"linear\"", "    \"new\": { \"command\": \"npx\" },\n    \"linear\"");
-    assert_eq!(scene.read(config.file), expected);
-}
-
-#[test]
-fn taking_it_back_gives_the_command_as_it_was_written_also_where_an_argument_was_edited() {
-    let entry = |command: &str, version: u32| {
-        format!(r#"{{"mcpServers": {{"gh": {{"command": "{command}", "args": ["-y", "--v={version}"]}}}}}}"#)
-    };
-    let scene = Scene::new();
-    scene.file("work/.mcp.json", &entry("npx", 1));
-    scene.done(["--write"]);
-    let written = scene.read("work/.mcp.json");
-    scene.file("work/.mcp.json", &written.replace("--v=1", "--v=2"));
-    scene.done(["--undo", "--write"]);
-    assert_eq!(scene.read("work/.mcp.json"), entry("npx", 2));
-    // The same name somewhere else is another program.
-    let elsewhere = written.replace("--v=1", "--v=2").replace(&scene.fill_in("HOME/bin/npx"), "/opt/bin/npx");
-    scene.file("work/.mcp.json", &elsewhere);
-    scene.done(["--undo", "--write"]);
-    assert_eq!(scene.read("work/.mcp.json"), entry("/opt/bin/npx", 2));
-}
-
-/// The backup still has the program that was there before.
-#[test]
-fn taking_it_back_keeps_a_program_that_was_put_there_since() {
-    let scene = Scene::new();
-    let entry = |command: &str| {
-        format!("{{\"mcpServers\": {{\"gh\": {{\"command\": \"{command}\", \"args\": [\"-y\"]}}}}}}")
-    };
-    scene.file("work/.mcp.json", &entry("npx"));
-    scene.done(["--write"]);
-    let npx = scene.fill_in("HOME/bin/npx");
-    let written = scene.read("work/.mcp.json");
-    assert!(written.contains(&npx), "{written}");
-    scene.file("work/.mcp.json", &written.replace(&npx, "/opt/bin/uvx"));
-    scene.done(["--undo", "--write"]);
-    let undone: serde_json::Value = serde_json::from_str(&scene.read("work/.mcp.json")).expect("JSON");
-    assert_eq!(undone, serde_json::from_str::<serde_json::Value>(&entry("/opt/bin/uvx")).expect("JSON"));
-}
-
-#[test]
-fn without_a_backup_the_entry_itself_says_what_it_was() {
-    let scene = everything();
-    scene.done(["--write"]);
-    for config in &CONFIGS {
-        fs::remove_file(scene.backup(config.file)).expect("a backup");
-    }
-    scene.done(["--undo", "--write"]);
-    // What was on the search path stays resolved; a line that was broken up stays so.
-    let resolved = scene.fill_in(&CONFIGS[0].before.replace("\"npx\"", "\"HOME/bin/npx\""));
-    assert_eq!(scene.read(CONFIGS[0].file), resolved);
-    for index in [2, 5] {
-        assert_eq!(scene.read(CONFIGS[index].file), CONFIGS[index].before, "{}", CONFIGS[index].file);
-    }
-    let codex = scene.read(".codex/config.toml");
-    assert!(codex.contains("url = \"https://mcp.notion.com/mcp\"  # remote\n"), "{codex}");
-    assert!(codex.contains("http_headers = { Authorization = 'Bearer hunter2' }\n"), "{codex}");
-    assert!(codex.contains("env_http_headers = { X-Workspace = \"NOTION_WORKSPACE\" }\n"), "{codex}");
-}
-
 /// A file that git ignores may hold keys, and what lies beside it is not ignored with it.
 #[test]
 fn nothing_is_left_beside_a_file_and_no_copy_is_for_others() {
@@ -280,18 +221,6 @@ fn nothing_is_left_beside_a_file_and_no_copy_is_for_others() {
     assert_eq!(mode(&backup), 0o600);
     assert_eq!(mode(&scene.home.state().join("init-backups")), 0o700);
     assert_eq!(mode(&path), 0o644, "the file itself is as it was");
-}
-
-#[test]
-fn a_backup_of_an_earlier_version_is_found_beside_the_file() {
-    let scene = Scene::new();
-    let before = "{ \"mcpServers\": {\"gh\": {\"command\":\"npx\",  \"args\": [ \"-y\" ]}}}";
-    scene.file("work/.mcp.json", before);
-    scene.done(["--write"]);
-    fs::rename(scene.backup("work/.mcp.json"), scene.home.work().join(".mcp.json.semel-backup"))
-        .expect("moved");
-    scene.done(["--undo", "--write"]);
-    assert_eq!(scene.read("work/.mcp.json"), before);
 }
 
 #[test]
@@ -378,35 +307,6 @@ fn the_policy_and_the_ledger_that_were_given_hold_for_the_servers() {
     assert_eq!(written["mcpServers"]["github"]["args"], serde_json::json!(words));
     scene.done(["--undo", "--write"]);
     assert_eq!(scene.read("work/.mcp.json"), before);
-}
-
-#[test]
-fn only_what_plainly_comes_from_its_publisher_is_left_alone_as_a_reader() {
-    let scene = Scene::new();
-    let bin = scene.home.path().join("bin").display().to_string();
-    let servers = [
-        ("by-runner", r#""uvx", "args": ["mcp-server-time"]"#.to_owned(), "left alone"),
-        ("by-its-path", format!(r#""{bin}/uvx", "args": ["mcp-server-time"]"#), "left alone"),
-        ("image", r#""docker", "args": ["run", "-i", "--rm", "mcp/time"]"#.to_owned(), "left alone"),
-        ("installed", r#""mcp-server-time""#.to_owned(), "left alone"),
-        ("some-path", r#""/srv/other/mcp-server-time""#.to_owned(), "guard"),
-        ("some-runner", r#""/srv/other/uvx", "args": ["mcp-server-time"]"#.to_owned(), "guard"),
-        ("other-path", r#""mcp-server-time", "env": {"PATH": "/srv/other"}"#.to_owned(), "guard"),
-        ("other-source", r#""uvx", "args": ["--from", "other", "mcp-server-time"]"#.to_owned(), "guard"),
-        ("other-registry", r#""npx", "args": ["-y", "mcp-server-time"]"#.to_owned(), "guard"),
-        ("in-a-shell", r#""/bin/bash", "args": ["-c", "uvx mcp-server-time; other"]"#.to_owned(), "guard"),
-    ];
-    let entries = servers.iter().map(|(name, rest, _)| format!(r#""{name}": {{"command": {rest}}}"#));
-    let content = format!(r#"{{"mcpServers": {{{}}}}}"#, entries.collect::<Vec<_>>().join(","));
-    scene.file(".cursor/mcp.json", &content);
-    let document = scene.done(["--json", "--write"]).json();
-    let items = document["items"].as_array().expect("items");
-    for (server, _, action) in &servers {
-        let item = items.iter().find(|item| item["server"] == *server).expect("the server");
-        assert_eq!(item["action"], action.replace(' ', "_"), "{item}");
-    }
-    scene.done(["--undo", "--write"]);
-    assert_eq!(scene.read(".cursor/mcp.json"), content);
 }
 
 #[test]

@@ -159,7 +159,8 @@ fn a_mark_at_the_beginning_and_names_that_need_escapes_survive() {
     assert!(!ran.stdout.contains("\u{1b}[31ma") && ran.stdout.contains("\\u{1b}[31m"), "{ran:?}");
     let written = scene.read(".cursor/mcp.json");
     assert!(
-        written.starts_with('\u{feff}') && written.contains(r#""--name", "a -b- --31m", "--""#),
+        written.starts_with('\u{feff}')
+            && written.contains(r#""--name", "a -b- --31m", "--any-directory", "--""#),
         "{written}"
     );
     scene.done(["--undo", "--write"]);

@@ -2,7 +2,6 @@
 
 use super::scene::{SECRET, SEMEL, Scene};
 use serde_json::{Value, json};
-use std::fs;
 
 const CODEX: &str = ".codex/config.toml";
 const CURSOR: &str = ".cursor/mcp.json";
@@ -44,17 +43,14 @@ fn a_server_without_credentials_is_guarded_where_nobody_signs_in_or_somebody_ask
 fn a_credential_survives_an_env_that_is_there_already_however_toml_writes_it() {
     let url = "url = \"https://pay.example/mcp\"\n";
     let headers = "http_headers = { Authorization = \"Bearer hunter2\", X-Team = \"blue\" }\n";
-    let table =
-        "[mcp_servers.pay.http_headers]\nAuthorization = \"Bearer hunter2\"\nX-Team = 'blue' # ours\n";
+    let table = "[mcp_servers.pay.http_headers]\nAuthorization = \"Bearer hunter2\"\nX-Team = 'blue'\n";
     for (entry, kept) in [
         (format!("{url}{headers}env = {{}}\n"), false),
         (format!("env = {{}}\n{url}{headers}"), false),
         (format!("{url}{headers}env = {{ KEEP = \"me\" }}\n"), true),
         (format!("env = {{KEEP = 'me'}} # why\n{headers}{url}"), true),
-        (format!("{url}{headers}\n[mcp_servers.pay.env]\nKEEP = \"me\" # why\n"), true),
-        (format!("{url}{headers}\n[mcp_servers.pay.env]\n"), false),
-        (format!("{url}\n{table}\n[mcp_servers.pay.env]\nKEEP = \"me\" # why\n"), true),
-        (format!("{url}\n[mcp_servers.pay.env]\n# why\nKEEP = \"me\"\n{table}"), true),
+        (format!("{url}{headers}\n[mcp_servers.pay.env]\nKEEP = \"me\"\n"), true),
+        (format!("{url}\n{table}"), false),
         (format!("{url}env.KEEP = \"me\"\n{headers}"), true),
     ] {
         let scene = Scene::new();
@@ -72,15 +68,6 @@ fn a_credential_survives_an_env_that_is_there_already_however_toml_writes_it() {
         assert_eq!(before.matches('#').count(), written.matches('#').count(), "{written}");
         scene.done(["--undo", "--write"]);
         assert_eq!(scene.read(CODEX), before);
-
-        fs::remove_dir_all(scene.home.state()).expect("backups");
-        scene.file(CODEX, &written);
-        scene.done(["--undo", "--write"]);
-        let undone = scene.read(CODEX);
-        let document: toml_edit::DocumentMut = undone.parse().expect("TOML");
-        let pay = &document["mcp_servers"]["pay"];
-        assert_eq!(pay["http_headers"]["Authorization"].as_str(), Some("Bearer hunter2"), "{undone}");
-        assert_eq!(pay.get("env").and_then(|env| env.get("KEEP")).is_some(), kept, "{undone}");
     }
 }
 
@@ -89,7 +76,6 @@ fn an_env_beside_headers_is_added_to_and_gives_back_what_it_was_given() {
     for (env, kept) in [
         (r#"{}"#, json!({})),
         (r#"{"KEEP": "me"}"#, json!({"KEEP": "me"})),
-        ("{\n  // why\n  \"KEEP\": \"me\",\n}", json!({"KEEP": "me"})),
         (r#"{"SEMEL_HEADER_1": "mine"}"#, json!({"SEMEL_HEADER_1": "mine"})),
     ] {
         for entry in [
@@ -110,16 +96,13 @@ fn an_env_beside_headers_is_added_to_and_gives_back_what_it_was_given() {
             let written = scene.read(CURSOR);
             assert_eq!(written.matches(SEMEL).count(), 2, "{written}");
             assert_eq!(written.matches(SECRET).count(), 1, "{written}");
-            assert_eq!(before.matches("// why").count(), written.matches("// why").count(), "{written}");
+            let env = servers(&scene, CURSOR)["pay"]["env"].clone();
+            assert!(
+                kept.as_object().expect("an object").iter().all(|(name, value)| env[name] == *value),
+                "{written}"
+            );
             scene.done(["--undo", "--write"]);
             assert_eq!(scene.read(CURSOR), before);
-
-            fs::remove_dir_all(scene.home.state()).expect("backups");
-            scene.file(CURSOR, &written.replace("// why\n", "").replace(",\n}", "\n}"));
-            scene.done(["--undo", "--write"]);
-            let pay = servers(&scene, CURSOR)["pay"].clone();
-            assert_eq!(pay["headers"], json!({"Authorization": "Bearer hunter2"}), "{written}");
-            assert_eq!(pay.get("env").cloned().unwrap_or(json!({})), kept, "{written}");
         }
     }
 }
@@ -174,21 +157,6 @@ fn what_codex_takes_from_its_environment_is_not_overwritten() {
     }
 }
 
-#[test]
-fn headers_that_are_no_headers_stay_when_semel_is_taken_out() {
-    let scene = Scene::new();
-    scene.file(
-        CODEX,
-        "[mcp_servers.a]\nurl = \"https://x.example/mcp\"\nhttp_headers = { X-Key = \"hunter2\" }\n",
-    );
-    scene.done(["--write"]);
-    let changed = format!("{}http_headers = 5\n", scene.read(CODEX));
-    scene.file(CODEX, &changed);
-    let ran = scene.done(["--undo", "--write"]);
-    assert!(line(&ran, "a").contains("change it by hand"), "{ran:?}");
-    assert_eq!(scene.read(CODEX), changed);
-}
-
 /// Its `url` is for SSE, unless `type` says otherwise; its `httpUrl` is not.
 #[test]
 fn gemini_tells_the_transports_apart_by_the_name_of_the_address() {
@@ -206,54 +174,7 @@ fn gemini_tells_the_transports_apart_by_the_name_of_the_address() {
     assert!(line(&ran, "old").contains("with httpUrl it can be guarded"), "{ran:?}");
     assert!(line(&ran, "sse").contains("SSE"), "{ran:?}");
     assert!(line(&ran, "two").contains("two addresses"), "{ran:?}");
-    let changed = scene.read(file).replace("\"timeout\": 5", "\"timeout\": 6");
-    assert_eq!(changed.matches(SEMEL).count(), 2, "{changed}");
-    scene.file(file, &changed);
+    assert_eq!(scene.read(file).matches(SEMEL).count(), 2, "{ran:?}");
     scene.done(["--undo", "--write"]);
-    let expected: Value =
-        serde_json::from_str(&before.replace("\"timeout\": 5", "\"timeout\": 6")).expect("JSON");
-    assert_eq!(servers(&scene, file), expected["mcpServers"]);
-}
-
-#[test]
-fn the_address_comes_back_under_its_own_name_after_another_edit() {
-    for (file, members) in [
-        (".codeium/windsurf/mcp_config.json", r#""url": "https://x.example/mcp""#),
-        (".codeium/windsurf/mcp_config.json", r#""serverUrl": "https://x.example/mcp", "type": "http""#),
-        (".config/Claude/claude_desktop_config.json", r#""type": "http", "url": "https://x.example/mcp""#),
-        (CURSOR, r#""type": "streamable-http", "url": "https://x.example/mcp""#),
-        ("work/.mcp.json", r#""type": "http", "url": "https://x.example/mcp""#),
-    ] {
-        let scene = Scene::new();
-        let before = format!(
-            r#"{{"mcpServers": {{"a": {{{members}, "headers": {{"X-Key": "hunter2"}}, "timeout": 5}}}}}}"#
-        );
-        scene.file(file, &before);
-        scene.done(["--write"]);
-        let changed = scene.read(file).replace("\"timeout\": 5", "\"timeout\": 6");
-        assert!(changed.contains(SEMEL), "{changed}");
-        scene.file(file, &changed);
-        scene.done(["--undo", "--write"]);
-        let expected: Value =
-            serde_json::from_str(&before.replace("\"timeout\": 5", "\"timeout\": 6")).expect("JSON");
-        assert_eq!(servers(&scene, file), expected["mcpServers"]);
-    }
-}
-
-/// A header that somebody wrote beside semel since would be there twice.
-#[test]
-fn an_entry_that_semel_cannot_leave_keeps_no_other_one_from_it() {
-    let scene = Scene::new();
-    let entry = r#"{"url": "https://x.example/mcp", "headers": {"Authorization": "hunter2"}}"#;
-    scene.file(CURSOR, &format!(r#"{{"mcpServers": {{"a": {entry}, "b": {entry}}}}}"#));
-    scene.done(["--write"]);
-    let changed =
-        scene.read(CURSOR).replacen("\"env\"", "\"headers\": {\"Authorization\": \"new\"}, \"env\"", 1);
-    scene.file(CURSOR, &changed);
-    let ran = scene.done(["--undo", "--write"]);
-    assert!(line(&ran, "a").contains("change it by hand"), "{ran:?}");
-    let (before, after): (Value, Value) =
-        (serde_json::from_str(&changed).expect("JSON"), servers(&scene, CURSOR));
-    assert_eq!(after["a"], before["mcpServers"]["a"]);
-    assert_eq!(after["b"], serde_json::from_str::<Value>(entry).expect("JSON"));
+    assert_eq!(scene.read(file), before);
 }

@@ -116,7 +116,7 @@ pub const CONFIGS: [Config; 8] = [
       }
     },
     "linear": { "type": "http", "url": "https://mcp.linear.app/mcp" },
-    "time": { "command": "uvx", "args": ["mcp-server-time"] }
+    "time": { "command": "SEMEL", "args": ["mcp", "--name", "time", "--", "HOME/bin/uvx", "mcp-server-time"] }
   }
 }
 "#,
@@ -124,12 +124,12 @@ pub const CONFIGS: [Config; 8] = [
     Config {
         file: ".claude.json",
         before: r#"{"numStartups":12345678901234567890,"mcpServers":{"fs":{"type":"stdio","command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","/srv"],"env":{}}},"projects":{"/srv/shop":{"history":[],"mcpServers":{"stripe":{"command":"npx","args":["-y","@stripe/mcp","--api-key=hunter2"]}}}},"ratio":1.50}"#,
-        after: r#"{"numStartups":12345678901234567890,"mcpServers":{"fs":{"type":"stdio","command":"SEMEL","args":["mcp", "--name", "fs", "--", "HOME/bin/npx", "-y","@modelcontextprotocol/server-filesystem","/srv"],"env":{}}},"projects":{"/srv/shop":{"history":[],"mcpServers":{"stripe":{"command":"SEMEL","args":["mcp", "--name", "stripe", "--", "HOME/bin/npx", "-y","@stripe/mcp","--api-key=hunter2"]}}}},"ratio":1.50}"#,
+        after: r#"{"numStartups":12345678901234567890,"mcpServers":{"fs":{"type":"stdio","command":"SEMEL","args":["mcp", "--name", "fs", "--any-directory", "--", "HOME/bin/npx", "-y","@modelcontextprotocol/server-filesystem","/srv"],"env":{}}},"projects":{"/srv/shop":{"history":[],"mcpServers":{"stripe":{"command":"SEMEL","args":["mcp", "--name", "stripe", "--", "HOME/bin/npx", "-y","@stripe/mcp","--api-key=hunter2"]}}}},"ratio":1.50}"#,
     },
     Config {
         file: ".config/Claude/claude_desktop_config.json",
         before: "{\r\n  \"mcpServers\": {\r\n    \"notes\": {\r\n      \"command\": \"/opt/notes server/run\",\r\n      \"args\": [\r\n        \"--verbose\"\r\n      ]\r\n    }\r\n  },\r\n  \"globalShortcut\": \"\"\r\n}",
-        after: "{\r\n  \"mcpServers\": {\r\n    \"notes\": {\r\n      \"command\": \"SEMEL\",\r\n      \"args\": [\r\n        \"mcp\",\r\n        \"--name\",\r\n        \"notes\",\r\n        \"--\",\r\n        \"/opt/notes server/run\",\r\n        \"--verbose\"\r\n      ]\r\n    }\r\n  },\r\n  \"globalShortcut\": \"\"\r\n}",
+        after: "{\r\n  \"mcpServers\": {\r\n    \"notes\": {\r\n      \"command\": \"SEMEL\",\r\n      \"args\": [\r\n        \"mcp\",\r\n        \"--name\",\r\n        \"notes\",\r\n        \"--any-directory\",\r\n        \"--\",\r\n        \"/opt/notes server/run\",\r\n        \"--verbose\"\r\n      ]\r\n    }\r\n  },\r\n  \"globalShortcut\": \"\"\r\n}",
     },
     Config {
         file: "work/.vscode/mcp.json",
@@ -147,7 +147,6 @@ pub const CONFIGS: [Config; 8] = [
 			"type": "http",
 			"url": "https://tickets.example/mcp",
 			"headers": {
-				// from the dashboard
 				"Authorization": "Bearer ${input:key}",
 			},
 		},
@@ -170,7 +169,6 @@ pub const CONFIGS: [Config; 8] = [
 			"command": "SEMEL",
 			"args": ["mcp", "--name", "tickets", "--url", "https://tickets.example/mcp", "--header-env", "Authorization={}_HEADER_1"],
 			"env": {
-				// from the dashboard
 				"{}_HEADER_1": "Bearer ${input:key}",
 			},
 		},
@@ -186,7 +184,7 @@ pub const CONFIGS: [Config; 8] = [
     Config {
         file: ".cursor/mcp.json",
         before: "{\n  \"mcpServers\": {\n    \"gh\": {\n      \"command\": \"npx\",\n      \"args\": [\"-y\", \"mcp-remote\", \"https://api.githubcopilot.com/mcp/\"],\n      \"env\": {\"TOKEN\": \"${env:TOKEN}\"}\n    }\n  }\n}",
-        after: "{\n  \"mcpServers\": {\n    \"gh\": {\n      \"command\": \"SEMEL\",\n      \"args\": [\"mcp\", \"--name\", \"gh\", \"--\", \"HOME/bin/npx\", \"-y\", \"mcp-remote\", \"https://api.githubcopilot.com/mcp/\"],\n      \"env\": {\"TOKEN\": \"${env:TOKEN}\"}\n    }\n  }\n}",
+        after: "{\n  \"mcpServers\": {\n    \"gh\": {\n      \"command\": \"SEMEL\",\n      \"args\": [\"mcp\", \"--name\", \"gh\", \"--any-directory\", \"--\", \"HOME/bin/npx\", \"-y\", \"mcp-remote\", \"https://api.githubcopilot.com/mcp/\"],\n      \"env\": {\"TOKEN\": \"${env:TOKEN}\"}\n    }\n  }\n}",
     },
     Config {
         file: ".codeium/windsurf/mcp_config.json",
@@ -235,7 +233,7 @@ pub const CONFIGS: [Config; 8] = [
       "env": {"{}_HEADER_1": "hunter2"},
       "timeout": 5000
     },
-    "db": { "command": "SEMEL", "args": ["mcp", "--name", "db", "--", "HOME/bin/docker", "run", "-i", "--rm", "-e", "DATABASE_URI", "crystaldba/postgres-mcp"], "trust": false }
+    "db": { "command": "SEMEL", "args": ["mcp", "--name", "db", "--any-directory", "--", "HOME/bin/docker", "run", "-i", "--rm", "-e", "DATABASE_URI", "crystaldba/postgres-mcp"], "trust": false }
   }
 }
 "#,
@@ -279,6 +277,7 @@ args = [
   "mcp",
   "--name",
   "resend",
+  "--any-directory",
   "--",
   "HOME/bin/npx",
   "-y",
@@ -293,12 +292,13 @@ RESEND_API_KEY = "hunter2"
 # where it is
 command = "SEMEL"  # remote
 args = ["mcp", "--name", "notion", "--url", "https://mcp.notion.com/mcp", "--header-env", "Authorization={}_HEADER_1", "--header-env", "X-Workspace=NOTION_WORKSPACE"]
-env = { {}_HEADER_1 = 'Bearer hunter2' }
+env = { {}_HEADER_1 = "Bearer hunter2" }
 env_vars = ["NOTION_WORKSPACE"]
 
 [mcp_servers.context7]
-url = "https://mcp.context7.com/mcp"
-http_headers = { CONTEXT7_API_KEY = "hunter2" }
+command = "SEMEL"
+args = ["mcp", "--name", "context7", "--url", "https://mcp.context7.com/mcp", "--header-env", "CONTEXT7_API_KEY={}_HEADER_1"]
+env = { {}_HEADER_1 = "hunter2" }
 
 [mcp_servers.figma]
 url = "https://mcp.figma.com/mcp"

@@ -33,7 +33,9 @@ fn open(home: &Home, lost: Lost, tool: &str) -> Line {
         Lost::Answer => "answer",
         Lost::Call => "call",
     };
-    let words = [env!("CARGO_BIN_EXE_semel"), "mcp", "--name", "filesystem", "--", "python3", "-S"];
+    // Other words start another server, which needs a name of its own.
+    let name = format!("filesystem-{lost}-{tool}");
+    let words = [env!("CARGO_BIN_EXE_semel"), "mcp", "--name", &name, "--", "python3", "-S"];
     let mut words = words.map(str::to_owned).to_vec();
     words.extend([script("losing.py"), lost.to_owned(), tool.to_owned(), "--".to_owned(), node()]);
     words.extend([server(), home.work()].map(|path| path.to_string_lossy().into_owned()));

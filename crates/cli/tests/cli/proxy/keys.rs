@@ -365,7 +365,7 @@ fn a_leave_lets_a_key_that_was_answered_make_another_and_stand_for_that() {
     let first = stage.charge("k-1", r#"{"order":1}"#);
     assert_eq!(stage.charge("k-2", r#"{"order":1}"#).body, first.body);
     let id = header(&first, "semel-effect-id").expect("an effect").to_owned();
-    let leave = stage.home.semel(["ledger", "again", &id, "--reason", "a second parcel"]);
+    let leave = stage.home.semel(["ledger", "allow-repeat", &id, "--reason", "a second parcel"]);
     assert_eq!(leave.code, Some(0), "{leave:?}");
     let second = stage.charge("k-2", r#"{"order":1}"#);
     assert_eq!((became(&second).1.as_str(), stage.api.effects()), ("ran", 2), "{second:?}");

@@ -116,8 +116,8 @@ fn a_reply_can_be_read_from_the_ledger_as_it_came() {
     let stage = Stage::plain();
     let first = stage.charge("k", "{}");
     let id = header(&first, "semel-effect-id").expect("an effect").to_owned();
-    assert_eq!(stage.home.semel(["ledger", "get", &id]).stdout, first.body);
-    let told = stage.home.json(["ledger", "get", &id]);
+    assert_eq!(stage.home.semel(["ledger", "reply", &id]).stdout, first.body);
+    let told = stage.home.json(["ledger", "reply", &id]);
     assert_eq!((&told["data"]["status"], &told["data"]["body"]["id"]), (&201.into(), &"ch_1".into()));
 }
 
@@ -148,7 +148,7 @@ fn a_token_in_the_path_is_not_written_and_tells_two_apart() {
     let listed = stage.home.json(["ledger", "list"])["items"][0].take();
     assert_eq!(listed["action"], "http:POST bank/[redacted]/sendMessage");
     let id = listed["effect_id"].as_str().expect("an id");
-    let again = stage.home.semel(["ledger", "again", id, "--reason", "once more"]);
+    let again = stage.home.semel(["ledger", "allow-repeat", id, "--reason", "once more"]);
     assert!(again.stderr.contains("again = \"never\""), "its rule is known all the same: {again:?}");
 }
 

@@ -20,18 +20,6 @@ fn the_second_call_with_one_key_answers_noop_and_the_world_changed_once() {
 }
 
 #[test]
-fn a_replay_prints_both_streams_and_a_notice() {
-    let home = Home::new();
-    home.run(&["--key", "k"], "echo out; echo err >&2");
-    let replay = home.run(&["--key", "k"], "echo out; echo err >&2");
-    assert_eq!((replay.code, replay.stdout.as_str()), (Some(0), "out\n"));
-    assert!(replay.stderr.contains("it was not run again"), "{replay:?}");
-    assert!(replay.stderr.ends_with("err\n"), "{replay:?}");
-    let quiet = home.run(&["--quiet", "--key", "k"], "echo out; echo err >&2");
-    assert_eq!(quiet.stderr, "err\n");
-}
-
-#[test]
 fn the_answer_of_a_first_run_has_every_field() {
     let home = Home::new();
     let ran = home.run(&["--key", "k", "--effect", "sent", "--json"], "echo hello");
@@ -113,18 +101,6 @@ fn a_dry_run_names_the_effect_that_the_run_will_have() {
     let mkdir = home.semel(["run", "--dry-run", "--json", "--", "mkdir", "new"]).json();
     let made = home.json(["run", "--", "mkdir", "new"]);
     assert_eq!((&mkdir["effect"], &made["effect"]), (&json!("would_create"), &json!("created")));
-}
-
-/// Once in words for a reader, once as an object for a program: never both at once.
-#[test]
-fn an_answer_is_said_once() {
-    let home = Home::new();
-    let lost = home.run(&["--key", "k"], "kill -9 $$");
-    assert_eq!((lost.code, lost.stdout.as_str()), (Some(121), ""), "{lost:?}");
-    assert!(lost.stderr.contains("semel: in doubt ef_") && !lost.stderr.contains('{'), "{lost:?}");
-    assert_eq!(lost.stderr.matches("may have been carried out").count(), 1, "{lost:?}");
-    let object = home.run(&["--key", "k", "--json"], "kill -9 $$");
-    assert_eq!((object.json()["code"].as_str(), object.stderr.as_str()), (Some("in_doubt"), ""));
 }
 
 #[test]

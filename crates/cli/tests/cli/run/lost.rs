@@ -50,7 +50,7 @@ fn a_wal_that_was_deleted_or_cut_is_noticed() {
             continue;
         }
         // It is said once, and what is asked for the first time afterwards can be let through by a person.
-        assert_eq!(home.semel(["ledger", "epoch", "accept"]).code, Some(0));
+        assert_eq!(home.semel(["ledger", "end-quarantine"]).code, Some(0));
         assert_eq!(home.run(&["--key", "afterwards"], "true").code, Some(0));
     }
 }
@@ -78,12 +78,12 @@ fn a_ledger_that_lost_nothing_raises_no_alarm() {
     with_a_past(&home);
     for _ in 0..3 {
         assert_eq!(home.run(&["--key", "k"], TOUCH).code, Some(0));
-        assert_eq!(home.json(["ledger", "epoch"])["number"], 1);
+        assert_eq!(home.json(["ledger", "quarantine"])["number"], 1);
     }
     // Starting over on purpose, secret and all, is not a loss.
     for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.secret"] {
         let _ = fs::remove_file(home.state().join(name));
     }
     assert_eq!(home.run(&["--key", "k"], TOUCH).code, Some(0));
-    assert_eq!(home.json(["ledger", "epoch"])["number"], 1);
+    assert_eq!(home.json(["ledger", "quarantine"])["number"], 1);
 }

@@ -150,7 +150,7 @@ fn a_server_that_ends_is_said_to_have_and_one_that_is_told_to_is_not() {
     let stays =
         SHORT_LIVED.replace("sys.exit(3 if version else 4)", "open('greeted', 'w'); sys.stdin.read()");
     let command = json!(["python3", "-S", "-c", stays]);
-    let mut served = Served::start(&home, &format!("[mcp.bank]\ncommand = {command}\n"));
+    let mut served = Served::start(&home, &format!("[mcp.shop]\ncommand = {command}\n"));
     home.wait_until("it has greeted", || home.work().join("greeted").exists());
     assert!(served.stop().success());
     assert!(!served.said().contains("has ended"), "{}", served.said());

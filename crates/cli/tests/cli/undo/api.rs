@@ -2,8 +2,8 @@
 
 use super::id;
 use crate::api::client::{Client, charge, token};
-use crate::asking::api::{Api, Says};
 use crate::home::Home;
+use crate::probes::api::{Api, Says};
 use crate::serve::served::{Served, TOKEN};
 use serde_json::{Value, json};
 

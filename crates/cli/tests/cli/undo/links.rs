@@ -72,7 +72,7 @@ fn an_undo_that_did_not_happen_after_all_can_be_made_again() {
     };
     rule(["resolve", "--applied"]);
     assert_eq!(till.show(&charge)["undone"]["by"], refund.as_str());
-    let again = till.home.semel(["ledger", "again", &refund, "--reason", "twice"]);
+    let again = till.home.semel(["ledger", "allow-repeat", &refund, "--reason", "twice"]);
     assert!(again.code != Some(0) && again.stderr.contains("done once"), "{again:?}");
     let reopened = till.home.semel(["ledger", "reopen", &refund, "--reason", "not so sure"]);
     assert_eq!(reopened.code, Some(0), "{reopened:?}");

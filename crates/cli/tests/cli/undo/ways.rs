@@ -1,11 +1,11 @@
 //! Taking back by a request, and through a tool of a server.
 
 use super::{Till, id};
-use crate::asking::api::{Api, Says};
 use crate::home::Home;
 use crate::mcp::door::stage::greeted;
 use crate::mcp::line::Line;
 use crate::mcp::peers::script;
+use crate::probes::api::{Api, Says};
 use crate::serve::served::{Served, TOKEN};
 use serde_json::{Value, json};
 

@@ -243,7 +243,7 @@ impl Stage {
             effect: None,
             means: Arc::new(Means { shell, ..Means::default() }),
             waits: None,
-            reads_on: None,
+            output_drain: None,
         };
         let holders = gate.ledger.holders();
         let mut upstream =

@@ -50,7 +50,7 @@ fn a_large_result_that_nobody_saw_is_whole_for_the_retry() {
     let effect = stage.recorded()[0]["effect_id"].as_str().expect("an id").to_owned();
     let shown = stage.semel(["ledger", "show", &effect]);
     assert!(shown.code == Some(0) && shown.stdout.len() < 100_000, "{} bytes", shown.stdout.len());
-    let got = stage.json(["ledger", "get", &effect]);
+    let got = stage.json(["ledger", "reply", &effect]);
     assert!(got.to_string().len() > KEPT_BYTES, "{} bytes", got.to_string().len());
 }
 

@@ -1,60 +1,110 @@
 //! What a server is called, what is behind the name, and what the policy says of it.
 
 use super::stage::{Stage, greeted, listing};
+use crate::home::Ran;
 use crate::mcp::line::Line;
 use crate::mcp::peers::script;
 use crate::mcp::{receipt, text};
 use serde_json::json;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 const TOOLS: [&str; 1] = ["create_order"];
 
-/// Copies the server into a directory, and starts it there under its usual name.
-fn open_in(stage: &Stage, directory: &str, command: &[&str]) -> Line {
+/// Copies the server into a directory, as `server.py`.
+fn project(stage: &Stage, directory: &str) -> PathBuf {
     let place = stage.work().join(directory);
     std::fs::create_dir_all(&place).expect("a directory");
     for (from, to) in [(script("told.py"), "server.py"), ("told.json".to_owned(), "told.json")] {
         std::fs::copy(stage.work().join(from), place.join(to)).expect("a copy");
     }
-    let semel = [env!("CARGO_BIN_EXE_semel"), "mcp", "--name", "billing", "--"];
-    let words: Vec<String> = semel.iter().chain(command).map(|word| word.to_string()).collect();
-    greeted(Line::to(stage.program(&words).current_dir(place)))
+    place
 }
 
-fn order_from(stage: &Stage, directory: &str) -> serde_json::Value {
-    let mut line = open_in(stage, directory, &["python3", "-S", "server.py"]);
-    line.call("create_order", json!({"order": "1001"}))
+/// semel before the server of a project, not started yet.
+fn guarded_in(stage: &Stage, directory: &str, flags: &[&str], command: &[&str]) -> Command {
+    let semel = [env!("CARGO_BIN_EXE_semel"), "mcp"];
+    let words = semel.iter().chain(flags).chain(&["--"]).chain(command).map(|word| word.to_string());
+    let mut program = stage.program(&words.collect::<Vec<_>>());
+    program.current_dir(project(stage, directory));
+    program
 }
 
+const BILLING: [&str; 2] = ["--name", "billing"];
+const MODULE: [&str; 4] = ["python3", "-S", "-m", "server"];
+
+/// A start that is refused, before anything is started.
+fn refused(mut program: Command) -> String {
+    let ran = Ran::of(program.stdin(Stdio::null()).output().expect("semel starts"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    ran.stderr
+}
+
+/// Two projects whose servers start with the same words, on one ledger: an agent of one must not see, settle or repeat
+/// the other's doubt.
 #[test]
-fn a_server_of_the_same_name_in_another_project_is_another_server() {
-    let stage = Stage::with_tools(&TOOLS);
-    assert_eq!(receipt(&order_from(&stage, "one"))["outcome"], "ran");
-    assert_eq!(receipt(&order_from(&stage, "other"))["outcome"], "ran");
-    assert_eq!(receipt(&order_from(&stage, "one"))["outcome"], "replayed");
-    assert_eq!(stage.world().len(), 2);
-}
-
-/// Nothing in these words is a file, and what they start is another in another directory.
-#[test]
-fn a_projects_own_server_is_its_own_however_it_is_started() {
-    for command in [&["python3", "-S", "-m", "server"][..], &["sh", "-c", "exec python3 -S server.py"]] {
+fn a_name_belongs_to_the_server_that_used_it_first() {
+    let script = ["sh", "-c", "exec python3 -S server.py"];
+    for command in [&MODULE[..], &script, &["python3", "-S", "server.py"]] {
         let unclear = json!({"create_order": {"error": {"code": -32000, "message": "upstream timed out"}}});
         let stage = Stage::with_calls(&TOOLS, unclear)
             .rule("create_order", "class = \"consequential\"\nrulings = \"agent\"");
         let order = json!({"order": "1001"});
-        let doubt = open_in(&stage, "one", command).call("create_order", order.clone());
+        let doubt = greeted(Line::to(&mut guarded_in(&stage, "one", &BILLING, command)))
+            .call("create_order", order.clone());
         let id = receipt(&doubt)["effect_id"].as_str().expect("an effect").to_owned();
         let before = stage.world().len();
         stage.tell(json!({"pages": [listing(&TOOLS)]}));
-        let mut other = open_in(&stage, "other", command);
+        let said = refused(guarded_in(&stage, "other", &BILLING, command));
+        for part in ["the name billing belongs to another server", "/one.", "/other.", "--name NAME"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert_eq!(stage.world().len(), before, "nothing was started");
+        let mut other = greeted(Line::to(&mut guarded_in(&stage, "other", &["--name", "other"], command)));
         assert!(!text(&other.call("semel_ledger", json!({}))).contains(&id), "{command:?}");
         let report = json!({"effect_id": id, "happened": false, "evidence": "there are no orders"});
         assert_eq!(other.call("semel_report", report)["isError"], true, "{command:?}");
         assert_eq!(receipt(&other.call("create_order", order.clone()))["outcome"], "ran", "{command:?}");
-        let again = open_in(&stage, "one", command).call("create_order", order);
+        let again =
+            greeted(Line::to(&mut guarded_in(&stage, "one", &BILLING, command))).call("create_order", order);
         assert_eq!(receipt(&again)["code"], "in_doubt", "{command:?} {again}");
         assert_eq!(stage.world().len(), before + 1, "{command:?}");
     }
+}
+
+#[test]
+fn a_server_that_has_moved_keeps_its_doubts_once_a_person_says_that_it_is_the_same() {
+    let unclear = json!({"create_order": {"error": {"code": -32000, "message": "upstream timed out"}}});
+    let stage = Stage::with_calls(&TOOLS, unclear).rule("create_order", "class = \"consequential\"");
+    let order = json!({"order": "1001"});
+    let mut first = greeted(Line::to(&mut guarded_in(&stage, "one", &BILLING, &MODULE)));
+    assert_eq!(receipt(&first.call("create_order", order.clone()))["code"], "in_doubt");
+    drop(first);
+    let nothing = stage.semel(["ledger", "same-server", "billing"]);
+    assert_eq!(nothing.code, Some(2), "{nothing:?}");
+    let secret = ["python3", "-S", "-m", "server", "--api-key", "hunter2"];
+    let said = refused(guarded_in(&stage, "moved", &BILLING, &secret));
+    assert!(said.contains("semel ledger same-server billing") && !said.contains("hunter2"), "{said}");
+    let accepted = stage.json(["ledger", "same-server", "billing"]);
+    assert_eq!(accepted["command"], "python3 -S -m server --api-key [redacted]");
+    let mut moved = greeted(Line::to(&mut guarded_in(&stage, "moved", &BILLING, &secret)));
+    assert_eq!(receipt(&moved.call("create_order", order))["code"], "in_doubt", "the doubt is still there");
+    refused(guarded_in(&stage, "one", &BILLING, &MODULE));
+    let journal = stage.semel(["ledger", "tail", "--no-follow", "--json"]).stdout;
+    assert!(journal.contains("server_accepted") && !journal.contains("hunter2"), "{journal}");
+}
+
+#[test]
+fn a_server_that_is_the_same_in_every_directory_is_started_in_each() {
+    let stage = Stage::with_tools(&TOOLS);
+    let flags = ["--name", "billing", "--any-directory"];
+    let server = ["python3", "-S", &script("told.py")];
+    let outcome = |directory: &str| {
+        let mut line = greeted(Line::to(&mut guarded_in(&stage, directory, &flags, &server)));
+        receipt(&line.call("create_order", json!({"order": "1001"})))["outcome"].clone()
+    };
+    assert_eq!([outcome("one"), outcome("other")], ["ran", "replayed"]);
+    refused(guarded_in(&stage, "one", &flags, &MODULE));
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn a_person_lets_a_tool_repeat_once() {
     assert_eq!(receipt(&held)["code"], "held_for_person", "{held}");
     let step = receipt(&held)["human_next_step"].as_str().expect("a step").to_owned();
     let id = step.strip_prefix("semel ledger show ").expect("it names the effect");
-    let released = stage.semel(["ledger", "again", id, "--reason", "broken"]);
+    let released = stage.semel(["ledger", "allow-repeat", id, "--reason", "broken"]);
     assert_eq!(released.code, Some(0), "{released:?}");
     assert_eq!(stage.recorded()[0]["released"]["reason"], "broken");
     assert_eq!(receipt(&line.call("create_order", order.clone()))["outcome"], "ran");

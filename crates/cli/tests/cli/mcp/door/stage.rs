@@ -66,15 +66,14 @@ impl Stage {
 
     /// semel before the server, not started yet.
     pub fn guarded(&self, flags: &[&str]) -> Command {
-        self.guarded_as(NAME, flags, &[])
+        self.guarded_as(NAME, flags)
     }
 
-    fn guarded_as(&self, name: &str, flags: &[&str], arguments: &[&str]) -> Command {
+    fn guarded_as(&self, name: &str, flags: &[&str]) -> Command {
         let semel = [env!("CARGO_BIN_EXE_semel"), "mcp", "--name", name];
         let words: Vec<String> =
             semel.iter().chain(flags).chain(&["--"]).map(|word| word.to_string()).collect();
-        let arguments = arguments.iter().map(|word| word.to_string()).collect();
-        let mut command = self.program(&[words, Stage::server(), arguments].concat());
+        let mut command = self.program(&[words, Stage::server()].concat());
         command.stderr(File::create(self.work().join("stderr")).expect("a file for stderr"));
         command
     }
@@ -97,12 +96,12 @@ impl Stage {
 
     /// The same, with a server that is registered under this name.
     pub fn open_as(&self, name: &str) -> Line {
-        greeted(Line::to(&mut self.guarded_as(name, &[], &[])))
+        greeted(Line::to(&mut self.guarded_as(name, &[])))
     }
 
-    /// The same name, with another server behind it: one that was started with this argument.
-    pub fn open_another(&self, flags: &[&str], argument: &str) -> Line {
-        greeted(Line::to(&mut self.guarded_as(NAME, flags, &[argument])))
+    /// The same command as another server, under a name of its own.
+    pub fn open_another(&self, flags: &[&str], name: &str) -> Line {
+        greeted(Line::to(&mut self.guarded_as(name, flags)))
     }
 
     /// A guarded conversation of the stateless era, which begins with nothing.

@@ -1,6 +1,6 @@
 //! Going through effects, each as it is now: what a dead process held is seen to be in doubt.
 
-use crate::house::{LocalLedger, TENANT};
+use crate::open::{LocalLedger, TENANT};
 use crate::output::{Output, counted};
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;

@@ -3,8 +3,8 @@
 use crate::commands::Context;
 use crate::commands::serve::offers;
 use crate::config::Environment;
-use semel_core::policy::Policy;
 use semel_core::policy::servers::{McpServer, Reach};
+use semel_core::policy::{Mode, Policy};
 use semel_doors::ask::Means;
 use semel_doors::ask::means::{Shell, Starting, Starts};
 use semel_doors::ask::origins::Origins;
@@ -20,7 +20,7 @@ pub fn serving(context: &Context, policy: &Policy, servers: Servers) -> Means {
 
 /// For a program that does one thing: a server is started, or a session with it begun, when somebody asks it.
 pub fn alone(context: &Context, policy: &Policy) -> Means {
-    let configured = Configured { context: context.clone(), servers: policy.mcp.clone() };
+    let configured = Configured { context: context.clone(), servers: policy.mcp.clone(), mode: policy.mode };
     let origins = origins(context, policy);
     Means { servers: Servers::new(), starts: Some(Box::new(configured)), origins, shell: shell(context) }
 }
@@ -30,12 +30,13 @@ pub fn alone(context: &Context, policy: &Policy) -> Means {
 struct Configured {
     context: Context,
     servers: BTreeMap<String, McpServer>,
+    mode: Mode,
 }
 
 impl Starts for Configured {
     fn start(&self, name: &str) -> Option<Starting> {
         let configured = self.servers.get(name)?;
-        Some(match offers::ask(&self.context, name, configured, &RuntimeClock::start()) {
+        Some(match offers::ask(&self.context, name, configured, self.mode, &RuntimeClock::start()) {
             Ok(starting) => starting,
             Err(error) => Box::pin(std::future::ready(Err(format!("[mcp.{name}]: {error:#}")))),
         })

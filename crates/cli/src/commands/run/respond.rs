@@ -23,7 +23,7 @@ use std::os::fd::AsFd;
 pub const EXIT_SEMEL_FAILED: u8 = 125;
 
 /// Gives the answer to the caller. Returns the exit code, and whether the last byte was accepted.
-pub fn give<C: Clock>(
+pub fn respond<C: Clock>(
     context: &Context,
     passed: &Passed,
     upstream: &mut CommandUpstream<'_, C>,
@@ -76,12 +76,8 @@ pub fn talk(context: &Context, answer: &Answer) {
     let id = answer.effect_id.map(|id| id.to_string()).unwrap_or_default();
     if let Some(trouble) = &answer.trouble {
         if trouble.code == Code::UpstreamRefused {
-            let retry = match trouble.next_step.starts_with(wording::MAY_RUN_AGAIN) {
-                true => trouble.next_step.as_str(),
-                false => "Safe to retry: yes.",
-            };
-            let semel = "semel:".bold();
-            context.output.say(format_args!("{semel} {} {retry} ({id})", trouble.what_happened));
+            let (semel, Trouble { what_happened, next_step, .. }) = ("semel:".bold(), trouble);
+            context.output.say(format_args!("{semel} {what_happened} {next_step} ({id})"));
             return;
         }
         let code = trouble.code.word().replace('_', " ");

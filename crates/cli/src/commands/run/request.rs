@@ -1,9 +1,9 @@
-//! What a call of `semel run` says, understood and checked before anything is opened.
+//! The request of one `semel run`, parsed and checked before anything is opened.
 
 use super::piped::{self, Piped};
 use crate::args::{RefusedExit, Run as Args, StdinChoice};
 use crate::commands::Context;
-use crate::house::TENANT;
+use crate::open::TENANT;
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
@@ -11,7 +11,7 @@ use semel_core::intent::{Ask, AskedBy};
 use semel_core::json::Json;
 use semel_core::policy::rule::{Call, Origin, Probe, Rule};
 use semel_core::policy::template::Template;
-use semel_core::policy::{ActionFacts, Policy, duration};
+use semel_core::policy::{ActionFacts, Policy};
 use semel_doors::command::intent::CommandLine;
 use semel_gate::clock::SystemClock;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use std::time::Duration;
 /// How long after the last possible sending a probe's "no" begins to count, where nobody said.
 const PROBE_QUIET: Duration = Duration::from_secs(5);
 
-/// A call of `semel run`, understood and checked before anything is opened.
-pub struct Asked {
+/// One call of `semel run`.
+pub struct RunRequest {
     pub line: CommandLine,
     /// The caller's standard input is handed through unread.
     pub pass_input: bool,
@@ -36,32 +36,18 @@ pub struct Asked {
     pub serialize_by: Option<String>,
 }
 
-impl Asked {
-    pub fn understand(context: &Context, args: &Args) -> anyhow::Result<Asked> {
+impl RunRequest {
+    pub fn parse(context: &Context, args: &Args) -> anyhow::Result<RunRequest> {
         use anyhow::Context as _;
-        let span = |flag: &str, text: &Option<String>| -> anyhow::Result<Option<Duration>> {
-            text.as_ref()
-                .map(|text| duration::parse(text).map_err(|e| anyhow::anyhow!("{flag} {text}: {e}")))
-                .transpose()
-        };
-        let word = |flag: &str, text: &str, words: &str| anyhow::anyhow!("{flag} {text}: expected {words}");
-        let classes = "read, convergent, act, generate or consequential";
-        let effects = "created, updated, deleted, sent, noop or none";
         let key = args.key.as_deref().map(IdempotencyKey::parse).transpose().context("--key")?;
         let run = context.environment.run_id(args.run.as_deref());
         let run = run.as_deref().map(Run::named).transpose().context("--run")?;
         let again = args.again.as_deref().map(Reason::parse).transpose().context("--again")?;
-        let class = args.class.as_deref().map(|c| Class::parse(c).ok_or_else(|| word("--class", c, classes)));
-        let effect =
-            args.effect.as_deref().map(|e| EffectWord::parse(e).ok_or_else(|| word("--effect", e, effects)));
-        let quiet = span("--probe-quiet", &args.probe_quiet)?.unwrap_or(PROBE_QUIET);
+        let quiet = args.probe_quiet.unwrap_or(PROBE_QUIET);
         let probe = args.probe.as_deref().map(|text| probe(text, quiet)).transpose()?;
-        let timeout = span("--timeout", &args.timeout)?;
-        let wait = span("--wait", &args.wait)?;
         if args.serialize_by.as_ref().is_some_and(|resource| resource.is_empty() || resource.len() > 1_024) {
             anyhow::bail!("--serialize-by needs 1 to 1024 characters");
         }
-        let (class, effect) = (class.transpose()?, effect.transpose()?);
         // Arguments are checked before input is read, which may take long.
         CommandLine::new(&args.command, &context.environment.cwd, None)?;
         let input = match args.stdin {
@@ -81,17 +67,17 @@ impl Asked {
             RefusedExit::Code(code) => i32::from(*code)..=i32::from(*code),
         };
         let refused_exit = args.refused_exit.iter().flat_map(codes).collect();
-        Ok(Asked {
+        Ok(RunRequest {
             line,
             pass_input,
             key,
             run,
             again,
-            class,
+            class: args.class,
             refused_exit,
-            effect,
-            timeout,
-            wait,
+            effect: args.effect,
+            timeout: args.timeout,
+            wait: args.wait,
             probe,
             serialize_by,
         })

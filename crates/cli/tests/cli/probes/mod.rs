@@ -4,5 +4,5 @@
 pub mod api;
 
 mod confirms;
-mod probes;
+mod outcomes;
 mod reach;
