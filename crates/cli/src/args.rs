@@ -61,38 +61,38 @@ pub const DRAIN_OUTPUT: &str = "drain-output";
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a command so that its effect happens at most once.
-    Run(Box<Run>),
+    Run(Box<RunArgs>),
     /// Stand in front of an MCP server: each intended effect of its tools happens at most once.
-    Mcp(Box<Mcp>),
+    Mcp(Box<McpArgs>),
     /// Offer the configured servers, guarded, over HTTP.
-    Serve(Serve),
+    Serve(ServeArgs),
     /// Read the ledger and settle doubts. Alone: lists the effects that need a person.
-    Ledger(Ledger),
+    Ledger(LedgerArgs),
     /// Put semel in front of the MCP servers of your clients. Alone: shows the changes.
-    Init(Init),
+    Init(InitArgs),
     /// Stop a run: nothing more starts in it.
-    Cancel(Cancel),
+    Cancel(CancelArgs),
     /// Print the idempotency key of an action with its arguments.
-    Key(Key),
+    Key(KeyArgs),
     /// Make, list and revoke tokens for `semel serve`.
-    Token(Token),
+    Token(TokenArgs),
     /// Show what was asked, sent, done and saved.
-    Stats(Stats),
+    Stats(StatsArgs),
     /// Check and explain the policy.
-    Policy(Policy),
+    Policy(PolicyArgs),
     /// Explain an error code.
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// Check paths, permissions, versions and the ledger.
-    Doctor(Doctor),
-    /// Show what semel does, on a ledger and a payment server of its own.
-    Demo(Demo),
+    Doctor(DoctorArgs),
+    /// Show what semel does, on a ledger and a payment tool of its own.
+    Demo(DemoArgs),
     /// Read standard input to its end, so that background processes of a command can go on writing.
     #[command(name = DRAIN_OUTPUT, hide = true)]
     DrainOutput,
     /// Print shell completions.
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Write man pages into a directory.
-    Man(Man),
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -101,7 +101,7 @@ pub enum Command {
     semel mcp -- python3 billing_server.py             its name is billing\n\n\
     Standard output carries the protocol alone. In .mcp.json:\n  \
     {\"command\": \"semel\", \"args\": [\"mcp\", \"--name\", \"github\", \"--\", \"npx\", \"-y\", \"…\"]}")]
-pub struct Mcp {
+pub struct McpArgs {
     /// What the server is called in the policy and the ledger: mcp:NAME/tool. It decides which rules and packs hold.
     /// Unless given, it comes from the package, the script or the program, or from the host of --url.
     #[arg(long, value_name = "NAME")]
@@ -143,7 +143,7 @@ pub struct Mcp {
     Then http://127.0.0.1:7777/mcp/github is that server, guarded. Clients show\n\
     the token that lies beside the ledger, as `Authorization: Bearer …` or, where\n\
     that header is the upstream's, as `Semel-Token: …`.")]
-pub struct Serve {
+pub struct ServeArgs {
     /// Where to listen; 127.0.0.1:7777 unless the policy's [serve] says otherwise.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub listen: Option<std::net::SocketAddr>,
@@ -192,7 +192,7 @@ fn refused_exit(text: &str) -> Result<RefusedExit, String> {
     semel run --again 'second shipment' -- ./ship.sh 1001\n\n\
     Exit codes: the command's own; 120 refused, 121 in doubt (do not retry), 122 in flight (wait),\n\
     123 drift, 125 semel failed, 126 not executable, 127 not found. See `semel explain CODE`.")]
-pub struct Run {
+pub struct RunArgs {
     /// A key that names this request; the same key again is the same effect.
     #[arg(long, alias = "idempotency-key", value_name = "KEY")]
     pub key: Option<String>,
@@ -250,7 +250,7 @@ pub enum StdinChoice {
 }
 
 #[derive(Debug, Args)]
-pub struct Operator {
+pub struct OperatorArgs {
     /// An operator token, for whoever rules without a terminal. SEMEL_OPERATOR_TOKEN says the same, and no list of
     /// processes shows it.
     #[arg(long, value_name = "TOKEN")]
@@ -258,7 +258,7 @@ pub struct Operator {
 }
 
 #[derive(Debug, Args)]
-pub struct Ledger {
+pub struct LedgerArgs {
     /// Only this run.
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
@@ -272,23 +272,23 @@ pub struct Ledger {
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand {
     /// List effects, newest first.
-    List(List),
+    List(ListArgs),
     /// List runs, the one that changed last first.
-    Runs(Runs),
+    Runs(RunsArgs),
     /// Show one effect with its attempts and history.
     Show(EffectName),
     /// Print the recorded reply of an effect.
     Reply(EffectName),
     /// Follow the journal.
-    Tail(Tail),
+    Tail(TailArgs),
     /// Record whether an effect in doubt happened.
-    Resolve(Resolve),
+    Resolve(ResolveArgs),
     /// Take a ruling back.
-    Reopen(Because),
+    Reopen(BecauseArgs),
     /// Allow one repeat of an effect, even if its rule requires a person: the next equal call runs.
-    AllowRepeat(Because),
+    AllowRepeat(BecauseArgs),
     /// Take an effect back, as an effect of its own, where its rule says how.
-    Undo(Undo),
+    Undo(UndoArgs),
     /// Print every effect, one JSON document a line.
     Export {
         /// Leave recorded replies out.
@@ -309,7 +309,7 @@ pub enum LedgerCommand {
         /// Its name.
         name: String,
         #[command(flatten)]
-        operator: Operator,
+        operator: OperatorArgs,
     },
     /// Show whether calls are held because the ledger may have lost some.
     Quarantine,
@@ -320,7 +320,7 @@ pub enum LedgerCommand {
         reason: String,
     },
     /// End the quarantine, if no older call will be retried.
-    EndQuarantine(Operator),
+    EndQuarantine(OperatorArgs),
     /// Make a new secret, because the old one is lost or leaked. A quarantine begins.
     RotateSecret {
         /// What happened to the old one.
@@ -344,14 +344,14 @@ pub struct EffectName {
 }
 
 #[derive(Debug, Args)]
-pub struct Runs {
+pub struct RunsArgs {
     /// At most this many.
     #[arg(long, default_value = "50", value_name = "N")]
     pub limit: NonZeroUsize,
 }
 
 #[derive(Debug, Args)]
-pub struct List {
+pub struct ListArgs {
     /// Only this run.
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
@@ -388,7 +388,7 @@ pub enum StateChoice {
 }
 
 #[derive(Debug, Args)]
-pub struct Tail {
+pub struct TailArgs {
     /// Begin with the last N lines.
     #[arg(long, short = 'n', default_value_t = 10, value_name = "N")]
     pub lines: usize,
@@ -399,7 +399,7 @@ pub struct Tail {
 
 #[derive(Debug, Args)]
 #[group(id = "verdict", required = true, multiple = false)]
-pub struct Verdict {
+pub struct VerdictArgs {
     /// It happened.
     #[arg(long, alias = "happened", group = "verdict")]
     pub applied: bool,
@@ -409,11 +409,11 @@ pub struct Verdict {
 }
 
 #[derive(Debug, Args)]
-pub struct Resolve {
+pub struct ResolveArgs {
     #[command(flatten)]
     pub name: EffectName,
     #[command(flatten)]
-    pub verdict: Verdict,
+    pub verdict: VerdictArgs,
     /// How you know.
     #[arg(long, alias = "note", value_name = "TEXT")]
     pub reason: String,
@@ -421,18 +421,18 @@ pub struct Resolve {
     #[arg(long, value_name = "FILE", conflicts_with = "not_applied")]
     pub reply: Option<PathBuf>,
     #[command(flatten)]
-    pub operator: Operator,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct Because {
+pub struct BecauseArgs {
     #[command(flatten)]
     pub name: EffectName,
     /// Why.
     #[arg(long, alias = "note", value_name = "TEXT")]
     pub reason: String,
     #[command(flatten)]
-    pub operator: Operator,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Args)]
@@ -442,7 +442,7 @@ pub struct Because {
     [rule.undo]\n  \
     cmd = [\"./refund.sh\", \"{reply.id}\"]\n\n\
     Values are filled in when the effect is done. A second undo of one effect changes nothing.")]
-pub struct Undo {
+pub struct UndoArgs {
     #[command(flatten)]
     pub name: EffectName,
     /// Why.
@@ -452,7 +452,7 @@ pub struct Undo {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub operator: Operator,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Args)]
@@ -463,7 +463,7 @@ pub struct Undo {
     semel init --undo --write                put the files back as they were\n\n\
     Any other client starts semel with the server's own command behind it:\n  \
     {\"command\": \"semel\", \"args\": [\"mcp\", \"--name\", \"NAME\", \"--\", \"COMMAND\", \"ARGUMENT\"]}")]
-pub struct Init {
+pub struct InitArgs {
     /// Write the files; without it they are only shown.
     #[arg(long)]
     pub write: bool,
@@ -492,7 +492,7 @@ pub enum ClientChoice {
 }
 
 #[derive(Debug, Args)]
-pub struct Cancel {
+pub struct CancelArgs {
     /// The run's name.
     pub run: String,
     /// Let the run start things again.
@@ -502,11 +502,11 @@ pub struct Cancel {
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     #[command(flatten)]
-    pub operator: Operator,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct Key {
+pub struct KeyArgs {
     /// The action, such as mcp:billing/charge or fn:charge.
     pub action: String,
     /// Its arguments, as one JSON value; `-` reads stdin.
@@ -515,7 +515,7 @@ pub struct Key {
 }
 
 #[derive(Debug, Args)]
-pub struct Stats {
+pub struct StatsArgs {
     /// How far back, in whole days.
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "7d")]
     pub since: Duration,
@@ -530,7 +530,7 @@ pub struct Stats {
     semel token create --scope operator --tenant acme\n  \
     semel token list\n\n\
     Two tokens of one name are one principal: make the new one, give it out, then revoke the old one.")]
-pub struct Token {
+pub struct TokenArgs {
     #[command(subcommand)]
     pub command: TokenCommand,
 }
@@ -552,7 +552,7 @@ pub enum TokenCommand {
 pub struct TokenCreate {
     /// What it may do: agents call tools, operators see and decide, admins make tokens.
     #[arg(long, value_name = "SCOPE")]
-    pub scope: ScopeChoice,
+    pub scope: TokenScope,
     /// Whose effects it sees and makes; this machine's own unless given.
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<String>,
@@ -563,18 +563,18 @@ pub struct TokenCreate {
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub expires: Option<Duration>,
     #[command(flatten)]
-    pub operator: Operator,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ScopeChoice {
+pub enum TokenScope {
     Agent,
     Operator,
     Admin,
 }
 
 #[derive(Debug, Args)]
-pub struct Policy {
+pub struct PolicyArgs {
     #[command(subcommand)]
     pub command: PolicyCommand,
 }
@@ -611,20 +611,20 @@ pub struct PolicyExplain {
 }
 
 #[derive(Debug, Args)]
-pub struct Explain {
+pub struct ExplainArgs {
     /// The code, or an exit status of `semel run`; none lists them all.
     pub code: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub struct Doctor {
+pub struct DoctorArgs {
     /// Read every page of the ledger too.
     #[arg(long)]
     pub full: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct Demo {
+pub struct DemoArgs {
     /// Without pauses, for tests.
     #[arg(long)]
     pub fast: bool,
@@ -635,26 +635,16 @@ pub struct Demo {
 /// The processes that the demo starts.
 #[derive(Debug, Subcommand)]
 pub enum DemoPart {
-    /// The payment server.
-    #[command(hide = true)]
-    Bank(DemoBank),
     /// The payment tool: one charge, or one question.
     #[command(hide = true)]
     Pay(DemoPay),
 }
 
 #[derive(Debug, Args)]
-pub struct DemoBank {
+pub struct DemoPay {
     /// Where charges are written down, one line each.
     #[arg(long)]
-    pub log: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub struct DemoPay {
-    /// The server's address.
-    #[arg(long)]
-    pub bank: std::net::SocketAddr,
+    pub book: PathBuf,
     #[command(subcommand)]
     pub request: PayRequest,
 }
@@ -666,18 +656,16 @@ pub enum PayRequest {
     Charge { order: String, amount: u64, memo: String },
     /// Exit 0 if there is such a charge, 1 if not, 2 if nobody knows.
     Find { order: String },
-    /// How many charges an order has.
-    Count { order: String },
 }
 
 #[derive(Debug, Args)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// bash, elvish, fish, powershell or zsh.
     pub shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
-pub struct Man {
+pub struct ManArgs {
     /// Created if it is missing.
     pub directory: PathBuf,
 }

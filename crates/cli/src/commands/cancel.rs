@@ -1,7 +1,7 @@
 //! `semel cancel`: nothing more starts in a run.
 
 use super::Context;
-use crate::args::Cancel;
+use crate::args::CancelArgs;
 use crate::effect_json::{self, EffectJson};
 use crate::neutral;
 use crate::open::TENANT;
@@ -15,7 +15,7 @@ use semel_ledger::record::Known;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
     let operator = match args.lift {
         true => Some(Operator::find(context, args.operator.token.as_deref())?),
@@ -78,7 +78,7 @@ pub fn run(context: &Context, args: &Cancel) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(cancelled: &Cancelled, known: bool, args: &Cancel) -> Result<String, std::fmt::Error> {
+fn text(cancelled: &Cancelled, known: bool, args: &CancelArgs) -> Result<String, std::fmt::Error> {
     let run = neutral::line(&args.run);
     let mut text = if args.lift {
         format!("Run {run} may start things again.\n")

@@ -1,11 +1,11 @@
 //! `semel completions`: for a shell to read.
 
 use super::Context;
-use crate::args::{Cli, Completions};
+use crate::args::{Cli, CompletionsArgs};
 use clap::CommandFactory;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &Completions) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "semel", &mut script);
     let script = String::from_utf8(script)?;

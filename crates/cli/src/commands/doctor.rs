@@ -1,7 +1,7 @@
 //! `semel doctor`: is everything in its place? It changes nothing.
 
 use super::{Context, EXIT_FINDINGS};
-use crate::args::Doctor;
+use crate::args::DoctorArgs;
 use crate::neutral;
 use crate::open::{self, LocalLedger};
 use crate::output::{RESTORE, counted, hint, ledger_hint};
@@ -42,7 +42,7 @@ enum Status {
 }
 
 #[derive(Debug, Serialize)]
-struct Check {
+struct DoctorCheck {
     check: &'static str,
     status: Status,
     detail: String,
@@ -50,15 +50,15 @@ struct Check {
 }
 
 #[derive(Debug, Default)]
-struct Checks(Vec<Check>);
+struct Checks(Vec<DoctorCheck>);
 
 impl Checks {
     fn ok(&mut self, check: &'static str, detail: impl Into<String>) {
-        self.0.push(Check { check, status: Status::Ok, detail: detail.into(), hint: None });
+        self.0.push(DoctorCheck { check, status: Status::Ok, detail: detail.into(), hint: None });
     }
 
     fn warn(&mut self, check: &'static str, detail: impl Into<String>, hint: &str) {
-        self.0.push(Check {
+        self.0.push(DoctorCheck {
             check,
             status: Status::Warn,
             detail: detail.into(),
@@ -67,11 +67,11 @@ impl Checks {
     }
 
     fn fail(&mut self, check: &'static str, detail: impl Into<String>, hint: Option<String>) {
-        self.0.push(Check { check, status: Status::Fail, detail: detail.into(), hint });
+        self.0.push(DoctorCheck { check, status: Status::Fail, detail: detail.into(), hint });
     }
 }
 
-pub fn run(context: &Context, args: &Doctor) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut checks = Checks::default();
     checks.ok("sqlite", sqlite::version());
     match context.environment.ledger_file(context.global.ledger.as_deref()) {
@@ -90,7 +90,7 @@ pub fn run(context: &Context, args: &Doctor) -> anyhow::Result<ExitCode> {
     Ok(report(context, &checks.0))
 }
 
-fn report(context: &Context, checks: &[Check]) -> ExitCode {
+fn report(context: &Context, checks: &[DoctorCheck]) -> ExitCode {
     let ok = checks.iter().all(|check| check.status != Status::Fail);
     if context.output.json {
         let none: Option<&str> = None;
@@ -99,7 +99,7 @@ fn report(context: &Context, checks: &[Check]) -> ExitCode {
             .document(&serde_json::json!({"schema_version": 1, "items": checks, "next": none, "ok": ok}));
     } else {
         let mut lines = Vec::new();
-        for Check { check, status, detail, hint } in checks {
+        for DoctorCheck { check, status, detail, hint } in checks {
             let word = match status {
                 Status::Ok => "ok  ".green().to_string(),
                 Status::Warn => "warn".yellow().to_string(),

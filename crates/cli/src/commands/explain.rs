@@ -1,7 +1,7 @@
 //! `semel explain`: the page of an error code.
 
 use super::Context;
-use crate::args::Explain;
+use crate::args::ExplainArgs;
 use crate::output::Hinted;
 use crate::table;
 use semel_core::answer::{Code, Retry};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::process::ExitCode;
 
 #[derive(Debug, Serialize)]
-struct Page {
+struct ErrorPage {
     code: Code,
     /// Exit statuses of `semel run`; none where the command's own stands.
     exit: Vec<u8>,
@@ -20,7 +20,7 @@ struct Page {
     text: Option<&'static str>,
 }
 
-pub fn run(context: &Context, args: &Explain) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let (codes, whole) = match &args.code {
         None => (Code::ALL.to_vec(), false),
         Some(text) => (meant(text)?, true),
@@ -29,12 +29,12 @@ pub fn run(context: &Context, args: &Explain) -> anyhow::Result<ExitCode> {
         [code] if whole && context.output.json => drop(context.output.document(&of(*code, true))),
         [code] if whole => drop(context.output.data(page(*code).trim_end())),
         codes if context.output.json => {
-            let pages: Vec<Page> = codes.iter().map(|code| of(*code, whole)).collect();
+            let pages: Vec<ErrorPage> = codes.iter().map(|code| of(*code, whole)).collect();
             context.output.list(&pages, None);
         }
         codes => {
             let rows = codes.iter().map(|code| {
-                let Page { code, exit, is_it_safe_to_retry, summary, .. } = of(*code, false);
+                let ErrorPage { code, exit, is_it_safe_to_retry, summary, .. } = of(*code, false);
                 let exit = exit.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
                 let retry = match is_it_safe_to_retry {
                     Retry::Yes => "yes",
@@ -74,11 +74,17 @@ fn meant(text: &str) -> anyhow::Result<Vec<Code>> {
     }
 }
 
-fn of(code: Code, whole: bool) -> Page {
+fn of(code: Code, whole: bool) -> ErrorPage {
     let text = page(code);
     // Every page is its title, then one sentence.
     let summary = text.lines().skip(1).find(|line| !line.is_empty()).unwrap_or_default();
-    Page { code, exit: exits(code), is_it_safe_to_retry: code.retry(), summary, text: whole.then_some(text) }
+    ErrorPage {
+        code,
+        exit: exits(code),
+        is_it_safe_to_retry: code.retry(),
+        summary,
+        text: whole.then_some(text),
+    }
 }
 
 fn exits(code: Code) -> Vec<u8> {

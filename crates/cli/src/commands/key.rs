@@ -1,7 +1,7 @@
 //! `semel key`: the idempotency key of an action with its arguments.
 
 use super::Context;
-use crate::args::Key;
+use crate::args::KeyArgs;
 use crate::output::Hinted;
 use anyhow::Context as _;
 use semel_core::identity::{self, IntentDigest};
@@ -10,7 +10,7 @@ use semel_core::policy::ActionFacts;
 use std::io::Read;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &Key) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &KeyArgs) -> anyhow::Result<ExitCode> {
     let action = action(&args.action)?;
     let arguments = arguments(action, &args.args)?;
     let rule = context.policy()?.rule_for(&ActionFacts::new(action, &arguments));

@@ -1,14 +1,14 @@
 //! `semel man`: a page for every command.
 
 use super::Context;
-use crate::args::{Cli, Man};
+use crate::args::{Cli, ManArgs};
 use anyhow::Context as _;
 use clap::CommandFactory;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &Man) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &ManArgs) -> anyhow::Result<ExitCode> {
     let directory = &args.directory;
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let mut root = Cli::command().disable_help_subcommand(true);

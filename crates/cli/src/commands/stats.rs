@@ -1,14 +1,14 @@
 //! `semel stats`: what was asked, sent, done and saved.
 
 use super::Context;
-use crate::args::Stats as Args;
+use crate::args::StatsArgs;
 use crate::table;
 use semel_doors::stats::{Line, Stats, stats};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &StatsArgs) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let since = args.since;
     let Some(ledger) = context.existing_ledger(&clock)? else {

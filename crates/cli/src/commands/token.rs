@@ -1,7 +1,7 @@
 //! `semel token`: who may use `semel serve`, and for what.
 
 use super::Context;
-use crate::args::{ScopeChoice, Token, TokenCommand, TokenCreate};
+use crate::args::{TokenArgs, TokenCommand, TokenCreate, TokenScope};
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;
@@ -12,7 +12,7 @@ use semel_ledger::tokens::{Kept, NewToken, Scope};
 use serde::Serialize;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &Token) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &TokenArgs) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     match &args.command {
         TokenCommand::Create(create) => make(context, create, &clock),
@@ -23,7 +23,7 @@ pub fn run(context: &Context, args: &Token) -> anyhow::Result<ExitCode> {
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct TokenJson {
     id: String,
     scope: Scope,
     tenant: String,
@@ -33,9 +33,9 @@ struct Listed {
     expired: bool,
 }
 
-impl Listed {
-    fn of(id: &str, kept: &Kept, now: At) -> Listed {
-        Listed {
+impl TokenJson {
+    fn of(id: &str, kept: &Kept, now: At) -> TokenJson {
+        TokenJson {
             id: id.to_owned(),
             scope: kept.scope,
             tenant: kept.tenant.clone(),
@@ -49,9 +49,9 @@ impl Listed {
 
 fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow::Result<()> {
     let scope = match create.scope {
-        ScopeChoice::Agent => Scope::Agent,
-        ScopeChoice::Operator => Scope::Operator,
-        ScopeChoice::Admin => Scope::Admin,
+        TokenScope::Agent => Scope::Agent,
+        TokenScope::Operator => Scope::Operator,
+        TokenScope::Admin => Scope::Admin,
     };
     // Who may make a token that rules, may rule.
     let operator = match scope {
@@ -69,7 +69,7 @@ fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow:
     }
     let made = block_on(ledger.make_token(&new, now))?;
     if context.output.json {
-        let mut document = serde_json::to_value(Listed::of(&made.id, &made.kept, now))?;
+        let mut document = serde_json::to_value(TokenJson::of(&made.id, &made.kept, now))?;
         document["token"] = made.text.into();
         context.output.document(&document);
     } else {
@@ -88,7 +88,7 @@ fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<()> {
         Some(ledger) => block_on(ledger.tokens())?,
         None => Default::default(),
     };
-    let items: Vec<Listed> = tokens.0.iter().map(|(id, kept)| Listed::of(id, kept, now)).collect();
+    let items: Vec<TokenJson> = tokens.0.iter().map(|(id, kept)| TokenJson::of(id, kept, now)).collect();
     if context.output.json {
         context.output.list(&items, None);
         return Ok(());
@@ -125,7 +125,7 @@ fn revoke(context: &Context, id: &str, clock: &SystemClock) -> anyhow::Result<()
     let now = clock.now();
     let kept = block_on(ledger.revoke_token(id, None, now))?.ok_or_else(unknown)?;
     if context.output.json {
-        context.output.document(&Listed::of(id, &kept, now));
+        context.output.document(&TokenJson::of(id, &kept, now));
     } else {
         context.output.data(format_args!("Revoked: {id}. Servers refuse it within two seconds."));
     }

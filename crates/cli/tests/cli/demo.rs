@@ -1,11 +1,8 @@
-//! `semel demo` is a test of its own: real processes, and a bank that counts. Here it is held to its word.
+//! `semel demo` is a test of its own: real processes, and a book that is counted. Here it is held to its word.
 
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const SEMEL: &str = env!("CARGO_BIN_EXE_semel");
@@ -99,7 +96,7 @@ fn the_demo_as_json_is_one_document_in_which_every_act_is_ok() {
 }
 
 #[test]
-fn a_demo_that_is_interrupted_takes_its_bank_and_its_files_along() {
+fn a_demo_that_is_interrupted_takes_its_files_along() {
     let surroundings = Surroundings::new();
     let mut demo = surroundings.demo(&[]).stdout(Stdio::piped()).spawn().expect("a demo");
     let mut stdout = BufReader::new(demo.stdout.take().expect("piped"));
@@ -115,84 +112,23 @@ fn a_demo_that_is_interrupted_takes_its_bank_and_its_files_along() {
     surroundings.assert_empty();
 }
 
-/// The bank without the demo.
-struct Bank {
-    child: Child,
-    stdin: ChildStdin,
-    address: String,
-}
-
-impl Bank {
-    fn open(log: &Path) -> Bank {
-        let mut command = Command::new(SEMEL);
-        command.args(["demo", "bank", "--log"]).arg(log).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("a bank");
-        let stdin = child.stdin.take().expect("piped");
-        let mut address = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut address).expect("an address");
-        Bank { child, stdin, address: address.trim().to_owned() }
-    }
-
-    fn pay(&self, request: &[&str]) -> Output {
-        let head = ["demo", "pay", "--bank", &self.address];
+#[test]
+fn the_tool_takes_the_money_before_it_is_killed_and_keeps_the_contract_of_a_probe() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let book = directory.path().join("book.jsonl");
+    let pay = |request: &[&str]| {
+        let head = ["demo", "pay", "--book", book.to_str().expect("text")];
         Command::new(SEMEL).args(head).args(request).output().expect("a tool")
-    }
-
-    fn say(&self, line: &str) -> Value {
-        let mut stream = TcpStream::connect(&self.address).expect("a connection");
-        writeln!(stream, "{line}").expect("sent");
-        stream.shutdown(std::net::Shutdown::Write).expect("shut");
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).expect("readable");
-        if reply.is_empty() { Value::Null } else { serde_json::from_str(&reply).expect("one reply") }
-    }
-
-    fn close(self) -> Option<i32> {
-        let Bank { mut child, stdin, .. } = self;
-        drop(stdin);
-        child.wait().expect("it ends").code()
-    }
-}
-
-#[test]
-fn the_bank_writes_before_it_answers_and_ends_with_its_input() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let log = directory.path().join("log");
-    let bank = Bank::open(&log);
-    assert_eq!(bank.say(r#"{"request":"lose_next_answer","order":"1"}"#)["reply"], "answer_will_be_lost");
-    let charge = r#"{"request":"charge","order":"1","amount":4900,"memo":"a"}"#;
-    assert_eq!(bank.say(charge), Value::Null, "the answer is lost");
-    assert_eq!(bank.say(r#"{"request":"count","order":"1"}"#)["count"], 1, "and the money is gone");
-    assert_eq!(bank.say(charge)["charge"]["id"], "ch_2");
-    for nonsense in
-        ["", "{", "null", r#"{"request":"rob"}"#, r#"{"request":"charge","order":"1","amount":-1}"#]
-    {
-        assert_eq!(bank.say(nonsense)["reply"], "refused", "{nonsense}");
-    }
-    assert_eq!(bank.close(), Some(0));
-    let mut charges = BTreeMap::new();
-    for line in std::fs::read_to_string(&log).expect("a log").lines() {
-        let charge: Value = serde_json::from_str(line).expect("a charge");
-        *charges.entry(charge["order"].to_string()).or_insert(0) += 1;
-    }
-    assert_eq!(charges, BTreeMap::from([(r#""1""#.to_owned(), 2)]));
-}
-
-#[test]
-fn the_tool_keeps_the_contract_of_a_probe() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let bank = Bank::open(&directory.path().join("log"));
-    assert_eq!(bank.pay(&["find", "1"]).status.code(), Some(1), "it did not happen");
-    bank.say(r#"{"request":"lose_next_answer","order":"1"}"#);
-    let lost = bank.pay(&["charge", "1", "4900", "a memo"]);
-    assert_eq!(lost.status.code(), Some(1));
-    assert!(text(&lost.stderr).contains("connection closed before the answer"));
-    let found = bank.pay(&["find", "1"]);
+    };
+    assert_eq!(pay(&["find", "1"]).status.code(), Some(2), "nobody knows");
+    std::fs::write(&book, "").expect("a book");
+    assert_eq!(pay(&["find", "1"]).status.code(), Some(1), "it did not happen");
+    std::fs::write(directory.path().join("book.kill-1"), "").expect("a mark");
+    let killed = pay(&["charge", "1", "4900", "a memo\nin two lines"]);
+    assert_eq!((killed.status.code(), text(&killed.stdout).as_str()), (None, ""));
+    let found = pay(&["find", "1"]);
     assert_eq!(found.status.code(), Some(0), "it happened");
     assert!(text(&found.stdout).contains("ch_1"));
-    let address = bank.address.clone();
-    assert_eq!(bank.close(), Some(0));
-    let nobody =
-        Command::new(SEMEL).args(["demo", "pay", "--bank", &address, "find", "1"]).output().expect("a tool");
-    assert_eq!(nobody.status.code(), Some(2), "nobody knows");
+    assert_eq!(pay(&["charge", "1", "4900", "a memo"]).status.code(), Some(0), "killed once");
+    assert_eq!(std::fs::read_to_string(&book).expect("a book").lines().count(), 2);
 }

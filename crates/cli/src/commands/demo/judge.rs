@@ -1,4 +1,4 @@
-//! Whether an act went as it must. Its numbers come from the bank alone.
+//! Whether an act went as it must. Its numbers come from the book alone.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -49,15 +49,15 @@ impl Act {
 
 /// The whole demo, as `--json` prints it.
 #[derive(Debug, Serialize)]
-pub struct Verdict {
+pub struct DemoVerdict {
     pub ok: bool,
     pub acts: Vec<Act>,
 }
 
-pub fn judge(acts: Vec<Act>) -> Verdict {
+pub fn judge(acts: Vec<Act>) -> DemoVerdict {
     // A demo that counted nothing has shown nothing.
     let ok = !acts.is_empty() && acts.iter().all(|act| act.ok && !act.counted.is_empty());
-    Verdict { ok, acts }
+    DemoVerdict { ok, acts }
 }
 
 #[cfg(test)]

@@ -1,30 +1,28 @@
-//! `semel demo`: an agent that retries, a bank that loses answers, with semel and without.
+//! `semel demo`: an agent that retries, a payment tool that is killed before it answers, with semel and without.
 //!
-//! Nothing in it is played. The bank, the tool and every call of semel are processes; the numbers are the bank's.
+//! Nothing in it is played. The tool and every call of semel are processes, the kill is a kill, and the numbers are counted
+//! in the tool's own book.
 
 mod acts;
-mod bank;
 mod judge;
 mod pay;
-mod protocol;
 mod stage;
 mod world;
 
 use super::Context;
-use crate::args::{Demo, DemoPart};
+use crate::args::{DemoArgs, DemoPart};
 use anyhow::Context as _;
-use judge::{Act, Verdict};
+use judge::{Act, DemoVerdict};
 use owo_colors::OwoColorize;
-use stage::{Interrupted, Stage};
+use stage::{Interrupted, Narrator};
 use std::process::ExitCode;
-use world::World;
+use world::DemoWorld;
 
 /// A count or an answer was not what it must be.
 const EXIT_WRONG: u8 = 1;
 
-pub fn demo(context: &Context, args: &Demo) -> anyhow::Result<ExitCode> {
+pub fn demo(context: &Context, args: &DemoArgs) -> anyhow::Result<ExitCode> {
     match &args.part {
-        Some(DemoPart::Bank(bank)) => bank::serve(context.output, &bank.log).map(|()| ExitCode::SUCCESS),
         Some(DemoPart::Pay(pay)) => Ok(pay::pay(context.output, pay)),
         None => match perform(context, args.fast) {
             Ok(verdict) => Ok(close(context, &verdict)),
@@ -37,9 +35,9 @@ pub fn demo(context: &Context, args: &Demo) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn perform(context: &Context, fast: bool) -> anyhow::Result<Verdict> {
-    let stage = Stage::open(context.output, fast).context("signals cannot be listened for")?;
-    let world = World::create(&context.environment)?;
+fn perform(context: &Context, fast: bool) -> anyhow::Result<DemoVerdict> {
+    let stage = Narrator::open(context.output, fast).context("signals cannot be listened for")?;
+    let world = DemoWorld::create(&context.environment)?;
     // A Ctrl-C reaches the children too, and then whatever they failed at is not news.
     let acts =
         play(&stage, &world).map_err(|error| stage.interrupted().map_or(error, anyhow::Error::from))?;
@@ -47,10 +45,12 @@ fn perform(context: &Context, fast: bool) -> anyhow::Result<Verdict> {
     Ok(judge::judge(acts))
 }
 
-fn play(stage: &Stage, world: &World) -> anyhow::Result<Vec<Act>> {
-    stage.line("An agent pays with a tool. The bank takes the money, and sometimes loses the answer.");
-    stage.line("Everything is local and temporary. Charges are counted by the bank, never by semel.");
-    stage.line("(pay stands for semel demo pay --bank ADDRESS, and the bank is semel demo bank.)".dimmed());
+fn play(stage: &Narrator, world: &DemoWorld) -> anyhow::Result<Vec<Act>> {
+    stage.line("An agent pays with a tool. Sometimes the tool is killed after the money is taken, before it answers.");
+    stage.line(
+        "Everything is local and temporary. Charges are counted in the tool's own book, never by semel.",
+    );
+    stage.line("(pay stands for semel demo pay --book FILE.)".dimmed());
     let mut ended = Vec::new();
     for (index, act) in acts::ACTS.iter().enumerate() {
         ended.push(act(stage, world, index + 1)?);
@@ -59,7 +59,7 @@ fn play(stage: &Stage, world: &World) -> anyhow::Result<Vec<Act>> {
     Ok(ended)
 }
 
-fn close(context: &Context, verdict: &Verdict) -> ExitCode {
+fn close(context: &Context, verdict: &DemoVerdict) -> ExitCode {
     let output = context.output;
     if output.json {
         output.document(verdict);

@@ -1,7 +1,7 @@
 //! What people see of the demo, and how long they have to read it.
 
 use super::judge::Act;
-use super::world::{Answer, World};
+use super::world::{DemoWorld, RunAnswer};
 use crate::output::Output;
 use owo_colors::OwoColorize;
 use semel_doors::command::child::Signals;
@@ -17,7 +17,7 @@ const AFTER_ACT: Duration = Duration::from_millis(900);
 const GLANCE: Duration = Duration::from_millis(30);
 
 #[derive(Debug)]
-pub struct Stage {
+pub struct Narrator {
     output: Output,
     paced: bool,
     signals: Signals,
@@ -38,10 +38,10 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-impl Stage {
-    pub fn open(output: Output, fast: bool) -> std::io::Result<Stage> {
+impl Narrator {
+    pub fn open(output: Output, fast: bool) -> std::io::Result<Narrator> {
         let signals = Signals::listen()?;
-        Ok(Stage { output, paced: !fast && !output.json, signals, clock: SystemClock::start() })
+        Ok(Narrator { output, paced: !fast && !output.json, signals, clock: SystemClock::start() })
     }
 
     /// A line for people, if there are any.
@@ -74,7 +74,7 @@ impl Stage {
     }
 
     /// What semel says to it, in the answer's own words.
-    pub fn answered(&self, answer: &Answer) -> anyhow::Result<()> {
+    pub fn answered(&self, answer: &RunAnswer) -> anyhow::Result<()> {
         let exit = answer.code.map_or_else(|| "killed".to_owned(), |code| format!("exit {code}"));
         let outcome = answer.text("outcome");
         if answer.body["ok"] != true {
@@ -89,24 +89,24 @@ impl Stage {
         self.gets(format_args!("{exit}: {}{charge}{reason}", outcome.green()))
     }
 
-    /// Asks the bank, shows the number, and holds it against what it must be.
+    /// Counts in the book, shows the number, and compares it with the expected one.
     pub fn count(
         &self,
-        world: &World,
+        world: &DemoWorld,
         act: &mut Act,
         order: &'static str,
         expected: u64,
-        meaning: Meaning,
+        meaning: CountMeaning,
     ) -> anyhow::Result<()> {
         let counted = world.charges(order)?;
         let right = act.count(order, expected, counted);
         let number = counted.bold();
         match (right, meaning) {
-            (true, Meaning::Good(words)) => {
+            (true, CountMeaning::Good(words)) => {
                 let verdict = format!("✓ {words}");
                 self.line(format_args!("  charges for order {order}: {number}  {}", verdict.green()));
             }
-            (true, Meaning::Bad(words)) => {
+            (true, CountMeaning::Bad(words)) => {
                 let verdict = format!("✗ {words}");
                 self.line(format_args!("  charges for order {order}: {number}  {}", verdict.red()));
             }
@@ -144,7 +144,7 @@ impl Stage {
 
 /// Whether the expected number is a good one.
 #[derive(Debug, Clone, Copy)]
-pub enum Meaning {
+pub enum CountMeaning {
     Good(&'static str),
     Bad(&'static str),
 }

@@ -1,6 +1,6 @@
-//! The world of the demo: a directory that goes away, a bank, and the real binary with a ledger of its own.
+//! The world of the demo: a directory that goes away, a book of charges, and the real binary with a ledger of its own.
 
-use super::protocol::{self, Reply, Request};
+use super::pay::{self, Charge};
 use crate::config::Environment;
 use crate::open::{self, TENANT};
 use anyhow::Context as _;
@@ -9,22 +9,15 @@ use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::tokens::{NewToken, Scope};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
-use std::io::BufReader;
-use std::net::SocketAddr;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
-
-/// A bank whose standard input is closed ends at once; one that has not by then is ended.
-const BANK_ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Alone in force, so that no policy of the user's gets into the demo.
 const PAYMENTS: &str = r#"version = 1
 
 [[rule]]
-match = "cli:* demo pay --bank * charge *"
+match = "cli:* demo pay --book * charge *"
 class = "consequential"
 effect = "created"
 "#;
@@ -33,7 +26,7 @@ effect = "created"
 const PAYMENTS_BY_ORDER: &str = r#"version = 1
 
 [[rule]]
-match = "cli:* demo pay --bank * charge *"
+match = "cli:* demo pay --book * charge *"
 class = "consequential"
 effect = "created"
 key = ["argv[6]"]
@@ -41,9 +34,7 @@ content = ["argv[8]"]
 "#;
 
 #[derive(Debug)]
-pub struct World {
-    // In this order: the bank ends before its log goes.
-    bank: Bank,
+pub struct DemoWorld {
     directory: TempDir,
     program: PathBuf,
     environment: Environment,
@@ -65,8 +56,8 @@ impl Rules {
     }
 }
 
-impl World {
-    pub fn create(environment: &Environment) -> anyhow::Result<World> {
+impl DemoWorld {
+    pub fn create(environment: &Environment) -> anyhow::Result<DemoWorld> {
         let program = std::env::current_exe().context("semel does not know where it is")?;
         let directory = tempfile::Builder::new().prefix("semel-demo-").tempdir();
         let directory = directory.context("there is no temporary directory")?;
@@ -74,23 +65,25 @@ impl World {
             std::fs::write(directory.path().join(rules.file()), text)
                 .context("a policy cannot be written")?;
         }
-        let bank = Bank::start(&program, &directory.path().join("bank.log"))?;
-        Ok(World { bank, directory, program, environment: environment.clone() })
+        let world = DemoWorld { directory, program, environment: environment.clone() };
+        std::fs::write(world.book(), "").context("the book cannot be made")?;
+        Ok(world)
     }
 
-    /// Ends the bank and removes everything.
-    pub fn end(mut self) -> anyhow::Result<()> {
-        self.bank.end().context("the bank did not end")?;
+    fn book(&self) -> PathBuf {
+        self.directory.path().join("book.jsonl")
+    }
+
+    /// Removes everything.
+    pub fn end(self) -> anyhow::Result<()> {
         self.directory.close().context("the temporary directory cannot be removed")
     }
 
     /// What an agent runs to pay.
     pub fn pay(&self, request: &[&str]) -> Vec<OsString> {
-        let bank = self.bank.address.to_string();
-        let head = ["demo", "pay", "--bank", &bank];
-        std::iter::once(self.program.clone().into_os_string())
-            .chain(head.iter().chain(request).map(OsString::from))
-            .collect()
+        let (program, book) = (self.program.clone().into_os_string(), self.book().into_os_string());
+        let head = [program, "demo".into(), "pay".into(), "--book".into(), book];
+        head.into_iter().chain(request.iter().map(OsString::from)).collect()
     }
 
     /// The same as text, as `--probe` takes it.
@@ -108,15 +101,15 @@ impl World {
     }
 
     /// `semel run FLAGS -- ARGV`, answered as JSON.
-    pub fn run(&self, rules: Rules, flags: &[&str], argv: &[OsString]) -> anyhow::Result<Answer> {
+    pub fn run(&self, rules: Rules, flags: &[&str], argv: &[OsString]) -> anyhow::Result<RunAnswer> {
         self.start_run(rules, flags, argv)?.answer()
     }
 
-    pub fn start_run(&self, rules: Rules, flags: &[&str], argv: &[OsString]) -> anyhow::Result<Running> {
+    pub fn start_run(&self, rules: Rules, flags: &[&str], argv: &[OsString]) -> anyhow::Result<PendingRun> {
         let mut command = self.command(self.program.as_os_str());
         command.env("SEMEL_POLICY", self.directory.path().join(rules.file()));
         command.args(["run", "--json"]).args(flags).arg("--").args(argv);
-        Ok(Running(command.spawn().context("semel run cannot be started")?))
+        Ok(PendingRun(command.spawn().context("semel run cannot be started")?))
     }
 
     /// A command that takes a person: whoever plays one here has a token of this ledger.
@@ -149,46 +142,40 @@ impl World {
         command
     }
 
-    /// The next answer about this order will be lost, after the charge.
-    pub fn lose_next_answer(&self, order: &str) -> anyhow::Result<()> {
-        match protocol::ask(self.bank.address, &Request::LoseNextAnswer { order: order.to_owned() })? {
-            Reply::AnswerWillBeLost => Ok(()),
-            other => anyhow::bail!("the bank answered something else: {other:?}"),
-        }
+    pub fn kill_next_charge(&self, order: &str) -> anyhow::Result<()> {
+        pay::kill_next_charge(&self.book(), order)
     }
 
-    /// What the bank has in its log.
+    /// How often the book has a charge of this order.
     pub fn charges(&self, order: &str) -> anyhow::Result<u64> {
-        match protocol::ask(self.bank.address, &Request::Count { order: order.to_owned() })? {
-            Reply::Count { count } => Ok(count),
-            other => anyhow::bail!("the bank cannot count: {other:?}"),
-        }
+        let all = pay::charges(&self.book())?;
+        Ok(all.iter().filter(|charge| charge.order == order).count() as u64)
     }
 }
 
 /// A `semel run` under way.
 #[derive(Debug)]
-pub struct Running(Child);
+pub struct PendingRun(Child);
 
-impl Running {
-    pub fn answer(self) -> anyhow::Result<Answer> {
+impl PendingRun {
+    pub fn answer(self) -> anyhow::Result<RunAnswer> {
         let output = self.0.wait_with_output().context("semel run was lost")?;
         let body = serde_json::from_slice(&output.stdout).with_context(|| {
             let said = String::from_utf8_lossy(&output.stderr);
             format!("semel run gave no answer ({}): {}", output.status, said.trim())
         })?;
-        Ok(Answer { code: output.status.code(), body })
+        Ok(RunAnswer { code: output.status.code(), body })
     }
 }
 
 /// What `semel run` told its caller.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RunAnswer {
     pub code: Option<i32>,
     pub body: Value,
 }
 
-impl Answer {
+impl RunAnswer {
     pub fn text(&self, field: &str) -> &str {
         self.body[field].as_str().unwrap_or_default()
     }
@@ -208,52 +195,5 @@ impl Answer {
 }
 
 pub fn charge_in(stdout: &[u8]) -> Option<String> {
-    protocol::parse::<protocol::Charge>(stdout.trim_ascii()).ok().map(|charge| charge.id)
-}
-
-/// The bank's process. It ends when its standard input closes, so it cannot outlive the demo.
-#[derive(Debug)]
-struct Bank {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    address: SocketAddr,
-}
-
-impl Bank {
-    fn start(program: &Path, log: &Path) -> anyhow::Result<Bank> {
-        let mut command = Command::new(program);
-        command.args(["demo", "bank", "--log"]).arg(log).env_clear();
-        // Ctrl-C is for the demo, which then closes the bank.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("the bank cannot be started")?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        // From here on dropping it ends the process, whatever goes wrong.
-        let mut bank = Bank { child, stdin, address: ([127, 0, 0, 1], 0).into() };
-        let line = stdout.map(|stdout| protocol::read_line(&mut BufReader::new(stdout))).transpose();
-        let line =
-            line.context("the bank's address cannot be read")?.flatten().context("the bank did not open")?;
-        bank.address = String::from_utf8_lossy(&line).parse().context("the bank gave no address")?;
-        Ok(bank)
-    }
-
-    fn end(&mut self) -> std::io::Result<()> {
-        self.stdin = None;
-        let clock = SystemClock::start();
-        while self.child.try_wait()?.is_none() {
-            if clock.elapsed() > BANK_ENDS_WITHIN {
-                self.child.kill()?;
-                self.child.wait()?;
-                return Ok(());
-            }
-            block_on(clock.sleep(Duration::from_millis(2)));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Bank {
-    fn drop(&mut self) {
-        // `World::end` reports trouble; here the demo has failed already, and says so.
-        let _reported_elsewhere = self.end();
-    }
+    serde_json::from_slice::<Charge>(stdout).ok().map(|charge| charge.id)
 }

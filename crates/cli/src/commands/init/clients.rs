@@ -5,7 +5,7 @@ use crate::args::ClientChoice;
 
 /// What a client calls the parts of a server's entry.
 #[derive(Debug)]
-pub struct Client {
+pub struct McpClient {
     pub choice: ClientChoice,
     /// As people write it.
     pub title: &'static str,
@@ -18,7 +18,7 @@ pub struct Client {
     /// The one of them at which the client speaks SSE unless `type` says otherwise.
     pub sse_url: Option<&'static str>,
     pub headers: &'static str,
-    pub kind: Kind,
+    pub kind: TypeMember,
     pub format: Format,
 }
 
@@ -27,14 +27,14 @@ pub type Containers = &'static [&'static [&'static str]];
 
 /// What becomes of `type` when a remote server turns into a local one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TypeMember {
     /// The client knows the word `stdio`.
     Named,
     /// The client tells them apart by the other members.
     Dropped,
 }
 
-const JSON: Client = Client {
+const JSON: McpClient = McpClient {
     choice: ClientChoice::ClaudeCode,
     title: "",
     name: "",
@@ -42,56 +42,56 @@ const JSON: Client = Client {
     urls: &["url"],
     sse_url: None,
     headers: "headers",
-    kind: Kind::Named,
+    kind: TypeMember::Named,
     format: Format::Json,
 };
 
-pub const CLIENTS: [Client; 7] = [
-    Client {
+pub const CLIENTS: [McpClient; 7] = [
+    McpClient {
         title: "Claude Code",
         name: "claude-code",
         containers: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
         ..JSON
     },
-    Client {
+    McpClient {
         choice: ClientChoice::ClaudeDesktop,
         title: "Claude Desktop",
         name: "claude-desktop",
-        kind: Kind::Dropped,
+        kind: TypeMember::Dropped,
         ..JSON
     },
-    Client { choice: ClientChoice::Cursor, title: "Cursor", name: "cursor", ..JSON },
-    Client {
+    McpClient { choice: ClientChoice::Cursor, title: "Cursor", name: "cursor", ..JSON },
+    McpClient {
         choice: ClientChoice::VsCode,
         title: "VS Code",
         name: "vscode",
         containers: &[&["servers"]],
         ..JSON
     },
-    Client {
+    McpClient {
         choice: ClientChoice::Windsurf,
         title: "Windsurf",
         name: "windsurf",
         urls: &["serverUrl", "url"],
-        kind: Kind::Dropped,
+        kind: TypeMember::Dropped,
         ..JSON
     },
-    Client {
+    McpClient {
         choice: ClientChoice::Gemini,
         title: "Gemini CLI",
         name: "gemini",
         urls: &["httpUrl", "url"],
         sse_url: Some("url"),
-        kind: Kind::Dropped,
+        kind: TypeMember::Dropped,
         ..JSON
     },
-    Client {
+    McpClient {
         choice: ClientChoice::Codex,
         title: "Codex",
         name: "codex",
         containers: &[&["mcp_servers"]],
         headers: "http_headers",
-        kind: Kind::Dropped,
+        kind: TypeMember::Dropped,
         format: Format::Toml,
         ..JSON
     },

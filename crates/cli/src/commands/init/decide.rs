@@ -1,9 +1,9 @@
 //! What happens to each server, and why.
 
-use super::clients::Client;
-use super::edit::{Edit, Place};
-use super::entry::{Entry, Header, HeaderFrom, Local, Remote};
-use super::guard::{self, Front};
+use super::clients::McpClient;
+use super::edit::{EntryPath, MemberEdit};
+use super::entry::{Entry, Header, HeaderFrom, LocalEntry, RemoteEntry};
+use super::guard::{self, FrontWords};
 use super::places::Candidate;
 use super::resolve::{self, Program};
 use crate::commands::mcp::name;
@@ -14,10 +14,10 @@ use std::net::IpAddr;
 use std::path::Path;
 
 #[derive(Debug)]
-pub enum Decision {
+pub enum GuardDecision {
     /// Semel goes in front of it.
     Guard {
-        edits: Vec<Edit>,
+        edits: Vec<MemberEdit>,
         /// Texts that may be shown beside semel's own words: the program, the names of variables.
         shown: Vec<String>,
         note: Option<String>,
@@ -34,14 +34,19 @@ pub enum Decision {
 /// What the decisions depend on besides the entries.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
-    pub front: Front<'a>,
+    pub front: FrontWords<'a>,
     pub search: &'a OsStr,
     /// Somebody asked for these very servers, and knows better than what is only presumed of them.
     pub named: bool,
 }
 
-pub fn guard(place: &Place, entry: &Entry, candidate: &Candidate, around: &Surroundings<'_>) -> Decision {
-    let left = |why: &str| Decision::LeftAlone { why: why.to_owned() };
+pub fn guard(
+    place: &EntryPath,
+    entry: &Entry,
+    candidate: &Candidate,
+    around: &Surroundings<'_>,
+) -> GuardDecision {
+    let left = |why: &str| GuardDecision::LeftAlone { why: why.to_owned() };
     if place.server.is_empty() || place.server.starts_with('-') {
         return left("its name cannot stand on a command line");
     }
@@ -54,38 +59,43 @@ pub fn guard(place: &Place, entry: &Entry, candidate: &Candidate, around: &Surro
             local(place, server, of_person, around)
         }
         Entry::Remote(server) if is_served(&server.url) => {
-            Decision::Guarded { note: Some("by semel serve, it seems".to_owned()) }
+            GuardDecision::Guarded { note: Some("by semel serve, it seems".to_owned()) }
         }
         Entry::Remote(server) => match why_not_remote(place, server, candidate.client, around.named) {
-            Some(why) => Decision::LeftAlone { why },
+            Some(why) => GuardDecision::LeftAlone { why },
             None => {
                 let (edits, variables) = guard::remote(place, server, candidate.client, around.front);
-                Decision::Guard { edits, shown: variables, note: other_name(place) }
+                GuardDecision::Guard { edits, shown: variables, note: other_name(place) }
             }
         },
     }
 }
 
-fn guarded_already(by: &str, semel: &str) -> Decision {
+fn guarded_already(by: &str, semel: &str) -> GuardDecision {
     let gone = Path::new(by).is_absolute() && !Path::new(by).is_file();
     let note = match () {
         () if gone => Some(format!("by {by}, which is gone: undo, then init again")),
         () if by != semel => Some(format!("by {by}")),
         () => None,
     };
-    Decision::Guarded { note }
+    GuardDecision::Guarded { note }
 }
 
-fn local(place: &Place, server: &Local, of_person: bool, around: &Surroundings<'_>) -> Decision {
+fn local(
+    place: &EntryPath,
+    server: &LocalEntry,
+    of_person: bool,
+    around: &Surroundings<'_>,
+) -> GuardDecision {
     let (command, note) = match resolve::program(&server.command, server.own_path, around.search) {
         Program::Absolute(path) => (path, None),
         Program::AsItIs(why) => (server.command.clone(), why.map(str::to_owned)),
         Program::Line => {
             let why = "its command is a line for a shell; put its words into args".to_owned();
-            return Decision::LeftAlone { why };
+            return GuardDecision::LeftAlone { why };
         }
     };
-    Decision::Guard {
+    GuardDecision::Guard {
         edits: guard::local(place, around.front, &command, of_person),
         shown: vec![server.command.clone(), command],
         note: note.or_else(|| other_name(place)),
@@ -93,7 +103,7 @@ fn local(place: &Place, server: &Local, of_person: bool, around: &Surroundings<'
 }
 
 /// Rules must say it as semel does.
-fn other_name(place: &Place) -> Option<String> {
+fn other_name(place: &EntryPath) -> Option<String> {
     let name = name::fitting(&place.server);
     (name != place.server).then(|| format!("as {name:?} in rules and records"))
 }
@@ -120,7 +130,12 @@ fn is_here(url: &str) -> bool {
 }
 
 /// Why semel cannot stand in front of a remote server by starting as a process.
-fn why_not_remote(place: &Place, server: &Remote, client: &Client, named: bool) -> Option<String> {
+fn why_not_remote(
+    place: &EntryPath,
+    server: &RemoteEntry,
+    client: &McpClient,
+    named: bool,
+) -> Option<String> {
     let serve = "use semel serve";
     match server.signs_in {
         Some("bearer_token_env_var") => {
@@ -156,7 +171,7 @@ fn why_not_remote(place: &Place, server: &Remote, client: &Client, named: bool) 
 const STREAMABLE_HTTP: [&str; 4] = ["http", "streamable-http", "streamableHttp", "streamable_http"];
 
 /// Why semel does not speak what the client speaks there.
-fn why_not_spoken(server: &Remote, client: &Client) -> Option<String> {
+fn why_not_spoken(server: &RemoteEntry, client: &McpClient) -> Option<String> {
     match server.kind.as_deref() {
         Some("sse") => Some("it speaks the older transport, SSE, which semel does not".to_owned()),
         Some(kind) if STREAMABLE_HTTP.contains(&kind) => None,
@@ -182,7 +197,7 @@ fn ends_in_sse(url: &str) -> bool {
 }
 
 /// Why a header cannot travel in a variable.
-fn why_not_handed_on(header: &Header, server: &Remote) -> Option<String> {
+fn why_not_handed_on(header: &Header, server: &RemoteEntry) -> Option<String> {
     let name = &header.name;
     match &header.from {
         HeaderFrom::Text(text) if text.is_empty() => {

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 /// Where an entry stands in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct EntryPath {
     pub container: Vec<String>,
     pub server: String,
 }
 
-impl Place {
+impl EntryPath {
     /// The entry in a document.
     pub fn entry<'a>(&self, document: &'a mut Value) -> Option<&'a mut Map<String, Value>> {
         let steps = self.container.iter().chain([&self.server]);
@@ -20,7 +20,7 @@ impl Place {
 
 /// One change to the members of an entry.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Edit {
+pub enum MemberEdit {
     /// The member `from` becomes `to` with this value, in its place; if there is none, `to` comes after `after`.
     Put {
         from: &'static str,
@@ -33,22 +33,22 @@ pub enum Edit {
     Prepend(Vec<String>),
 }
 
-impl Edit {
-    pub fn set(member: &'static str, value: impl Into<Value>, after: &'static str) -> Edit {
-        Edit::Put { from: member, to: member, value: value.into(), after }
+impl MemberEdit {
+    pub fn set(member: &'static str, value: impl Into<Value>, after: &'static str) -> MemberEdit {
+        MemberEdit::Put { from: member, to: member, value: value.into(), after }
     }
 
     /// The same change to the values alone.
     pub fn apply(&self, entry: &mut Map<String, Value>) {
         match self {
-            Edit::Put { from, to, value, .. } => {
+            MemberEdit::Put { from, to, value, .. } => {
                 entry.remove(*from);
                 entry.insert((*to).to_owned(), value.clone());
             }
-            Edit::Remove(member) => {
+            MemberEdit::Remove(member) => {
                 entry.remove(*member);
             }
-            Edit::Prepend(words) => {
+            MemberEdit::Prepend(words) => {
                 let rest = entry.remove("args").and_then(|args| args.as_array().cloned()).unwrap_or_default();
                 let words = words.iter().map(|word| Value::from(word.as_str()));
                 entry.insert("args".to_owned(), words.chain(rest).collect());
@@ -59,20 +59,20 @@ impl Edit {
 
 /// The changes of one entry.
 #[derive(Debug, Clone)]
-pub struct Change {
-    pub place: Place,
-    pub edits: Vec<Edit>,
+pub struct EntryChange {
+    pub place: EntryPath,
+    pub edits: Vec<MemberEdit>,
 }
 
 /// Why a file is left alone.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct ParseProblem {
     pub what: String,
     /// Line and column, from one.
     pub at: Option<(usize, usize)>,
 }
 
-impl std::fmt::Display for Unreadable {
+impl std::fmt::Display for ParseProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.at {
             Some((line, column)) => write!(f, "line {line}, column {column}: {}", self.what),
@@ -81,9 +81,9 @@ impl std::fmt::Display for Unreadable {
     }
 }
 
-impl Unreadable {
+impl ParseProblem {
     pub fn new(what: impl Into<String>) -> Self {
-        Unreadable { what: what.into(), at: None }
+        ParseProblem { what: what.into(), at: None }
     }
 
     /// At a place in the text.
@@ -91,7 +91,7 @@ impl Unreadable {
         let before = &text[..text.floor_char_boundary(offset)];
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         let line = before.matches('\n').count() + 1;
-        Unreadable { what: what.into(), at: Some((line, before[line_start..].chars().count() + 1)) }
+        ParseProblem { what: what.into(), at: Some((line, before[line_start..].chars().count() + 1)) }
     }
 }
 

@@ -1,33 +1,33 @@
 //! JSON with comments, edited in its concrete syntax: white space, comments, number literals and order stay.
 
-use super::edit::{Change, Edit, Unreadable};
+use super::edit::{EntryChange, MemberEdit, ParseProblem};
 use super::read_json::{read, split_mark, tree};
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp};
 use serde_json::Value;
 
-pub fn apply(text: &str, changes: &[Change]) -> Result<String, Unreadable> {
+pub fn apply(text: &str, changes: &[EntryChange]) -> Result<String, ParseProblem> {
     let (mark, body) = split_mark(text);
     let root = tree(body)?;
-    for Change { place, edits } in changes {
+    for EntryChange { place, edits } in changes {
         let entry = root.object_value().and_then(|top| {
             let container = place.container.iter().try_fold(top, |object, step| object.object_value(step))?;
             container.object_value(&place.server)
         });
         let entry =
-            entry.ok_or_else(|| Unreadable::new(format!("the server {:?} is not there", place.server)))?;
+            entry.ok_or_else(|| ParseProblem::new(format!("the server {:?} is not there", place.server)))?;
         for edit in edits {
             edit_entry(&entry, edit);
         }
     }
     let edited = format!("{mark}{root}");
     // Without its place, which is one in a text that nobody has.
-    read(&edited).map_err(|error| Unreadable::new(error.what))?;
+    read(&edited).map_err(|error| ParseProblem::new(error.what))?;
     Ok(edited)
 }
 
-fn edit_entry(entry: &CstObject, edit: &Edit) {
+fn edit_entry(entry: &CstObject, edit: &MemberEdit) {
     match edit {
-        Edit::Put { from, to, value, after } => match entry.get(from) {
+        MemberEdit::Put { from, to, value, after } => match entry.get(from) {
             Some(member) => {
                 // Not replaced as a whole, because that loses the indentation of its value.
                 if from != to {
@@ -40,13 +40,13 @@ fn edit_entry(entry: &CstObject, edit: &Edit) {
                 entry.insert(next.unwrap_or_else(|| entry.properties().len()), to, input(value));
             }
         },
-        Edit::Remove(member) => {
+        MemberEdit::Remove(member) => {
             if let Some(member) = entry.get(member) {
                 member.remove();
             }
         }
-        Edit::Prepend(words) => match entry.array_value("args") {
-            None => edit_entry(entry, &Edit::set("args", words.clone(), "command")),
+        MemberEdit::Prepend(words) => match entry.array_value("args") {
+            None => edit_entry(entry, &MemberEdit::set("args", words.clone(), "command")),
             Some(args) => prepend(&args, words),
         },
     }
@@ -85,16 +85,16 @@ fn input(value: &Value) -> CstInputValue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::edit::Place;
+    use super::super::edit::EntryPath;
     use super::*;
     use serde_json::json;
 
-    fn place() -> Place {
-        Place { container: vec!["mcpServers".to_owned()], server: "a".to_owned() }
+    fn place() -> EntryPath {
+        EntryPath { container: vec!["mcpServers".to_owned()], server: "a".to_owned() }
     }
 
-    fn changes(edits: &[Edit]) -> [Change; 1] {
-        [Change { place: place(), edits: edits.to_vec() }]
+    fn changes(edits: &[MemberEdit]) -> [EntryChange; 1] {
+        [EntryChange { place: place(), edits: edits.to_vec() }]
     }
 
     /// The tokens with one gap filled, and every other one as JSON needs no gap at all.
@@ -118,7 +118,7 @@ mod tests {
         ];
         let fillings =
             ["", " ", "\n", "\r\n\t", "\n\n  ", " /* note */ ", " // note\n", "\n// note\n  ", "\t"];
-        let edits = [Edit::set("command", "semel", ""), Edit::Prepend(vec!["0".to_owned()])];
+        let edits = [MemberEdit::set("command", "semel", ""), MemberEdit::Prepend(vec!["0".to_owned()])];
         for (tokens, args) in layouts {
             for gap in 0..tokens.split(' ').count() {
                 for filling in fillings {
@@ -148,8 +148,8 @@ mod tests {
   }
 }"#;
         let edits = [
-            Edit::Put { from: "url", to: "command", value: "semel".into(), after: "" },
-            Edit::set("args", vec!["x"], "command"),
+            MemberEdit::Put { from: "url", to: "command", value: "semel".into(), after: "" },
+            MemberEdit::set("args", vec!["x"], "command"),
         ];
         let edited = apply(text, &changes(&edits)).expect("it can be edited");
         assert!(

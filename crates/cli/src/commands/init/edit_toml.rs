@@ -1,15 +1,15 @@
 //! TOML, edited by toml_edit: comments, order and white space stay.
 
-use super::edit::{Change, Edit, Place, Unreadable};
+use super::edit::{EntryChange, EntryPath, MemberEdit, ParseProblem};
 use super::read_toml::{parse, rendered};
 use serde_json::{Map, Value as Json};
 use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, Key, Value};
 
-pub fn apply(text: &str, changes: &[Change]) -> Result<String, Unreadable> {
+pub fn apply(text: &str, changes: &[EntryChange]) -> Result<String, ParseProblem> {
     let mut document = parse(text)?.into_mut();
-    for Change { place, edits } in changes {
+    for EntryChange { place, edits } in changes {
         let entry = entry_mut(&mut document, place)
-            .ok_or_else(|| Unreadable::new(format!("the server {:?} is not there", place.server)))?;
+            .ok_or_else(|| ParseProblem::new(format!("the server {:?} is not there", place.server)))?;
         let mut members = take_members(entry);
         for edit in edits {
             edit_members(&mut members, edit);
@@ -19,7 +19,7 @@ pub fn apply(text: &str, changes: &[Change]) -> Result<String, Unreadable> {
     Ok(rendered(&document, text))
 }
 
-fn entry_mut<'a>(document: &'a mut DocumentMut, place: &Place) -> Option<&'a mut Item> {
+fn entry_mut<'a>(document: &'a mut DocumentMut, place: &EntryPath) -> Option<&'a mut Item> {
     let mut item = document.as_item_mut();
     for step in place.container.iter().chain([&place.server]) {
         item = item.as_table_like_mut()?.get_mut(step)?;
@@ -54,10 +54,10 @@ fn put_members(entry: &mut Item, members: Vec<(Key, Item)>) {
     }
 }
 
-fn edit_members(members: &mut Vec<(Key, Item)>, edit: &Edit) {
+fn edit_members(members: &mut Vec<(Key, Item)>, edit: &MemberEdit) {
     let at = |members: &[(Key, Item)], name: &str| members.iter().position(|(key, _)| key.get() == name);
     match edit {
-        Edit::Put { from, to, value, after } => match at(members, from) {
+        MemberEdit::Put { from, to, value, after } => match at(members, from) {
             Some(index) => {
                 let (key, item) = &mut members[index];
                 *key = renamed(key, to);
@@ -68,12 +68,12 @@ fn edit_members(members: &mut Vec<(Key, Item)>, edit: &Edit) {
                 members.insert(index, (Key::new(*to), Item::Value(written(value))));
             }
         },
-        Edit::Remove(member) => members.retain(|(key, _)| key.get() != *member),
-        Edit::Prepend(words) => {
+        MemberEdit::Remove(member) => members.retain(|(key, _)| key.get() != *member),
+        MemberEdit::Prepend(words) => {
             let args = members.iter_mut().find(|(key, _)| key.get() == "args");
             match args.and_then(|(_, item)| item.as_array_mut()) {
                 Some(args) => prepend(args, words),
-                None => edit_members(members, &Edit::set("args", words.clone(), "command")),
+                None => edit_members(members, &MemberEdit::set("args", words.clone(), "command")),
             }
         }
     }
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn an_entry_may_be_written_in_any_way_that_toml_has() {
-        let place = Place { container: vec!["mcp_servers".to_owned()], server: "a".to_owned() };
-        let edits = [Edit::set("command", "semel", ""), Edit::Prepend(vec!["0".to_owned()])];
+        let place = EntryPath { container: vec!["mcp_servers".to_owned()], server: "a".to_owned() };
+        let edits = [MemberEdit::set("command", "semel", ""), MemberEdit::Prepend(vec!["0".to_owned()])];
         for text in [
             "[mcp_servers.a]\ncommand = 'x' # note\nargs = ['1']\n[other]\nb = 1_000\n",
             "[mcp_servers.a]\nargs = ['1',] # note\ncommand = \"\"\"x\"\"\"\n[mcp_servers.a.env]\nK = 'v'\n",
@@ -164,7 +164,7 @@ mod tests {
             "[mcp_servers.a]\r\ncommand = 'x' # note\r\nargs = [\r\n  '1',\r\n]\r\n",
             "[mcp_servers.\"a\"]\n  command = 'x'\n  args = [\n    # note\n    '1'\n  ]",
         ] {
-            let edited = apply(text, &[Change { place: place.clone(), edits: edits.to_vec() }])
+            let edited = apply(text, &[EntryChange { place: place.clone(), edits: edits.to_vec() }])
                 .unwrap_or_else(|error| panic!("{text:?}: {error}"));
             let entry = &read(&edited).expect("it can be read")["mcp_servers"]["a"];
             assert_eq!(

@@ -1,13 +1,13 @@
 //! A server's entry, read once: what it starts or where it goes, and whether semel already stands in front of it.
 
-use super::clients::Client;
-use super::edit::Place;
+use super::clients::McpClient;
+use super::edit::EntryPath;
 use serde_json::{Map, Value};
 
 #[derive(Debug)]
 pub enum Entry {
-    Local(Local),
-    Remote(Remote),
+    Local(LocalEntry),
+    Remote(RemoteEntry),
     /// It starts `semel mcp` already.
     Guarded {
         semel: String,
@@ -19,7 +19,7 @@ pub enum Entry {
 
 /// A server that the client starts.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalEntry {
     pub command: String,
     pub args: Vec<String>,
     /// It brings a search path of its own, so ours says nothing about its command.
@@ -28,7 +28,7 @@ pub struct Local {
 
 /// A server at an address.
 #[derive(Debug)]
-pub struct Remote {
+pub struct RemoteEntry {
     /// The member that holds the address.
     pub url_member: &'static str,
     pub url: String,
@@ -69,12 +69,12 @@ const SIGNS_IN: [&str; 7] = [
 ];
 
 /// All entries of a document, in order of their places.
-pub fn entries(document: &Value, client: &Client) -> Vec<(Place, Entry)> {
+pub fn entries(document: &Value, client: &McpClient) -> Vec<(EntryPath, Entry)> {
     let mut found = Vec::new();
     for path in client.containers {
         walk(document, path, &mut Vec::new(), &mut |container, servers| {
             for (server, entry) in servers {
-                let place = Place { container: container.to_vec(), server: server.clone() };
+                let place = EntryPath { container: container.to_vec(), server: server.clone() };
                 found.push((place, Entry::read(entry, client)));
             }
         });
@@ -112,17 +112,17 @@ impl Entry {
     pub fn words(&self) -> Vec<String> {
         let between = |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '\'' | '"');
         let (first, args) = match self {
-            Entry::Local(Local { command, args, .. }) | Entry::Guarded { semel: command, args } => {
+            Entry::Local(LocalEntry { command, args, .. }) | Entry::Guarded { semel: command, args } => {
                 (command, &args[..])
             }
-            Entry::Remote(Remote { url, .. }) => (url, &[][..]),
+            Entry::Remote(RemoteEntry { url, .. }) => (url, &[][..]),
             Entry::Odd(_) => return Vec::new(),
         };
         let parts = args.iter().flat_map(|arg| arg.split(between)).filter(|word| !word.is_empty());
         std::iter::once(first.as_str()).chain(parts).map(str::to_owned).collect()
     }
 
-    pub fn read(entry: &Value, client: &Client) -> Entry {
+    pub fn read(entry: &Value, client: &McpClient) -> Entry {
         let Value::Object(members) = entry else { return Entry::Odd("it is not an object") };
         let mut urls = client.urls.iter().filter_map(|member| Some((*member, members.get(*member)?)));
         let url = urls.next();
@@ -152,10 +152,10 @@ fn local(command: &str, members: &Map<String, Value>) -> Entry {
         return Entry::Guarded { semel: command.to_owned(), args };
     }
     let own_path = env.keys().any(|name| name.eq_ignore_ascii_case("PATH"));
-    Entry::Local(Local { command: command.to_owned(), args, own_path })
+    Entry::Local(LocalEntry { command: command.to_owned(), args, own_path })
 }
 
-fn remote(member: &'static str, url: &str, members: &Map<String, Value>, client: &Client) -> Entry {
+fn remote(member: &'static str, url: &str, members: &Map<String, Value>, client: &McpClient) -> Entry {
     let texts = |member: &str| -> Option<Vec<(String, String)>> {
         match members.get(member) {
             None => Some(Vec::new()),
@@ -177,7 +177,7 @@ fn remote(member: &'static str, url: &str, members: &Map<String, Value>, client:
         return Entry::Odd("one of its headers has a name that no header can have");
     }
     let in_the_way = in_the_way(members, &headers);
-    Entry::Remote(Remote {
+    Entry::Remote(RemoteEntry {
         url_member: member,
         url: url.to_owned(),
         headers,

@@ -1,6 +1,6 @@
 //! The two formats of the clients' files.
 
-use super::edit::{Change, Scalar, Unreadable};
+use super::edit::{EntryChange, ParseProblem, Scalar};
 use super::{edit_json, edit_toml, read_json, read_toml};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub enum Format {
 
 impl Format {
     /// The document as values. A text that could not be written back as it is, is not read either.
-    pub fn read(self, text: &str) -> Result<Value, Unreadable> {
+    pub fn read(self, text: &str) -> Result<Value, ParseProblem> {
         match self {
             Format::Json => read_json::read(text),
             Format::Toml => read_toml::read(text),
@@ -21,7 +21,7 @@ impl Format {
     }
 
     /// The text with these changes, and every other byte as it was.
-    pub fn apply(self, text: &str, changes: &[Change]) -> Result<String, Unreadable> {
+    pub fn apply(self, text: &str, changes: &[EntryChange]) -> Result<String, ParseProblem> {
         match self {
             _ if changes.is_empty() => Ok(text.to_owned()),
             Format::Json => edit_json::apply(text, changes),
@@ -30,7 +30,7 @@ impl Format {
     }
 
     /// All comments. In no order, because the question is whether one was lost.
-    pub fn comments(self, text: &str) -> Result<Vec<&str>, Unreadable> {
+    pub fn comments(self, text: &str) -> Result<Vec<&str>, ParseProblem> {
         let (mut found, mut end) = (Vec::new(), 0);
         for scalar in self.scalars(text)? {
             found.extend(self.comments_between(&text[end..scalar.range.start]));
@@ -56,7 +56,7 @@ impl Format {
     }
 
     /// All names and values with their places, in order.
-    pub fn scalars(self, text: &str) -> Result<Vec<Scalar>, Unreadable> {
+    pub fn scalars(self, text: &str) -> Result<Vec<Scalar>, ParseProblem> {
         match self {
             Format::Json => read_json::scalars(text),
             Format::Toml => read_toml::scalars(text),

@@ -1,23 +1,23 @@
 //! The edits that put semel in front of a server.
 
-use super::clients::{Client, Kind};
-use super::edit::{Edit, Place};
-use super::entry::{Header, HeaderFrom, Remote};
+use super::clients::{McpClient, TypeMember};
+use super::edit::{EntryPath, MemberEdit};
+use super::entry::{Header, HeaderFrom, RemoteEntry};
 use super::format::Format;
 use crate::commands::mcp::name;
 use serde_json::{Map, Value};
 
 /// The words in front of every server.
 #[derive(Debug, Clone, Copy)]
-pub struct Front<'a> {
+pub struct FrontWords<'a> {
     pub semel: &'a str,
     /// `--policy` and `--ledger`, where they were given.
     pub flags: &'a [String],
 }
 
-impl Front<'_> {
+impl FrontWords<'_> {
     /// `mcp --name NAME`, with the flags of every server.
-    fn words(&self, place: &Place) -> Vec<String> {
+    fn words(&self, place: &EntryPath) -> Vec<String> {
         let mut words = vec!["mcp".to_owned()];
         words.extend_from_slice(self.flags);
         words.extend(["--name".to_owned(), name::fitting(&place.server)]);
@@ -25,7 +25,7 @@ impl Front<'_> {
     }
 
     /// All words that it may write into a file, so that they can be shown.
-    pub fn all_words(&self, place: &Place) -> Vec<String> {
+    pub fn all_words(&self, place: &EntryPath) -> Vec<String> {
         let mut words = self.words(place);
         words.extend(["--any-directory", "--", "--url", "--header-env", "stdio", "http"].map(str::to_owned));
         words.push(self.semel.to_owned());
@@ -35,18 +35,23 @@ impl Front<'_> {
 
 /// `semel mcp --name NAME -- command args…`; everything but command and args stays. A person's own configuration starts
 /// its servers from whatever directory the client is in.
-pub fn local(place: &Place, front: Front<'_>, command: &str, of_person: bool) -> Vec<Edit> {
+pub fn local(place: &EntryPath, front: FrontWords<'_>, command: &str, of_person: bool) -> Vec<MemberEdit> {
     let mut words = front.words(place);
     words.extend(of_person.then(|| "--any-directory".to_owned()));
     words.extend(["--".to_owned(), command.to_owned()]);
-    vec![Edit::set("command", front.semel, "command"), Edit::Prepend(words)]
+    vec![MemberEdit::set("command", front.semel, "command"), MemberEdit::Prepend(words)]
 }
 
 /// `semel mcp --name NAME --url URL --header-env NAME=VARIABLE…`. The values of headers go into the environment,
 /// because every process of the machine may read a command line.
 ///
 /// Returns the edits, and each `NAME=VARIABLE`.
-pub fn remote(place: &Place, remote: &Remote, client: &Client, front: Front<'_>) -> (Vec<Edit>, Vec<String>) {
+pub fn remote(
+    place: &EntryPath,
+    remote: &RemoteEntry,
+    client: &McpClient,
+    front: FrontWords<'_>,
+) -> (Vec<MemberEdit>, Vec<String>) {
     let mut args = front.words(place);
     args.extend(["--url".to_owned(), remote.url.clone()]);
     let mut env = remote.env.clone();
@@ -66,27 +71,31 @@ pub fn remote(place: &Place, remote: &Remote, client: &Client, front: Front<'_>)
         variables.push(format!("{name}={variable}"));
         args.extend(["--header-env".to_owned(), format!("{name}={variable}")]);
     }
-    let put = |from, to, value: Value, after| Edit::Put { from, to, value, after };
-    let mut edits =
-        vec![put(remote.url_member, "command", front.semel.into(), ""), Edit::set("args", args, "command")];
+    let put = |from, to, value: Value, after| MemberEdit::Put { from, to, value, after };
+    let mut edits = vec![
+        put(remote.url_member, "command", front.semel.into(), ""),
+        MemberEdit::set("args", args, "command"),
+    ];
     match (env == remote.env, remote.env.is_empty()) {
-        (true, _) => edits.push(Edit::Remove(client.headers)),
+        (true, _) => edits.push(MemberEdit::Remove(client.headers)),
         // Headers become the environment, in their place.
         (false, true) => {
-            edits.extend([Edit::Remove("env"), put(client.headers, "env", env.into(), "args")]);
+            edits.extend([MemberEdit::Remove("env"), put(client.headers, "env", env.into(), "args")]);
         }
-        (false, false) => edits.extend([Edit::Remove(client.headers), Edit::set("env", env, "args")]),
+        (false, false) => {
+            edits.extend([MemberEdit::Remove(client.headers), MemberEdit::set("env", env, "args")])
+        }
     }
     if client.format == Format::Toml {
         // Codex hands no variable on that is not named.
         edits.push(match forwarded.is_empty() {
-            true => Edit::Remove("env_http_headers"),
+            true => MemberEdit::Remove("env_http_headers"),
             false => put("env_http_headers", "env_vars", forwarded.into(), "args"),
         });
     }
     edits.extend(remote.kind.is_some().then(|| match client.kind {
-        Kind::Named => Edit::set("type", "stdio", ""),
-        Kind::Dropped => Edit::Remove("type"),
+        TypeMember::Named => MemberEdit::set("type", "stdio", ""),
+        TypeMember::Dropped => MemberEdit::Remove("type"),
     }));
     (edits, variables)
 }

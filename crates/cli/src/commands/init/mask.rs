@@ -1,14 +1,14 @@
 //! A configuration as it may be shown: its form, its names, and of its texts only those that semel writes itself.
 //! Configurations hold credentials, and no list of their forms is ever complete.
 
-use super::edit::Unreadable;
+use super::edit::ParseProblem;
 use super::format::Format;
 use std::collections::BTreeSet;
 
 pub const MASK: &str = "***";
 
 /// The document with every text and every comment masked but the `shown` texts.
-pub fn masked(text: &str, format: Format, shown: &BTreeSet<String>) -> Result<String, Unreadable> {
+pub fn masked(text: &str, format: Format, shown: &BTreeSet<String>) -> Result<String, ParseProblem> {
     let mut masked = String::with_capacity(text.len());
     let mut end = 0;
     for scalar in format.scalars(text)? {

@@ -25,40 +25,40 @@ mod verify;
 mod write;
 
 use super::Context;
-use crate::args::{ClientChoice, Init};
+use crate::args::{ClientChoice, InitArgs};
 use crate::neutral;
 use crate::output::Hinted;
 use backups::Backups;
 use clap::ValueEnum;
 use decide::Surroundings;
-use guard::Front;
+use guard::FrontWords;
 use places::Candidate;
-use report::Outcome;
+use report::FileOutcome;
 use std::path::Path;
 use std::process::ExitCode;
-use write::Snapshot;
+use write::FileSnapshot;
 
-pub fn run(context: &Context, args: &Init) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &InitArgs) -> anyhow::Result<ExitCode> {
     let environment = &context.environment;
     let semel = resolve::this_program(&environment.search)?;
     let flags = flags(context);
-    let front = Front { semel: &semel, flags: &flags };
+    let front = FrontWords { semel: &semel, flags: &flags };
     let named = !args.server.is_empty();
     let around = Surroundings { front, search: &environment.search, named };
     let found = places::find(environment, &args.client)?;
     let backups = Backups::below(&environment.state_directory()?);
     let look = |candidate: Candidate| {
         let (client, path) = (candidate.client.name, candidate.path.clone());
-        let planned = Snapshot::read(&path).and_then(|snapshot| {
+        let planned = FileSnapshot::read(&path).and_then(|snapshot| {
             let planned = match args.undo {
                 true => plan::undo(candidate, snapshot, &backups),
                 false => plan::guard(candidate, snapshot, &args.server, &around),
             };
             planned.map_err(|error| anyhow::anyhow!("{error}"))
         });
-        planned.map_or_else(|error| Outcome::NotRead { client, path, error }, Outcome::Planned)
+        planned.map_or_else(|error| FileOutcome::NotRead { client, path, error }, FileOutcome::Planned)
     };
-    let mut outcomes: Vec<Outcome> = found.into_iter().map(look).collect();
+    let mut outcomes: Vec<FileOutcome> = found.into_iter().map(look).collect();
     every_server_is_there(&outcomes, args)?;
     if args.write {
         outcomes = outcomes.into_iter().map(|outcome| write(outcome, &backups, !args.undo)).collect();
@@ -76,8 +76,8 @@ fn flags(context: &Context) -> Vec<String> {
 }
 
 /// A name that nobody has is a mistake, and found before anything is written.
-fn every_server_is_there(outcomes: &[Outcome], args: &Init) -> anyhow::Result<()> {
-    let rows = || outcomes.iter().filter_map(Outcome::plan).flat_map(|plan| &plan.rows);
+fn every_server_is_there(outcomes: &[FileOutcome], args: &InitArgs) -> anyhow::Result<()> {
+    let rows = || outcomes.iter().filter_map(FileOutcome::plan).flat_map(|plan| &plan.rows);
     let Some(server) = args.server.iter().find(|server| !rows().any(|row| row.place.server == **server))
     else {
         return Ok(());
@@ -93,32 +93,32 @@ fn every_server_is_there(outcomes: &[Outcome], args: &Init) -> anyhow::Result<()
     })
 }
 
-fn write(outcome: Outcome, backups: &Backups, can_be_undone: bool) -> Outcome {
+fn write(outcome: FileOutcome, backups: &Backups, can_be_undone: bool) -> FileOutcome {
     match outcome {
-        Outcome::Planned(plan) if plan.changes() => {
+        FileOutcome::Planned(plan) if plan.changes() => {
             match plan.snapshot.replace(&plan.text, backups, can_be_undone) {
-                Ok(backup) => Outcome::Written(plan, backup),
-                Err(error) => Outcome::NotWritten(plan, error),
+                Ok(backup) => FileOutcome::Written(plan, backup),
+                Err(error) => FileOutcome::NotWritten(plan, error),
             }
         }
         other => other,
     }
 }
 
-fn report(context: &Context, args: &Init, outcomes: &[Outcome]) -> ExitCode {
+fn report(context: &Context, args: &InitArgs, outcomes: &[FileOutcome]) -> ExitCode {
     let output = context.output;
     if output.json {
         output.document(&report::document(outcomes, context));
     } else {
         output.data(report::text(outcomes, args, &flags(context), context));
-        let shared = outcomes.iter().filter_map(Outcome::plan).filter(|plan| plan.candidate.shared);
+        let shared = outcomes.iter().filter_map(FileOutcome::plan).filter(|plan| plan.candidate.shared);
         for plan in shared.filter(|plan| plan.changes() && !args.undo) {
             let path = neutral::line(&plan.candidate.path.display().to_string());
             output.say(format!(
                 "note: {path} belongs to the project; the paths in it hold on this machine only"
             ));
         }
-        for (path, error) in outcomes.iter().filter_map(Outcome::error) {
+        for (path, error) in outcomes.iter().filter_map(FileOutcome::error) {
             output.error(&anyhow::anyhow!("{} {error:#}", path.display()));
         }
     }

@@ -1,7 +1,7 @@
 //! Which packs fit the servers, and where to include them. That file is written by people, so it is only named.
 
-use super::plan::{Action, Row};
-use super::report::Outcome;
+use super::plan::{ServerRow, Treatment};
+use super::report::FileOutcome;
 use crate::commands::Context;
 use crate::policy_files;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ pub struct Advice {
 }
 
 impl Packs {
-    pub fn of(outcomes: &[Outcome], context: &Context) -> Packs {
-        let guarded = |row: &Row| matches!(row.action, Action::Guard | Action::GuardedAlready);
-        let rows = outcomes.iter().flat_map(Outcome::rows).filter(|(_, row)| guarded(row));
+    pub fn of(outcomes: &[FileOutcome], context: &Context) -> Packs {
+        let guarded = |row: &ServerRow| matches!(row.action, Treatment::Guard | Treatment::GuardedAlready);
+        let rows = outcomes.iter().flat_map(FileOutcome::rows).filter(|(_, row)| guarded(row));
         let mut fitting: Vec<String> =
             rows.filter_map(|(_, row)| Some(format!("pack:{}", row.pack?))).collect();
         fitting.sort_unstable();

@@ -1,7 +1,7 @@
 //! Where the clients keep their configurations: the person's file and the project's, of each client.
 
-use super::clients::{CLIENTS, Client};
-use super::edit::Place;
+use super::clients::{CLIENTS, McpClient};
+use super::edit::EntryPath;
 use crate::args::ClientChoice;
 use crate::config::Environment;
 use crate::output::Hinted;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// A place where a configuration may lie.
 #[derive(Debug)]
 pub struct Candidate {
-    pub client: &'static Client,
+    pub client: &'static McpClient,
     pub path: PathBuf,
     /// In the project rather than in the home: others may share it.
     pub shared: bool,
@@ -18,7 +18,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// What of the way to a server only this file says: a project of Claude Code.
-    pub fn named_within<'a>(&self, place: &'a Place) -> Option<&'a str> {
+    pub fn named_within<'a>(&self, place: &'a EntryPath) -> Option<&'a str> {
         let fits = |path: &&&[&str]| {
             path.len() == place.container.len()
                 && path.iter().zip(&place.container).all(|(step, name)| *step == "*" || step == name)

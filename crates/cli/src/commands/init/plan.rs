@@ -1,21 +1,21 @@
 //! What a file would become, server by server.
 
 use super::backups::Backups;
-use super::decide::{self, Decision, Surroundings};
-use super::edit::{Change, Place, Unreadable};
+use super::decide::{self, GuardDecision, Surroundings};
+use super::edit::{EntryChange, EntryPath, ParseProblem};
 use super::entry::{Entry, entries};
 use super::places::Candidate;
-use super::write::Snapshot;
+use super::write::FileSnapshot;
 use super::{known, verify};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// One file with its servers.
 #[derive(Debug)]
-pub struct Plan {
+pub struct FilePlan {
     pub candidate: Candidate,
-    pub snapshot: Snapshot,
-    pub rows: Vec<Row>,
+    pub snapshot: FileSnapshot,
+    pub rows: Vec<ServerRow>,
     /// The file's text afterwards.
     pub text: String,
     /// Texts of the file that may be shown.
@@ -24,34 +24,34 @@ pub struct Plan {
 
 /// What happens to one server.
 #[derive(Debug)]
-pub struct Row {
-    pub place: Place,
-    pub action: Action,
+pub struct ServerRow {
+    pub place: EntryPath,
+    pub action: Treatment,
     pub why: Option<String>,
     pub pack: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum Treatment {
     Guard,
     Undo,
     GuardedAlready,
     LeftAlone,
 }
 
-impl Action {
+impl Treatment {
     pub fn words(self) -> &'static str {
         match self {
-            Action::Guard => "guard",
-            Action::Undo => "undo",
-            Action::GuardedAlready => "guarded already",
-            Action::LeftAlone => "left alone",
+            Treatment::Guard => "guard",
+            Treatment::Undo => "undo",
+            Treatment::GuardedAlready => "guarded already",
+            Treatment::LeftAlone => "left alone",
         }
     }
 }
 
-impl Plan {
+impl FilePlan {
     pub fn changes(&self) -> bool {
         self.text != self.snapshot.text
     }
@@ -60,10 +60,10 @@ impl Plan {
 /// Puts semel in front of the named servers, or of all of them where none is named.
 pub fn guard(
     candidate: Candidate,
-    snapshot: Snapshot,
+    snapshot: FileSnapshot,
     servers: &[String],
     around: &Surroundings<'_>,
-) -> Result<Plan, Unreadable> {
+) -> Result<FilePlan, ParseProblem> {
     let client = candidate.client;
     let document = client.format.read(&snapshot.text)?;
     let (mut rows, mut changes, mut shown) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -73,36 +73,40 @@ pub fn guard(
         }
         let pack = known::pack(&entry.words());
         let (action, why) = match decide::guard(&place, &entry, &candidate, around) {
-            Decision::LeftAlone { why } => (Action::LeftAlone, Some(why)),
-            Decision::Guarded { note } => (Action::GuardedAlready, note),
-            Decision::Guard { edits, shown: own, note } => {
+            GuardDecision::LeftAlone { why } => (Treatment::LeftAlone, Some(why)),
+            GuardDecision::Guarded { note } => (Treatment::GuardedAlready, note),
+            GuardDecision::Guard { edits, shown: own, note } => {
                 shown.extend(around.front.all_words(&place).into_iter().chain(own));
-                changes.push(Change { place: place.clone(), edits });
-                (Action::Guard, note)
+                changes.push(EntryChange { place: place.clone(), edits });
+                (Treatment::Guard, note)
             }
         };
         let why = why.or_else(|| misnamed(&place, action, pack));
-        rows.push(Row { place, action, why, pack });
+        rows.push(ServerRow { place, action, why, pack });
     }
     let verified = verify::apply(&snapshot.text, &changes, client.format);
     for (place, why) in verified.refused {
         for row in rows.iter_mut().filter(|row| row.place == place) {
-            (row.action, row.why) = (Action::LeftAlone, Some(why.to_owned()));
+            (row.action, row.why) = (Treatment::LeftAlone, Some(why.to_owned()));
         }
     }
-    Ok(Plan { candidate, snapshot, rows, text: verified.text, shown })
+    Ok(FilePlan { candidate, snapshot, rows, text: verified.text, shown })
 }
 
 /// Takes semel out of a file: the backup comes back, if the file is still as semel wrote it.
-pub fn undo(candidate: Candidate, snapshot: Snapshot, backups: &Backups) -> Result<Plan, Unreadable> {
+pub fn undo(
+    candidate: Candidate,
+    snapshot: FileSnapshot,
+    backups: &Backups,
+) -> Result<FilePlan, ParseProblem> {
     let document = candidate.client.format.read(&snapshot.text)?;
     let mut entries = entries(&document, candidate.client);
     entries.retain(|(_, entry)| matches!(entry, Entry::Guarded { .. }));
     let former = if entries.is_empty() { None } else { snapshot.former(backups) };
     let (action, why) = match &former {
-        Some(_) => (Action::Undo, None),
+        Some(_) => (Treatment::Undo, None),
         None => (
-            Action::LeftAlone,
+            Treatment::LeftAlone,
             Some(match snapshot.newest_backup(backups) {
                 Some(backup) => format!(
                     "the file has changed since semel wrote it: take semel's words out of this entry by hand; as it \
@@ -119,16 +123,16 @@ pub fn undo(candidate: Candidate, snapshot: Snapshot, backups: &Backups) -> Resu
     let rows = entries.into_iter().map(|(place, entry)| {
         let words = entry.words();
         shown.extend(words.first().cloned());
-        Row { action, why: why.clone(), pack: known::pack(&words), place }
+        ServerRow { action, why: why.clone(), pack: known::pack(&words), place }
     });
     let rows = rows.collect();
     let text = former.unwrap_or_else(|| snapshot.text.clone());
-    Ok(Plan { candidate, snapshot, rows, text, shown })
+    Ok(FilePlan { candidate, snapshot, rows, text, shown })
 }
 
 /// A pack that fits the server but not its name would sit there without effect.
-fn misnamed(place: &Place, action: Action, pack: Option<&str>) -> Option<String> {
-    let guarded = matches!(action, Action::Guard | Action::GuardedAlready);
+fn misnamed(place: &EntryPath, action: Treatment, pack: Option<&str>) -> Option<String> {
+    let guarded = matches!(action, Treatment::Guard | Treatment::GuardedAlready);
     let pack = pack.filter(|pack| guarded && !known::goes_by(pack, &place.server))?;
     Some(format!("the rules of pack:{pack} are for a server with {pack} in its name"))
 }

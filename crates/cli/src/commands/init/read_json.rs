@@ -1,6 +1,6 @@
 //! JSON with comments as values, and where in the text they stand.
 
-use super::edit::{Scalar, Unreadable};
+use super::edit::{ParseProblem, Scalar};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::cst::CstRootNode;
 use jsonc_parser::errors::ParseError;
@@ -24,10 +24,10 @@ const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-pub fn read(text: &str) -> Result<Value, Unreadable> {
+pub fn read(text: &str) -> Result<Value, ParseProblem> {
     let (_, body) = split_mark(text);
     if tree(body)?.to_string() != body {
-        return Err(Unreadable::new("it would not come back as it was"));
+        return Err(ParseProblem::new("it would not come back as it was"));
     }
     match parse(body)? {
         Some(value) => read_value(&value, body),
@@ -39,22 +39,22 @@ pub fn split_mark(text: &str) -> (&str, &str) {
     text.split_at(if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 })
 }
 
-fn unreadable(error: &ParseError) -> Unreadable {
+fn unreadable(error: &ParseError) -> ParseProblem {
     let what = error.kind().to_string();
-    Unreadable { what, at: Some((error.line_display(), error.column_display())) }
+    ParseProblem { what, at: Some((error.line_display(), error.column_display())) }
 }
 
-fn parse(body: &str) -> Result<Option<ast::Value<'_>>, Unreadable> {
+fn parse(body: &str) -> Result<Option<ast::Value<'_>>, ParseProblem> {
     let parsed =
         parse_to_ast(body, &CollectOptions::default(), &OPTIONS).map_err(|error| unreadable(&error))?;
     Ok(parsed.value)
 }
 
-pub fn tree(body: &str) -> Result<CstRootNode, Unreadable> {
+pub fn tree(body: &str) -> Result<CstRootNode, ParseProblem> {
     CstRootNode::parse(body, &OPTIONS).map_err(|error| unreadable(&error))
 }
 
-fn read_value(value: &ast::Value<'_>, body: &str) -> Result<Value, Unreadable> {
+fn read_value(value: &ast::Value<'_>, body: &str) -> Result<Value, ParseProblem> {
     Ok(match value {
         ast::Value::StringLit(text) => Value::String(text.value.to_string()),
         ast::Value::NumberLit(number) => serde_json::from_str(number.value).unwrap_or(Value::Null),
@@ -71,7 +71,7 @@ fn read_value(value: &ast::Value<'_>, body: &str) -> Result<Value, Unreadable> {
                 if members.insert(name.to_owned(), read_value(&member.value, body)?).is_some() {
                     let what =
                         format!("{name:?} stands here a second time, and readers differ which one counts");
-                    return Err(Unreadable::at(what, body, member.range.start));
+                    return Err(ParseProblem::at(what, body, member.range.start));
                 }
             }
             Value::Object(members)
@@ -79,7 +79,7 @@ fn read_value(value: &ast::Value<'_>, body: &str) -> Result<Value, Unreadable> {
     })
 }
 
-pub fn scalars(text: &str) -> Result<Vec<Scalar>, Unreadable> {
+pub fn scalars(text: &str) -> Result<Vec<Scalar>, ParseProblem> {
     let (mark, body) = split_mark(text);
     let mut found = Vec::new();
     if let Some(value) = parse(body)? {

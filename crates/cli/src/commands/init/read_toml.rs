@@ -1,23 +1,23 @@
 //! TOML as values, and where in the text they stand.
 
-use super::edit::{Scalar, Unreadable};
+use super::edit::{ParseProblem, Scalar};
 use serde_json::{Number, Value as Json};
 use toml_edit::{Document, DocumentMut, Item, TableLike, Value};
 
-pub fn read(text: &str) -> Result<Json, Unreadable> {
+pub fn read(text: &str) -> Result<Json, ParseProblem> {
     let document = parse(text)?;
     let value = read_table(document.as_table());
     if rendered(&document.into_mut(), text) != text {
-        return Err(Unreadable::new("it would not come back as it was"));
+        return Err(ParseProblem::new("it would not come back as it was"));
     }
     Ok(value)
 }
 
 /// The message alone: the library's rendering quotes the line, which may hold a secret.
-pub fn parse(text: &str) -> Result<Document<String>, Unreadable> {
+pub fn parse(text: &str) -> Result<Document<String>, ParseProblem> {
     Document::parse(text.to_owned()).map_err(|error| match error.span() {
-        Some(span) => Unreadable::at(error.message(), text, span.start),
-        None => Unreadable::new(error.message()),
+        Some(span) => ParseProblem::at(error.message(), text, span.start),
+        None => ParseProblem::new(error.message()),
     })
 }
 
@@ -59,7 +59,7 @@ fn read_value(value: &Value) -> Json {
     }
 }
 
-pub fn scalars(text: &str) -> Result<Vec<Scalar>, Unreadable> {
+pub fn scalars(text: &str) -> Result<Vec<Scalar>, ParseProblem> {
     let document = parse(text)?;
     let mut found = Vec::new();
     collect_table(document.as_table(), &mut found);

@@ -2,8 +2,8 @@
 
 use super::mask::masked;
 use super::packs::Packs;
-use super::plan::{Plan, Row};
-use crate::args::Init;
+use super::plan::{FilePlan, ServerRow};
+use crate::args::InitArgs;
 use crate::commands::Context;
 use crate::config::Environment;
 use crate::{neutral, table};
@@ -17,11 +17,11 @@ const CONTEXT_LINES: usize = 3;
 
 /// One configuration, and what came of it.
 #[derive(Debug)]
-pub enum Outcome {
-    Planned(Plan),
+pub enum FileOutcome {
+    Planned(FilePlan),
     /// With where the former content is kept.
-    Written(Plan, PathBuf),
-    NotWritten(Plan, anyhow::Error),
+    Written(FilePlan, PathBuf),
+    NotWritten(FilePlan, anyhow::Error),
     NotRead {
         client: &'static str,
         path: PathBuf,
@@ -29,37 +29,39 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
-    pub fn plan(&self) -> Option<&Plan> {
+impl FileOutcome {
+    pub fn plan(&self) -> Option<&FilePlan> {
         match self {
-            Outcome::Planned(plan) | Outcome::Written(plan, _) | Outcome::NotWritten(plan, _) => Some(plan),
-            Outcome::NotRead { .. } => None,
+            FileOutcome::Planned(plan) | FileOutcome::Written(plan, _) | FileOutcome::NotWritten(plan, _) => {
+                Some(plan)
+            }
+            FileOutcome::NotRead { .. } => None,
         }
     }
 
     /// What went wrong, and with which file.
     pub fn error(&self) -> Option<(&Path, &anyhow::Error)> {
         match self {
-            Outcome::Planned(_) | Outcome::Written(..) => None,
-            Outcome::NotWritten(plan, error) => Some((&plan.candidate.path, error)),
-            Outcome::NotRead { path, error, .. } => Some((path, error)),
+            FileOutcome::Planned(_) | FileOutcome::Written(..) => None,
+            FileOutcome::NotWritten(plan, error) => Some((&plan.candidate.path, error)),
+            FileOutcome::NotRead { path, error, .. } => Some((path, error)),
         }
     }
 
-    pub fn rows(&self) -> impl Iterator<Item = (&Plan, &Row)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&FilePlan, &ServerRow)> {
         self.plan().into_iter().flat_map(|plan| plan.rows.iter().map(move |row| (plan, row)))
     }
 }
 
-pub fn text(outcomes: &[Outcome], args: &Init, flags: &[String], context: &Context) -> String {
+pub fn text(outcomes: &[FileOutcome], args: &InitArgs, flags: &[String], context: &Context) -> String {
     let environment = &context.environment;
     let mut parts: Vec<String> = Vec::new();
-    for plan in outcomes.iter().filter_map(Outcome::plan).filter(|plan| plan.changes()) {
+    for plan in outcomes.iter().filter_map(FileOutcome::plan).filter(|plan| plan.changes()) {
         parts.push(coloured(&diff(plan)));
     }
     let rows: Vec<Vec<String>> = outcomes
         .iter()
-        .flat_map(Outcome::rows)
+        .flat_map(FileOutcome::rows)
         .map(|(plan, row)| {
             let file = near(&plan.candidate.path, environment);
             let within = plan.candidate.named_within(&row.place).map(|name| format!(" ({name})"));
@@ -87,10 +89,10 @@ pub fn text(outcomes: &[Outcome], args: &Init, flags: &[String], context: &Conte
     parts.join("\n\n")
 }
 
-pub fn document(outcomes: &[Outcome], context: &Context) -> Value {
+pub fn document(outcomes: &[FileOutcome], context: &Context) -> Value {
     let items: Vec<Value> = outcomes
         .iter()
-        .flat_map(Outcome::rows)
+        .flat_map(FileOutcome::rows)
         .map(|(plan, row)| {
             json!({
                 "server": row.place.server,
@@ -116,26 +118,26 @@ pub fn document(outcomes: &[Outcome], context: &Context) -> Value {
     })
 }
 
-fn file(outcome: &Outcome) -> Value {
+fn file(outcome: &FileOutcome) -> Value {
     let (client, path) = match outcome {
-        Outcome::NotRead { client, path, .. } => (*client, path),
-        Outcome::Planned(plan) | Outcome::Written(plan, _) | Outcome::NotWritten(plan, _) => {
+        FileOutcome::NotRead { client, path, .. } => (*client, path),
+        FileOutcome::Planned(plan) | FileOutcome::Written(plan, _) | FileOutcome::NotWritten(plan, _) => {
             (plan.candidate.client.name, &plan.candidate.path)
         }
     };
     let changing = outcome.plan().filter(|plan| plan.changes());
     let (state, backup) = match outcome {
-        Outcome::NotRead { .. } | Outcome::NotWritten(..) => ("failed", None),
-        Outcome::Written(_, backup) => ("changed", Some(backup)),
-        Outcome::Planned(_) if changing.is_some() => ("would_change", None),
-        Outcome::Planned(_) => ("unchanged", None),
+        FileOutcome::NotRead { .. } | FileOutcome::NotWritten(..) => ("failed", None),
+        FileOutcome::Written(_, backup) => ("changed", Some(backup)),
+        FileOutcome::Planned(_) if changing.is_some() => ("would_change", None),
+        FileOutcome::Planned(_) => ("unchanged", None),
     };
     let error = outcome.error().map(|(_, error)| format!("{error:#}"));
     json!({"file": path, "client": client, "state": state, "diff": changing.map(diff), "backup": backup, "error": error})
 }
 
 /// A unified diff of what may be shown.
-fn diff(plan: &Plan) -> String {
+fn diff(plan: &FilePlan) -> String {
     let show = |text: &str| masked(text, plan.candidate.client.format, &plan.shown);
     let (Ok(before), Ok(after)) = (show(&plan.snapshot.text), show(&plan.text)) else {
         return format!("{} cannot be shown", plan.candidate.path.display());
@@ -169,14 +171,14 @@ fn near(path: &Path, environment: &Environment) -> String {
     }
 }
 
-fn next(outcomes: &[Outcome], args: &Init, flags: &[String]) -> String {
+fn next(outcomes: &[FileOutcome], args: &InitArgs, flags: &[String]) -> String {
     let mut backups = Vec::new();
     for outcome in outcomes {
-        if let Outcome::Written(_, backup) = outcome {
+        if let FileOutcome::Written(_, backup) = outcome {
             backups.push(format!("  {}", neutral::line(&backup.display().to_string())));
         }
     }
-    let changes = outcomes.iter().filter_map(Outcome::plan).any(Plan::changes);
+    let changes = outcomes.iter().filter_map(FileOutcome::plan).any(FilePlan::changes);
     let failed = outcomes.iter().any(|outcome| outcome.error().is_some());
     let back = if args.undo { "semel init --write" } else { "semel init --undo --write" };
     match () {
@@ -207,7 +209,7 @@ fn snippet(flags: &[String]) -> String {
 }
 
 /// The same call, writing.
-fn command(args: &Init, flags: &[String]) -> String {
+fn command(args: &InitArgs, flags: &[String]) -> String {
     let quoted = |word: &String| {
         let quoted = shlex::try_quote(word).map_or_else(|_| word.clone(), |quoted| quoted.into_owned());
         neutral::line(&quoted)

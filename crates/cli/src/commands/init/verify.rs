@@ -1,6 +1,6 @@
 //! Changes that are made only where nothing is lost by them. One that cannot be made keeps no other from it.
 
-use super::edit::{Change, Place};
+use super::edit::{EntryChange, EntryPath};
 use super::format::Format;
 
 const SOMETHING_LOST: &str = "not everything in it would be kept; change it by hand";
@@ -11,10 +11,10 @@ const COMMENT_LOST: &str = "a comment in it would be lost; change it by hand";
 pub struct Verified {
     pub text: String,
     /// The servers whose entries stay as they are, and why.
-    pub refused: Vec<(Place, &'static str)>,
+    pub refused: Vec<(EntryPath, &'static str)>,
 }
 
-pub fn apply(text: &str, changes: &[Change], format: Format) -> Verified {
+pub fn apply(text: &str, changes: &[EntryChange], format: Format) -> Verified {
     // All at once first: a file may be large, and hold many servers.
     if let Ok(text) = attempt(text, changes, format) {
         return Verified { text, refused: Vec::new() };
@@ -30,9 +30,9 @@ pub fn apply(text: &str, changes: &[Change], format: Format) -> Verified {
 }
 
 /// The new text is read again: it must say what the changes make of the old values, and have all comments.
-fn attempt(before: &str, changes: &[Change], format: Format) -> Result<String, &'static str> {
+fn attempt(before: &str, changes: &[EntryChange], format: Format) -> Result<String, &'static str> {
     let mut expected = format.read(before).map_err(|_| SOMETHING_LOST)?;
-    for Change { place, edits } in changes {
+    for EntryChange { place, edits } in changes {
         let entry = place.entry(&mut expected).ok_or(SOMETHING_LOST)?;
         edits.iter().for_each(|edit| edit.apply(entry));
     }

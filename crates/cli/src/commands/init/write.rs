@@ -15,14 +15,14 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A file as it was read.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct FileSnapshot {
     /// Where the file really lies: a link is followed, not replaced.
     path: PathBuf,
     pub text: String,
 }
 
-impl Snapshot {
-    pub fn read(path: &Path) -> anyhow::Result<Snapshot> {
+impl FileSnapshot {
+    pub fn read(path: &Path) -> anyhow::Result<FileSnapshot> {
         let real = path.canonicalize().context("cannot be read")?;
         let metadata = real.metadata().context("cannot be read")?;
         ensure!(metadata.is_file(), "is not a regular file");
@@ -33,7 +33,7 @@ impl Snapshot {
         );
         let bytes = std::fs::read(&real).context("cannot be read")?;
         let text = String::from_utf8(bytes).context("is not valid UTF-8")?;
-        Ok(Snapshot { path: real, text })
+        Ok(FileSnapshot { path: real, text })
     }
 
     /// The text before semel wrote this one, if semel did.
@@ -115,7 +115,7 @@ mod tests {
     fn a_file_that_changed_since_it_was_read_is_not_replaced() {
         let (directory, path) = file("one");
         let backups = Backups::below(directory.path());
-        let snapshot = Snapshot::read(&path).expect("readable");
+        let snapshot = FileSnapshot::read(&path).expect("readable");
         std::fs::write(&path, "two").expect("written");
         let error = snapshot.replace("three", &backups, true).expect_err("changed").to_string();
         assert!(error.contains("changed by somebody else"), "{error}");

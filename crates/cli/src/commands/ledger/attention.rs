@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 #[derive(Debug, Default, Serialize)]
-struct Counts {
+struct StateCounts {
     duplicates: u64,
     in_doubt: u64,
     refuted: u64,
@@ -31,7 +31,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let now = clock.now();
     let ledger = context.existing_ledger(&clock)?;
-    let mut counts = Counts::default();
+    let mut counts = StateCounts::default();
     let mut waiting: Vec<(Digest, Effect)> = Vec::new();
     if let Some(ledger) = &ledger {
         let damaged = scan::effects(ledger, Which { run, open: false }, now, |key, effect| {
@@ -125,13 +125,13 @@ fn urgency(effect: &Effect) -> (bool, bool, bool, At) {
     )
 }
 
-fn summary(counts: &Counts) -> String {
+fn summary(counts: &StateCounts) -> String {
     let decisions = match counts.in_doubt + counts.refuted {
         0 => "nothing needs a decision".to_owned(),
         1 => "1 needs a decision".to_owned(),
         many => format!("{many} need a decision"),
     };
-    let Counts { in_flight, applied, not_applied, lost_generations, .. } = counts;
+    let StateCounts { in_flight, applied, not_applied, lost_generations, .. } = counts;
     let lost = match lost_generations {
         0 => String::new(),
         1 => " · 1 generation lost".to_owned(),

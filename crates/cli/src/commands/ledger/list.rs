@@ -2,7 +2,7 @@
 
 use super::named;
 use super::scan::{self, Which};
-use crate::args::{List, StateChoice};
+use crate::args::{ListArgs, StateChoice};
 use crate::commands::Context;
 use crate::effect_json::{self, EffectJson};
 use crate::table;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &List, run: Option<&str>) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &ListArgs, run: Option<&str>) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let now = clock.now();
     let opened_after = args.since.map(|span| At(now.0.saturating_sub(span.as_micros() as u64)));
@@ -61,7 +61,7 @@ fn print(
     context: &Context,
     effects: &[(Digest, Effect)],
     more: bool,
-    args: &List,
+    args: &ListArgs,
     now: At,
     items: Vec<EffectJson>,
 ) -> ExitCode {

@@ -19,7 +19,7 @@ mod tail;
 mod undo;
 
 use super::Context;
-use crate::args::{Ledger, LedgerCommand};
+use crate::args::{LedgerArgs, LedgerCommand};
 use crate::neutral;
 use crate::output::Hinted;
 use anyhow::Context as _;
@@ -31,7 +31,7 @@ use semel_doors::proxy::reply::Kept;
 use semel_doors::told::first_line;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &Ledger) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {
     // clap could refuse this itself, but then it would refuse `semel ledger --json list` too.
     let lists = matches!(args.command, None | Some(LedgerCommand::List(_)));
     if args.run.is_some() && !lists {

@@ -1,6 +1,6 @@
 //! The quarantine of a ledger that may have forgotten claims: how it is seen, begun and ended.
 
-use crate::args;
+use crate::args::OperatorArgs;
 use crate::commands::Context;
 use crate::neutral;
 use crate::open::{self, TENANT};
@@ -35,7 +35,7 @@ pub fn begin(context: &Context, reason: &str) -> anyhow::Result<ExitCode> {
 }
 
 /// `semel ledger end-quarantine`.
-pub fn end(context: &Context, args: &args::Operator) -> anyhow::Result<ExitCode> {
+pub fn end(context: &Context, args: &OperatorArgs) -> anyhow::Result<ExitCode> {
     let operator = Operator::find(context, args.token.as_deref())?;
     let clock = SystemClock::start();
     let ledger = context.ledger(&clock)?;

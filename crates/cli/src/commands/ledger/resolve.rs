@@ -1,7 +1,7 @@
 //! `semel ledger resolve`: what became of an effect that is in doubt.
 
 use super::{named, recognisable, ruling};
-use crate::args::Resolve;
+use crate::args::ResolveArgs;
 use crate::commands::Context;
 use crate::effect_json;
 use crate::operator::Operator;
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-pub fn run(context: &Context, args: &Resolve) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
     let operator = Operator::find(context, args.operator.token.as_deref())?;
     let clock = SystemClock::start();
     let reply = args.reply.as_deref().map(read_reply).transpose()?;

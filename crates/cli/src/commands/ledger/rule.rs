@@ -1,7 +1,7 @@
 //! `semel ledger reopen` and `semel ledger allow-repeat`: a person's word about what has ended.
 
 use super::{named, recognisable, ruling};
-use crate::args::Because;
+use crate::args::BecauseArgs;
 use crate::commands::Context;
 use crate::effect_json;
 use crate::open::LocalLedger;
@@ -14,7 +14,7 @@ use semel_ledger::{Changed, Error};
 use std::process::ExitCode;
 
 /// A ruling was wrong.
-pub fn reopen(context: &Context, because: &Because) -> anyhow::Result<ExitCode> {
+pub fn reopen(context: &Context, because: &BecauseArgs) -> anyhow::Result<ExitCode> {
     rule(
         context,
         because,
@@ -28,7 +28,7 @@ pub fn reopen(context: &Context, because: &Because) -> anyhow::Result<ExitCode> 
 }
 
 /// Somebody wants it once more.
-pub fn allow_repeat(context: &Context, because: &Because) -> anyhow::Result<ExitCode> {
+pub fn allow_repeat(context: &Context, because: &BecauseArgs) -> anyhow::Result<ExitCode> {
     let policy = context.policy()?;
     rule(
         context,
@@ -61,7 +61,7 @@ struct Words {
 
 fn rule(
     context: &Context,
-    because: &Because,
+    because: &BecauseArgs,
     words: Words,
     change: impl FnOnce(&LocalLedger, &Effect, Ruling) -> anyhow::Result<Changed>,
 ) -> anyhow::Result<ExitCode> {

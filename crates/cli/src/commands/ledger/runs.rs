@@ -1,7 +1,7 @@
 //! `semel ledger runs`: runs, the one that changed last first.
 
 use super::scan::{self, Which};
-use crate::args::Runs;
+use crate::args::RunsArgs;
 use crate::commands::Context;
 use crate::{neutral, table};
 use semel_core::effect::State;
@@ -27,7 +27,7 @@ fn as_text<S: serde::Serializer>(at: &At, serializer: S) -> Result<S::Ok, S::Err
     serializer.collect_str(at)
 }
 
-pub fn run(context: &Context, args: &Runs) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &RunsArgs) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     let now = clock.now();
     let mut runs: BTreeMap<String, RunSummary> = BTreeMap::new();

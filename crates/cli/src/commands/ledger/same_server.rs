@@ -1,6 +1,6 @@
 //! `semel ledger same-server`: a server on stdio that is started otherwise than before is still the same one.
 
-use crate::args;
+use crate::args::OperatorArgs;
 use crate::commands::Context;
 use crate::commands::mcp::server_identity::described;
 use crate::neutral;
@@ -10,7 +10,7 @@ use crate::output::Hinted;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::process::ExitCode;
 
-pub fn run(context: &Context, name: &str, args: &args::Operator) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, name: &str, args: &OperatorArgs) -> anyhow::Result<ExitCode> {
     let operator = Operator::find(context, args.token.as_deref())?;
     let clock = SystemClock::start();
     let nothing_refused = || {

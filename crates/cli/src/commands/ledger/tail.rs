@@ -1,7 +1,7 @@
 //! `semel ledger tail`: the journal, as it grows.
 
 use super::journal::LineJson;
-use crate::args::Tail;
+use crate::args::TailArgs;
 use crate::commands::Context;
 use crate::open::{self, LocalLedger};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Quick enough for a person who watches; each look reads one page of an index.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-pub fn run(context: &Context, args: &Tail) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &TailArgs) -> anyhow::Result<ExitCode> {
     let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
     let mut open: Option<(LocalLedger, Option<Cursor>)> = None;
     loop {

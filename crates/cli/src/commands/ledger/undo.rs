@@ -1,7 +1,7 @@
 //! `semel ledger undo`: takes an effect back, once.
 
 use super::{named, recognisable};
-use crate::args::Undo as Args;
+use crate::args::UndoArgs;
 use crate::commands::Context;
 use crate::commands::run::respond;
 use crate::neutral;
@@ -29,7 +29,7 @@ struct Document<'a> {
     answer: &'a semel_core::answer::Answer,
 }
 
-pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &UndoArgs) -> anyhow::Result<ExitCode> {
     let operator = match args.dry_run {
         true => None,
         false => Some(Operator::find(context, args.operator.token.as_deref())?),

@@ -6,7 +6,7 @@ mod session;
 
 use super::Context;
 use super::serve::offers;
-use crate::args::Mcp as Args;
+use crate::args::McpArgs;
 use crate::open::TENANT;
 use crate::policy_files;
 use crate::probe_access;
@@ -30,7 +30,7 @@ use session::{Hears, Session};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     // Before anything is started.
     let mut caller = caller(context, args)?;
     let policy = context.policy()?;
@@ -81,7 +81,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-fn caller(context: &Context, args: &Args) -> anyhow::Result<Caller> {
+fn caller(context: &Context, args: &McpArgs) -> anyhow::Result<Caller> {
     let named =
         |run: Option<String>, from: &'static str| run.map(|run| Run::named(&run)).transpose().context(from);
     Ok(Caller {
@@ -110,7 +110,7 @@ fn say(context: &Context, name: &str, policy: &Policy) {
 }
 
 /// What the policy says of a server of this name, and what the flags add.
-fn settings(args: &Args, configured: Option<&McpServer>) -> Settings {
+fn settings(args: &McpArgs, configured: Option<&McpServer>) -> Settings {
     let said = configured.map_or_else(Settings::default, offers::settings);
     Settings {
         trusted: said.trusted || args.trust_annotations,
@@ -122,7 +122,7 @@ fn settings(args: &Args, configured: Option<&McpServer>) -> Settings {
 
 fn child(
     context: &Context,
-    args: &Args,
+    args: &McpArgs,
     policy: &Policy,
     clock: &RuntimeClock,
 ) -> anyhow::Result<(Server, Hears)> {
@@ -151,7 +151,7 @@ fn child(
 
 fn remote(
     context: &Context,
-    args: &Args,
+    args: &McpArgs,
     url: &str,
     policy: &Policy,
     clock: &RuntimeClock,

@@ -39,7 +39,7 @@ pub fn run(context: &Context, args: &PolicyExplain) -> anyhow::Result<ExitCode> 
 }
 
 fn text(it: &Explanation) -> String {
-    let mut facts = Facts::default();
+    let mut facts = ExplainedFacts::default();
     facts.fact("action", &it.action);
     facts.fact("rule", &it.rule);
     facts.fact("class", format!("{}: {}", it.class, it.because));
@@ -58,9 +58,9 @@ fn text(it: &Explanation) -> String {
 
 /// Lines of a name and a value.
 #[derive(Default)]
-struct Facts(String);
+struct ExplainedFacts(String);
 
-impl Facts {
+impl ExplainedFacts {
     fn fact(&mut self, name: &str, value: impl AsRef<str>) {
         if !value.as_ref().is_empty() {
             let _infallible = writeln!(self.0, "{name:<14}{}", crate::neutral::line(value.as_ref()));
@@ -81,7 +81,7 @@ fn list(paths: &[String], otherwise: &str) -> String {
     if paths.is_empty() { otherwise.to_owned() } else { paths.join(", ") }
 }
 
-fn guarded(it: &Explanation, facts: &mut Facts) {
+fn guarded(it: &Explanation, facts: &mut ExplainedFacts) {
     let mut fact = |name: &str, value: String| facts.fact(name, value);
     fact("tier", word(it.tier));
     fact("key", list(&it.identity.key, "all arguments but volatile ones"));

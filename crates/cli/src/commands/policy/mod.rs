@@ -4,7 +4,7 @@ mod explain;
 mod presets;
 
 use super::{Context, EXIT_FINDINGS};
-use crate::args::{Policy as Args, PolicyCommand};
+use crate::args::{PolicyArgs, PolicyCommand};
 use crate::output::counted;
 use crate::policy_files;
 use semel_core::policy::diagnostic::Severity;
@@ -12,7 +12,7 @@ use semel_core::policy::{Diagnostics, Policy, PolicyFile, schema};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         PolicyCommand::Check { files } => check(context, files),
         PolicyCommand::Explain(args) => explain::run(context, args),

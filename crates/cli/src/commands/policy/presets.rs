@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 #[derive(Debug, Serialize)]
-struct Known {
+struct KnownApi {
     name: &'static str,
     /// What stands for the host in the names of its actions.
     service: String,
@@ -21,12 +21,12 @@ struct Known {
     speaks: Speaks,
     helps: Helps,
     note: String,
-    keys: Answers,
+    keys: ApiAnswers,
 }
 
 /// What clients get for their keys.
 #[derive(Debug, Serialize)]
-struct Answers {
+struct ApiAnswers {
     header: String,
     pattern: Option<String>,
     required: bool,
@@ -38,8 +38,8 @@ struct Answers {
 }
 
 pub fn run(context: &Context, name: Option<&str>) -> anyhow::Result<ExitCode> {
-    let mut known: Vec<Known> =
-        PACKS.iter().filter_map(|pack| Some(Known::of(pack.name, pack.preset()?))).collect();
+    let mut known: Vec<KnownApi> =
+        PACKS.iter().filter_map(|pack| Some(KnownApi::of(pack.name, pack.preset()?))).collect();
     known.sort_by_key(|known| known.name);
     let Some(name) = name else {
         list(context, &known);
@@ -59,7 +59,7 @@ pub fn run(context: &Context, name: Option<&str>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(context: &Context, known: &[Known]) {
+fn list(context: &Context, known: &[KnownApi]) {
     if context.output.json {
         context.output.list(known, None);
         return;
@@ -76,7 +76,7 @@ fn word(value: impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn text(it: &Known) -> String {
+fn text(it: &KnownApi) -> String {
     let mut text = String::new();
     let mut fact = |name: &str, value: &str| {
         let _infallible = writeln!(text, "{name:<14}{value}");
@@ -101,18 +101,18 @@ fn text(it: &Known) -> String {
     text
 }
 
-impl Known {
-    fn of(name: &'static str, preset: Preset) -> Known {
+impl KnownApi {
+    fn of(name: &'static str, preset: Preset) -> KnownApi {
         let Keys { header, pattern, required, stores, server_error, drift_status, in_flight_status, life } =
             preset.keys.complete(Default::default());
-        Known {
+        KnownApi {
             name,
             service: preset.service,
             hosts: preset.hosts,
             speaks: preset.speaks,
             helps: preset.helps,
             note: preset.note,
-            keys: Answers {
+            keys: ApiAnswers {
                 header,
                 pattern,
                 required,

@@ -5,7 +5,7 @@ mod request;
 pub mod respond;
 
 use super::Context;
-use crate::args::{DRAIN_OUTPUT, Run as Args};
+use crate::args::{DRAIN_OUTPUT, RunArgs};
 use crate::open::{self, LocalGate, LocalLedger};
 use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files;
@@ -30,9 +30,9 @@ use semel_ledger::place::Place;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-pub fn run(context: &Context, args: &Args) -> u8 {
+pub fn run(context: &Context, args: &RunArgs) -> u8 {
     let parent = rustix::process::getppid();
-    let call = match Call::prepare(context, args) {
+    let call = match PreparedRun::prepare(context, args) {
         Ok(call) => call,
         Err(code) => return code,
     };
@@ -47,7 +47,7 @@ pub fn run(context: &Context, args: &Args) -> u8 {
 }
 
 /// A request with its rule: all that is known before the ledger is opened.
-struct Call {
+struct PreparedRun {
     request: RunRequest,
     policy: Policy,
     action: String,
@@ -55,7 +55,7 @@ struct Call {
     rule: Rule,
 }
 
-struct Opened {
+struct OpenedLedger {
     ledger: LocalLedger,
     /// A dry run founds no ledger: where there is none, it looks at an empty one, which goes with it.
     _empty: Option<tempfile::TempDir>,
@@ -67,7 +67,7 @@ struct Unopened {
     hint: Option<String>,
 }
 
-fn open_ledger(context: &Context, dry_run: bool, clock: &SystemClock) -> Result<Opened, Unopened> {
+fn open_ledger(context: &Context, dry_run: bool, clock: &SystemClock) -> Result<OpenedLedger, Unopened> {
     let environment = &context.environment;
     let file = environment.ledger_file(context.global.ledger.as_deref());
     let file = file.map_err(|error| Unopened { why: error.to_string(), hint: None })?;
@@ -82,14 +82,14 @@ fn open_ledger(context: &Context, dry_run: bool, clock: &SystemClock) -> Result<
         (true, Some(empty)) => open::ledger(&empty.path().join("ledger.db"), environment, clock),
     };
     match opened {
-        Ok(ledger) => Ok(Opened { ledger, _empty: empty }),
+        Ok(ledger) => Ok(OpenedLedger { ledger, _empty: empty }),
         Err(error) => Err(Unopened { why: error.to_string(), hint: ledger_hint(&error) }),
     }
 }
 
-impl Call {
+impl PreparedRun {
     /// A call that makes no sense is answered here, with its exit code.
-    fn prepare(context: &Context, args: &Args) -> Result<Call, u8> {
+    fn prepare(context: &Context, args: &RunArgs) -> Result<PreparedRun, u8> {
         let request = RunRequest::parse(context, args).map_err(|error| not_understood(context, &error))?;
         let policy = policy_files::load(&context.environment, context.global.policy.as_deref())
             .map_err(|unusable| policy_invalid(context, &unusable))?;
@@ -97,7 +97,7 @@ impl Call {
         let action = args.action.as_ref().map_or_else(|| request.line.action(), |name| named_action(name));
         let rule = request.rule(&policy, &action, &arguments);
         let rule = rule.map_err(|error| not_understood(context, &error))?;
-        Ok(Call { request, policy, action, arguments, rule })
+        Ok(PreparedRun { request, policy, action, arguments, rule })
     }
 
     fn pass_unrecorded(&self, context: &Context, clock: &SystemClock) -> u8 {
@@ -107,7 +107,7 @@ impl Call {
         respond(context, &passed, &mut upstream).0
     }
 
-    fn dry_run(&self, context: &Context, opened: Opened, clock: SystemClock) -> u8 {
+    fn dry_run(&self, context: &Context, opened: OpenedLedger, clock: SystemClock) -> u8 {
         let (gate, intent) = match self.intent(context, opened.ledger, clock) {
             Ok(made) => made,
             Err(code) => return code,
@@ -119,7 +119,7 @@ impl Call {
         }
     }
 
-    fn pass(&self, context: &Context, opened: Opened, clock: SystemClock, parent: Option<Pid>) -> u8 {
+    fn pass(&self, context: &Context, opened: OpenedLedger, clock: SystemClock, parent: Option<Pid>) -> u8 {
         let (gate, intent) = match self.intent(context, opened.ledger, clock) {
             Ok(made) => made,
             Err(code) => return code,

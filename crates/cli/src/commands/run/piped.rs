@@ -1,4 +1,4 @@
-//! Piped input, which is part of what is asked for, read to its end before anything is claimed.
+//! PipedInput input, which is part of what is asked for, read to its end before anything is claimed.
 
 use anyhow::bail;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +18,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 const SILENCE_MAX_WITH_KEY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Piped {
+pub enum PipedInput {
     /// A terminal, a device such as /dev/null, or an empty pipe.
     Nothing,
     Bytes(Vec<u8>),
@@ -26,23 +26,23 @@ pub enum Piped {
     Unread,
 }
 
-impl Piped {
+impl PipedInput {
     pub fn bytes(self) -> Option<Vec<u8>> {
         match self {
-            Piped::Bytes(bytes) => Some(bytes),
-            Piped::Nothing | Piped::Unread => None,
+            PipedInput::Bytes(bytes) => Some(bytes),
+            PipedInput::Nothing | PipedInput::Unread => None,
         }
     }
 }
 
-pub fn read(has_key: bool, clock: &impl Clock) -> anyhow::Result<Piped> {
+pub fn read(has_key: bool, clock: &impl Clock) -> anyhow::Result<PipedInput> {
     let stdin = std::io::stdin();
-    let Ok(metadata) = rustix::fs::fstat(&stdin) else { return Ok(Piped::Nothing) };
+    let Ok(metadata) = rustix::fs::fstat(&stdin) else { return Ok(PipedInput::Nothing) };
     let kind = FileType::from_raw_mode(metadata.st_mode);
     if stdin.is_terminal()
         || matches!(kind, FileType::CharacterDevice | FileType::BlockDevice | FileType::Directory)
     {
-        return Ok(Piped::Nothing);
+        return Ok(PipedInput::Nothing);
     }
     let patience = if has_key { SILENCE_MAX_WITH_KEY } else { SILENCE_MAX };
     let mut input = Vec::new();
@@ -53,7 +53,7 @@ pub fn read(has_key: bool, clock: &impl Clock) -> anyhow::Result<Piped> {
         let patience = if input.is_empty() { patience } else { SILENCE_MAX };
         if !readable(&stdin, patience, clock)? {
             if has_key && input.is_empty() {
-                return Ok(Piped::Unread);
+                return Ok(PipedInput::Unread);
             }
             bail!(
                 "standard input is open and silent, and its end would be part of the action's identity; \
@@ -61,8 +61,8 @@ pub fn read(has_key: bool, clock: &impl Clock) -> anyhow::Result<Piped> {
             );
         }
         match lock.read(&mut buffer) {
-            Ok(0) if input.is_empty() => return Ok(Piped::Nothing),
-            Ok(0) => return Ok(Piped::Bytes(input)),
+            Ok(0) if input.is_empty() => return Ok(PipedInput::Nothing),
+            Ok(0) => return Ok(PipedInput::Bytes(input)),
             Ok(count) => input.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {

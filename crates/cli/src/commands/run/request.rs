@@ -1,7 +1,7 @@
 //! The request of one `semel run`, parsed and checked before anything is opened.
 
-use super::piped::{self, Piped};
-use crate::args::{RefusedExit, Run as Args, StdinChoice};
+use super::piped::{self, PipedInput};
+use crate::args::{RefusedExit, RunArgs, StdinChoice};
 use crate::commands::Context;
 use crate::open::TENANT;
 use semel_core::answer::EffectWord;
@@ -37,7 +37,7 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
-    pub fn parse(context: &Context, args: &Args) -> anyhow::Result<RunRequest> {
+    pub fn parse(context: &Context, args: &RunArgs) -> anyhow::Result<RunRequest> {
         use anyhow::Context as _;
         let key = args.key.as_deref().map(IdempotencyKey::parse).transpose().context("--key")?;
         let run = context.environment.run_id(args.run.as_deref());
@@ -52,9 +52,9 @@ impl RunRequest {
         CommandLine::new(&args.command, &context.environment.cwd, None)?;
         let input = match args.stdin {
             StdinChoice::Read => piped::read(key.is_some(), &SystemClock::start())?,
-            StdinChoice::Pass => Piped::Unread,
+            StdinChoice::Pass => PipedInput::Unread,
         };
-        let pass_input = input == Piped::Unread;
+        let pass_input = input == PipedInput::Unread;
         if pass_input && args.stdin == StdinChoice::Read {
             context
                 .output

@@ -7,7 +7,7 @@ mod upstreams;
 mod webhook;
 
 use super::Context;
-use crate::args::Serve as Args;
+use crate::args::ServeArgs;
 use crate::output::Hinted;
 use crate::policy_files;
 use crate::probe_access;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// Beside the first. While one waits for the ledger, the other serves; more would only take memory.
 const THREADS_MORE: usize = 1;
 
-pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let policy = context.policy()?;
     let address = address(args, &policy.serve)?;
     let clock = RuntimeClock::start();
@@ -119,7 +119,7 @@ pub fn run(context: &Context, args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What other machines can reach needs the operator's word and a token.
-fn address(args: &Args, serve: &Serve) -> anyhow::Result<SocketAddr> {
+fn address(args: &ServeArgs, serve: &Serve) -> anyhow::Result<SocketAddr> {
     let address = args.listen.or(serve.listen).unwrap_or(LISTEN);
     if !address.ip().is_loopback() {
         if serve.allow_remote != Some(true) {
