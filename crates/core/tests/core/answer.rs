@@ -194,7 +194,7 @@ fn no_sentence_names_the_command_that_rules() {
     for trouble in every_trouble() {
         let text = format!("{} {} {}", trouble.what_happened, trouble.next_step, trouble.human_next_step);
         for ruling in
-            ["ledger resolve", "ledger reopen", "ledger again", "ledger undo", "policy accept", "--lift"]
+            ["ledger resolve", "ledger reopen", "allow-repeat", "ledger undo", "policy accept", "--lift"]
         {
             assert!(!text.contains(ruling), "{text}");
         }
@@ -223,7 +223,7 @@ fn a_replay_says_when_and_how_well_it_is_known() {
         (Evidence::Accepted, "accepted, not confirmed"),
         (Evidence::Reported, "done"),
         (Evidence::Probed, "found to be done"),
-        (Evidence::Ruled, "ruled to be done"),
+        (Evidence::Ruled, "marked as done"),
     ] {
         let text = wording::done_before(&effect(applied(evidence, None), &[]), now);
         assert!(text.starts_with(word), "{text}");
