@@ -103,7 +103,7 @@ pub fn why_not_applied(why: &NotAppliedWhy) -> String {
     }
 }
 
-/// What a refutation says: who was asked, and for how long.
+/// The words of a refutation: who was asked, and for how long.
 pub fn not_shown(asked: &str, within: std::time::Duration) -> String {
     format!("{asked} did not show it within {}", crate::policy::duration::text(within))
 }
@@ -170,14 +170,14 @@ fn to_repeat(action: &str) -> &'static str {
     }
 }
 
-/// The way out of a hold, for whoever may take it.
+/// The way out of a hold, by who may take it.
 fn way_out(effect: &Effect, until: Again) -> String {
     let (id, how) = (effect.id, to_repeat(&effect.facts.action));
     match until {
         Again::Agent => format!("If you mean another one, call it again with {how}."),
-        Again::Person => format!(
-            "If you mean another one, tell the user that {id} needs a decision (semel ledger)."
-        ),
+        Again::Person => {
+            format!("If you mean another one, tell the user that {id} needs a decision (semel ledger).")
+        }
         Again::Never => "Its rule allows no repeat. Tell the user.".to_owned(),
     }
 }
@@ -248,7 +248,9 @@ pub fn in_flight(effect: &Effect, now: At) -> Trouble {
             by_run(effect)
         ),
         is_it_safe_to_retry: Code::InFlight.retry(),
-        next_step: "Make the same call again in a few seconds. You get its result, or learn that it is in doubt.".into(),
+        next_step:
+            "Make the same call again in a few seconds. You get its result, or learn that it is in doubt."
+                .into(),
         human_next_step: format!("semel ledger show {}", effect.id),
         differing: Vec::new(),
     }
@@ -267,7 +269,7 @@ pub fn turn_taken(holder: Option<&Effect>) -> Trouble {
     }
 }
 
-/// What drift advises where the earlier call is over. A door that has a way to repeat on purpose names it instead.
+/// The advice of a drift where the earlier call is over. A door that has a way to repeat on purpose names it instead.
 pub const OR_TELL: &str = "Otherwise tell the user about both calls.";
 
 const SAME_KEY: &str = "the same key was used for";
@@ -308,7 +310,8 @@ pub fn drift(effect: &Effect, paths: Vec<String>, led_by_key: bool) -> Trouble {
 
 /// A generation that was under way when its run was cancelled.
 pub fn ended(run: &str) -> Trouble {
-    let what_happened = format!("It was stopped before its answer was complete: the run {run} was cancelled.");
+    let what_happened =
+        format!("It was stopped before its answer was complete: the run {run} was cancelled.");
     Trouble { what_happened, ..cancelled(run, None) }
 }
 
@@ -502,7 +505,7 @@ pub fn cannot_undo(effect: &Effect) -> Trouble {
     }
 }
 
-/// Its undo is a command, and whoever was asked runs none.
+/// Its undo is a command, and a request starts none.
 pub fn undo_by_hand(effect: &Effect) -> Trouble {
     Trouble {
         code: Code::HeldForPerson,
@@ -566,9 +569,7 @@ pub fn key_header_required(header: &str) -> Trouble {
         code: Code::KeyRequired,
         what_happened: format!("Not run: this API needs an idempotency key with every request, in {header}."),
         is_it_safe_to_retry: Code::KeyRequired.retry(),
-        next_step: format!(
-            "Send it with {header}: one name for this effect, the same at every retry."
-        ),
+        next_step: format!("Send it with {header}: one name for this effect, the same at every retry."),
         human_next_step: "To allow requests without keys, set required = false under [upstream.NAME.keys]."
             .into(),
         differing: Vec::new(),
