@@ -149,7 +149,7 @@ pub fn in_doubt_until_sent(effect: &Effect) -> Trouble {
     Trouble {
         is_it_safe_to_retry: Retry::Wait,
         next_step: format!(
-            "Call it again, unchanged, once its server can be reached. That settles it: {settles}."
+            "Once its server can be reached, call it again, unchanged. That settles it: {settles}."
         ),
         ..trouble
     }

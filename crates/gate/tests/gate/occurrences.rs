@@ -69,8 +69,7 @@ fn a_replay_names_what_the_call_says_otherwise() {
     let other = reason("the code is 777");
     assert!(other.contains("; your changed args.text was NOT sent"), "{other}");
     assert!(
-        reason("the code is 123")
-            .ends_with("it was not run again; to repeat it, call it with again: WHY")
+        reason("the code is 123").ends_with("it was not run again; to repeat it, call it with again: WHY")
     );
     assert_eq!(script.sent(), 1);
 }
