@@ -194,7 +194,7 @@ fn no_sentence_names_the_command_that_rules() {
     for trouble in every_trouble() {
         let text = format!("{} {} {}", trouble.what_happened, trouble.next_step, trouble.human_next_step);
         for ruling in
-            ["ledger resolve", "ledger reopen", "allow-repeat", "ledger undo", "policy accept", "--lift"]
+            ["ledger resolve", "ledger reopen", "ledger again", "ledger undo", "policy accept", "--lift"]
         {
             assert!(!text.contains(ruling), "{text}");
         }
