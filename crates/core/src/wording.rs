@@ -30,29 +30,29 @@ pub fn done_before(effect: &Effect, now: At) -> String {
         Evidence::Accepted => "accepted, not confirmed,",
         Evidence::Reported | Evidence::Confirmed => "done",
         Evidence::Probed => "found to be done",
-        Evidence::Ruled => "ruled to be done",
+        Evidence::Ruled => "marked as done",
+    };
+    let by = match &applied.ruling {
+        Some(ruling) => format!(" by {} (\"{}\")", ruling.by, ruling.reason.as_str()),
+        None => by_run(effect),
     };
     let undone = effect.undone.map_or_else(String::new, |undone| {
         format!(", and undone {} ago by {}", in_words(now.since(undone.at)), undone.by)
     });
     let ago = in_words(now.since(applied.at));
-    let mut text = [how, " ", &ago, " ago", &by_run(effect), &undone, "; it was not run again"].concat();
-    if let Some(ruling) = &applied.ruling {
-        text.push_str(&format!(" ({}: {})", ruling.by, ruling.reason.as_str()));
-    }
-    text
+    [how, " ", &ago, " ago", &by, &undone, "; it was not run again"].concat()
 }
 
 /// A removal that was sent again found nothing to remove.
 pub const GONE: &str = "gone; whether by this call is not known";
 
 /// The same reason is the same repetition, so that a retried one is safe.
-pub const REASON_USED: &str = "; this reason was used already, and is the same repetition";
+pub const REASON_USED: &str = "; this reason was used already, so it is the same repetition";
 
 /// It ran because its class says so.
 pub const POSSIBLE_REPEAT: &str = "possible_repeat: the same call was done before, and this one ran too";
 
-/// What a call says otherwise than the one that answers it. None of it was sent.
+/// Content of this call that differs from the call that answers it. None of it was sent.
 pub fn worded_otherwise(paths: &[String]) -> String {
     /// A sentence for a model; the rest is of the same kind.
     const NAMED_MAX: usize = 5;
@@ -64,7 +64,7 @@ pub fn worded_otherwise(paths: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     let named = paths[..paths.len().min(NAMED_MAX)].join(", ");
-    format!("; what this call says otherwise was not sent ({named}{more})")
+    format!("; your changed {named}{more} was NOT sent")
 }
 
 /// Whether it happened, for a list that a model reads.
@@ -98,12 +98,12 @@ pub fn why_not_applied(why: &NotAppliedWhy) -> String {
         NotAppliedWhy::AwaitingInput => "awaiting input".into(),
         NotAppliedWhy::Cancelled => "cancelled before it was sent".into(),
         NotAppliedWhy::Probed => "a probe did not find it".into(),
-        NotAppliedWhy::Ruled => "ruled not to have happened".into(),
+        NotAppliedWhy::Ruled => "marked as not done by a ruling".into(),
         NotAppliedWhy::Refuted(what) => format!("reported as done, then disproved: {what}"),
     }
 }
 
-/// What a refutation says: who was asked, and for how long.
+/// The words of a refutation: who was asked, and for how long.
 pub fn not_shown(asked: &str, within: std::time::Duration) -> String {
     format!("{asked} did not show it within {}", crate::policy::duration::text(within))
 }
@@ -117,9 +117,9 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
     if effect.facts.class == Class::Generate {
         return Trouble {
             code: Code::InDoubt,
-            what_happened: format!("{} has no whole answer: {why} (since {since}).", named(effect)),
+            what_happened: format!("{} has no complete answer: {why} (since {since}).", named(effect)),
             is_it_safe_to_retry: Retry::Yes,
-            next_step: "Ask again, unchanged; it is generated anew.".into(),
+            next_step: "Ask again, unchanged. It is generated anew.".into(),
             human_next_step: format!("semel ledger show {id}"),
             differing: Vec::new(),
         };
@@ -143,13 +143,13 @@ pub fn in_doubt_until_sent(effect: &Effect) -> Trouble {
         return trouble;
     }
     let settles = match effect.facts.tier {
-        Tier::Keyed => "it is sent under the same key, so that it happens once",
-        _ => "done twice it leaves the same as done once",
+        Tier::Keyed => "it is sent under the same key, so it happens once",
+        _ => "doing it twice leaves the same result as doing it once",
     };
     Trouble {
         is_it_safe_to_retry: Retry::Wait,
         next_step: format!(
-            "Once it can be reached again, call it again, unchanged, to settle it: {settles}."
+            "Once its server can be reached, call it again, unchanged. That settles it: {settles}."
         ),
         ..trouble
     }
@@ -170,15 +170,15 @@ fn to_repeat(action: &str) -> &'static str {
     }
 }
 
-/// The way out of a hold, for whoever may take it.
+/// The way out of a hold, by who may take it.
 fn way_out(effect: &Effect, until: Again) -> String {
     let (id, how) = (effect.id, to_repeat(&effect.facts.action));
     match until {
-        Again::Agent => format!("If this is meant as another one, call it again with {how}."),
-        Again::Person => format!(
-            "If this is meant as another one, tell the user that {id} needs a decision (semel ledger)."
-        ),
-        Again::Never => "Its rule lets nobody repeat it. Tell the user.".to_owned(),
+        Again::Agent => format!("If you mean another one, call it again with {how}."),
+        Again::Person => {
+            format!("If you mean another one, tell the user that {id} needs a decision (semel ledger).")
+        }
+        Again::Never => "Its rule allows no repeat. Tell the user.".to_owned(),
     }
 }
 
@@ -188,10 +188,10 @@ pub fn to_do_it_again(effect: &Effect, again: Again, by_itself: bool) -> String 
     let action = &effect.facts.action;
     match again {
         _ if action.starts_with("mcp:") => String::new(),
-        _ if by_itself => "; to do it once more, call it again".to_owned(),
-        Again::Agent => format!("; to do it once more, call it with {}", to_repeat(action)),
-        Again::Person => format!("; a person may do it once more ({}, semel ledger)", effect.id),
-        Again::Never => "; its rule lets nobody do it once more".to_owned(),
+        _ if by_itself => "; to repeat it, call it again".to_owned(),
+        Again::Agent => format!("; to repeat it, call it with {}", to_repeat(action)),
+        Again::Person => format!("; a person may allow a repeat ({}, semel ledger)", effect.id),
+        Again::Never => "; its rule allows no repeat".to_owned(),
     }
 }
 
@@ -248,7 +248,9 @@ pub fn in_flight(effect: &Effect, now: At) -> Trouble {
             by_run(effect)
         ),
         is_it_safe_to_retry: Code::InFlight.retry(),
-        next_step: "Call it again in a few seconds, unchanged; you will get its result, or hear that nobody knows it.".into(),
+        next_step:
+            "Make the same call again in a few seconds. You get its result, or learn that it is in doubt."
+                .into(),
         human_next_step: format!("semel ledger show {}", effect.id),
         differing: Vec::new(),
     }
@@ -267,8 +269,8 @@ pub fn turn_taken(holder: Option<&Effect>) -> Trouble {
     }
 }
 
-/// What drift advises where the earlier call is over. A door that has a way to repeat on purpose names it instead.
-pub const OR_TELL: &str = "Else tell the user which two calls these are.";
+/// The advice of a drift where the earlier call is over. A door that has a way to repeat on purpose names it instead.
+pub const OR_TELL: &str = "Otherwise tell the user about both calls.";
 
 const SAME_KEY: &str = "the same key was used for";
 const NO_OTHER_KEY: &str = " Do not make up another key.";
@@ -286,19 +288,19 @@ pub fn drift(effect: &Effect, paths: Vec<String>, led_by_key: bool) -> Trouble {
     let what = if paths.is_empty() { "its arguments".to_owned() } else { paths.join(", ") };
     let (the_same, temptation) = match effect.facts.caller_key || led_by_key {
         true => (SAME_KEY, NO_OTHER_KEY),
-        false => ("by the fields that its rule goes by, it is the same as", ""),
+        false => ("the key fields of its rule make it the same call as", ""),
     };
     let id = effect.id;
     let over = matches!(effect.state, State::Applied(_)) && effect.delivered_at.is_some();
     let meant = match over {
         true => format!("If you meant the earlier call, use its result ({id}). {OR_TELL}"),
         false => format!(
-            "Tell the user which two calls these are, and that nobody has the first one's answer yet ({id})."
+            "Tell the user about both calls, and that the first one's answer is not known yet ({id})."
         ),
     };
     Trouble {
         code: Code::Drift,
-        what_happened: format!("Not run: {the_same} {}, and this call differs in {what}.", named(effect)),
+        what_happened: format!("Not run: {the_same} {}, but this call differs in {what}.", named(effect)),
         is_it_safe_to_retry: Code::Drift.retry(),
         next_step: format!("{meant}{temptation}"),
         human_next_step: format!("semel ledger show {}", effect.id),
@@ -308,7 +310,8 @@ pub fn drift(effect: &Effect, paths: Vec<String>, led_by_key: bool) -> Trouble {
 
 /// A generation that was under way when its run was cancelled.
 pub fn ended(run: &str) -> Trouble {
-    let what_happened = format!("It was ended before its answer was whole: the run {run} was cancelled.");
+    let what_happened =
+        format!("It was stopped before its answer was complete: the run {run} was cancelled.");
     Trouble { what_happened, ..cancelled(run, None) }
 }
 
@@ -336,12 +339,12 @@ pub fn budget_spent(effect: &Effect) -> Trouble {
         return Trouble {
             code: Code::BudgetSpent,
             what_happened: format!(
-                "{} was sent {} times without a whole answer, the last of them within a minute.",
+                "{} was sent {} times without a complete answer, the last time within a minute.",
                 named(effect),
                 effect.resends() + 1
             ),
             is_it_safe_to_retry: Code::BudgetSpent.retry(),
-            next_step: "Do not ask again at once. After a minute it may be asked again.".into(),
+            next_step: "Wait a minute, then ask again.".into(),
             human_next_step: format!("semel ledger show {}", effect.id),
             differing: Vec::new(),
         };
@@ -349,13 +352,13 @@ pub fn budget_spent(effect: &Effect) -> Trouble {
     Trouble {
         code: Code::BudgetSpent,
         what_happened: format!(
-            "{} was sent {} times without a clear answer; no more attempts are allowed.",
+            "{} was sent {} times without a clear answer. It may have happened; no more attempts are allowed.",
             named(effect),
             effect.resends() + 1
         ),
         is_it_safe_to_retry: Code::BudgetSpent.retry(),
         next_step: format!(
-            "Tell the user that {} needs a decision. Call it again only after that.",
+            "Tell the user that {} needs a decision. Call it again only after that decision.",
             effect.id
         ),
         human_next_step: to_show(effect.id),
@@ -388,7 +391,7 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
     let spent = effect.occurrence.earlier.len() >= EARLIER_REASONS_KEPT;
     let (who, human) = match again {
         Again::Never if spent => {
-            ("nobody, after so many times,", "Give the next one a key of its own.".to_owned())
+            ("nobody, after so many repeats,", "Give the next one a key of its own.".to_owned())
         }
         Again::Never => ("nobody", "Change `again` in the rule, if it should be possible.".to_owned()),
         _ => ("a person", to_show(effect.id)),
@@ -398,9 +401,9 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
         _ => "is done",
     };
     let next = match again {
-        Again::Never => "Use the recorded result. If it should happen once more, tell the user.",
+        Again::Never => "Use the recorded result. If you need another one, tell the user.",
         _ => {
-            "Use the recorded result. If it should happen once more, ask the user to allow it; then call it again."
+            "Use the recorded result. If you need another one, ask the user to allow it, then call it again."
         }
     };
     Trouble {
@@ -482,35 +485,35 @@ pub fn cannot_undo(effect: &Effect) -> Trouble {
             format!("it did not happen ({}), so there is nothing to take back", why_not_applied(&not.why)),
             show,
         ),
-        (_, Some(Undo::Not(why))) => (format!("the undo of its rule does not serve: {why}"), show),
+        (_, Some(Undo::Not(why))) => (format!("the undo of its rule cannot be used: {why}"), show),
         (State::Applied(applied), _) if applied.evidence == Evidence::Ruled => {
-            ("it was ruled to have happened, and its answer is not known".to_owned(), show)
+            ("a ruling marked it as done, and its answer is not known".to_owned(), show)
         }
         _ => (
             "when it was done, its rule did not say how to take it back".to_owned(),
-            "Take it back by hand. [rule.undo] says how it is done from now on.".to_owned(),
+            "Take it back by hand. A [rule.undo] lets semel undo later ones.".to_owned(),
         ),
     };
     Trouble {
         code: Code::CannotUndo,
-        what_happened: format!("Nothing was undone: {named} cannot be taken back here; {why}."),
+        what_happened: format!("Nothing was undone: semel cannot take {named} back; {why}."),
         is_it_safe_to_retry: Code::CannotUndo.retry(),
-        next_step: format!("Tell the user that {id} must be taken back by hand, if it is to be."),
+        next_step: format!("Tell the user that {id} can only be taken back by hand."),
         human_next_step: human,
         differing: Vec::new(),
     }
 }
 
-/// Its undo is a command, and whoever was asked runs none.
+/// Its undo is a command, and a request starts none.
 pub fn undo_by_hand(effect: &Effect) -> Trouble {
     Trouble {
         code: Code::HeldForPerson,
         what_happened: format!(
-            "Nothing was undone: {} is taken back by a command, and no request starts one.",
+            "Nothing was undone: the undo of {} is a command, and no request may start one.",
             named(effect)
         ),
         is_it_safe_to_retry: Code::HeldForPerson.retry(),
-        next_step: format!("Tell the user that {} is to be undone on the machine itself.", effect.id),
+        next_step: format!("Tell the user to undo {} on the machine itself.", effect.id),
         human_next_step: to_show(effect.id),
         differing: Vec::new(),
     }
@@ -542,7 +545,7 @@ pub fn not_started(why: &str) -> Trouble {
         code: Code::NotStarted,
         what_happened: format!("Nothing was started: {why}."),
         is_it_safe_to_retry: Code::NotStarted.retry(),
-        next_step: "Mend the cause, then call it again.".into(),
+        next_step: "Fix the cause, then call it again.".into(),
         human_next_step: "semel doctor".into(),
         differing: Vec::new(),
     }
@@ -563,12 +566,10 @@ pub fn key_required(missing: &crate::intent::KeyMissing) -> Trouble {
 pub fn key_header_required(header: &str) -> Trouble {
     Trouble {
         code: Code::KeyRequired,
-        what_happened: format!("Not run: this API wants an idempotency key with every request, in {header}."),
+        what_happened: format!("Not run: this API needs an idempotency key with every request, in {header}."),
         is_it_safe_to_retry: Code::KeyRequired.retry(),
-        next_step: format!(
-            "Send it with {header}: a name of your own for this one effect, the same at every retry."
-        ),
-        human_next_step: "Set required = false under [upstream.NAME.keys], if keys should not be needed."
+        next_step: format!("Send it with {header}: one name for this effect, the same at every retry."),
+        human_next_step: "To allow requests without keys, set required = false under [upstream.NAME.keys]."
             .into(),
         differing: Vec::new(),
     }
@@ -579,7 +580,7 @@ pub fn ledger_unavailable(why: &str) -> Trouble {
         code: Code::LedgerUnavailable,
         what_happened: format!("Nothing was sent: the ledger is not available ({why})."),
         is_it_safe_to_retry: Code::LedgerUnavailable.retry(),
-        next_step: "Call it again later, unchanged; if that does not help, tell the user.".into(),
+        next_step: "Call it again later, unchanged. If that fails too, tell the user.".into(),
         human_next_step: "semel doctor".into(),
         differing: Vec::new(),
     }
@@ -589,7 +590,7 @@ pub fn ledger_unavailable(why: &str) -> Trouble {
 pub fn lost_sight() -> Trouble {
     Trouble {
         code: Code::InDoubt,
-        what_happened: "semel failed while it carried this out; it may have happened.".into(),
+        what_happened: "semel stopped in the middle of this call. It may have happened.".into(),
         is_it_safe_to_retry: Code::InDoubt.retry(),
         next_step: "Do not call it again. Check with a read-only tool whether it happened, or tell the user."
             .into(),

@@ -1,8 +1,12 @@
 //! Acts: one path, [`Gate::pass`]; waiting, lapsing, probing, cancelling.
 //!
 //! The gate refuses to know protocols and SQL. Doors hand it an intent, a rule and an [`upstream::Upstream`]; it hands
-//! back an answer. It is written as async functions without a runtime: `semel run` drives it by polling parts that
-//! block, a server drives it on its own runtime.
+//! back an answer.
+//!
+//! It is async and brings no runtime. `semel run` polls its one future on its own thread, over parts that block; a
+//! server drives it on a runtime of its own. A blocking gate beside an async one would be two paths through claiming
+//! and settling, and the tests would cover the other one. A runtime in every process would be paid for by every
+//! guarded command. So the gate names no runtime's types, and waiting for a twin is polling by the clock.
 mod attempt;
 mod begin;
 mod call;

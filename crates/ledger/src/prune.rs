@@ -1,4 +1,8 @@
 //! Retention: drops replies, never the fact of an open effect or of one that a caller's key stands for.
+//!
+//! Without its fact a repeat is another effect, so no fact goes before the longest window that any process has told the
+//! ledger: one ledger serves several projects, whose policies cannot see each other. One wrong clock must not prune for
+//! all, so retention's own time advances by a few days in a run and stops before a clock far past the journal.
 
 use crate::Error;
 use crate::entropy::{Entropy, nonce};

@@ -220,7 +220,7 @@ fn a_replay_says_when_and_how_well_it_is_known() {
         (Evidence::Accepted, "accepted, not confirmed"),
         (Evidence::Reported, "done"),
         (Evidence::Probed, "found to be done"),
-        (Evidence::Ruled, "ruled to be done"),
+        (Evidence::Ruled, "marked as done"),
     ] {
         let text = wording::done_before(&effect(applied(evidence, None), &[]), now);
         assert!(text.starts_with(word), "{text}");

@@ -138,5 +138,5 @@ fn a_lost_answer_may_be_asked_for_again() {
     assert!(lost.what_happened.contains("HTTP 503") && lost.next_step.starts_with("Ask again"), "{lost:?}");
     let spent = wording::budget_spent(&doubtful(3));
     assert_eq!(spent.is_it_safe_to_retry, Retry::Wait);
-    assert!(spent.next_step.contains("After a minute"), "{spent:?}");
+    assert!(spent.next_step.contains("Wait a minute"), "{spent:?}");
 }

@@ -1,4 +1,8 @@
-//! From a command line to what identifies it: argv, working directory and piped input.
+//! From a command line to its identity: argv, working directory and piped input.
+//!
+//! Two mails piped into one `sendmail` have the same command line, so the input's digest is part of the identity. It is
+//! read to its end before the claim: a claim needs the identity, and input that breaks off then leaves no doubt behind.
+//! A child never gets a terminal as its input, because typed answers cannot be repeated or recognised.
 
 use semel_core::digest::Digest;
 use semel_core::identity::Sorting;

@@ -1010,8 +1010,8 @@ fn a_reply_that_could_not_be_made_of_what_was_found_is_on_record() {
 #[test]
 fn a_doubt_that_the_next_call_settles_asks_for_that_call() {
     for (wish, why) in [
-        (Wish::keyed(seconds(24 * 3600)), "under the same key, so that it happens once"),
-        (Wish::of(Class::Convergent), "done twice it leaves the same as done once"),
+        (Wish::keyed(seconds(24 * 3600)), "under the same key, so it happens once"),
+        (Wish::of(Class::Convergent), "doing it twice leaves the same result as doing it once"),
     ] {
         let (house, script) = (House::new(), Script::answers([unclear(), success()]).ends_once_sent());
         let gate = house.gate();

@@ -54,7 +54,7 @@ fn whoever_waits_for_a_document_is_told_that_its_run_was_cancelled() {
         .map(|served| ask(served, Api::Chat, &[RUN, retry].concat(), &request("waits")));
     stage.home.json(["cancel", "nightly"]);
     let answer = asked.answer();
-    assert!(answer.body.contains("It was ended before its answer was whole"), "{answer:?}");
+    assert!(answer.body.contains("It was stopped before its answer was complete"), "{answer:?}");
     for answer in std::iter::once(answer).chain(twins.map(|twin| twin.answer())) {
         let code = &answer.json()["error"]["code"];
         assert_eq!((answer.status, code), (403, &"cancelled".into()), "{answer:?}");

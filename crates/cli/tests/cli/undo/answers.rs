@@ -23,7 +23,7 @@ fn a_doubt_is_resolved_first() {
     // Ruled to be there, its answer is still not known.
     let resolve = ["ledger", "resolve", &doubt, "--applied", "--reason", "seen"];
     assert_eq!(till.home.semel(resolve).code, Some(0));
-    refused(&till, &doubt, 120, "cannot_undo", "ruled to have happened");
+    refused(&till, &doubt, 120, "cannot_undo", "a ruling marked it as done");
 }
 
 #[test]
