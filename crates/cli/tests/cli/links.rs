@@ -92,7 +92,8 @@ fn every_link_leads_somewhere() {
 
 #[test]
 fn headings_have_the_anchors_that_github_gives_them() {
-    let page = "# `[upstream.NAME.keys]`\n## In HTTP\n```\n# no heading\n```\n## In HTTP\n## Is it safe to retry?\n";
+    let page =
+        "# `[upstream.NAME.keys]`\n## In HTTP\n```\n# no heading\n```\n## In HTTP\n## Is it safe to retry?\n";
     assert_eq!(anchors(page), ["upstreamnamekeys", "in-http", "in-http-1", "is-it-safe-to-retry"]);
     assert_eq!(targets("a [b](c.md#d) `[e](f)` [g\nh](i)\n```\n[j](k)\n```\n"), ["c.md#d", "i"]);
 }

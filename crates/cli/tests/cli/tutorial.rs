@@ -36,7 +36,8 @@ fn the_tutorial_runs_from_top_to_bottom() {
         let ran = shell.output().expect("a shell starts");
         let stdout = String::from_utf8_lossy(&ran.stdout).into_owned();
         // A page is shown by its first line.
-        let shown: Vec<&str> = stdout.lines().take(if command.contains("explain") { 1 } else { 99 }).collect();
+        let shown: Vec<&str> =
+            stdout.lines().take(if command.contains("explain") { 1 } else { 99 }).collect();
         assert_eq!(shown, output, "{command}: {}", String::from_utf8_lossy(&ran.stderr));
     }
 }

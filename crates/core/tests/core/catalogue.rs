@@ -3,7 +3,7 @@
 use crate::page;
 use semel_core::policy::file::Helps;
 use semel_core::policy::pack::{PACKS, Pack};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 /// One pack, as its file writes it.
@@ -36,15 +36,20 @@ impl Entry {
         matches.filter_map(name).collect()
     }
 
+    /// Where its rules put an upstream key, and how long that counts.
     fn keys(&self) -> BTreeSet<String> {
         let places = ["header", "arg", "body", "query", "directive", "flag", "env"];
-        let injects = self.rules.iter().filter_map(|rule| rule.get("inject")?.as_table());
-        let key = |inject: &Table| {
-            let place = places.iter().find_map(|place| inject.get(*place)?.as_str())?;
+        let mut lives: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for inject in self.rules.iter().filter_map(|rule| rule.get("inject")?.as_table()) {
+            let place = places.iter().find_map(|place| inject.get(*place)?.as_str());
             let life = inject.get("valid_for").and_then(Value::as_str);
-            Some(life.map_or(format!("`{place}`"), |life| format!("`{place}` ({life})")))
+            lives.entry(place.expect("a key has a place")).or_default().extend(life);
+        }
+        let key = |(place, lives): (&str, BTreeSet<&str>)| match lives.is_empty() {
+            true => format!("`{place}`"),
+            false => format!("`{place}` ({})", lives.into_iter().collect::<Vec<_>>().join(", ")),
         };
-        injects.filter_map(key).collect()
+        lives.into_iter().map(key).collect()
     }
 
     fn probes(&self) -> BTreeSet<String> {
@@ -79,7 +84,9 @@ impl Entry {
         let (purpose, lost) = (self.purpose(), self.lost_answers());
         let (person, undo) = (self.count("again", Some("person")), self.count("undo", None));
         let rules = rules.len();
-        format!("| [`{name}`](../packs/{name}.toml) | {purpose} | {servers} | {lost} | {rules} | {person} | {undo} |\n")
+        format!(
+            "| [`{name}`](../packs/{name}.toml) | {purpose} | {servers} | {lost} | {rules} | {person} | {undo} |\n"
+        )
     }
 }
 
@@ -107,7 +114,7 @@ fn api(pack: &Pack) -> Option<String> {
 fn the_catalogue_says_what_the_packs_say() {
     let mut packs: Vec<&'static Pack> = PACKS.iter().collect();
     packs.sort_by_key(|pack| pack.name);
-    let rows: String = packs.iter().map(|pack| Entry::of(pack).row()).collect();
+    let rows: String = packs.iter().copied().map(Entry::of).map(|entry| entry.row()).collect();
     let apis: String = packs.iter().filter_map(|pack| api(pack)).collect();
     let generated = format!(
         "## Packs\n\n\
