@@ -6,12 +6,15 @@ use std::path::Path;
 const HEAD: &str = "\
 # Command reference
 
-The help of every command, as `semel COMMAND -h` prints it. `cargo xtask docs` writes this page. The options of `semel` itself
+The help of every command, from `semel COMMAND -h`. `cargo xtask docs` writes this page. The options of `semel` itself
 work with every command.
 ";
 
 /// Options of every command; only the help of `semel` itself lists them.
 const GLOBAL: [&str; 7] = ["--json", "--quiet", "--color", "--policy", "--ledger", "--help", "--version"];
+
+/// How clap begins the parts of a help.
+const SECTIONS: [&str; 4] = ["Usage:", "Arguments:", "Commands:", "Options:"];
 
 fn help(home: &Home, command: &[String]) -> String {
     let ran = home.semel(command.iter().map(String::as_str).chain(["-h"]));
@@ -27,14 +30,14 @@ fn subcommands(help: &str) -> Vec<String> {
     names.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
 }
 
-/// The help without the options that every command has.
-fn own_options(help: &str) -> String {
+/// The help without its examples, which other pages have, and without options that this page lists once.
+fn shorten(help: &str, is_root: bool) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut dropping = false;
     for line in help.lines() {
         let is_option = line.trim_start().starts_with('-') && line.starts_with("  ");
         if is_option {
-            dropping = line.split([' ', ',']).any(|word| GLOBAL.contains(&word));
+            dropping = !is_root && line.split([' ', ',']).any(|word| GLOBAL.contains(&word));
         } else if !line.starts_with("   ") {
             dropping = false;
         }
@@ -42,12 +45,18 @@ fn own_options(help: &str) -> String {
             kept.push(line);
         }
     }
-    kept.join("\n").replace("\n\nOptions:\n\n", "\n\n").trim_end_matches("Options:").trim_end().to_owned()
+    let text = kept.join("\n");
+    let sections = text.split("\n\n").enumerate();
+    let own = |(number, section): &(usize, &str)| {
+        let has_lines = |title: &str| section.starts_with(title) && section.trim_end().len() > title.len();
+        *number == 0 || SECTIONS.into_iter().any(has_lines)
+    };
+    sections.filter(own).map(|(_, section)| section.trim_end()).collect::<Vec<_>>().join("\n\n")
 }
 
 fn describe(home: &Home, command: &[String], page: &mut String) {
     let help = help(home, command);
-    let shown = if command.is_empty() { help.trim_end().to_owned() } else { own_options(&help) };
+    let shown = shorten(&help, command.is_empty());
     let title = ["semel"].into_iter().chain(command.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
     page.push_str(&format!("\n## {title}\n\n```text\n{shown}\n```\n"));
     for name in subcommands(&help).into_iter().filter(|name| name != "help") {
